@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::policy::shapes::FileShape;
-use crate::source::schema::{Writer, json_schema};
+use crate::source::schema::json_schema;
 use crate::source::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
@@ -325,7 +325,7 @@ pub const CASE: &[Field] = &[
 /// come, which is checked once it is filled.
 #[must_use]
 pub fn schema() -> Value {
-    let mut schema = json_schema(&FILE.kind, FILE.file.trim_end_matches(".yaml"), Writer::Person);
+    let mut schema = json_schema(&FILE.kind, FILE.file.trim_end_matches(".yaml"));
     if let Some(Value::Object(keys)) = schema.pointer_mut("/items/properties") {
         for (key, value) in keys.iter_mut().filter(|(key, _)| *key != "each") {
             with_placeholders(value, key != "name");

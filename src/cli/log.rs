@@ -8,7 +8,7 @@ use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
 use crate::app::sessions::recorded;
 use crate::app::workspace::project;
 use crate::judge::message::in_one_line;
-use crate::report::decision_log;
+use crate::report::decision_log::{self, NoOpinionKind};
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -104,12 +104,13 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
         }
         ("block", _) => "block".to_owned(),
         _ if is_switch(entry) => text(entry, "event").to_owned(),
-        // Entries of the first format name the reason only in words.
-        _ if text(entry, "no_opinion").starts_with("paused") => "paused".to_owned(),
-        _ if text(entry, "no_opinion").starts_with("disabled") => "disabled".to_owned(),
-        _ if !was_judged(entry) => "not evaluated".to_owned(),
-        (_, "") => "ok".to_owned(),
-        (_, why) => format!("released ({why})"),
+        (_, why) => match NoOpinionKind::of_entry(entry) {
+            Some(NoOpinionKind::Paused) => "paused".to_owned(),
+            Some(NoOpinionKind::Disabled) => "disabled".to_owned(),
+            None if !was_judged(entry) => "not evaluated".to_owned(),
+            None if why.is_empty() => "ok".to_owned(),
+            None => format!("released ({why})"),
+        },
     };
     let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
     // What blocked stands first.
@@ -150,9 +151,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_nobody_judged_is_paused_where_somebody_paused_it() {
+    fn a_stop_that_was_not_evaluated_shows_the_kind_of_its_reason() {
+        for (kind, why, what) in [
+            (json!("paused"), "a pause in other words", "paused  "),
+            (json!("disabled"), "paused? no, disabled", "disabled  "),
+            (json!(null), "paused until 12:00 (5m left)", "not evaluated  "),
+        ] {
+            let entry = json!({"timestamp": "T", "id": "a", "session_id": "s", "event": "stop",
+                "decision": "none", "no_opinion": why, "no_opinion_kind": kind});
+            let told = line(&entry);
+            assert!(told.contains(what) && told.contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_old_entry_shows_the_kind_of_its_sentence() {
         for (why, what) in [
             ("paused until 12:00 (5m left)", "paused  "),
+            ("disabled: the variable POLICYD_OFF is set", "disabled  "),
             ("the pack does not load: policies/a.yaml:1:1", "not evaluated  "),
             ("the agent is planning", "not evaluated  "),
         ] {

@@ -185,7 +185,7 @@ pub struct FailedCall {
 }
 
 /// What a client says of the conversation that a session continues, where the session begins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Continued {
     /// Tokens of the conversation; 0 where it is not known.

@@ -13,10 +13,12 @@ use crate::facts::event::{Continued, Event};
 use crate::limits::READING_LOGGED_BYTES_MAX;
 
 /// What guards decided about.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["program", "pack_hash", "around", "masked", "left_out"]))]
 pub struct Called {
     /// Version of the program.
+    #[schemars(length(min = 1))]
     pub program: String,
     /// What the sources of the pack came to, in hexadecimal digits.
     pub pack_hash: String,
@@ -30,6 +32,7 @@ pub struct Called {
     pub input: Value,
     /// What the user said, where the event is that; secrets masked.
     #[serde(skip_serializing_if = "Value::is_null")]
+    #[schemars(with = "Option<String>")]
     pub prompt: Value,
     /// Secrets that were replaced before it was logged.
     pub masked: usize,

@@ -1,10 +1,11 @@
-//! What a decision rested on, small enough to be logged with it: so that it can be judged again.
-//! Lives here: the values, taken from an evaluation and made into one again. What is large stays
-//! where it is, with a proof: the transcript by its position, the last message by a checksum.
+//! Inputs of a decision, small enough to be logged with it, so that `policyd explain` can evaluate it again.
+//! Contains: conversions from an evaluation and back. Large inputs are logged as references: the transcript
+//! by its position, the last message by its checksum.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,80 +25,89 @@ use crate::state::context::{Overrides, Standing};
 use crate::state::{GuardState, Release, SessionState};
 use crate::time::Timestamp;
 
-/// What a decision rested on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Inputs of a decision.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["program", "pack_hash", "transcript", "event", "interactive", "project", "memory"]))]
 pub struct Inputs {
-    /// Version of the program.
+    /// Version of policyd.
+    #[schemars(length(min = 1))]
     pub program: String,
-    /// What the sources of the pack came to, in hexadecimal digits.
+    /// Hash of the pack's sources in hexadecimal digits.
+    #[schemars(length(min = 1))]
     pub pack_hash: String,
-    /// The folder of the pack; absent for the built-in one.
+    /// Directory of the pack; absent for the built-in pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack_folder: Option<String>,
-    /// How far the transcript was read.
+    /// Read position in the transcript.
     pub transcript: Read,
-    /// How far the subagents' transcripts were read.
+    /// Read positions in the transcripts of subagents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<SubagentRead>,
-    /// Tool calls that hooks saw and the transcript did not show.
+    /// Number of tool calls that hooks saw and the transcript lacked.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen: u64,
-    /// What was not counted as the agent's work.
+    /// Files and findings that were not counted as work of the agent.
     #[serde(skip_serializing_if = "Forgotten::is_empty")]
     pub forgotten: Forgotten,
-    /// The agent's last text as the payload had it: checksum in hexadecimal digits.
+    /// Checksum of the last message in the payload, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_message: Option<String>,
-    /// The rest of the payload.
+    /// Other fields of the payload.
     pub event: Told,
-    /// Whether a human watched.
+    /// Whether the session was interactive.
     pub interactive: bool,
-    /// The project's folder.
+    /// Root directory of the project.
+    #[schemars(length(min = 1))]
     pub project: String,
     /// Host of the project's remote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
-    /// What the environment said of the context's window.
+    /// Settings of the context window in the environment.
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub window: Overrides,
-    /// The session type that the environment named.
+    /// Session type in the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_type: Option<String>,
-    /// What the loop guard remembered.
+    /// State of the block limiter before the decision.
     pub memory: Remembered,
-    /// What probes answered, by id.
+    /// Results of probes, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub probes: BTreeMap<String, Answered>,
-    /// Where the circuit breakers stood, where the pack looks at them.
+    /// State of the circuit breakers if the pack reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
     pub breakers: Option<Breakers>,
-    /// What waited, where the pack looks at it.
+    /// State of the queues and escalations if the pack reads it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
     pub waiting: Option<Queued>,
-    /// Which signals waited, where the pack looks at them.
+    /// Pending signals if the pack reads them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signals: Option<Waiting>,
 }
 
-/// How far a transcript was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Read position in a transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["path", "subagent", "offset", "unfinished", "proof"]))]
 pub struct Read {
-    /// The file; what is no text in its name is lost.
+    /// Path of the file; bytes that are not UTF-8 are replaced.
+    #[schemars(length(min = 1))]
     pub path: String,
-    /// Whether it is a subagent's own.
+    /// Whether the transcript is a subagent's own.
     pub subagent: bool,
-    /// Bytes of its whole lines.
+    /// Length of the complete lines in bytes.
     pub offset: u64,
-    /// Bytes of a line without its end that were read after them.
+    /// Length of the incomplete line after them in bytes.
     pub unfinished: usize,
-    /// Proof of the bytes before `offset`, in hexadecimal digits.
+    /// Checksum of the bytes before `offset`, in hexadecimal digits.
+    #[schemars(length(min = 1))]
     pub proof: String,
 }
 
 impl Read {
-    /// How far the transcript of an event was read.
+    /// Returns the position in the transcript of an event.
     #[must_use]
     pub fn new(event: &Event, position: &Position, unfinished: usize) -> Self {
         Self {
@@ -109,7 +119,7 @@ impl Read {
         }
     }
 
-    /// How far a subagent's transcript was read.
+    /// Returns the position in a subagent's transcript.
     #[must_use]
     pub fn at(path: &Path, position: &Position, unfinished: usize) -> Self {
         let proof = hex(&position.proof);
@@ -117,80 +127,94 @@ impl Read {
     }
 }
 
-/// How far the transcript of one subagent was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Read position in the transcript of one subagent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SubagentRead {
     /// Id of the subagent.
     pub agent: String,
-    /// How far.
+    /// The position.
     #[serde(flatten)]
     pub read: Read,
 }
 
-/// What a payload told besides the transcript and the last message.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Fields of the payload other than the transcript and the last message.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Told {
+    /// Working directory of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
+    /// Permission mode of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     permission_mode: Option<String>,
+    /// Type of the subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_type: Option<String>,
+    /// Whether the agent continued because of a block.
     stop_active: bool,
-    /// Background tasks: id, kind, status.
+    /// Background tasks: id, kind, and status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     background: Vec<[String; 3]>,
 }
 
-/// What the loop guard remembered before the decision.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// State of the block limiter before the decision.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Remembered {
+    /// Key of the episode.
     episode: String,
+    /// Blocks of the episode.
     consecutive_blocks: u32,
+    /// Blocks of the session.
     total_blocks: u64,
+    /// Blocks since the last clean stop.
     blocks_since_clean: u32,
+    /// Stops that changed the state.
     turns: u64,
+    /// Consecutive blocks without a tool call after them.
     idle_blocks: u32,
+    /// Number of tool calls at the last block.
     tools_at_block: u64,
+    /// Fingerprints of the blocks of the episode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fingerprints: Vec<String>,
-    /// What was let go last: finding, episode, edits.
+    /// The last release: finding, episode, and number of edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<(String, String, u64)>,
     /// Beginning of the last block's reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     reason: String,
-    /// The tier that the context had reached: tier, compactions, position.
+    /// Tier of the context: id, number of compactions, and position in the transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<(String, u64, u64)>,
-    /// API calls when the client said that the context was emptied.
+    /// Number of API calls when the client reported that the context was cleared or compacted.
     #[serde(skip_serializing_if = "is_zero")]
     calls: u64,
-    /// Compactions when a summary with the goal was given to the context.
+    /// Number of compactions when a summary with the goal was last added to the context.
     #[serde(skip_serializing_if = "is_zero")]
     restated: u64,
-    /// The model as the client named it.
+    /// Model as the client named it.
     #[serde(skip_serializing_if = "String::is_empty")]
     model: String,
 }
 
-/// What a probe answered, as far as it is logged.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Logged result of a probe.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answered {
+    /// Exit code.
     code: i32,
+    /// Answer of the probe, with masked secrets.
     #[serde(skip_serializing_if = "Value::is_null")]
     value: Value,
-    /// Why it could not answer.
+    /// Why the probe failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    /// Bytes of an answer that was too long to be logged.
+    /// Length in bytes of an answer that was too long to be logged.
     #[serde(skip_serializing_if = "is_zero")]
     left_out: usize,
-    /// Secrets in `value` that were replaced before it was logged.
+    /// Number of masked secrets in `value`.
     #[serde(skip_serializing_if = "is_zero")]
     masked: usize,
 }
@@ -224,31 +248,31 @@ impl Answered {
     }
 }
 
-/// What a decision rests on besides its context.
+/// Inputs of a decision that its context lacks.
 #[derive(Clone, Copy)]
 pub struct Besides<'a> {
-    /// What the session remembers, before it is decided.
+    /// State of the session before the decision.
     pub state: &'a SessionState,
-    /// Version of the program.
+    /// Version of policyd.
     pub program: &'a str,
-    /// What the sources of the pack come to.
+    /// Hash of the pack's sources.
     pub pack_hash: &'a [u8],
-    /// The folder of the pack; none for the built-in one.
+    /// Directory of the pack; `None` for the built-in pack.
     pub pack_folder: Option<&'a str>,
-    /// How far the transcript was read.
+    /// Read position in the transcript.
     pub transcript: &'a Read,
-    /// How far the subagents' transcripts were read.
+    /// Read positions in the transcripts of subagents.
     pub subagents: &'a [SubagentRead],
-    /// What was not counted.
+    /// Files and findings that were not counted as work of the agent.
     pub forgotten: &'a Forgotten,
     /// Host of the project's remote.
     pub remote_host: Option<&'a str>,
-    /// The session type that the environment names.
+    /// Session type in the environment.
     pub forced_type: Option<&'a str>,
 }
 
 impl Inputs {
-    /// Takes them from an evaluation. `mask` replaces secrets and counts them.
+    /// Returns the inputs of an evaluation. `mask` replaces secrets and returns their number.
     #[must_use]
     pub fn new(context: &Context, besides: Besides<'_>, mask: fn(&mut Value) -> usize) -> Self {
         let event = &context.event;
@@ -284,7 +308,7 @@ impl Inputs {
         }
     }
 
-    /// The same event with what is known of it; nothing is learned yet.
+    /// Returns the recorded event with its facts.
     #[must_use]
     pub fn situation(
         &self,
@@ -327,13 +351,13 @@ impl Inputs {
         }
     }
 
-    /// What probes answered.
+    /// Returns the results of probes by id.
     #[must_use]
     pub fn readings(&self) -> BTreeMap<String, Reading> {
         self.probes.iter().map(|(id, it)| (id.clone(), it.reading())).collect()
     }
 
-    /// What cannot be had of the probes' answers, one sentence each.
+    /// Describes results of probes that were not logged completely, one sentence each.
     #[must_use]
     pub fn lost_readings(&self) -> Vec<String> {
         let lost = |(id, it): (&String, &Answered)| match (it.left_out, it.masked) {
@@ -348,7 +372,7 @@ impl Inputs {
         self.probes.iter().filter_map(lost).collect()
     }
 
-    /// What the session remembered, as far as it is needed to decide.
+    /// Returns the state of the session that the decision needs.
     #[must_use]
     pub fn state(&self, whose: &Whose) -> SessionState {
         let it = &self.memory;
@@ -383,22 +407,22 @@ impl Inputs {
     }
 }
 
-/// Whose decision it was, and when.
+/// Subject and time of a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whose {
-    /// The event.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// The subagent, if it was one.
+    /// Id of the subagent; `None` for the main agent.
     pub agent: Option<String>,
-    /// The prompt it worked on.
+    /// Id of the prompt that the agent worked on.
     pub prompt: Option<String>,
-    /// The wall clock.
+    /// Time of the decision.
     pub at: Timestamp,
 }
 
-/// A path as JSON can hold it.
+/// Returns a path as JSON text.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -425,7 +449,7 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
     }
 }
 
-/// What a last message comes to, so that it is found again in the transcript.
+/// Returns the checksum by which a last message is found in the transcript.
 #[must_use]
 pub fn message_proof(text: &str) -> String {
     hex(&checksum(&[text.trim().as_bytes()]))

@@ -130,7 +130,7 @@ const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
 
 /// What was not counted as the agent's work: rising places in lists of the facts, so that the same
 /// can be forgotten again when the files are no longer what they were.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Forgotten {
     /// Files that are scratch.

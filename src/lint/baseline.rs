@@ -16,26 +16,31 @@ use crate::source::{Diagnostic, Source};
 const VERSION: u32 = 1;
 
 /// The file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// Version of the format; 1.
+    #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// Findings that are known.
     pub findings: Vec<Known>,
 }
 
 /// A finding that is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
     /// What it is recognised by, wherever it moves within its file.
+    #[schemars(length(min = 1))]
     pub fingerprint: String,
     /// Code of its rule.
+    #[schemars(length(min = 1))]
     pub code: String,
     /// Its file, for people.
+    #[schemars(length(min = 1))]
     pub file: String,
     /// What it said, for people.
+    #[schemars(length(min = 1))]
     pub message: String,
 }
 

@@ -1,13 +1,14 @@
-//! Entries of the decision log, `logs/decisions.jsonl`: what was decided, what every rule came to,
-//! and what that rested on. Lives here: the form, both ways. Secrets are masked in what is logged.
+//! Entries of the decision log, `logs/decisions.jsonl`: decisions, with the results of all rules and the inputs.
+//! Contains: the stored form, both ways. Secrets are masked.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::mask::{mask, mask_json};
-use super::outcome::{Circumstances, blocks, guard_json};
+use super::outcome::{Circumstances, LoggedGuard, blocks, guard_json};
 use crate::checksum::{checksum, hex};
 use crate::facts::event::{Event, EventKind};
 use crate::id::SessionId;
@@ -25,113 +26,162 @@ use crate::time::Timestamp;
 /// Version of the entries.
 pub const ENTRY_VERSION: u32 = 1;
 
-/// One entry. What an older or newer version does not say is empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A line of `logs/decisions.jsonl`. Fields that another version lacks are empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend(
+    "required" = ["version", "timestamp", "event", "session_id", "decision", "verdicts"]
+))]
 pub struct Entry {
-    /// Version of the form.
+    /// Version of the entry.
     pub version: u32,
-    /// When, as RFC 3339.
+    /// Time of the decision.
+    #[schemars(with = "Timestamp")]
     pub timestamp: String,
-    /// Its id, 8 hexadecimal digits.
+    /// Id of the entry, 8 hexadecimal digits, as `policyd explain` takes it.
     pub id: String,
-    /// Neutral name of the event.
+    /// Neutral name of the event, or the command with which the user turned policyd off or on.
+    #[schemars(length(min = 1))]
     pub event: String,
-    /// The session.
+    /// Id of the session; empty for the whole project.
     pub session_id: String,
-    /// The subagent that wanted to stop, if it was one.
+    /// Id of the subagent that wanted to stop; `null` for the main agent.
     pub agent_id: Option<String>,
-    /// The prompt it worked on.
+    /// Id of the prompt that the agent worked on.
     pub prompt_id: Option<String>,
-    /// `block` or `none`.
+    /// The decision; for a stop `block` or `none`.
+    #[schemars(extend("enum" = ["none", "allow", "defer", "ask", "block", "halt"]))]
     pub decision: String,
-    /// Whether a block was said.
+    /// Whether a block was sent.
     pub spoken: bool,
-    /// Why the agent was let go, or empty.
+    /// Why the block limiter released the agent, or empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
-    /// Type of the session; absent where nothing was judged.
+    /// Type of the session; absent if no check was evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_type: Option<String>,
-    /// Blocks of this episode, this one counted.
+    /// Blocks of this episode, including this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consecutive_blocks: Option<u32>,
-    /// Guards that fired, or could not be judged.
+    /// Guards that fired or are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<LoggedGuard>")]
     pub guards: Vec<Json>,
-    /// The tool that the event was about.
+    /// Tool that the event was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What every rule that was judged came to.
+    /// Results of all evaluated checks.
     pub verdicts: Vec<LoggedVerdict>,
-    /// Rules that were not judged, by the reason.
+    /// Ids of skipped checks, by the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub skipped: BTreeMap<String, Vec<String>>,
-    /// Preferences that were asked for, and whether they were found.
+    /// Values of the preferences that were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preferences: Option<BTreeMap<String, bool>>,
     /// Name of the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack: Option<String>,
-    /// What it rested on.
+    /// Inputs of the decision about a stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
-    /// What guards said it about.
+    /// Inputs of the guards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<Called>,
-    /// Why there was no opinion: a pause, and nothing else that is logged.
+    /// Why nothing was evaluated, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_opinion: Option<String>,
+    /// Why nothing was evaluated. Entries of older versions have only the sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_opinion_kind: Option<NoOpinionKind>,
     /// Who turned policyd off or on: the user, and the program that started the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// How the state was saved.
     pub saved: String,
-    /// Anything the user was told besides.
+    /// Other messages to the user.
     pub problems: Vec<String>,
 }
 
-/// What one rule came to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Why nothing was evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NoOpinionKind {
+    /// The user paused policyd.
+    Paused,
+    /// The user or the pack disabled policyd.
+    Disabled,
+}
+
+impl NoOpinionKind {
+    /// Returns the kind of a stored entry.
+    #[must_use]
+    pub fn of_entry(entry: &Json) -> Option<Self> {
+        match entry.get("no_opinion_kind") {
+            Some(kind) => Self::deserialize(kind).ok(),
+            None => Self::of_sentence(entry.get("no_opinion")?.as_str()?),
+        }
+    }
+
+    /// Returns the kind of an entry without one.
+    fn of_sentence(sentence: &str) -> Option<Self> {
+        // stored v1
+        match sentence {
+            paused if paused.starts_with("paused") => Some(Self::Paused),
+            disabled if disabled.starts_with("disabled") => Some(Self::Disabled),
+            _ => None,
+        }
+    }
+}
+
+/// Result of one check.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["id", "status", "consequence", "micros"]))]
 pub struct LoggedVerdict {
-    /// Its id.
+    /// Id of the check.
+    #[schemars(length(min = 1))]
     pub id: String,
-    /// `satisfied`, `unsatisfied`, `unknown`.
+    /// Result: `satisfied`, `unsatisfied`, or `unknown`.
+    #[schemars(length(min = 1))]
     pub status: String,
-    /// `none`, `recorded`, `warns`, `blocks`.
+    /// Effect: `none`, `recorded`, `warns`, or `blocks`.
+    #[schemars(length(min = 1))]
     pub consequence: String,
-    /// Time it took, in microseconds.
+    /// Duration of the evaluation in microseconds.
     pub micros: u64,
-    /// What is amiss in one sentence; absent where nothing is.
+    /// The problem in one sentence; absent if the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
-    /// What decided.
+    /// Evidence of the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Vec<String>>,
-    /// What went wrong outside.
+    /// Error of a probe or another input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Why a blocker only warned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub softened: Option<String>,
-    /// Its conditions with the values of their parts.
+    /// Conditions with the values of their parts, if the check did not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<LoggedCondition>,
 }
 
 /// A condition with the values of its parts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["key", "place", "expression", "parts"]))]
 pub struct LoggedCondition {
-    /// The key it is written under.
+    /// Key of the condition in the pack.
+    #[schemars(length(min = 1))]
     pub key: String,
-    /// Where it is written.
+    /// Location of the condition in the pack.
+    #[schemars(length(min = 1))]
     pub place: String,
     /// The expression.
+    #[schemars(length(min = 1))]
     pub expression: String,
-    /// Its parts, innermost first: first byte, one past the last, the byte that the value stands
-    /// under, and the value; an object tells an error, null what was not reached.
+    /// Parts, innermost first: start, end, and position of the operator in bytes, and the value. An object is an
+    /// error, and null a part that was not evaluated.
     pub parts: Vec<(usize, usize, usize, Json)>,
 }
 
@@ -369,6 +419,7 @@ fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
         agent_id: event.agent_id.clone(),
         prompt_id: event.prompt_id.clone(),
         no_opinion: around.no_opinion.clone(),
+        no_opinion_kind: around.no_opinion_kind,
         saved: around.saved.clone(),
         problems: problems.filter_map(Json::as_str).map(str::to_owned).collect(),
         ..Entry::default()

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Patch, Renderer, Snippet};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::paint::{as_own, for_terminal};
@@ -113,33 +115,130 @@ pub fn render_compact(findings: &[Diagnostic]) -> String {
     in_order(findings).into_iter().map(line).collect()
 }
 
-/// An array of objects; lines and columns count from 1, columns in characters, ends exclusive.
+/// Renders findings as an array of JSON objects.
 #[must_use]
 pub fn render_json(findings: &[Diagnostic]) -> Value {
-    in_order(findings).into_iter().map(object).collect()
+    json!(in_order(findings).into_iter().map(FindingRecord::new).collect::<Vec<_>>())
 }
 
-/// One finding as an object.
-pub(super) fn object(finding: &Diagnostic) -> Value {
-    let related: Vec<Value> = finding
-        .related
-        .iter()
-        .map(|(span, role)| merged(json!({ "message": role }), place(span)))
-        .collect();
-    let edit = |(span, text): &(Span, String)| merged(place(span), json!({ "text": text }));
-    let fix = finding.fix.as_ref().map(|fix| {
-        let edits: Vec<Value> = fix.edits.iter().map(edit).collect();
-        json!({ "safe": fix.safe, "edits": edits })
-    });
-    let what = json!({
-        "code": code_of(finding.code),
-        "name": find(finding.code).map_or(finding.code, |rule| rule.name),
-        "level": level_name(finding.level),
-        "message": finding.message,
-    });
-    let rest =
-        json!({ "help": finding.help, "note": finding.note, "related": related, "fix": fix });
-    merged(merged(what, place(&finding.span)), rest)
+/// A finding as a JSON object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FindingRecord<'a> {
+    /// Code of the rule.
+    #[schemars(length(min = 1))]
+    code: &'a str,
+    /// Name of the rule.
+    #[schemars(length(min = 1))]
+    name: &'a str,
+    /// Severity.
+    #[schemars(extend("enum" = ["note", "warning", "error"]))]
+    level: &'static str,
+    /// The problem.
+    #[schemars(length(min = 1))]
+    message: &'a str,
+    #[serde(flatten)]
+    location: Location<'a>,
+    /// How to fix the problem.
+    help: Option<&'a str>,
+    /// How the problem changes decisions.
+    note: Option<&'a str>,
+    /// Related locations.
+    related: Vec<RelatedLocation<'a>>,
+    /// The fix as edits.
+    fix: Option<FixRecord<'a>>,
+    /// Identifies the finding when lines move; absent from ignored findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    /// Reason of the suppression comment; only in ignored findings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// A location in a file. Lines and columns count from 1, columns in characters, and ends are exclusive.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Location<'a> {
+    /// Name of the file.
+    #[schemars(length(min = 1))]
+    file: &'a str,
+    /// First line.
+    line: usize,
+    /// First column.
+    column: usize,
+    /// Last line.
+    end_line: usize,
+    /// Column after the last one.
+    end_column: usize,
+}
+
+/// A related location.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RelatedLocation<'a> {
+    /// Relation to the finding; may be empty.
+    message: &'a str,
+    #[serde(flatten)]
+    location: Location<'a>,
+}
+
+/// A fix.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FixRecord<'a> {
+    /// Whether the fix changes no decision.
+    safe: bool,
+    /// Edits of the fix.
+    edits: Vec<EditRecord<'a>>,
+}
+
+/// An edit: the text replaces the content of the location.
+#[derive(Debug, Serialize, JsonSchema)]
+struct EditRecord<'a> {
+    #[serde(flatten)]
+    location: Location<'a>,
+    /// The new text; may be empty.
+    text: &'a str,
+}
+
+impl<'a> FindingRecord<'a> {
+    pub(super) fn new(finding: &'a Diagnostic) -> Self {
+        let related = finding
+            .related
+            .iter()
+            .map(|(span, role)| RelatedLocation { message: role, location: Location::new(span) });
+        let edit =
+            |(span, text): &'a (Span, String)| EditRecord { location: Location::new(span), text };
+        let fix = finding
+            .fix
+            .as_ref()
+            .map(|fix| FixRecord { safe: fix.safe, edits: fix.edits.iter().map(edit).collect() });
+        Self {
+            code: code_of(finding.code),
+            name: find(finding.code).map_or(finding.code, |rule| rule.name),
+            level: level_name(finding.level),
+            message: &finding.message,
+            location: Location::new(&finding.span),
+            help: finding.help.as_deref(),
+            note: finding.note.as_deref(),
+            related: related.collect(),
+            fix,
+            fingerprint: None,
+            reason: None,
+        }
+    }
+
+    pub(super) fn with_fingerprint(self, fingerprint: String) -> Self {
+        Self { fingerprint: Some(fingerprint), ..self }
+    }
+
+    pub(super) fn with_reason(self, reason: &'a str) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+}
+
+impl<'a> Location<'a> {
+    fn new(span: &'a Span) -> Self {
+        let end = Span { start: span.end, ..span.clone() };
+        let ((line, column), (end_line, end_column)) = (span.line_column(), end.line_column());
+        Self { file: &span.source.name, line, column, end_line, end_column }
+    }
 }
 
 /// Errors first, then by file and position; each finding once.
@@ -161,26 +260,6 @@ pub const fn level_name(level: Level) -> &'static str {
         Level::Warning => "warning",
         Level::Error => "error",
     }
-}
-
-fn place(span: &Span) -> Value {
-    let end = Span { start: span.end, ..span.clone() };
-    let ((line, column), (end_line, end_column)) = (span.line_column(), end.line_column());
-    json!({
-        "file": span.source.name,
-        "line": line,
-        "column": column,
-        "end_line": end_line,
-        "end_column": end_column,
-    })
-}
-
-/// Both objects as one.
-pub(super) fn merged(mut first: Value, second: Value) -> Value {
-    if let (Value::Object(into), Value::Object(from)) = (&mut first, second) {
-        into.extend(from);
-    }
-    first
 }
 
 /// The finding, and its cure as a diff where there is one.

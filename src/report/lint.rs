@@ -1,8 +1,10 @@
 //! A review of packs as JSON, as annotations of GitHub Actions, and its summary for people.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::diagnostics::{in_order, level_name, merged, object};
+use super::diagnostics::{FindingRecord, in_order, level_name};
 use crate::lint::Ignored;
 use crate::lint::baseline::fingerprints;
 use crate::source::{Diagnostic, Level};
@@ -39,31 +41,66 @@ impl Review {
     }
 }
 
-/// The review as one object.
+/// The output of `policyd lint --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LintReport<'a> {
+    /// Version of the format.
+    #[schemars(range(min = 1, max = 1))]
+    version: u32,
+    /// Version of policyd.
+    #[schemars(length(min = 1))]
+    policyd: &'static str,
+    /// Files that were read.
+    files: &'a [String],
+    /// Files that could not be read, with the reason.
+    unreadable: &'a [String],
+    /// Findings.
+    findings: Vec<FindingRecord<'a>>,
+    /// Findings that comments suppress.
+    ignored: Vec<FindingRecord<'a>>,
+    /// Findings of the baseline.
+    known: Vec<FindingRecord<'a>>,
+    /// Number of findings by severity.
+    summary: LevelCounts,
+}
+
+/// Number of findings by severity.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LevelCounts {
+    /// Number of errors.
+    errors: usize,
+    /// Number of warnings.
+    warnings: usize,
+    /// Number of notes.
+    notes: usize,
+}
+
+/// Renders the review as a JSON object.
 #[must_use]
 pub fn json(review: &Review) -> Value {
-    let ignored =
-        review.ignored.iter().map(|it| merged(object(&it.finding), json!({ "reason": it.reason })));
-    json!({
-        "version": VERSION,
-        "policyd": env!("CARGO_PKG_VERSION"),
-        "files": review.files,
-        "unreadable": review.unreadable,
-        "findings": with_fingerprints(&in_order(&review.findings)),
-        "ignored": ignored.collect::<Vec<Value>>(),
-        "known": with_fingerprints(&in_order(&review.known)),
-        "summary": {
-            "errors": review.count(Level::Error),
-            "warnings": review.count(Level::Warning),
-            "notes": review.count(Level::Note),
+    let ignored = review
+        .ignored
+        .iter()
+        .map(|ignored| FindingRecord::new(&ignored.finding).with_reason(&ignored.reason));
+    json!(LintReport {
+        version: VERSION,
+        policyd: env!("CARGO_PKG_VERSION"),
+        files: &review.files,
+        unreadable: &review.unreadable,
+        findings: with_fingerprints(&in_order(&review.findings)),
+        ignored: ignored.collect(),
+        known: with_fingerprints(&in_order(&review.known)),
+        summary: LevelCounts {
+            errors: review.count(Level::Error),
+            warnings: review.count(Level::Warning),
+            notes: review.count(Level::Note),
         },
     })
 }
 
-fn with_fingerprints(findings: &[&Diagnostic]) -> Vec<Value> {
-    let prints = fingerprints(findings);
-    let both = findings.iter().zip(prints);
-    both.map(|(it, print)| merged(object(it), json!({ "fingerprint": print }))).collect()
+fn with_fingerprints<'a>(findings: &[&'a Diagnostic]) -> Vec<FindingRecord<'a>> {
+    let both = findings.iter().zip(fingerprints(findings));
+    both.map(|(finding, print)| FindingRecord::new(finding).with_fingerprint(print)).collect()
 }
 
 /// One workflow command for each finding, as GitHub Actions reads them from the output.

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::decision_log::masked_parts;
+use super::decision_log::{NoOpinionKind, masked_parts};
 use super::drawing;
 use super::mask::{mask, mask_json};
 use super::paint::{Paint, line};
@@ -33,8 +35,10 @@ pub struct Circumstances {
     pub pack: String,
     /// `durable`, `degraded`, `not saved`, `unchanged` or `dry run`.
     pub saved: String,
-    /// Why there was no opinion, where there was none.
+    /// Why nothing was evaluated, in one sentence.
     pub no_opinion: Option<String>,
+    /// Why nothing was evaluated, if policyd was off.
+    pub no_opinion_kind: Option<NoOpinionKind>,
     /// Anything the user should know: a broken pack, an unreadable transcript.
     pub problems: Vec<String>,
     /// Preferences that were asked for, and whether they were found.
@@ -96,18 +100,55 @@ fn guards_json(around: &Circumstances) -> Value {
     Value::Object(silent.chain(said).collect())
 }
 
-/// What one guard said, secrets masked.
+/// Result of one guard, as it is logged and reported.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("required" = [
+    "id", "set", "status", "decision", "mode", "message", "program", "place"
+]))]
+pub struct LoggedGuard {
+    /// Set of the guard: its file without the extension.
+    #[schemars(length(min = 1))]
+    set: String,
+    /// Result of the guard.
+    #[schemars(extend("enum" = ["fired", "unknown"]))]
+    status: &'static str,
+    /// Effect of the guard.
+    #[schemars(extend(
+        "enum" = ["allow", "defer", "ask", "block", "halt", "context", "warn"]
+    ))]
+    decision: &'static str,
+    /// Mode of the guard.
+    #[schemars(extend("enum" = ["enforce", "warn", "shadow"]))]
+    mode: &'static str,
+    /// Message of the guard, with masked secrets.
+    #[schemars(length(min = 1))]
+    message: String,
+    /// Why the result is unknown.
+    why: Option<String>,
+    /// Program that the guard is about; may be empty.
+    program: String,
+    /// Location of the guard in the pack.
+    #[schemars(length(min = 1))]
+    place: String,
+    /// Id of the guard; only in the decision log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1))]
+    id: Option<String>,
+}
+
+/// Returns the result of one guard, with masked secrets.
 #[must_use]
 pub fn guard_json(it: &GuardVerdict) -> Value {
-    let mut value = json!({
-        "set": it.set,
-        "status": it.status(),
-        "decision": it.verb.as_str(),
-        "mode": mode(it.mode),
-        "message": it.message,
-        "why": it.unknown,
-        "program": it.program,
-        "place": it.place,
+    let mut value = json!(LoggedGuard {
+        set: it.set.clone(),
+        status: it.status(),
+        decision: it.verb.as_str(),
+        mode: mode(it.mode),
+        message: it.message.clone(),
+        why: it.unknown.clone(),
+        program: it.program.clone(),
+        place: it.place.clone(),
+        id: None,
     });
     mask_json(&mut value);
     value

@@ -9,8 +9,9 @@ use super::members::{Member, count, field, method, text_argument, texts};
 use super::types::{Domain, Evidence::Structure, Type};
 
 /// What waits in the folder of signals at one moment, as expressions see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["pending", "drifts", "awaiting_human"]))]
 pub struct Waiting {
     /// Names of those that nobody consumed, the oldest first; one that is there twice is named twice.
     pub pending: Vec<String>,

@@ -7,31 +7,23 @@ use super::shape::{Field, Kind};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 
 const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|h|d|w))+$";
-const DATE_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$";
+/// The text of a date, or of a point in time.
+pub const DATE_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}(T.+)?$";
 
 /// A text in which something is written.
 const SOMETHING_PATTERN: &str = r"\S";
 
-/// Who writes a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
-    /// Somebody, as YAML: a key may stand there without a value.
-    Person,
-    /// This program: what has no value has no key.
-    Program,
-}
-
 /// The schema of a file of this kind.
 #[must_use]
-pub fn json_schema(kind: &Kind, title: &str, writer: Writer) -> Value {
+pub fn json_schema(kind: &Kind, title: &str) -> Value {
     let mut schema = Map::new();
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), json!(title));
-    schema.append(&mut of_kind(kind, writer));
+    schema.append(&mut of_kind(kind));
     Value::Object(schema)
 }
 
-fn of_kind(kind: &Kind, writer: Writer) -> Map<String, Value> {
+fn of_kind(kind: &Kind) -> Map<String, Value> {
     let schema = match kind {
         Kind::Any => json!({}),
         Kind::Text | Kind::Template => json!({ "type": "string" }),
@@ -49,14 +41,14 @@ fn of_kind(kind: &Kind, writer: Writer) -> Map<String, Value> {
         Kind::Regex => {
             json!({ "type": "string", "format": "regex", "maxLength": REGEX_SOURCE_MAX })
         }
-        Kind::List(one) => json!({ "type": "array", "items": of_kind(one, writer) }),
+        Kind::List(one) => json!({ "type": "array", "items": of_kind(one) }),
         Kind::OneOrList(one) => json!({
-            "anyOf": [of_kind(one, writer), { "type": "array", "items": of_kind(one, writer) }],
+            "anyOf": [of_kind(one), { "type": "array", "items": of_kind(one) }],
         }),
-        Kind::Map(one) => json!({ "type": "object", "additionalProperties": of_kind(one, writer) }),
-        Kind::Record(fields) => of_record(fields, writer),
+        Kind::Map(one) => json!({ "type": "object", "additionalProperties": of_kind(one) }),
+        Kind::Record(fields) => of_record(fields),
         Kind::Either(kinds) => {
-            json!({ "anyOf": kinds.iter().map(|it| of_kind(it, writer)).collect::<Vec<_>>() })
+            json!({ "anyOf": kinds.iter().map(|it| of_kind(it)).collect::<Vec<_>>() })
         }
     };
     match schema {
@@ -81,23 +73,18 @@ fn take_nothing(schema: &mut Map<String, Value>) {
     }
 }
 
-fn of_record(fields: &[Field], writer: Writer) -> Value {
+fn of_record(fields: &[Field]) -> Value {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {
             let mut schema = Map::new();
             schema.insert("description".to_owned(), json!(field.doc));
-            schema.append(&mut of_kind(&field.kind, writer));
+            schema.append(&mut of_kind(&field.kind));
             let is_text = matches!(field.kind, Kind::Text | Kind::Template);
-            match (writer, field.required) {
-                (Writer::Person, false) => take_nothing(&mut schema),
-                (Writer::Person, true) if is_text => {
-                    schema.insert("pattern".to_owned(), json!(SOMETHING_PATTERN));
-                }
-                (Writer::Program, true) if is_text => {
-                    schema.insert("minLength".to_owned(), json!(1));
-                }
-                (Writer::Person | Writer::Program, _) => {}
+            if !field.required {
+                take_nothing(&mut schema);
+            } else if is_text {
+                schema.insert("pattern".to_owned(), json!(SOMETHING_PATTERN));
             }
             schema.extend((field.default)().map(|value| ("default".to_owned(), value)));
             (field.name.to_owned(), Value::Object(schema))

@@ -25,6 +25,9 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::limits::BREAKER_CALLS_MAX;
 use crate::time::Timestamp;
 
@@ -37,7 +40,8 @@ pub use event::{Answer, Event, Failure, Told};
 pub use settings::{Mode, OnPermanent, Settings, Window};
 
 /// Where a breaker stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Phase {
     /// Calls go through.
     #[default]

@@ -13,7 +13,10 @@
 //! So each crossing is told once, and again only after the context was emptied. A client that says so
 //! before its transcript does is believed: [`Standing::emptied`], and what was read before is not known.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::stored::or_default;
 
 /// Tokens in the window of a model that nobody named (seed 004: `CONTEXT_WINDOW_TOKENS`).
 pub const WINDOW: u64 = 200_000;
@@ -130,17 +133,17 @@ impl Settings {
     }
 }
 
-/// What the environment says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Settings of the environment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Overrides {
-    /// The window; 0 switches the meters off, as in the seed.
+    /// Size of the window in tokens; 0 switches the meters off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The percentage of `act`.
+    /// Percentage of the tier `act`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// A name of the model that says more than transcripts do.
+    /// Name of the model, which can be more precise than in transcripts.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub model: String,
 }
@@ -199,21 +202,29 @@ impl Overrides {
     }
 }
 
-/// What is remembered of the tiers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Tier that the context of an agent reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["tier", "compactions", "since"]))]
 pub struct Standing {
-    /// The tier that was reached; empty for none.
+    /// Id of the tier in `context.yaml`; empty for none.
+    #[serde(deserialize_with = "or_default")]
     pub tier: String,
-    /// Compactions when that was said.
+    /// Number of compactions when the tier was reported.
+    #[serde(deserialize_with = "or_default")]
     pub compactions: u64,
-    /// Where the transcript was when the tier was reached.
+    /// Position in the transcript at which the tier was reached.
+    #[serde(deserialize_with = "or_default")]
     pub since: u64,
-    /// API calls when the client said that the context was emptied.
+    /// Number of API calls when the client reported that the context was cleared or compacted.
+    #[serde(deserialize_with = "or_default")]
     pub calls: u64,
-    /// The model as the client named it when the session began or another one was chosen, with an ending
-    /// that transcripts leave out; empty where it did not.
+    /// Model as the client named it when the session began or the model changed, with a suffix that
+    /// transcripts omit; empty if the client named none.
+    #[serde(deserialize_with = "or_default")]
     pub model: String,
-    /// Compactions when a summary with the goal was given to the context after the last of them.
+    /// Number of compactions when a summary with the goal was last added to the context.
+    #[serde(deserialize_with = "or_default")]
     pub restated: u64,
 }
 

@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 
 mod task;
 
-pub use task::{Attempt, Hints, MARKS, Place, Task};
+pub use task::{Attempt, Hints, MARKS, Place, Task, cut};
 
 /// Marks that say what a task is, not what has happened: no retry uses them up.
 const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];

@@ -1,5 +1,5 @@
-//! What a session remembers between hook calls. Lives here: the values; `guard` holds the step.
-//! May not live here: files, clocks, JSON.
+//! State of a session between hook calls. Contains: the values, with their stored form; `guard` has the step.
+//! Does not contain: files and clocks.
 
 pub mod breaker;
 pub mod context;
@@ -12,47 +12,65 @@ pub mod recovery;
 pub mod retry;
 pub mod run;
 pub mod signal;
+pub mod stored;
 pub mod uncertainty;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::id::SessionId;
+use crate::source::secrets::mask;
 use crate::time::Timestamp;
+use stored::{count, entries, items, or_default};
 
 /// State of one session: one file, one value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("required" = ["consecutive_blocks", "session_id"]))]
 pub struct SessionState {
-    /// Whose it is.
+    /// Id of the session.
     pub session_id: SessionId,
-    /// Writes so far; never goes back.
-    pub revision: u64,
-    /// Stops that moved the state; never goes back.
-    pub turn_count: u64,
-    /// When a stop was last judged.
+    /// When a stop was last evaluated.
+    #[serde(rename = "last_check_timestamp", default, deserialize_with = "or_default")]
     pub last_check: Option<Timestamp>,
-    /// What the last judged stop found (seed 000).
+    /// Result of the last evaluated stop.
+    #[serde(default, deserialize_with = "or_default")]
     pub check_results: CheckResults,
-    /// The main agent's loop guard; its counters stand at the top of the file as in the seed.
+    /// Number of saves; never decreases.
+    #[serde(default, deserialize_with = "or_default")]
+    pub revision: u64,
+    /// Number of stops that changed the state; never decreases.
+    #[serde(default, deserialize_with = "or_default")]
+    pub turn_count: u64,
+    /// Block limiter of the main agent. Its keys are at the top of the file, as amplihack has them.
+    #[serde(flatten)]
     pub main: GuardState,
-    /// The tier that the main agent's context reached.
+    /// Tier that the context of the main agent reached.
+    #[serde(default, deserialize_with = "or_default")]
     pub context: context::Standing,
-    /// Loop guards of subagents by agent id.
-    pub agents: BTreeMap<String, GuardState>,
-    /// Keys of warnings that are reported once per session, oldest first.
+    /// Keys of the warnings that were reported once, oldest first; see `once` in `considerations.yaml`.
+    #[serde(default, deserialize_with = "items")]
     pub notified: Vec<String>,
     /// The last stop that changed the state.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub last_stop: Option<StopMark>,
+    /// Block limiters of subagents, by agent id.
+    #[serde(default, deserialize_with = "entries")]
+    pub agents: BTreeMap<String, GuardState>,
 }
 
-/// Tells a stop that two hook lines report from two stops.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Distinguishes two stops from one stop that two hook lines report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopMark {
-    /// What the payload and the transcript say about the stop, as a checksum.
+    /// Checksum of the stop in the payload and the transcript.
+    #[serde(default, deserialize_with = "or_default")]
     pub key: String,
-    /// The hook line: client and event as the command line names them.
+    /// Hook line: client and event as the command line names them.
+    #[serde(default, deserialize_with = "or_default")]
     pub line: String,
-    /// When it was evaluated.
+    /// When the stop was evaluated.
     pub at: Timestamp,
 }
 
@@ -60,7 +78,7 @@ impl StopMark {
     /// Longest time in milliseconds between two hook lines of one stop.
     const TOGETHER_MAX: i64 = 5_000;
 
-    /// Whether this stop was reported just before by another hook line.
+    /// Returns whether another hook line just reported this stop.
     #[must_use]
     pub fn repeats(&self, before: &Self) -> bool {
         let apart = self.at.millis().saturating_sub(before.at.millis());
@@ -70,100 +88,155 @@ impl StopMark {
     }
 }
 
-/// What the last judged stop found (seed 000, `check_results`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Result of the last evaluated stop (amplihack: `check_results`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct CheckResults {
-    /// Files the agent edited; shared, since the state is copied at every stop.
+    /// Files that the agent edited; shared, because the state is copied at every stop.
+    #[serde(deserialize_with = "items")]
+    #[schemars(with = "Vec<String>")]
     pub files_modified: Arc<[String]>,
-    /// Whether every blocker was satisfied.
+    /// Whether every blocker passed.
+    #[serde(deserialize_with = "or_default")]
     pub workflow_compliant: bool,
-    /// Share of satisfied checks, 0 to 100.
+    /// Share of the checks that passed, in percent.
+    #[serde(deserialize_with = "percent")]
+    #[schemars(range(max = 100))]
     pub quality_score: u8,
 }
 
-/// Memory of the loop guard for one agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// State of the block limiter for one agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["consecutive_blocks"]))]
 pub struct GuardState {
-    /// Key of the episode: the human prompt it began with; empty when the client names none.
-    pub episode: String,
-    /// Blocks in this episode.
+    /// Blocks of this episode.
+    #[serde(deserialize_with = "count")]
     pub consecutive_blocks: u32,
-    /// Blocks in the whole session; never goes back.
+    /// Blocks of the whole session; never decreases.
+    #[serde(deserialize_with = "or_default")]
     pub total_blocks: u64,
-    /// Blocks since the last clean stop, whatever the episodes.
+    /// Blocks since the last clean stop, over all episodes.
+    #[serde(deserialize_with = "count")]
     pub blocks_since_clean: u32,
-    /// Stops in this session that were let go although something was unsatisfied.
+    /// Releases in this session.
+    #[serde(deserialize_with = "or_default")]
     pub releases: u64,
+    /// Key of the episode: the user prompt with which it began; empty if the client names none.
+    #[serde(deserialize_with = "or_default")]
+    pub episode: String,
     /// First block of this episode.
+    #[serde(rename = "first_block_timestamp", deserialize_with = "or_default")]
     pub first_block: Option<Timestamp>,
     /// Last block of this episode.
+    #[serde(rename = "last_block_timestamp", deserialize_with = "or_default")]
     pub last_block: Option<Timestamp>,
-    /// Fingerprints of the blocks of this episode, oldest first.
-    pub fingerprints: Vec<String>,
-    /// Blocks in a row after which no tool ran.
-    pub idle_blocks: u32,
-    /// Tool calls seen when it last blocked.
-    pub tools_at_block: u64,
-    /// What it last let go, and how much work there was then.
-    pub released: Option<Release>,
     /// The last blocks with their evidence, oldest first.
+    #[serde(rename = "block_history", deserialize_with = "items")]
     pub history: Vec<BlockRecord>,
+    /// Fingerprints of the blocks of this episode, oldest first.
+    #[serde(rename = "failure_fingerprints", deserialize_with = "items")]
+    pub fingerprints: Vec<String>,
+    /// Consecutive blocks without a tool call after them.
+    #[serde(deserialize_with = "count")]
+    pub idle_blocks: u32,
+    /// Number of tool calls at the last block.
+    #[serde(deserialize_with = "or_default")]
+    pub tools_at_block: u64,
+    /// The last release.
+    #[serde(deserialize_with = "or_default")]
+    pub released: Option<Release>,
     /// Beginning of the last block's reason: some clients send the reason back as a prompt.
+    #[serde(rename = "block_reason", deserialize_with = "or_default", serialize_with = "masked")]
     pub reason: String,
 }
 
-/// A finding that was let go: the same one is not blocked again until there is new work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A released problem: it does not block again until there is new work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Release {
-    /// Digest of what was unsatisfied, with details and evidence.
+    /// Digest of the checks that did not pass, with details and evidence.
+    #[serde(deserialize_with = "or_default")]
     pub finding: String,
-    /// Episode it was let go in.
+    /// Episode of the release.
+    #[serde(deserialize_with = "or_default")]
     pub episode: String,
-    /// Edits seen at that moment.
+    /// Number of edits at the release.
+    #[serde(deserialize_with = "or_default")]
     pub edits: u64,
-    /// Why: `max_blocks`, `same_failure`, `no_progress`.
+    /// Reason: `max_blocks`, `same_failure`, or `no_progress`.
+    #[serde(deserialize_with = "or_default")]
     pub reason: String,
 }
 
-/// One block, as remembered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Record of one block.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend(
+    "required" = ["block_number", "timestamp", "fingerprint", "failed_evidence"]
+))]
 pub struct BlockRecord {
     /// Number of the block within its episode, from 1.
+    #[serde(rename = "block_number", deserialize_with = "count")]
     pub number: u32,
-    /// When.
+    /// Time of the block.
+    #[serde(rename = "timestamp", deserialize_with = "or_default")]
     pub at: Timestamp,
-    /// Fingerprint of the failed considerations.
+    /// Fingerprint of the checks that did not pass.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub fingerprint: String,
-    /// What failed.
+    /// Checks that did not pass.
+    #[serde(rename = "failed_evidence", deserialize_with = "items")]
     pub failed: Vec<FailedConsideration>,
 }
 
-/// One failed consideration of a block.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// One check of a block that did not pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["consideration_id", "reason", "evidence"]))]
 pub struct FailedConsideration {
-    /// Its id.
+    /// Id of the check.
+    #[serde(rename = "consideration_id", deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub id: String,
-    /// What was wrong.
+    /// The problem.
+    #[serde(rename = "reason", deserialize_with = "or_default", serialize_with = "masked")]
+    #[schemars(length(min = 1))]
     pub details: String,
-    /// What decided.
+    /// Evidence of the problem.
+    #[serde(deserialize_with = "items", serialize_with = "all_masked")]
     pub evidence: Vec<String>,
 }
 
+fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let percent: u64 = or_default(deserializer)?;
+    Ok(u8::try_from(percent.min(100)).unwrap_or(100))
+}
+
+fn masked<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    mask(text).0.serialize(serializer)
+}
+
+fn all_masked<S: Serializer>(texts: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(texts.iter().map(|text| mask(text).0))
+}
+
 impl SessionState {
-    /// The state of a session that was never judged.
+    /// Returns the state of a session without an evaluated stop.
     #[must_use]
     pub fn new(session_id: SessionId) -> Self {
         Self {
             session_id,
-            revision: 0,
-            turn_count: 0,
             last_check: None,
             check_results: CheckResults::default(),
+            revision: 0,
+            turn_count: 0,
             main: GuardState::default(),
             context: context::Standing::default(),
-            agents: BTreeMap::new(),
             notified: Vec::new(),
             last_stop: None,
+            agents: BTreeMap::new(),
         }
     }
 }

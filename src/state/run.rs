@@ -1,6 +1,6 @@
-//! A supervised run: an agent's command, turn after turn, until it is over. Lives here: what is
-//! remembered of it; `event` has what happens to it, `step` the step, the rest what it is decided by.
-//! May not live here: how a turn is made.
+//! A supervised run: the command of an agent, turn after turn, until the run ends. Contains: the stored state.
+//! `event` has the events and effects, `step` the step function, and the other modules its decisions. Does
+//! not contain: how a turn is made.
 
 mod after;
 pub mod budget;
@@ -16,6 +16,7 @@ pub mod unseen;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -31,56 +32,57 @@ pub use step::step;
 pub use switches::Switched;
 pub use unseen::UnseenChanges;
 
-/// Version of the stored form.
+/// Version of the stored format.
 pub const VERSION: u32 = 1;
 
-/// Where a run stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// State of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Phase {
     /// Between two turns.
     #[default]
     Ready,
-    /// A breaker is asked whether a turn may begin.
+    /// Waits for the answer of a breaker before a turn begins.
     Asking,
-    /// A turn is at work.
+    /// A turn is in progress.
     Working,
-    /// Nothing is done until then.
+    /// Waits for a time.
     Waiting {
-        /// Until when, in milliseconds since 1970.
+        /// End of the wait, in milliseconds since 1970.
         until_ms: i64,
-        /// Why.
+        /// Reason for the wait.
         why: String,
     },
-    /// A human said PAUSE.
+    /// A user sent PAUSE.
     Paused,
-    /// It is over.
+    /// The run has ended.
     Over {
-        /// How it ended.
+        /// How the run ended.
         status: Status,
-        /// Why, in one sentence.
+        /// Reason, in one sentence.
         why: String,
     },
 }
 
-/// Tokens and money.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+/// Tokens and cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Spend {
     /// Plain input tokens.
     pub input: u64,
     /// Output tokens.
     pub output: u64,
-    /// Input tokens that were read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     pub cache_read: u64,
-    /// Input tokens that were written into it.
+    /// Input tokens written to the provider's cache.
     pub cache_creation: u64,
-    /// Money in USD.
+    /// Cost in USD.
+    #[schemars(range(min = -1e9, max = 1e9))]
     pub cost_usd: f64,
 }
 
 impl Spend {
-    /// Both together.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
@@ -92,31 +94,34 @@ impl Spend {
         }
     }
 
-    /// All tokens.
+    /// Returns the sum of all kinds of tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let all = [self.input, self.output, self.cache_read, self.cache_creation];
-        all.iter().fold(0, |sum, it| sum.saturating_add(*it))
+        all.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
-/// A run, as it is remembered.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// State of a run: `runs/<id>/state.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["version", "id", "goal", "command", "phase"]))]
 pub struct Run {
-    /// Version of the stored form.
+    /// Version of the format.
     pub version: u32,
-    /// Its id.
+    /// Id of the run.
+    #[schemars(length(min = 1))]
     pub id: String,
-    /// What is to be reached.
+    /// Goal of the run.
+    #[schemars(length(min = 1))]
     pub goal: String,
-    /// The command of a turn.
+    /// Command of a turn.
     pub command: Vec<String>,
-    /// What somebody asked for.
+    /// Options of the command line.
     pub options: Options,
-    /// Where it stands.
+    /// State of the run.
     pub phase: Phase,
-    /// Number of the session, from 1: a restart begins another one.
+    /// Number of the session, from 1: a restart begins another session.
     pub session: u32,
     /// Restarts so far.
     pub restarts: u32,
@@ -124,78 +129,79 @@ pub struct Run {
     pub iteration: u32,
     /// Turns of this session.
     pub session_iteration: u32,
-    /// Length of the run's transcript when the turn at work began, in bytes: what follows is the turn's.
+    /// Length of the run's transcript in bytes when the current turn began.
     pub heard_from: u64,
-    /// Attempts at this turn that failed and are made again.
+    /// Failed attempts at this turn that are repeated.
     pub attempt: u32,
-    /// Whether the next turn is the same one again.
+    /// Whether the next turn repeats the last one.
     pub again: bool,
-    /// Turns that were added to those that are allowed, and how often that was done.
+    /// Turns added by extensions.
     pub extended_by: u32,
-    /// Times it was extended.
+    /// Number of extensions.
     pub extended: u32,
-    /// What all sessions used together; never reset.
+    /// Tokens and cost of all sessions; never reset.
     pub spend: Spend,
-    /// What this session used.
+    /// Tokens and cost of this session.
     pub session_spend: Spend,
-    /// Turns whose cost nobody told.
+    /// Turns of unknown cost.
     pub unpriced: u32,
-    /// Time at work in milliseconds.
+    /// Duration of all turns in milliseconds.
     pub worked_ms: u64,
-    /// Turns in a row that failed.
+    /// Consecutive turns that failed.
     pub failures: u32,
-    /// Class of the last failure, and how often it came in a row.
+    /// Class of the last failure; empty for none.
     pub last_class: String,
-    /// How often that class came in a row.
+    /// Consecutive failures of that class.
     pub same_class: u32,
-    /// Turns in a row that changed nothing.
+    /// Consecutive turns without a change.
     pub idle: u32,
-    /// The last turns.
+    /// The last turns, oldest first.
     pub trail: Trail,
-    /// The turns that made it count as stuck before the last fresh session, oldest first.
+    /// Turns because of which the last fresh session began, oldest first.
     pub circle: Vec<Mark>,
-    /// The commit or tree that was checked out when it began; empty if git does not know the project.
+    /// Commit or tree that was checked out when the run began; empty if git does not know the project.
     pub base: String,
     /// Files that changed in turns without a visible tool call.
     pub unseen: Vec<String>,
-    /// Claims in a row that were refused because of them alone.
+    /// Consecutive claims that were refused only because of such files.
     pub unverified: u32,
-    /// Whether a human was asked about them.
+    /// Whether a human was asked about such files.
     pub unseen_asked: bool,
-    /// Rounds in a row in which it was stuck, and whether that was told.
+    /// Consecutive rounds in which the run was stuck.
     pub stuck_rounds: u32,
-    /// Whether something was done about it in this episode.
+    /// Whether policyd reacted to this episode of being stuck.
     pub stuck_told: bool,
-    /// Why it seems stuck; told to the agent once.
+    /// Why the run seems stuck; reported to the agent once.
     pub hint: String,
-    /// What the gate said to the last claim.
+    /// Answer of the stop gate to the last claim.
     pub feedback: String,
-    /// What humans said and the agent was not told yet.
+    /// Messages of humans that the agent has not received yet.
     pub human: Vec<String>,
-    /// What went wrong in the last turn that failed.
+    /// Error of the last turn that failed.
     pub last_error: String,
-    /// Triggers of signals that held after the last turn, so that each is told once while it holds.
+    /// Triggers of signals that were true after the last turn. Each is reported once while it is true.
     pub raised: Vec<String>,
-    /// How the gate is switched by humans.
+    /// What users switched off when the run began.
     pub switched: Switched,
-    /// What was switched off while the run was at work, in words, while that stands.
+    /// What was switched off during the run, in words, while it is off.
     pub switched_at_work: Option<String>,
-    /// Whether the money was warned of.
+    /// Whether the budget warning was sent.
     pub warned: bool,
-    /// Health after the last turn.
+    /// Health after the last turn, from 0 to 100.
+    #[schemars(range(max = 100))]
     pub health: Option<u32>,
-    /// What that says beside the health before it; empty where there is none.
+    /// Verdict on that health; empty for none.
     pub verdict: String,
-    /// Turns in a row after which it said `abort`.
+    /// Consecutive turns with the verdict `abort`.
     pub aborts: u32,
-    /// When it began, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub started_ms: i64,
-    /// When it was last moved, in milliseconds since 1970.
+    /// Last step of the run, in milliseconds since 1970.
     pub updated_ms: i64,
 }
 
 impl Run {
-    /// A run that is about to begin.
+    /// Returns a run before its first turn.
     #[must_use]
     pub fn new(id: &str, goal: &str, command: &[String], now: Timestamp) -> Self {
         Self {
@@ -210,15 +216,15 @@ impl Run {
         }
     }
 
-    /// A digest of what the run may do: its command, goal and options. A run is resumed only if the
-    /// user started one with this digest.
+    /// Returns a digest of the command, goal, and options. A run is resumed only if the user started one with
+    /// this digest.
     #[must_use]
     pub fn work_digest(&self) -> String {
         let work = serde_json::json!([self.command, self.goal, self.options]);
         hex(&Sha256::digest(work.to_string()))
     }
 
-    /// How it ended, where it did.
+    /// Returns how the run ended; `None` while it has not.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         match &self.phase {
@@ -231,8 +237,8 @@ impl Run {
         }
     }
 
-    /// What it costs, in USD for an hour of work. Before an hour is over it is what was spent: a rate
-    /// of a few minutes says little.
+    /// Returns the cost in USD per hour of work. During the first hour this is the total cost, because a rate
+    /// over a few minutes would mislead.
     #[must_use]
     pub fn usd_per_hour(&self) -> f64 {
         const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -240,26 +246,26 @@ impl Run {
         self.spend.cost_usd / worked.div_duration_f64(HOUR)
     }
 
-    /// How often the error of the last turn came in this session.
+    /// Returns how often the error of the last turn occurred in this session.
     #[must_use]
     pub fn same_error_of_session(&self) -> u32 {
         self.trail.same_error().min(self.session_iteration)
     }
 
-    /// Turns that are allowed, extensions counted in.
+    /// Returns the maximum number of turns, extensions included.
     #[must_use]
     pub const fn iterations_max(&self, limits: &Limits) -> u32 {
         limits.iterations.saturating_add(self.extended_by)
     }
 
-    /// Whether a turn is left of those that are allowed now.
+    /// Returns whether another turn or extension is left.
     #[must_use]
     pub const fn turns_left(&self, limits: &Limits) -> bool {
         self.extended < limits.extension.times || self.iteration < self.iterations_max(limits)
     }
 }
 
-/// What the stored watch says, as `uncertainty` has it.
+/// Returns the stuck rounds as the state of `uncertainty`.
 fn watch(run: &Run) -> Watch {
     Watch { round: None, in_a_row: run.stuck_rounds, told: run.stuck_told }
 }

@@ -41,7 +41,11 @@ pub enum End {
 }
 
 impl End {
-    /// Its name in the history.
+    /// All ends.
+    pub const ALL: [Self; 5] =
+        [Self::Consumed, Self::Approved, Self::Rejected, Self::Expired, Self::TimedOut];
+
+    /// Returns the name in the history.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,12 +57,10 @@ impl End {
         }
     }
 
-    /// The end of this name.
+    /// Returns the end of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        [Self::Consumed, Self::Approved, Self::Rejected, Self::Expired, Self::TimedOut]
-            .into_iter()
-            .find(|it| it.as_str() == name)
+        Self::ALL.into_iter().find(|end| end.as_str() == name)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 use record::{FORCED, breaker_of, known_breaker, record_of, whole_seconds};
 
-mod record;
+pub mod record;
 
 /// Under the root of our own.
 const FILE: &str = "state/circuit-breakers.json";

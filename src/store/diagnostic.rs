@@ -1,31 +1,36 @@
-//! The seed's diagnostic entries (seed 000, `diagnostic.jsonl`) as values, and what can be read
-//! out of them. Every seed field is there; `code`, `success` on failures, and what a recovery
-//! needs are added. May not live here: files.
+//! Entries of `diagnostic.jsonl`: amplihack's fields, and `code`, `success` of failures, and what a recovery
+//! needs. Contains: their stored form; recovery reads amplihack's entries, too, so it is tolerant. Does not
+//! contain: files.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::file::{Failure, Saved, Step};
 use super::validate::Corruption;
+use crate::state::stored::is_default;
 use crate::state::{GuardState, SessionState};
 use crate::time::Timestamp;
 
-/// The seed's return codes; the `code` field of entries.
+/// Return codes of amplihack; the `code` field of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
     /// 0: success.
     Success,
-    /// 1: state save failed; it is tried again.
+    /// 1: the save failed and is retried.
     SaveFailed,
     /// 2: validation failed; the state is recovered.
     ValidationFailed,
-    /// 3: verification failed; it is written again.
+    /// 3: verification failed; the file is written again.
     VerificationFailed,
-    /// 4: all retries exhausted; a warning, and on.
+    /// 4: all retries failed; policyd warns and continues.
     RetriesExhausted,
 }
 
 impl Code {
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -38,7 +43,133 @@ impl Code {
     }
 }
 
-/// Where and when something happened.
+/// A line of `diagnostic.jsonl`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct DiagnosticEntry<'a> {
+    /// Time of the operation.
+    timestamp: Timestamp,
+    #[serde(flatten)]
+    operation: Operation<'a>,
+    #[serde(flatten)]
+    failure: FailureFields<'a>,
+}
+
+/// An operation on the state file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "operation", rename_all = "snake_case")]
+enum Operation<'a> {
+    /// The state file was read.
+    StateLoad {
+        session_id: &'a str,
+        file_path: &'a str,
+        load_success: bool,
+        validation_passed: bool,
+        /// Blocks of the episode.
+        counter_value: u32,
+        /// Return code of amplihack.
+        code: u8,
+    },
+    /// The content of the state file is not a state.
+    Validation {
+        validation_failed: bool,
+        corrupted_state: &'a Value,
+        session_id: &'a str,
+        /// Return code of amplihack.
+        code: u8,
+    },
+    /// A new state replaced a corrupt one.
+    StateReset {
+        reason: &'static str,
+        /// Blocks of the episode.
+        counter_reset_to: u32,
+        session_id: &'a str,
+        /// Source of the new state.
+        recovered_from: &'a str,
+    },
+    /// The state was saved, or an attempt failed.
+    StateSave {
+        /// Blocks of the episode before.
+        counter_before: u32,
+        /// Blocks of the episode after.
+        counter_after: u32,
+        session_id: &'a str,
+        file_path: &'a str,
+        save_success: bool,
+        verification_success: bool,
+        /// Attempts after the first one.
+        retry_count: u32,
+        /// Return code of amplihack.
+        code: u8,
+        /// Whether the state might not survive a power loss.
+        #[serde(skip_serializing_if = "is_default")]
+        degraded: bool,
+        #[serde(flatten)]
+        memory: Option<SavedMemory<'a>>,
+    },
+    /// The saved file could not be read back.
+    VerificationRead {
+        verification_success: bool,
+        session_id: &'a str,
+        file_path: &'a str,
+        /// Return code of amplihack.
+        code: u8,
+    },
+    /// A save succeeded after retries.
+    StateSaveRetry {
+        success: bool,
+        /// Attempts after the first one.
+        retry_count: u32,
+    },
+}
+
+/// Why an operation failed. Both names of the reason are written, so that a search finds either.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct FailureFields<'a> {
+    /// `false` if the operation failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+    /// Reason of a failure or of a degraded save.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    /// Reason of a failure (amplihack's name).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+impl<'a> FailureFields<'a> {
+    fn new(why: Option<&'a str>) -> Self {
+        Self { success: why.map(|_| false), reason: why, error: why }
+    }
+}
+
+/// State from which a lost state file is recovered.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SavedMemory<'a> {
+    /// Number of saves.
+    revision: u64,
+    /// Stops that changed the state.
+    turn_count: u64,
+    /// Blocks of the session.
+    total_blocks: u64,
+    /// Key of the episode.
+    episode: &'a str,
+    /// Subagents that were blocked, by id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    agents: BTreeMap<&'a str, AgentMemory<'a>>,
+}
+
+/// State of a subagent.
+#[derive(Debug, Serialize, JsonSchema)]
+struct AgentMemory<'a> {
+    /// Blocks of the episode.
+    consecutive_blocks: u32,
+    /// Blocks of the session.
+    total_blocks: u64,
+    /// Key of the episode.
+    episode: &'a str,
+}
+
+/// Time and place of operations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scene<'a> {
     pub(super) now: Timestamp,
@@ -47,68 +178,50 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn entry(&self, operation: &str) -> Map<String, Value> {
-        let mut entry = Map::new();
-        entry.insert("timestamp".to_owned(), json!(self.now.to_string()));
-        entry.insert("operation".to_owned(), json!(operation));
-        entry
+    fn entry(&self, operation: Operation<'_>, failure: FailureFields<'_>) -> Value {
+        json!(DiagnosticEntry { timestamp: self.now, operation, failure })
     }
 
-    fn with(&self, operation: &str, fields: Value) -> Map<String, Value> {
-        let mut entry = self.entry(operation);
-        if let Value::Object(fields) = fields {
-            entry.extend(fields);
-        }
-        entry
-    }
-
-    /// A state file was read.
+    /// The state file was read.
     pub(super) fn state_load(&self, counter: u32, problem: Option<Corruption>) -> Value {
-        let loaded = !matches!(
-            problem,
-            Some(Corruption::TooLarge | Corruption::NotAFile | Corruption::Unreadable)
-        );
         let code = if problem.is_none() { Code::Success } else { Code::ValidationFailed };
-        let entry = self.with(
-            "state_load",
-            json!({
-                "session_id": self.session_id,
-                "file_path": self.file_path,
-                "load_success": loaded,
-                "validation_passed": problem.is_none(),
-                "counter_value": counter,
-                "code": code.number(),
-            }),
-        );
-        failed_if(entry, problem.map(Corruption::as_str))
+        let operation = Operation::StateLoad {
+            session_id: self.session_id,
+            file_path: self.file_path,
+            load_success: !matches!(
+                problem,
+                Some(Corruption::TooLarge | Corruption::NotAFile | Corruption::Unreadable)
+            ),
+            validation_passed: problem.is_none(),
+            counter_value: counter,
+            code: code.number(),
+        };
+        self.entry(operation, FailureFields::new(problem.map(Corruption::as_str)))
     }
 
-    /// A state file was not a state.
+    /// The content of the state file is not a state.
     pub(super) fn validation(&self, reason: Corruption, corrupted_state: &Value) -> Value {
-        let entry = self.with(
-            "validation",
-            json!({
-                "validation_failed": true,
-                "corrupted_state": corrupted_state,
-                "session_id": self.session_id,
-                "code": Code::ValidationFailed.number(),
-            }),
-        );
-        failed_if(entry, Some(reason.as_str()))
+        let operation = Operation::Validation {
+            validation_failed: true,
+            corrupted_state,
+            session_id: self.session_id,
+            code: Code::ValidationFailed.number(),
+        };
+        self.entry(operation, FailureFields::new(Some(reason.as_str())))
     }
 
-    /// A new state took the place of a corrupt one.
+    /// A new state replaced a corrupt one.
     pub(super) fn state_reset(&self, counter: u32, recovered_from: &str) -> Value {
-        let fields = json!({
-            "reason": "corruption_detected",
-            "counter_reset_to": counter,
-            "session_id": self.session_id,
-            "recovered_from": recovered_from,
-        });
-        Value::Object(self.with("state_reset", fields))
+        let operation = Operation::StateReset {
+            reason: "corruption_detected",
+            counter_reset_to: counter,
+            session_id: self.session_id,
+            recovered_from,
+        };
+        self.entry(operation, FailureFields::default())
     }
 
-    /// Attempts and outcome of a save, one entry each.
+    /// Attempts and result of a save, one entry each.
     pub(super) fn state_save(
         &self,
         before: u32,
@@ -127,21 +240,26 @@ impl Scene<'_> {
             }
             Saved::NotSaved { retries, why, code } => (false, *retries, *code, Some(why.as_str())),
         };
-        let mut entry = self.save_entry(before, state, success, retries, code);
-        if success && why.is_some() {
-            entry.insert("degraded".to_owned(), json!(true));
-        }
-        memory_of(state, &mut entry);
-        entries.push(match why {
-            Some(why) if success => {
-                entry.insert("reason".to_owned(), json!(why));
-                Value::Object(entry)
-            }
-            why => failed_if(entry, why),
-        });
+        let operation = Operation::StateSave {
+            counter_before: before,
+            counter_after: state.main.consecutive_blocks,
+            session_id: self.session_id,
+            file_path: self.file_path,
+            save_success: success,
+            verification_success: success,
+            retry_count: retries,
+            code: code.number(),
+            degraded: success && why.is_some(),
+            memory: Some(SavedMemory::new(state)),
+        };
+        let failure = match success {
+            true => FailureFields { reason: why, ..FailureFields::default() },
+            false => FailureFields::new(why),
+        };
+        entries.push(self.entry(operation, failure));
         if matches!(saved, Saved::Durable { .. }) && retries > 0 {
-            let fields = json!({"success": true, "retry_count": retries});
-            entries.push(Value::Object(self.with("state_save_retry", fields)));
+            let operation = Operation::StateSaveRetry { success: true, retry_count: retries };
+            entries.push(self.entry(operation, FailureFields::default()));
         }
         entries
     }
@@ -153,82 +271,53 @@ impl Scene<'_> {
         state: &SessionState,
         failure: &Failure,
     ) -> Value {
-        let entry = match failure.step {
-            Step::Save => {
-                let retries = u32::try_from(retry).unwrap_or(u32::MAX);
-                self.save_entry(before, state, false, retries, Code::SaveFailed)
-            }
-            Step::Verify => self.with(
-                "verification_read",
-                json!({
-                    "verification_success": false,
-                    "session_id": self.session_id,
-                    "file_path": self.file_path,
-                    "code": Code::VerificationFailed.number(),
-                }),
-            ),
+        let operation = match failure.step {
+            Step::Save => Operation::StateSave {
+                counter_before: before,
+                counter_after: state.main.consecutive_blocks,
+                session_id: self.session_id,
+                file_path: self.file_path,
+                save_success: false,
+                verification_success: false,
+                retry_count: u32::try_from(retry).unwrap_or(u32::MAX),
+                code: Code::SaveFailed.number(),
+                degraded: false,
+                memory: None,
+            },
+            Step::Verify => Operation::VerificationRead {
+                verification_success: false,
+                session_id: self.session_id,
+                file_path: self.file_path,
+                code: Code::VerificationFailed.number(),
+            },
         };
-        failed_if(entry, Some(&failure.why))
-    }
-
-    fn save_entry(
-        &self,
-        before: u32,
-        state: &SessionState,
-        success: bool,
-        retries: u32,
-        code: Code,
-    ) -> Map<String, Value> {
-        self.with(
-            "state_save",
-            json!({
-                "counter_before": before,
-                "counter_after": state.main.consecutive_blocks,
-                "session_id": self.session_id,
-                "file_path": self.file_path,
-                "save_success": success,
-                "verification_success": success,
-                "retry_count": retries,
-                "code": code.number(),
-            }),
-        )
+        self.entry(operation, FailureFields::new(Some(&failure.why)))
     }
 }
 
-/// Marks an entry as failed, so that `grep '"success": false'` finds it with its reason.
-fn failed_if(mut entry: Map<String, Value>, why: Option<&str>) -> Value {
-    if let Some(why) = why {
-        entry.insert("success".to_owned(), json!(false));
-        entry.insert("reason".to_owned(), json!(why));
-        entry.insert("error".to_owned(), json!(why));
-    }
-    Value::Object(entry)
-}
-
-/// What a recovery from the log needs beyond the counter.
-fn memory_of(state: &SessionState, entry: &mut Map<String, Value>) {
-    entry.insert("revision".to_owned(), json!(state.revision));
-    entry.insert("turn_count".to_owned(), json!(state.turn_count));
-    entry.insert("total_blocks".to_owned(), json!(state.main.total_blocks));
-    entry.insert("episode".to_owned(), json!(state.main.episode));
-    let agents = state.agents.iter().filter(|(_, guard)| guard.total_blocks > 0);
-    let agents: Map<String, Value> = agents
-        .map(|(id, guard)| {
-            let memory = json!({
-                "consecutive_blocks": guard.consecutive_blocks,
-                "total_blocks": guard.total_blocks,
-                "episode": guard.episode,
-            });
-            (id.clone(), memory)
-        })
-        .collect();
-    if !agents.is_empty() {
-        entry.insert("agents".to_owned(), Value::Object(agents));
+impl<'a> SavedMemory<'a> {
+    fn new(state: &'a SessionState) -> Self {
+        let blocked = state.agents.iter().filter(|(_, guard)| guard.total_blocks > 0);
+        let agent = |(id, guard): (&'a String, &'a GuardState)| {
+            let memory = AgentMemory {
+                consecutive_blocks: guard.consecutive_blocks,
+                total_blocks: guard.total_blocks,
+                episode: &guard.episode,
+            };
+            (id.as_str(), memory)
+        };
+        Self {
+            revision: state.revision,
+            turn_count: state.turn_count,
+            total_blocks: state.main.total_blocks,
+            episode: &state.main.episode,
+            agents: blocked.map(agent).collect(),
+        }
     }
 }
 
-/// What the newest entries of a log remember of a state: the counter after the last successful
-/// save, else the counter of the last successful load.
+/// Recovers a state from the newest entries of a log: the counter after the last successful save, else the
+/// counter of the last successful load. Returns whether there is one.
 pub(super) fn remembered(entries: &[Value], state: &mut SessionState) -> bool {
     let succeeded = |entry: &&Value, operation: &str, flag: &str| {
         text(entry, "operation") == operation && entry.get(flag) == Some(&Value::Bool(true))

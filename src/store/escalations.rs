@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::DateTime;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::document::{Documents, Held};
 use super::file::Durability;
 use crate::judge::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use crate::state::escalation::{self, Answer, Closed, Escalation, Event};
+use crate::state::stored::{count, fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
@@ -28,6 +31,80 @@ const FOLDERS: [&str; 1] = [FOLDER];
 #[derive(Clone)]
 pub struct EscalationStore<'a> {
     documents: Documents<'a>,
+}
+
+/// `escalations/index.json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct IndexFile {
+    /// Escalations, oldest first.
+    #[schemars(with = "Vec<EscalationRecord>")]
+    escalations: Vec<Value>,
+}
+
+/// An escalation of the index. Reading is tolerant: a value of another type counts as absent.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["id", "status"]))]
+struct EscalationRecord {
+    /// Id of the escalation and name of its document.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
+    id: String,
+    /// Status.
+    #[serde(deserialize_with = "or_default")]
+    status: EscalationStatus,
+    /// Task that the escalation is about, or empty.
+    #[serde(deserialize_with = "or_default")]
+    task_id: String,
+    /// Title.
+    #[serde(deserialize_with = "or_default")]
+    title: String,
+    /// Id of the trigger.
+    #[serde(deserialize_with = "or_default")]
+    trigger: String,
+    /// Why a human is needed.
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+    /// `low`, `medium`, `high`, or `critical`.
+    #[serde(deserialize_with = "or_default")]
+    severity: String,
+    /// Whether the task waits for the answer.
+    #[serde(deserialize_with = "or_default")]
+    blocking: bool,
+    /// When the escalation was opened.
+    #[serde(deserialize_with = "or_default")]
+    created: Timestamp,
+    /// Repeat interval of the notifications in seconds.
+    #[serde(deserialize_with = "or_default")]
+    answer_within_s: Option<u64>,
+    /// Last notification.
+    #[serde(deserialize_with = "or_default")]
+    told_at: Option<Timestamp>,
+    /// Number of notifications.
+    #[serde(deserialize_with = "count")]
+    times_told: u32,
+    /// When a human answered.
+    #[serde(deserialize_with = "or_default")]
+    closed_at: Option<Timestamp>,
+    /// Decision of the human.
+    #[serde(deserialize_with = "or_default")]
+    decision: Option<String>,
+    /// Human who answered.
+    #[serde(deserialize_with = "or_default")]
+    by: Option<String>,
+}
+
+/// Status of an escalation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum EscalationStatus {
+    /// Waits for an answer.
+    #[default]
+    Open,
+    /// A human approved it.
+    Approved,
+    /// A human rejected it.
+    Rejected,
 }
 
 /// What the name of a document tells.
@@ -191,7 +268,7 @@ impl<'a> EscalationStore<'a> {
         };
         let records: Vec<Value> = all.iter().map(|it| record_of(it, of(&it.id))).collect();
         let mut whole = known.and_then(Value::as_object).cloned().unwrap_or_default();
-        whole.insert("escalations".to_owned(), Value::Array(records));
+        whole.extend(fields(&IndexFile { escalations: records }));
         let text = format!("{:#}\n", Value::Object(whole));
         self.documents.save(INDEX, &text)
     }
@@ -245,60 +322,56 @@ fn read(value: Option<&Value>) -> Vec<Escalation> {
 }
 
 fn escalation_of(value: &Value) -> Option<Escalation> {
-    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let time = |key: &str| value.get(key).and_then(Value::as_str).and_then(Timestamp::parse);
-    let number = |key: &str| value.get(key).and_then(Value::as_u64);
-    let status = text("status");
-    let closed = (status == "approved" || status == "rejected").then(|| Closed {
-        at: time("closed_at").unwrap_or_default(),
-        approved: status == "approved",
-        decision: text("decision"),
-        by: text("by"),
+    let record = EscalationRecord::deserialize(value).ok()?;
+    let closed = (record.status != EscalationStatus::Open).then(|| Closed {
+        at: record.closed_at.unwrap_or_default(),
+        approved: record.status == EscalationStatus::Approved,
+        decision: record.decision.unwrap_or_default(),
+        by: record.by.unwrap_or_default(),
     });
-    Some(Escalation {
-        id: Some(text("id")).filter(|it| !it.is_empty())?,
-        task_id: text("task_id"),
-        title: text("title"),
-        trigger: text("trigger"),
-        reason: text("reason"),
-        severity: text("severity"),
-        blocking: value.get("blocking").and_then(Value::as_bool).unwrap_or(false),
-        created: time("created").unwrap_or_default(),
-        answer_within: number("answer_within_s").map(Duration::from_secs),
-        told: time("told_at"),
-        times_told: number("times_told").and_then(|it| u32::try_from(it).ok()).unwrap_or(0),
+    (!record.id.is_empty()).then_some(Escalation {
+        id: record.id,
+        task_id: record.task_id,
+        title: record.title,
+        trigger: record.trigger,
+        reason: record.reason,
+        severity: record.severity,
+        blocking: record.blocking,
+        created: record.created,
+        answer_within: record.answer_within_s.map(Duration::from_secs),
+        told: record.told_at,
+        times_told: record.times_told,
         closed,
     })
 }
 
-/// The record of an escalation, over what the index knew of it.
+/// Returns the record of an escalation, written over the `known` one.
 #[must_use]
-pub fn record_of(it: &Escalation, known: Option<&Value>) -> Value {
-    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-    let status = match &it.closed {
-        None => "open",
-        Some(closed) if closed.approved => "approved",
-        Some(_) => "rejected",
-    };
-    let ours = json!({
-        "id": it.id,
-        "status": status,
-        "task_id": it.task_id,
-        "title": it.title,
-        "trigger": it.trigger,
-        "reason": it.reason,
-        "severity": it.severity,
-        "blocking": it.blocking,
-        "created": it.created.to_string(),
-        "answer_within_s": it.answer_within.map(|it| it.as_secs()),
-        "told_at": it.told.map(|it| it.to_string()),
-        "times_told": it.times_told,
-        "closed_at": it.closed.as_ref().map(|it| it.at.to_string()),
-        "decision": it.closed.as_ref().map(|it| it.decision.clone()),
-        "by": it.closed.as_ref().map(|it| it.by.clone()),
+pub fn record_of(escalation: &Escalation, known: Option<&Value>) -> Value {
+    let it = escalation.clone();
+    let closed = it.closed.as_ref();
+    let own = fields(&EscalationRecord {
+        id: it.id,
+        status: match closed {
+            None => EscalationStatus::Open,
+            Some(closed) if closed.approved => EscalationStatus::Approved,
+            Some(_) => EscalationStatus::Rejected,
+        },
+        task_id: it.task_id,
+        title: it.title,
+        trigger: it.trigger,
+        reason: it.reason,
+        severity: it.severity,
+        blocking: it.blocking,
+        created: it.created,
+        answer_within_s: it.answer_within.map(|within| within.as_secs()),
+        told_at: it.told,
+        times_told: it.times_told,
+        closed_at: closed.map(|closed| closed.at),
+        decision: closed.map(|closed| closed.decision.clone()),
+        by: closed.map(|closed| closed.by.clone()),
     });
-    if let Value::Object(ours) = ours {
-        record.extend(ours);
-    }
+    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    record.extend(own);
     Value::Object(record)
 }

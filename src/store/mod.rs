@@ -17,6 +17,7 @@ pub mod queues;
 pub mod recovery;
 pub mod root;
 pub mod runs;
+pub mod schemas;
 pub mod session;
 mod session_file;
 pub mod signals;

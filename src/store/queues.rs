@@ -13,23 +13,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::document::{Documents, Held};
 use super::file::Durability;
 use super::log;
-use super::task_record::{id_of, record_of, task_of};
+use super::task_record::{TaskRecord, id_of, record_of, task_of};
 use crate::limits::QUEUE_FILE_BYTES_MAX;
 use crate::state::dead_letter::{Effect, Place, Task};
+use crate::state::stored::{fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 /// Under the root of our own.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
 const LOCK: &str = "queue/.queue.lock";
-/// Where the metadata say which dead letter a review goes on with.
-const REVIEW_FROM: &str = "review_from";
 /// Who did what to which task.
 const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 
@@ -50,15 +50,82 @@ struct File {
     exists: bool,
 }
 
-/// Totals of the dead-letter queue (seed 003, `metadata`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Totals of the dead-letter queue (loki-mode: `metadata`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Metadata {
-    /// When the queue was last reviewed, from its first letter to its last.
+    /// When all tasks of the queue were last reviewed.
+    #[serde(deserialize_with = "or_default")]
     pub last_reviewed: Option<Timestamp>,
-    /// Dead letters given up, ever.
+    /// Total number of abandoned tasks.
+    #[serde(deserialize_with = "or_default")]
     pub total_abandoned: u64,
-    /// Dead letters that came back to life, ever.
+    /// Total number of requeued tasks.
+    #[serde(deserialize_with = "or_default")]
     pub total_recovered: u64,
+}
+
+/// Stored metadata of the dead-letter queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+struct MetadataRecord {
+    #[serde(flatten)]
+    totals: Metadata,
+    /// The task with which an unfinished review continues; absent if none is unfinished.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
+    review_from: String,
+}
+
+/// `queue/{pending,in-progress,dead-letter,abandoned}.json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct QueueFile<'a> {
+    /// Tasks, and items that are not tasks.
+    #[schemars(with = "Vec<TaskRecord>")]
+    tasks: &'a [Cow<'a, Value>],
+    /// Keys beside the tasks.
+    #[serde(flatten)]
+    #[schemars(with = "QueueKeys")]
+    beside: &'a Map<String, Value>,
+}
+
+/// A line of `logs/dead-letter.jsonl`, as the schema describes it. The caller of [`QueueStore::audit`] makes it.
+#[derive(Debug, JsonSchema)]
+pub struct AuditLine {
+    /// Time of the action.
+    pub timestamp: Timestamp,
+    /// Action: `failed`, `entered`, `retry`, `abandon`, ….
+    #[schemars(length(min = 1))]
+    pub what: String,
+    /// Id of the task.
+    #[schemars(length(min = 1))]
+    pub task_id: String,
+    /// Queue of the task after the action.
+    pub place: Option<String>,
+    /// Number of attempts that count.
+    pub attempts: Option<u64>,
+    /// Who acted.
+    pub by: Option<String>,
+    /// Rule that caused the action.
+    pub rule: Option<String>,
+    /// Whether the task was requeued with others.
+    pub redrive: Option<bool>,
+    /// Escalation that was answered.
+    pub escalation: Option<String>,
+    /// Signal that the task waits for.
+    pub signal: Option<String>,
+    /// Request that was approved.
+    pub request: Option<String>,
+    /// The decision.
+    pub decision: Option<String>,
+    /// Whether the task may continue.
+    pub approved: Option<bool>,
+}
+
+/// Keys beside the tasks.
+#[derive(JsonSchema)]
+struct QueueKeys {
+    /// Totals; only in the dead-letter queue.
+    #[expect(dead_code, reason = "`beside` contains it")]
+    metadata: Option<MetadataRecord>,
 }
 
 /// All lists.
@@ -126,10 +193,8 @@ impl Lists {
             _ => {}
         }
         if place == Place::DeadLetter {
-            let metadata = file.beside.get("metadata");
-            self.metadata = metadata_of(metadata);
-            let from = metadata.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
-            from.unwrap_or_default().clone_into(&mut self.review_from);
+            let known = metadata_of(file.beside.get("metadata"));
+            (self.metadata, self.review_from) = (known.totals, known.review_from);
         }
         let mut places: BTreeMap<String, usize> =
             self.tasks.iter().enumerate().map(|(at, it)| (it.id.clone(), at)).collect();
@@ -186,28 +251,24 @@ impl Lists {
         let mut beside = file.beside.clone();
         if place == Place::DeadLetter {
             let known = file.beside.get("metadata");
-            let from = known.and_then(|it| it.get(REVIEW_FROM)).and_then(Value::as_str);
-            let same_metadata =
-                metadata_of(known) == self.metadata && from.unwrap_or_default() == self.review_from;
+            let metadata =
+                MetadataRecord { totals: self.metadata, review_from: self.review_from.clone() };
+            let same_metadata = metadata_of(known) == metadata;
             if !same_metadata || (known.is_none() && file.exists) {
-                let record = metadata_record((&self.metadata, &self.review_from), known);
-                beside.insert("metadata".to_owned(), record);
+                let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
+                record.shift_remove("review_from");
+                record.extend(fields(&metadata));
+                beside.insert("metadata".to_owned(), Value::Object(record));
             }
             same &= same_metadata;
         }
-        let whole = Whole { items: &items, beside: &beside };
+        let whole = QueueFile { tasks: &items, beside: &beside };
         (!same).then(|| (whole.text(), gains))
     }
 }
 
-/// The file of one list, written without a copy of its items.
-struct Whole<'a> {
-    items: &'a [Cow<'a, Value>],
-    beside: &'a Map<String, Value>,
-}
-
-impl Whole<'_> {
-    /// Its text, with line breaks unless they make it too large.
+impl QueueFile<'_> {
+    /// Returns the text of the file, with line breaks unless they make it too large.
     fn text(&self) -> String {
         let pretty = serde_json::to_string_pretty(self).unwrap_or_default();
         let text = match pretty.len() < QUEUE_FILE_BYTES_MAX {
@@ -218,39 +279,8 @@ impl Whole<'_> {
     }
 }
 
-impl Serialize for Whole<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("tasks", self.items)?;
-        for (key, value) in self.beside {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-fn metadata_of(value: Option<&Value>) -> Metadata {
-    let of = |key: &str| value.and_then(|it| it.get(key));
-    let count = |key: &str| of(key).and_then(Value::as_u64).unwrap_or(0);
-    Metadata {
-        last_reviewed: of("last_reviewed").and_then(Value::as_str).and_then(Timestamp::parse),
-        total_abandoned: count("total_abandoned"),
-        total_recovered: count("total_recovered"),
-    }
-}
-
-fn metadata_record((metadata, review_from): (&Metadata, &str), known: Option<&Value>) -> Value {
-    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
-    let reviewed = metadata.last_reviewed.map_or(Value::Null, |it| it.to_string().into());
-    record.insert("last_reviewed".to_owned(), reviewed);
-    record.insert("total_abandoned".to_owned(), metadata.total_abandoned.into());
-    record.insert("total_recovered".to_owned(), metadata.total_recovered.into());
-    // Its order is kept: others read the file, too.
-    record.shift_remove(REVIEW_FROM);
-    if !review_from.is_empty() {
-        record.insert(REVIEW_FROM.to_owned(), review_from.into());
-    }
-    Value::Object(record)
+fn metadata_of(value: Option<&Value>) -> MetadataRecord {
+    value.and_then(|metadata| MetadataRecord::deserialize(metadata).ok()).unwrap_or_default()
 }
 
 impl<'a> QueueStore<'a> {

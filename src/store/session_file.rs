@@ -1,64 +1,81 @@
-//! The state file: seed 000's JSON, extended and versioned. Lives here: the keys, both ways.
-//! May not live here: recovery, files, defaults of a policy.
+//! The state file of a session: amplihack's keys first, then policyd's own, then foreign keys.
+//!
+//! Reading is tolerant: a value of another type counts as absent, except for the counters and the id that
+//! `validate` checks. Contains: the order of keys, and the foreign keys. Does not contain: recovery, files.
 
-use std::collections::BTreeMap;
-
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::validate::{Corruption, validate_state};
 use crate::id::SessionId;
-use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX};
-use crate::source::secrets::mask;
+use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX, CORRUPT_QUOTE_CHARS_MAX};
+use crate::state::SessionState;
 use crate::state::context::Standing;
-use crate::state::{
-    BlockRecord, CheckResults, FailedConsideration, GuardState, Release, SessionState, StopMark,
-};
-use crate::time::Timestamp;
+use crate::state::stored::fields;
 
-/// The format written here. A file without a version is the seed's, and is read as this one.
+/// Version of the format. amplihack's files have no version and are read as this one.
 pub(super) const FORMAT_VERSION: u64 = 1;
 
-/// The key of the tier that the context reached.
+/// The first keys of the file, in the order in which amplihack writes them.
+const FIRST_KEYS: [&str; 7] = [
+    "consecutive_blocks",
+    "session_id",
+    "last_check_timestamp",
+    "check_results",
+    "version",
+    "revision",
+    "turn_count",
+];
 const CONTEXT: &str = "context";
-/// The key of the warnings that were reported once.
 const NOTIFIED: &str = "notified";
-/// The key of the last stop that changed the state.
-const LAST_STOP: &str = "last_stop";
+const AGENTS: &str = "agents";
+
+/// `sessions/<id>/state.json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SessionRecord<'a> {
+    /// Version of the format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    #[serde(flatten)]
+    state: &'a SessionState,
+}
 
 /// A state file as read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StateFile {
     pub(super) state: SessionState,
-    /// Everything that was in the file, so that foreign keys survive a rewrite.
+    /// The whole file, so that a rewrite keeps foreign keys.
     pub(super) raw: Map<String, Value>,
-    /// The id in the file where it is not ours.
+    /// The id in the file if it is another session's.
     pub(super) foreign_id: Option<String>,
-    /// The version of the file where it is newer than ours: it is not rewritten.
+    /// The version of the file if it is newer than this program's: the file is not rewritten.
     pub(super) newer: Option<u64>,
 }
 
-/// Reads a state file that belongs to `session_id`.
+/// Reads the state file of `session_id`.
 pub(super) fn read(bytes: &[u8], session_id: &SessionId) -> Result<StateFile, (Corruption, Value)> {
     let quote = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        json!(text.chars().take(crate::limits::CORRUPT_QUOTE_CHARS_MAX).collect::<String>())
+        json!(text.chars().take(CORRUPT_QUOTE_CHARS_MAX).collect::<String>())
     };
     let text = std::str::from_utf8(bytes).map_err(|_| (Corruption::InvalidUtf8, quote(bytes)))?;
     let value: Value =
         serde_json::from_str(text).map_err(|_| (Corruption::InvalidJson, quote(bytes)))?;
-    let newer = value.get("version").and_then(Value::as_u64).filter(|it| *it > FORMAT_VERSION);
+    let newer =
+        value.get("version").and_then(Value::as_u64).filter(|version| *version > FORMAT_VERSION);
     if let Err(reason) = validate_state(&value)
         && newer.is_none()
     {
-        let small = text.len() <= crate::limits::CORRUPT_QUOTE_CHARS_MAX;
+        let small = text.len() <= CORRUPT_QUOTE_CHARS_MAX;
         return Err((reason, if small { value } else { quote(bytes) }));
     }
     let Value::Object(raw) = value else {
         return Err((Corruption::StateNotDict, quote(bytes)));
     };
-    let id = string(&raw, "session_id");
+    let id = raw.get("session_id").and_then(Value::as_str).unwrap_or_default();
     Ok(StateFile {
-        foreign_id: (id != session_id.as_str()).then_some(id),
+        foreign_id: (id != session_id.as_str()).then(|| id.to_owned()),
         state: state(&raw, session_id),
         newer,
         raw,
@@ -66,230 +83,67 @@ pub(super) fn read(bytes: &[u8], session_id: &SessionId) -> Result<StateFile, (C
 }
 
 fn state(raw: &Map<String, Value>, session_id: &SessionId) -> SessionState {
-    let empty = Map::new();
-    let results = raw.get("check_results").and_then(Value::as_object).unwrap_or(&empty);
-    let agents = raw.get("agents").and_then(Value::as_object).unwrap_or(&empty);
-    SessionState {
-        session_id: session_id.clone(),
-        revision: number(raw, "revision"),
-        turn_count: number(raw, "turn_count"),
-        last_check: timestamp(raw, "last_check_timestamp"),
-        check_results: CheckResults {
-            files_modified: strings(results, "files_modified").into(),
-            workflow_compliant: results.get("workflow_compliant") == Some(&Value::Bool(true)),
-            quality_score: u8::try_from(number(results, "quality_score").min(100)).unwrap_or(100),
-        },
-        main: guard(raw),
-        context: standing(raw),
-        agents: agents
-            .iter()
-            .filter_map(|(id, it)| Some((id.clone(), guard(it.as_object()?))))
-            .take(AGENTS_MAX)
-            .collect::<BTreeMap<_, _>>(),
-        notified: strings(raw, NOTIFIED),
-        last_stop: stop_mark(raw),
+    let mut own = raw.clone();
+    own.insert("session_id".to_owned(), session_id.as_str().into());
+    if let Some(Value::Object(agents)) = own.get_mut(AGENTS) {
+        *agents = std::mem::take(agents).into_iter().take(AGENTS_MAX).collect();
     }
-}
-
-fn stop_mark(raw: &Map<String, Value>) -> Option<StopMark> {
-    let mark = raw.get(LAST_STOP)?.as_object()?;
-    let (key, line) = (string(mark, "key"), string(mark, "line"));
-    Some(StopMark { key, line, at: timestamp(mark, "at")? })
-}
-
-fn guard(raw: &Map<String, Value>) -> GuardState {
-    let released = raw.get("released").and_then(Value::as_object);
-    let history = raw.get("block_history").and_then(Value::as_array).map(Vec::as_slice);
-    let mut history: Vec<BlockRecord> =
-        history.unwrap_or_default().iter().filter_map(|it| it.as_object().map(record)).collect();
-    history.drain(..history.len().saturating_sub(BLOCK_HISTORY_MAX));
-    let consecutive_blocks = number32(raw, "consecutive_blocks");
-    GuardState {
-        episode: string(raw, "episode"),
-        consecutive_blocks,
-        // A file of the seed does not have it, and it is never below the blocks that it has.
-        total_blocks: number(raw, "total_blocks").max(u64::from(consecutive_blocks)),
-        blocks_since_clean: number32(raw, "blocks_since_clean"),
-        releases: number(raw, "releases"),
-        first_block: timestamp(raw, "first_block_timestamp"),
-        last_block: timestamp(raw, "last_block_timestamp"),
-        fingerprints: strings(raw, "failure_fingerprints"),
-        idle_blocks: number32(raw, "idle_blocks"),
-        tools_at_block: number(raw, "tools_at_block"),
-        released: released.map(|it| Release {
-            finding: string(it, "finding"),
-            episode: string(it, "episode"),
-            edits: number(it, "edits"),
-            reason: string(it, "reason"),
-        }),
-        history,
-        reason: string(raw, "block_reason"),
+    let mut state = SessionState::deserialize(Value::Object(own))
+        .unwrap_or_else(|_| SessionState::new(session_id.clone()));
+    for guard in std::iter::once(&mut state.main).chain(state.agents.values_mut()) {
+        guard.history.drain(..guard.history.len().saturating_sub(BLOCK_HISTORY_MAX));
+        // amplihack does not store the total.
+        guard.total_blocks = guard.total_blocks.max(u64::from(guard.consecutive_blocks));
     }
+    state
 }
 
-/// The tier that the context reached.
-fn standing(raw: &Map<String, Value>) -> Standing {
-    let empty = Map::new();
-    let it = raw.get(CONTEXT).and_then(Value::as_object).unwrap_or(&empty);
-    Standing {
-        tier: string(it, "tier"),
-        compactions: number(it, "compactions"),
-        since: number(it, "since"),
-        calls: number(it, "calls"),
-        model: string(it, "model"),
-        restated: number(it, "restated"),
-    }
-}
-
-fn record(raw: &Map<String, Value>) -> BlockRecord {
-    let failed = raw.get("failed_evidence").and_then(Value::as_array).map(Vec::as_slice);
-    let failure = |it: &Map<String, Value>| FailedConsideration {
-        id: string(it, "consideration_id"),
-        details: string(it, "reason"),
-        evidence: strings(it, "evidence"),
-    };
-    BlockRecord {
-        number: number32(raw, "block_number"),
-        at: timestamp(raw, "timestamp").unwrap_or_default(),
-        fingerprint: string(raw, "fingerprint"),
-        failed: failed
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|it| it.as_object().map(failure))
-            .collect(),
-    }
-}
-
-/// A whole number that is not negative; 0 for anything else.
-fn number(raw: &Map<String, Value>, key: &str) -> u64 {
-    raw.get(key).and_then(Value::as_u64).unwrap_or(0)
-}
-
-fn number32(raw: &Map<String, Value>, key: &str) -> u32 {
-    u32::try_from(number(raw, key)).unwrap_or(u32::MAX)
-}
-
-fn string(raw: &Map<String, Value>, key: &str) -> String {
-    raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn strings(raw: &Map<String, Value>, key: &str) -> Vec<String> {
-    let texts = raw.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    texts.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect()
-}
-
-fn timestamp(raw: &Map<String, Value>, key: &str) -> Option<Timestamp> {
-    Timestamp::parse(raw.get(key)?.as_str()?)
-}
-
-/// Writes a state over what was in its file before: the seed's keys first, foreign keys last.
-/// Two spaces of indentation, as in the seed.
+/// Writes a state over the previous content of its file, indented by two spaces as amplihack does.
 pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8> {
-    let results = before.get("check_results").and_then(Value::as_object).cloned();
-    let checks = &state.check_results;
-    let mut file = object(json!({
-        "consecutive_blocks": state.main.consecutive_blocks,
-        "session_id": state.session_id.as_str(),
-        "last_check_timestamp": text(state.last_check),
-        "check_results": over(
-            results.unwrap_or_default(),
-            json!({
-                "files_modified": checks.files_modified.as_ref(),
-                "workflow_compliant": checks.workflow_compliant,
-                "quality_score": checks.quality_score,
-            }),
-        ),
-        "version": FORMAT_VERSION,
-        "revision": state.revision,
-        "turn_count": state.turn_count,
-    }));
-    file.extend(guard_keys(&state.main));
-    let it = &state.context;
-    if *it != Standing::default() || before.contains_key(CONTEXT) {
-        let tier = json!({"tier": it.tier, "compactions": it.compactions, "since": it.since,
-            "calls": it.calls, "model": it.model, "restated": it.restated});
-        file.insert(CONTEXT.to_owned(), tier);
+    let mut file: Map<String, Value> =
+        FIRST_KEYS.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
+    file.extend(fields(&SessionRecord { version: Some(FORMAT_VERSION), state }));
+    let unset =
+        [(CONTEXT, state.context == Standing::default()), (NOTIFIED, state.notified.is_empty())];
+    for (key, is_unset) in unset {
+        if is_unset && !before.contains_key(key) {
+            file.shift_remove(key);
+        }
     }
-    if !state.notified.is_empty() || before.contains_key(NOTIFIED) {
-        file.insert(NOTIFIED.to_owned(), json!(state.notified));
+    keep_foreign(file.get_mut("check_results"), before.get("check_results"));
+    let agents = before.get(AGENTS).and_then(Value::as_object);
+    for (id, agent) in file.get_mut(AGENTS).and_then(Value::as_object_mut).into_iter().flatten() {
+        keep_foreign(Some(agent), agents.and_then(|agents| agents.get(id)));
     }
-    if let Some(it) = &state.last_stop {
-        let mark = json!({"key": it.key, "line": it.line, "at": it.at.to_string()});
-        file.insert(LAST_STOP.to_owned(), mark);
-    }
-    let agents = before.get("agents").and_then(Value::as_object);
-    let agent = |(id, guard): (&String, &GuardState)| {
-        let before = agents.and_then(|all| all.get(id)?.as_object()).cloned();
-        (id.clone(), over(before.unwrap_or_default(), Value::Object(guard_keys(guard))))
-    };
-    let agents: Map<String, Value> = state.agents.iter().map(agent).collect();
-    file.insert("agents".to_owned(), Value::Object(agents));
     for (key, value) in before {
         if !file.contains_key(key) {
             file.insert(key.clone(), value.clone());
         }
     }
-    // Writing a JSON value into memory does not fail.
+    // Writing a JSON value to memory cannot fail.
     let mut bytes = serde_json::to_vec_pretty(&Value::Object(file)).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-fn guard_keys(guard: &GuardState) -> Map<String, Value> {
-    let failure = |it: &FailedConsideration| {
-        let evidence: Vec<_> = it.evidence.iter().map(|it| mask(it).0).collect();
-        json!({"consideration_id": it.id, "reason": mask(&it.details).0, "evidence": evidence})
-    };
-    let record = |it: &BlockRecord| {
-        json!({
-            "block_number": it.number,
-            "timestamp": it.at.to_string(),
-            "fingerprint": it.fingerprint,
-            "failed_evidence": it.failed.iter().map(failure).collect::<Vec<_>>(),
-        })
-    };
-    let released = guard.released.as_ref().map(|it| {
-        json!({
-            "finding": it.finding,
-            "episode": it.episode,
-            "edits": it.edits,
-            "reason": it.reason,
-        })
-    });
-    object(json!({
-        "consecutive_blocks": guard.consecutive_blocks,
-        "total_blocks": guard.total_blocks,
-        "blocks_since_clean": guard.blocks_since_clean,
-        "releases": guard.releases,
-        "episode": guard.episode,
-        "first_block_timestamp": text(guard.first_block),
-        "last_block_timestamp": text(guard.last_block),
-        "block_history": guard.history.iter().map(record).collect::<Vec<_>>(),
-        "failure_fingerprints": guard.fingerprints,
-        "idle_blocks": guard.idle_blocks,
-        "tools_at_block": guard.tools_at_block,
-        "released": released,
-        "block_reason": mask(&guard.reason).0,
-    }))
-}
-
-fn text(at: Option<Timestamp>) -> Option<String> {
-    at.map(|it| it.to_string())
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    if let Value::Object(map) = value { map } else { Map::new() }
-}
-
-/// The keys of `new` over those of `old`.
-fn over(mut old: Map<String, Value>, new: Value) -> Value {
-    old.extend(object(new));
-    Value::Object(old)
+/// Writes `own` fields over those of `before`.
+fn keep_foreign(own: Option<&mut Value>, before: Option<&Value>) {
+    if let (Some(Value::Object(own)), Some(Value::Object(before))) = (own, before) {
+        let mut all = before.clone();
+        all.append(own);
+        *own = all;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    use crate::state::{
+        BlockRecord, CheckResults, FailedConsideration, GuardState, Release, StopMark,
+    };
+    use crate::time::Timestamp;
 
     fn id() -> SessionId {
         SessionId::parse("s").unwrap()

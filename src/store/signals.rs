@@ -6,8 +6,8 @@
 
 mod creating;
 mod file_names;
-mod found;
-mod ledger;
+pub(super) mod found;
+pub(super) mod ledger;
 mod process;
 mod steps;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::document::{Documents, Held};
 use super::file::Durability;
@@ -29,7 +29,7 @@ use crate::state::signal::{End, Phase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 use found::{File, Read};
-use ledger::{Claim, Ledger};
+use ledger::{Claim, Ending, Ledger};
 
 pub use creating::Draft;
 pub use found::Found;
@@ -101,6 +101,16 @@ pub enum Answer {
     GivenBack(Box<Found>),
     /// It ended; with the request that it approved, where it approved one.
     Ended(Box<Found>, End, Option<Box<Found>>),
+}
+
+/// Details of the end of a signal; empty ones are not stored.
+#[derive(Debug, Clone, Copy, Default)]
+struct EndDetails<'a> {
+    by: &'a str,
+    decision: &'a str,
+    reason: &'a str,
+    /// Id of the approval.
+    answer: &'a str,
 }
 
 /// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.
@@ -427,19 +437,27 @@ impl<'a> SignalStore<'a> {
         &self,
         ledger: &mut Ledger,
         (found, end): (&Found, End),
-        more: &[(&str, &str)],
+        details: EndDetails<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
-        let mut entry = json!({
-            "time": now.to_string(), "signal": found.name, "id": found.id, "outcome": end.as_str(),
-            "created": found.signal.created.to_string(), "sender": found.sender,
-            "request": found.request, "fields": found.fields, "file": found.file,
-        });
-        for (key, value) in more.iter().filter(|(_, value)| !value.is_empty()) {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.insert((*key).to_owned(), (*value).into());
-            }
-        }
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let entry = Ending {
+            time: now,
+            signal: Some(found.name.clone()),
+            id: Some(found.id.clone()),
+            outcome: end.as_str().to_owned(),
+            created: Some(found.signal.created),
+            sender: Some(found.sender.clone()),
+            request: Some(found.request.clone()),
+            fields: Some(found.fields.clone()),
+            file: Some(found.file.clone()),
+            by: given(details.by),
+            decision: given(details.decision),
+            aside: None,
+            reason: given(details.reason),
+            answer: given(details.answer),
+        };
+        let entry = entry.to_json();
         ledger.endings.insert(found.id.clone(), entry.clone());
         let kind = self.kinds.kind(&found.name);
         if end == End::Consumed && kind.is_some_and(|it| it.ends_drift) {

@@ -5,12 +5,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::document::Documents;
 use super::file::Durability;
 use crate::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
 use crate::state::continuation::SummaryOrigin;
+use crate::state::stored::{fields, items, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
@@ -24,24 +27,40 @@ pub const SUMMARY_FILE: &str = "context-summary.md";
 /// Made where a session ends: its context may come back.
 pub const AT_END: &str = "session_end";
 
-/// One summary.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A summary of one session. Reading is tolerant: a value of another type counts as absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend(
+    "required" = ["session_id", "folder", "timestamp", "reason", "iteration", "text"]
+))]
 pub struct Summary {
-    /// The session it is of.
+    /// Id of the session.
+    #[serde(rename = "session_id", deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub session: String,
-    /// The folder it worked in.
+    /// Directory of the session's project.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub folder: String,
-    /// When it was made.
+    /// When the summary was written.
+    #[serde(rename = "timestamp", deserialize_with = "or_default")]
     pub at: Timestamp,
-    /// Why it was made: `compact`, `act`, [`AT_END`], `clear`, ….
+    /// Why the summary was written: `compact`, `act`, `session_end`, `clear`, ….
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub reason: String,
-    /// The turn at which it was made.
+    /// Turn after which the summary was written.
+    #[serde(deserialize_with = "or_default")]
     pub iteration: u64,
-    /// The text.
+    /// Text of the summary.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(length(min = 1))]
     pub text: String,
-    /// When it was told to another context.
+    /// When the summary was delivered to another context.
+    #[serde(deserialize_with = "or_default")]
     pub told: Option<Timestamp>,
-    /// The process of the client, where it told; empty else.
+    /// Process of the client; empty if the client did not name it.
+    #[serde(deserialize_with = "or_default")]
     pub client: String,
 }
 
@@ -52,6 +71,19 @@ impl Summary {
         let Self { session, folder, client, reason, at, .. } = self;
         SummaryOrigin { session, folder, client, reason, at: *at }
     }
+}
+
+/// `state/context-summaries.json`.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["version", "summaries"]))]
+pub(super) struct SummaryFile {
+    /// Version of the format.
+    #[serde(deserialize_with = "or_default")]
+    version: u64,
+    /// Summaries, the newest last; at most one for each session.
+    #[serde(deserialize_with = "items")]
+    summaries: Vec<Summary>,
 }
 
 /// The summaries of a project.
@@ -137,8 +169,7 @@ impl<'a> Summaries<'a> {
         let mut all = before.as_ref().map(read).unwrap_or_default();
         let Some(answer) = change(&mut all) else { return Ok(None) };
         let mut file = before.and_then(|it| it.as_object().cloned()).unwrap_or_default();
-        file.insert("version".to_owned(), VERSION.into());
-        file.insert("summaries".to_owned(), all.iter().map(write).collect());
+        file.extend(fields(&SummaryFile { version: VERSION, summaries: all }));
         self.documents.save(FILE, &format!("{:#}\n", Value::Object(file)))?;
         Ok(Some(answer))
     }
@@ -151,34 +182,5 @@ fn told(all: &[Summary], (session, folder): (&str, &str), iteration: u64) -> Opt
 }
 
 fn read(value: &Value) -> Vec<Summary> {
-    let list = value.get("summaries").and_then(Value::as_array).map(Vec::as_slice);
-    list.unwrap_or_default().iter().filter_map(Value::as_object).map(one).collect()
-}
-
-fn one(raw: &Map<String, Value>) -> Summary {
-    let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let time = |key: &str| Timestamp::parse(raw.get(key)?.as_str()?);
-    Summary {
-        session: text("session_id"),
-        folder: text("folder"),
-        at: time("timestamp").unwrap_or_default(),
-        reason: text("reason"),
-        iteration: raw.get("iteration").and_then(Value::as_u64).unwrap_or(0),
-        text: text("text"),
-        told: time("told"),
-        client: text("client"),
-    }
-}
-
-fn write(it: &Summary) -> Value {
-    json!({
-        "session_id": it.session,
-        "folder": it.folder,
-        "timestamp": it.at.to_string(),
-        "reason": it.reason,
-        "iteration": it.iteration,
-        "text": it.text,
-        "told": it.told.map(|it| it.to_string()),
-        "client": it.client,
-    })
+    SummaryFile::deserialize(value).unwrap_or_default().summaries
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use policyd::cases::{self, names::Known};
 use policyd::policy::{builtin, load, shapes};
-use policyd::report::schemas;
+use policyd::report::schemas::of_file;
 use policyd::source::{Source, check, yaml};
+use policyd::store::schemas;
 use serde_json::Value;
 
 use crate::support::human::HumanWorld;
@@ -56,7 +57,7 @@ fn the_built_in_pack_and_its_cases_fit() {
     let schemas = schemas::all();
     let schema = |name: &str| &schemas.iter().find(|it| it.0 == name).unwrap().1;
     let policies = builtin::FILES.iter();
-    let policies = policies.map(|it| (schemas::of_file(it.name), &it.name, &it.text));
+    let policies = policies.map(|it| (of_file(it.name), &it.name, &it.text));
     let cases = builtin::CASES.iter().filter(|it| it.0.ends_with(".yaml"));
     let cases = cases.map(|(file, text)| ("cases", file, text));
     for (name, file, text) in policies.chain(cases) {
@@ -126,7 +127,7 @@ fn loader_and_schema_agree_on_every_example() {
             .collect()
     };
     let files: BTreeSet<String> =
-        shapes::FILES.iter().map(|it| schemas::of_file(it.file).to_owned()).collect();
+        shapes::FILES.iter().map(|it| of_file(it.file).to_owned()).collect();
     assert_eq!((kinds("valid"), kinds("invalid")), (files.clone(), files), "every kind has both");
 }
 
@@ -179,6 +180,22 @@ fn state_of_run(runs: &Path) -> String {
     fs::read_to_string(run.join("state.json")).unwrap()
 }
 
+/// A file without a required key, or with a value of another type, is not valid.
+fn rejects_other_types(validator: &jsonschema::Validator, value: &Value, schema: &Value) {
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let mut other = value.clone();
+        other.as_object_mut().unwrap().remove(key);
+        assert!(!validator.is_valid(&other), "{}: {key} is required", schema["title"]);
+    }
+    for (key, kind) in schema["properties"].as_object().into_iter().flatten() {
+        if ["type", "enum", "anyOf", "oneOf"].iter().any(|it| kind.get(it).is_some()) {
+            let mut other = value.clone();
+            other[key] = serde_json::json!([[{ "unknown": 1 }]]);
+            assert!(!validator.is_valid(&other), "{}: {key} is of any type", schema["title"]);
+        }
+    }
+}
+
 /// Every text is as the schema of this name says, and every key of it is described there.
 fn fits(name: &str, texts: &[String]) {
     let schemas = schemas::all();
@@ -193,6 +210,7 @@ fn fits(name: &str, texts: &[String]) {
             .collect();
         assert!(wrong.is_empty(), "{name}: {wrong:#?}\n{text}");
         assert!(!validator.is_valid(&Value::from("x")), "{name} says something");
+        rejects_other_types(&validator, &value, schema);
         // Every key that is written is described.
         if let (Some(object), Some(known)) = (value.as_object(), schema["properties"].as_object()) {
             for key in object.keys() {

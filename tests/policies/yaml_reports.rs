@@ -6,7 +6,7 @@ use policyd::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use policyd::report::diagnostics::{Style, render_compact, render_json, render_text};
 use policyd::report::paint::for_terminal;
 use policyd::source::check::check;
-use policyd::source::schema::{Writer, json_schema};
+use policyd::source::schema::json_schema;
 use policyd::source::shape::{Field, Kind};
 use policyd::source::{Diagnostic, Source, yaml};
 
@@ -241,6 +241,6 @@ fn order_and_several_files() {
 
 #[test]
 fn the_schema_of_a_shape() {
-    let schema = json_schema(&FILE, "considerations.yaml", Writer::Person);
+    let schema = json_schema(&FILE, "considerations.yaml");
     support::snapshot("schema", "shape__every_kind", format!("{schema:#}"));
 }

@@ -137,7 +137,8 @@ pub(super) fn report_off(
         report.answer.notice = Some(format!("policyd: {text}"));
     }
     let is_logged = kind.is_boundary() || matches!(reason, OffReason::Paused(_));
-    let around = Circumstances { no_opinion: Some(text), ..report.around.clone() };
+    let no_opinion_kind = Some(reason.kind());
+    let around = Circumstances { no_opinion: Some(text), no_opinion_kind, ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
     if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
         report.problem(&unlogged(&project.state));

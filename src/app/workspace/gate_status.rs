@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::amplihack::{self, PowerSteeringConfig};
 use super::project::{self, OWN_FOLDER, Project};
 use crate::id::SessionId;
+use crate::report::decision_log::NoOpinionKind;
 use crate::store::pause::Pause;
 use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
 use crate::time::Timestamp;
@@ -35,6 +36,18 @@ pub(crate) enum OffReason {
 }
 
 impl OffReason {
+    /// Returns the kind that the decision log stores.
+    pub const fn kind(&self) -> NoOpinionKind {
+        match self {
+            Self::Paused(_) => NoOpinionKind::Paused,
+            Self::Variable(_)
+            | Self::Disabled(_)
+            | Self::SwitchFile(_)
+            | Self::PowerSteering(_)
+            | Self::Manifest => NoOpinionKind::Disabled,
+        }
+    }
+
     /// What is off, why, and how to turn it on again.
     pub(crate) fn text(&self, now: Timestamp) -> String {
         match self {

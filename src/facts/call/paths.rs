@@ -16,8 +16,9 @@ use super::words::ShellText;
 use crate::path::in_shell;
 
 /// Where a call happens.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(extend("required" = ["folder", "project", "home"]))]
 pub struct CallEnvironment {
     /// Working directory of the agent.
     pub folder: String,
@@ -42,12 +43,14 @@ pub struct CallEnvironment {
 }
 
 /// The target of a path that contains symbolic links.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkTarget {
     /// The path after the links of its directory are resolved. The last segment may still be a
     /// link.
+    #[schemars(length(min = 1))]
     pub lies: String,
     /// The path after all links are resolved.
+    #[schemars(length(min = 1))]
     pub leads: String,
 }
 

@@ -1,28 +1,37 @@
-//! A task of the queue, and all that became of it.
+//! A task of the queue, with its failed attempts.
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::json;
+
+use crate::limits::TASK_TEXT_CHARS_MAX;
+use crate::state::stored::{count, items, or_default};
 use crate::time::Timestamp;
 
-/// The list a task is on: one file each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// The queue that a task is in: one file each.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// Waits for somebody to take it.
+    /// Waits for an agent.
     #[default]
     Pending,
-    /// Somebody works on it.
+    /// An agent works on it.
     InProgress,
-    /// Failed again and again.
+    /// Failed repeatedly.
     DeadLetter,
-    /// Given up.
+    /// Abandoned.
     Abandoned,
 }
 
 impl Place {
-    /// All of them.
+    /// All queues.
     pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::DeadLetter, Self::Abandoned];
 
-    /// The seed's name of it, which its file has too.
+    /// Returns the name of the queue and of its file.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +42,7 @@ impl Place {
         }
     }
 
-    /// The place of this name.
+    /// Returns the queue of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
@@ -44,41 +53,104 @@ impl Place {
     }
 }
 
-/// One attempt at a task that failed, or a note of what is tried next.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A failed attempt at a task, or a note of the next approach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["attempt_number"]))]
 pub struct Attempt {
-    /// From 1.
+    /// Number of the attempt, from 1.
+    #[serde(rename = "attempt_number", deserialize_with = "count")]
     pub number: u32,
-    /// When.
+    /// Time of the attempt.
+    #[serde(rename = "timestamp", deserialize_with = "or_default")]
     pub at: Timestamp,
-    /// What was tried.
+    /// Approach of the attempt.
+    #[serde(deserialize_with = "or_default", serialize_with = "cut")]
     pub approach: String,
-    /// `test_failure`, `timeout`, `dependency`, `validation` or another class of failures.
+    /// `test_failure`, `timeout`, `dependency`, `validation`, or another class of `failures.yaml`.
+    #[serde(deserialize_with = "or_default")]
     pub error_type: String,
-    /// What it ended with.
+    /// Error of the attempt.
+    #[serde(rename = "error_message", deserialize_with = "or_default", serialize_with = "cut")]
     pub error: String,
-    /// Who tried.
+    /// Agent that made the attempt.
+    #[serde(rename = "agent_id", deserialize_with = "or_default")]
     pub agent: String,
-    /// Whether it counts: a rate limit says nothing about the task, a plan is no attempt.
+    /// Whether the attempt counts as a failure. A rate limit and a plan do not.
+    #[serde(default = "yes", deserialize_with = "or_yes", skip_serializing_if = "is_yes")]
     pub counts: bool,
-    /// Names the report of it: the same one is taken in once.
+    /// Idempotency key of the report: a second report with the same key is ignored.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub key: String,
 }
 
-/// What was learned since a task failed; using it up puts the task back to work.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What was learned after a task failed. A requeue uses it up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Hints {
-    /// What else could be tried.
+    /// Another approach.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub new_approach: String,
     /// A smaller scope.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub simpler_scope: String,
-    /// The commit that fixed what blocked it.
+    /// Commit that fixed the cause of the failure.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub fix_commit: String,
-    /// What is the case, by the names of [`MARKS`].
+    /// Labels of the task.
+    #[serde(
+        deserialize_with = "items",
+        serialize_with = "known_marks",
+        skip_serializing_if = "has_no_known_mark"
+    )]
+    #[schemars(extend("items" = json!({ "enum": MARKS })))]
     pub marks: BTreeSet<String>,
 }
 
-/// What may be said of a task: `marks` of its hints.
+impl Hints {
+    /// Returns whether nothing was learned.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let texts = [&self.new_approach, &self.simpler_scope, &self.fix_commit];
+        texts.iter().all(|text| text.is_empty()) && has_no_known_mark(&self.marks)
+    }
+}
+
+const fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+fn or_yes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    or_default(deserializer).map(|value: Option<bool>| value.unwrap_or(true))
+}
+
+fn known(marks: &BTreeSet<String>) -> impl Iterator<Item = &String> {
+    marks.iter().filter(|mark| MARKS.contains(&mark.as_str()))
+}
+
+fn has_no_known_mark(marks: &BTreeSet<String>) -> bool {
+    known(marks).next().is_none()
+}
+
+fn known_marks<S: Serializer>(marks: &BTreeSet<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(known(marks))
+}
+
+/// Writes the beginning of a long text.
+///
+/// # Errors
+/// Only those of the serializer.
+pub fn cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let end = text.char_indices().nth(TASK_TEXT_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+    serializer.serialize_str(text.get(..end).unwrap_or(text))
+}
+
+/// Labels of a task: `marks` of its hints.
 pub const MARKS: &[&str] = &[
     "dependency_available",
     "dependency_never",
@@ -93,57 +165,57 @@ pub const MARKS: &[&str] = &[
     "permanent",
 ];
 
-/// A task and all that became of it.
+/// A task with its failed attempts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Task {
-    /// Its id.
+    /// Id of the task.
     pub id: String,
-    /// Where it is.
+    /// Queue that the task is in.
     pub place: Place,
-    /// Where it was when it failed.
+    /// Queue that the task was in when it failed.
     pub original_queue: Place,
     /// Failures since the last fresh start.
     pub failures: u32,
     /// The first failure of all.
     pub first_failure: Option<Timestamp>,
-    /// The last one.
+    /// The last failure.
     pub last_failure: Option<Timestamp>,
-    /// What fails, in one line.
+    /// Error in one line.
     pub summary: String,
     /// Attempts, oldest first.
     pub attempts: Vec<Attempt>,
-    /// What is to be done about it (seed 003, `recovery_strategy`).
+    /// Planned recovery (loki-mode: `recovery_strategy`).
     pub strategy: String,
     /// Title.
     pub title: String,
     /// Description.
     pub description: String,
-    /// Ids of the tasks it needs.
+    /// Ids of the tasks that this one depends on.
     pub dependencies: Vec<String>,
     /// `high`, `medium`, `low`, or empty.
     pub priority: String,
-    /// What was learned.
+    /// What was learned after the task failed.
     pub hints: Hints,
-    /// How sure the agent is that it knows what to do, 0 to 1.
+    /// Confidence of the agent, from 0 to 1.
     pub confidence: Option<f64>,
-    /// How often it was put back to work.
+    /// Number of requeues.
     pub redrives: u32,
-    /// When it was last put back.
+    /// Last requeue.
     pub redriven: Option<Timestamp>,
-    /// What it waits for: the id of an escalation; empty where it waits for nothing.
+    /// Id of the escalation that the task waits for; empty for none.
     pub waits_for: String,
-    /// The task it is a part of, or empty.
+    /// The task that this one is a part of; empty for none.
     pub parent: String,
-    /// Smaller tasks made of it.
+    /// Smaller tasks split from this one.
     pub children: Vec<String>,
-    /// The scope that is left of its parent's, or empty.
+    /// Part of the parent's scope; empty for all of it.
     pub scope: String,
-    /// The commit it was put back for, or empty.
+    /// Commit because of which the task was requeued; empty for none.
     pub fix_commit: String,
-    /// Why it was given up, or empty.
+    /// Why the task was abandoned, or empty.
     pub reason: String,
-    /// When it was given up.
+    /// When the task was abandoned.
     pub abandoned: Option<Timestamp>,
-    /// Changes so far: of two copies the one with more is the newer.
+    /// Number of changes. Of two copies, the one with more is newer.
     pub revision: u64,
 }

@@ -1,7 +1,8 @@
-//! What a run may use: as a pack says, and as somebody asked for who began it.
+//! Limits of a run: those of the pack, and the options of the command line.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::iterations::Extension;
@@ -9,57 +10,58 @@ use super::{UnseenChanges, stuckness};
 use crate::limits::RESTARTS_MAX;
 use crate::state::retry::Pause;
 
-/// What may not be exceeded, and when something is done about a run.
+/// Limits of a run, and when policyd reacts to its state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Turns at most.
+    /// Maximum number of turns.
     pub iterations: u32,
-    /// How a run is extended that has used them up.
+    /// How a run is extended that used all its turns.
     pub extension: Extension,
-    /// Restarts at most, those of a full context and of a stuck agent together.
+    /// Maximum number of restarts because of a full context or a stuck agent.
     pub restarts: u32,
-    /// Money at most, in USD.
+    /// Maximum cost in USD.
     pub budget_usd: Option<f64>,
-    /// Share of the money that is worth a warning, in percent.
+    /// Share of the budget at which policyd warns, in percent.
     pub warn_percent: u32,
-    /// Time at work at most.
+    /// Maximum duration of all turns.
     pub time: Option<Duration>,
-    /// Turns in a row without any change after which nothing is expected any more.
+    /// Consecutive turns without a change that end the run.
     pub idle: u32,
-    /// Turns in a row whose health says `abort` after which nothing is expected any more; 0 for never.
+    /// Consecutive turns with the verdict `abort` that end the run; 0 for never.
     pub aborts: u32,
-    /// Longest wait for a breaker; one that is open for longer ends the run.
+    /// Longest wait for a breaker; the run ends if a breaker is open for longer.
     pub breaker_wait: Duration,
-    /// When it counts as stuck.
+    /// When the run counts as stuck.
     pub stuckness: stuckness::Settings,
-    /// Whether a fresh session is tried where it is stuck.
+    /// Whether a stuck run begins a fresh session.
     pub restart_when_stuck: bool,
-    /// Whether a human who is asked is waited for; the run ends, else.
+    /// Whether the run waits for the answer of a human; otherwise it ends.
     pub wait_for_human: bool,
-    /// What follows if changes without a visible tool call are all that stands against a claim.
+    /// Reaction if changes without a visible tool call are the only reason against a claim.
     pub unseen_changes: UnseenChanges,
-    /// The pause after failures of one class in a row.
+    /// Pause after consecutive failures of one class.
     pub pause: Pause,
 }
 
-/// What somebody asked for who began the run; it comes before what the pack says.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// Options of the command line; they replace the limits of the pack.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_iterations: Option<u32>,
-    /// Restarts at most.
+    /// Maximum number of restarts.
     pub max_restarts: Option<u32>,
-    /// Money at most, in USD.
+    /// Maximum cost in USD.
+    #[schemars(range(min = -1e9, max = 1e9))]
     pub budget_usd: Option<f64>,
-    /// Longest time of one turn, in milliseconds.
+    /// Maximum duration of one turn in milliseconds.
     pub turn_deadline_ms: Option<u64>,
-    /// How the agent says that it is done; as the pack says, where empty.
+    /// Kinds of completion claims; if empty, those of the pack.
     pub claims: Vec<String>,
 }
 
 impl Options {
-    /// These, and what `before` has where these say nothing.
+    /// Fills unset options from `before`.
     #[must_use]
     pub fn over(self, before: &Self) -> Self {
         Self {
@@ -71,7 +73,7 @@ impl Options {
         }
     }
 
-    /// The limits of a pack with what somebody asked for.
+    /// Applies the options to the limits of a pack.
     #[must_use]
     pub fn limit(&self, pack: &Limits) -> Limits {
         Limits {

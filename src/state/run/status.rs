@@ -1,42 +1,43 @@
-//! How a run ended: every way, with its name and the exit code of the program.
+//! How a run ended, with names and exit codes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// The agent claimed to be done, and the gate had nothing against it.
+    /// The agent claimed to be done, and the stop gate agreed.
     Complete,
-    /// It goes round in circles.
+    /// The agent made no progress.
     Stuck,
-    /// The money is spent.
+    /// The budget is spent.
     Budget,
     /// The turns are used up.
     MaxIterations,
-    /// The time is over.
+    /// The maximum duration is reached.
     TimeUp,
     /// The context is full again, and no restart is left.
     ContextExhaustion,
-    /// A breaker lets no call through.
+    /// A breaker rejects calls.
     BreakerOpen,
-    /// Nothing changes any more (shipwright's circuit breaker).
+    /// Nothing changed for several turns (shipwright's circuit breaker).
     CircuitBreaker,
-    /// A human must decide, or mend something.
+    /// A human must decide or fix something.
     HumanNeeded,
-    /// The agent claimed to be done, and what it changed could not be observed.
+    /// The agent claimed to be done, and its changes could not be observed.
     Unverified,
-    /// The task failed so often that it was put aside.
+    /// The task was moved to the dead-letter queue.
     DeadLetter,
-    /// There is no such command.
+    /// The command does not exist.
     CannotRun,
-    /// A human said STOP.
+    /// A user sent STOP.
     Stopped,
-    /// Somebody interrupted it.
+    /// The user interrupted the run.
     Interrupted,
 }
 
-/// Every way to end, with its exit code.
+/// Every status with its name and exit code.
 pub const STATUSES: [(Status, &str, u8); 14] = [
     (Status::Complete, "complete", 0),
     (Status::Stuck, "stuck", 10),
@@ -60,13 +61,13 @@ impl Status {
         found.map_or(("interrupted", 130), |it| (it.1, it.2))
     }
 
-    /// Its name.
+    /// Returns the stored name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// The exit code of the program; 0 for a run that is complete alone.
+    /// Returns the exit code of the program; 0 only for a complete run.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         self.row().1

@@ -16,6 +16,7 @@
 //! Tests that pass and a gate that is content take one sign away where there are several: then the
 //! work is done, and only its judges differ.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::state::uncertainty;
@@ -82,26 +83,27 @@ impl Sign {
     }
 }
 
-/// What is remembered of one turn.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Record of one turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Mark {
-    /// The content of the project afterwards, as a fingerprint; empty where it is not known.
+    /// Fingerprint of the project's content after the turn; empty if unknown.
     pub content: String,
-    /// Lines that the turn changed, where that is known.
+    /// Lines that the turn changed, if known.
     pub lines: Option<u32>,
-    /// What went wrong, as a fingerprint: the command's failure, else the failed test; empty for nothing.
+    /// Fingerprint of the error: the failure of the command, else the failed test; empty for none.
     pub error: String,
-    /// How the command ended; 0 where a signal ended it.
+    /// Exit code of the command; 0 if a signal ended it.
     pub exit_code: i32,
-    /// Share of the lines said that the turn before said, too, in percent.
+    /// Share of the output lines that the turn before also had, in percent.
+    #[schemars(range(max = 100))]
     pub words_percent: u32,
-    /// Whether tests passed, where that is known.
+    /// Whether tests passed, if known.
     pub tests: Option<bool>,
 }
 
 /// The last turns, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Trail {
     /// One for each turn.

@@ -1,19 +1,20 @@
-//! How the gate is switched that judges what an agent claims: off as a whole, or single checks of it.
+//! Whether users switched off the stop gate that evaluates claims, or single checks of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is switched off.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Switched {
-    /// Why nothing would be judged; nothing where something would be.
+    /// Why the stop gate evaluates nothing; `null` if it evaluates.
     pub off: Option<String>,
-    /// Checks that a switch of their own turns off.
+    /// Checks that are switched off one by one.
     pub without: Vec<String>,
 }
 
 impl Switched {
-    /// What is switched off here and was not `before`, in words.
+    /// Describes what is switched off here and was not switched off `before`.
     #[must_use]
     pub fn more_than(&self, before: &Self) -> Option<String> {
         let off = self.off.clone().filter(|_| before.off.is_none());

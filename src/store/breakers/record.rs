@@ -1,26 +1,28 @@
-//! A breaker as a record of `state/circuit-breakers.json`: the seed's keys, and a few more beside
-//! them.
+//! A breaker as a record of `state/circuit-breakers.json`: the keys of amplihack, and a few more.
 //!
-//! `failure_times` (the sliding window), `last_error` and `last_probe_time` are always there; the
-//! others only where they say something. A record that has only the seed's keys is read as if its
-//! failures had all been at `last_failure_time`. Keys that are not ours are kept.
+//! A record that has only amplihack's keys is read as if all its failures had happened at `last_failure_time`.
+//! Reading is tolerant: a value of another type counts as absent. Foreign keys and the order of keys are kept.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
-use crate::state::breaker::{Breaker, Counted, Outcome, PHASES, Phase};
+use crate::state::breaker::{Breaker, Counted, Outcome, Phase};
+use crate::state::stored::{count, fields, is_default, items, or_default};
 use crate::time::Timestamp;
 
 /// Key of the reason why a user forced a breaker open.
 pub(super) const FORCED: &str = "forced";
 
-/// Keys that are left out where they say nothing.
-const RARE: [&str; 8] = [
+/// Keys that are absent if their value is empty.
+const OPTIONAL: [&str; 8] = [
     "success_times",
     "slow_times",
     "generation",
@@ -31,14 +33,82 @@ const RARE: [&str; 8] = [
     "needs_human",
 ];
 
-/// The record of one breaker in a whole file; nothing where the file is damaged.
+/// `state/circuit-breakers.json`: breakers by name.
+pub type BreakerFile = BTreeMap<String, BreakerRecord>;
+
+/// State of one breaker.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["state", "failure_count"]))]
+pub struct BreakerRecord {
+    /// State.
+    #[serde(deserialize_with = "or_default")]
+    state: Phase,
+    /// Failures within the window.
+    #[serde(deserialize_with = "count")]
+    failure_count: u32,
+    /// Consecutive successes while half open.
+    #[serde(deserialize_with = "count")]
+    success_count: u32,
+    /// Last failure.
+    #[serde(deserialize_with = "or_default", serialize_with = "down_to_seconds")]
+    last_failure_time: Option<Timestamp>,
+    /// Last change of the state.
+    #[serde(deserialize_with = "or_default", serialize_with = "down_to_seconds")]
+    last_state_change: Option<Timestamp>,
+    /// End of the open state.
+    #[serde(deserialize_with = "or_default", serialize_with = "up_to_seconds")]
+    cooldown_until: Option<Timestamp>,
+    /// Oldest failure within the window.
+    #[serde(deserialize_with = "or_default", serialize_with = "down_to_seconds")]
+    failure_window_start: Option<Timestamp>,
+    /// Failures within the window.
+    #[serde(deserialize_with = "times")]
+    failure_times: Option<Vec<Timestamp>>,
+    /// Last trial call while half open.
+    #[serde(deserialize_with = "or_default")]
+    last_probe_time: Option<Timestamp>,
+    /// Message of the last failure.
+    #[serde(deserialize_with = "or_default")]
+    last_error: String,
+    /// Successes within the window.
+    #[serde(deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    success_times: Vec<Timestamp>,
+    /// Slow successes within the window.
+    #[serde(deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    slow_times: Vec<Timestamp>,
+    /// Number of changes of the state.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    generation: u64,
+    /// Number of times it opened since it last stayed closed.
+    #[serde(deserialize_with = "count", skip_serializing_if = "is_default")]
+    openings: u32,
+    /// End of the delay that the server requested.
+    #[serde(
+        deserialize_with = "or_default",
+        serialize_with = "up_to_seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
+    open_until: Option<Timestamp>,
+    /// When it closed after it was open.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    recovered_at: Option<Timestamp>,
+    /// Why a user forced it open; absent if no user did.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    forced: Option<String>,
+    /// Whether the last failures need a human to fix their cause.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    needs_human: bool,
+}
+
+/// Returns the record of one breaker in a file; `None` if the file is damaged.
 pub(super) fn one(bytes: &[u8], key: &str) -> Option<Value> {
     let mut file = serde_json::Deserializer::from_slice(bytes);
     let found = serde::Deserializer::deserialize_map(&mut file, One { key }).ok()?;
     file.end().ok().and(found)
 }
 
-/// Looks for one key of a map and skips the values of the others.
+/// Finds one key of a map and skips the values of the others.
 struct One<'k> {
     key: &'k str,
 }
@@ -63,119 +133,115 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-/// The breaker of a record, where it is one: an object with a state of ours.
+/// Returns the breaker of a record that has a known state.
 pub(super) fn known_breaker(record: &Value) -> Option<Breaker> {
-    let state = record.get("state")?.as_str()?;
-    PHASES.contains(&state).then(|| breaker_of(record))
+    Phase::deserialize(record.get("state")?).is_ok().then(|| breaker_of(record))
 }
 
-/// The breaker of a record. Anything missing or odd reads as if it had not happened.
+/// Returns the breaker of a record.
 pub(super) fn breaker_of(record: &Value) -> Breaker {
-    let time = |key: &str| record.get(key).and_then(Value::as_str).and_then(Timestamp::parse);
-    let count = |key: &str| record.get(key).and_then(Value::as_u64).unwrap_or(0);
-    let small = |key: &str| u32::try_from(count(key)).unwrap_or(u32::MAX);
-    let text = |key: &str| record.get(key).and_then(Value::as_str).map(str::to_owned);
-    let phase = match record.get("state").and_then(Value::as_str) {
-        Some("OPEN") => Phase::Open,
-        Some("HALF_OPEN") => Phase::HalfOpen,
-        _ => Phase::Closed,
-    };
+    let record = BreakerRecord::deserialize(record).unwrap_or_default();
     Breaker {
-        phase,
-        generation: count("generation"),
-        calls: calls_of(record, time("last_failure_time")),
-        successes: small("success_count"),
-        last_failure: time("last_failure_time"),
-        last_error: text("last_error").unwrap_or_default(),
-        last_change: time("last_state_change"),
-        cooldown_until: time("cooldown_until"),
-        open_until: time("open_until"),
-        last_probe: time("last_probe_time"),
-        openings: small("openings"),
-        recovered_at: time("recovered_at"),
-        // One that is closed is not held open.
-        forced: text(FORCED).filter(|_| phase == Phase::Open),
-        needs_human: record.get("needs_human").and_then(Value::as_bool) == Some(true),
+        phase: record.state,
+        generation: record.generation,
+        calls: calls_of(&record),
+        successes: record.success_count,
+        last_failure: record.last_failure_time,
+        last_error: record.last_error,
+        last_change: record.last_state_change,
+        cooldown_until: record.cooldown_until,
+        open_until: record.open_until,
+        last_probe: record.last_probe_time,
+        openings: record.openings,
+        recovered_at: record.recovered_at,
+        // A closed breaker is not forced open.
+        forced: record.forced.filter(|_| record.state == Phase::Open),
+        needs_human: record.needs_human,
     }
 }
 
-/// The calls that count, oldest first.
-fn calls_of(record: &Value, last_failure: Option<Timestamp>) -> Vec<Counted> {
-    let times = |key: &str| -> Option<Vec<Timestamp>> {
-        let items = record.get(key)?.as_array()?.iter();
-        Some(items.filter_map(Value::as_str).filter_map(Timestamp::parse).collect())
-    };
-    let failures = times("failure_times").unwrap_or_else(|| {
-        let count = record.get("failure_count").and_then(Value::as_u64).unwrap_or(0);
-        let count = usize::try_from(count).unwrap_or(usize::MAX).min(BREAKER_CALLS_MAX);
-        last_failure.map(|at| vec![at; count]).unwrap_or_default()
+/// Returns the calls within the window, oldest first.
+fn calls_of(record: &BreakerRecord) -> Vec<Counted> {
+    let failures = record.failure_times.clone().unwrap_or_else(|| {
+        let count = usize::try_from(record.failure_count).unwrap_or(usize::MAX);
+        let count = count.min(BREAKER_CALLS_MAX);
+        record.last_failure_time.map(|at| vec![at; count]).unwrap_or_default()
     });
-    let slow = times("slow_times").unwrap_or_default();
-    let worked = times("success_times").unwrap_or_default();
     let mut calls = Vec::new();
-    for (outcome, times) in
-        [(Outcome::Failed, failures), (Outcome::Slow, slow), (Outcome::Worked, worked)]
-    {
-        calls.extend(times.into_iter().map(|at| Counted { at, outcome }));
+    for (outcome, times) in [
+        (Outcome::Failed, &failures),
+        (Outcome::Slow, &record.slow_times),
+        (Outcome::Worked, &record.success_times),
+    ] {
+        calls.extend(times.iter().map(|at| Counted { at: *at, outcome }));
     }
-    calls.sort_by_key(|it| it.at);
+    calls.sort_by_key(|call| call.at);
     let surplus = calls.len().saturating_sub(BREAKER_CALLS_MAX);
     calls.drain(..surplus);
     calls
 }
 
-/// The record of a breaker, over what the file knew beside it.
+/// Returns the record of a breaker, written over the `known` one.
 pub(super) fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
-    let time = |at: Option<Timestamp>| at.map_or(Value::Null, |at| whole_seconds(at).into());
-    // Never sooner than it was said.
-    let end = |at: Option<Timestamp>| time(at.map(|at| at.plus(Duration::from_millis(999))));
-    let precise = |at: Timestamp| Value::from(at.to_string());
-    let times = |outcome| breaker.of(outcome).map(precise).collect::<Vec<_>>();
-    let failures = times(Outcome::Failed);
-    let ours = json!({
-        "state": breaker.phase.as_str(),
-        "failure_count": failures.len(),
-        "success_count": breaker.successes,
-        "last_failure_time": time(breaker.last_failure),
-        "last_state_change": time(breaker.last_change),
-        "cooldown_until": end(breaker.cooldown_until),
-        "failure_window_start": time(breaker.failures().next()),
-        "failure_times": failures,
-        "last_probe_time": breaker.last_probe.map(precise),
-        "last_error": plain(&breaker.last_error),
-    });
-    let rare = json!({
-        "success_times": times(Outcome::Worked),
-        "slow_times": times(Outcome::Slow),
-        "generation": breaker.generation,
-        "openings": breaker.openings,
-        "open_until": end(breaker.open_until),
-        "recovered_at": breaker.recovered_at.map(precise),
-        "forced": breaker.forced.as_deref().map(plain),
-        "needs_human": breaker.needs_human,
-    });
-    let mut record = known.and_then(Value::as_object).cloned().unwrap_or_default();
-    // Its order is kept: others read the file, too.
-    RARE.iter().for_each(|key| drop(record.shift_remove(*key)));
-    let says = |value: &Value| {
-        let empty = value.as_array().is_some_and(Vec::is_empty);
-        !(empty || value.is_null() || *value == json!(0) || *value == json!(false))
+    let failures: Vec<Timestamp> = breaker.failures().collect();
+    let record = BreakerRecord {
+        state: breaker.phase,
+        failure_count: u32::try_from(failures.len()).unwrap_or(u32::MAX),
+        success_count: breaker.successes,
+        last_failure_time: breaker.last_failure,
+        last_state_change: breaker.last_change,
+        cooldown_until: breaker.cooldown_until,
+        failure_window_start: failures.first().copied(),
+        failure_times: Some(failures),
+        last_probe_time: breaker.last_probe,
+        last_error: one_line(&breaker.last_error),
+        success_times: breaker.of(Outcome::Worked).collect(),
+        slow_times: breaker.of(Outcome::Slow).collect(),
+        generation: breaker.generation,
+        openings: breaker.openings,
+        open_until: breaker.open_until,
+        recovered_at: breaker.recovered_at,
+        forced: breaker.forced.as_deref().map(one_line),
+        needs_human: breaker.needs_human,
     };
-    let ours = ours.as_object().into_iter().flatten();
-    let rare: Map<String, Value> = rare.as_object().cloned().unwrap_or_default();
-    record.extend(ours.map(|(key, value)| (key.clone(), value.clone())));
-    record.extend(rare.into_iter().filter(|(_, value)| says(value)));
-    Value::Object(record)
+    let mut all = known.and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in OPTIONAL {
+        all.shift_remove(key);
+    }
+    all.extend(fields(&record));
+    Value::Object(all)
 }
 
-/// A text of somebody else as one short line.
-fn plain(text: &str) -> String {
+/// Returns a foreign text as one short line.
+fn one_line(text: &str) -> String {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     plain.take(EVIDENCE_CHARS_MAX).collect()
 }
 
-/// The seed's form of a time, which its recipes read with `jq`: without a fraction.
+/// Reads a list of times; `None` if the value is not a list.
+fn times<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Timestamp>>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    if value.is_array() {
+        items(value).map(Some).map_err(serde::de::Error::custom)
+    } else {
+        Ok(None)
+    }
+}
+
+/// Writes a time without a fraction: recipes of amplihack read it with `jq`.
 pub(super) fn whole_seconds(at: Timestamp) -> String {
     let whole = Timestamp::from_millis(at.millis().div_euclid(1000).saturating_mul(1000));
     whole.to_string().replace(".000Z", "Z")
+}
+
+fn down_to_seconds<S: Serializer>(
+    at: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    at.map(whole_seconds).serialize(serializer)
+}
+
+/// Rounds up, so that a delay is never shorter than requested.
+fn up_to_seconds<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+    down_to_seconds(&at.map(|at| at.plus(Duration::from_millis(999))), serializer)
 }

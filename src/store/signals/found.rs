@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::checksum::{checksum, hex};
 use crate::limits::{EVIDENCE_CHARS_MAX, SIGNAL_FILE_BYTES_MAX};
+use crate::policy::records::SEVERITIES;
 use crate::policy::signals::{Form, SignalKind};
 use crate::state::signal::{Phase, Signal};
+use crate::state::stored::fields;
 use crate::time::Timestamp;
 use crate::world::{FileKind, FileStat};
 
@@ -44,6 +48,65 @@ pub struct Found {
     pub file: String,
 }
 
+/// `signals/<name>`. Other programs write these files, too, with any of these keys.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(extend("required" = []))]
+pub(in crate::store) struct SignalFile<'a> {
+    /// When the signal was created.
+    timestamp: Timestamp,
+    /// Fields of the signal.
+    #[serde(flatten)]
+    #[schemars(with = "SignalFields")]
+    fields: &'a Map<String, Value>,
+    /// Name of the signal.
+    signal: &'a str,
+    /// Id of the signal; a signal without one is named after its file.
+    id: &'a str,
+    /// Sender of the signal.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sender: &'a str,
+    /// Id of the request that the signal answers.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request: &'a str,
+    /// When the signal expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<Timestamp>,
+}
+
+/// Fields of the built-in signals; a pack can define others.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "a signal has any fields; the schema describes these")]
+struct SignalFields {
+    /// Why the signal was created.
+    reason: Option<String>,
+    /// Task that the signal is about.
+    task_id: Option<String>,
+    /// Context for the human.
+    context: Option<String>,
+    /// Severity.
+    #[schemars(extend("enum" = SEVERITIES))]
+    severity: Option<String>,
+    /// Agent that sent the signal.
+    agent: Option<String>,
+    /// Whether the task waits for the answer.
+    blocking: Option<bool>,
+    /// Alternatives that the agent considered.
+    alternatives_considered: Option<Vec<String>>,
+    /// Decision of the human.
+    decision: Option<String>,
+    /// A plan, or its location.
+    plan: Option<String>,
+    /// Planned action.
+    planned_action: Option<String>,
+    /// Action that deviates from the plan.
+    detected_drift: Option<String>,
+    /// Goal of the task.
+    original_goal: Option<String>,
+    /// Number of steps off the plan.
+    #[schemars(range(min = 0.0, max = 1e6))]
+    drift_distance: Option<f64>,
+}
+
 /// What a file is.
 pub(super) enum Read {
     /// A signal.
@@ -68,22 +131,17 @@ impl Found {
         self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What its file holds, where this program writes it: what it says first, as in the seed.
+    /// Returns the content of the file.
     pub(super) fn to_json(&self) -> Value {
-        let mut all = Map::new();
-        all.insert("timestamp".to_owned(), self.signal.created.to_string().into());
-        all.extend(self.fields.iter().map(|(key, value)| (key.clone(), value.clone())));
-        all.insert("signal".to_owned(), self.name.as_str().into());
-        all.insert("id".to_owned(), self.id.as_str().into());
-        for (key, value) in [("sender", &self.sender), ("request", &self.request)] {
-            if !value.is_empty() {
-                all.insert(key.to_owned(), value.as_str().into());
-            }
-        }
-        if let Some(expires) = self.signal.expires {
-            all.insert("expires".to_owned(), expires.to_string().into());
-        }
-        Value::Object(all)
+        Value::Object(fields(&SignalFile {
+            timestamp: self.signal.created,
+            fields: &self.fields,
+            signal: &self.name,
+            id: &self.id,
+            sender: &self.sender,
+            request: &self.request,
+            expires: self.signal.expires,
+        }))
     }
 
     /// The same for people's programs: `policyd signal list --format json`.

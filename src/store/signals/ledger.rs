@@ -1,82 +1,139 @@
-//! What is known of signals beside their files: claims, endings that are not yet told everywhere,
-//! answers that the agent was not told. One document, changed under the lock of the signals.
+//! The ledger of signals: claims, endings that are not in the history yet, and answers that the agent has not
+//! received. One document, changed under the lock of the signals.
 //!
-//! A signal ends the moment its ending stands here; the history and the removal of its file follow,
-//! and are made up for by whoever comes next, where a process died in between.
+//! A signal ends when its ending is in the ledger. The history and the removal of the file follow; the next
+//! process completes them if this one dies. Reading is tolerant: an entry of another type is left out.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::limits::SIGNAL_ANSWERS_MAX;
+use crate::state::signal::End;
+use crate::state::stored::{entries, fields, items, or_default};
 use crate::time::Timestamp;
 
 const VERSION: u32 = 1;
+/// Outcome of a file that is not a signal.
+pub(super) const QUARANTINED: &str = "quarantined";
 
-/// Who wants to consume a signal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A claim of a signal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Claim {
+    /// Holder of the claim.
     pub(super) by: String,
+    /// End of the claim.
     pub(super) until: Timestamp,
 }
 
-/// The document.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Ledger {
-    /// By id of the signal.
+/// `state/signals.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["version"]))]
+pub(in crate::store) struct Ledger {
+    /// Foreign keys.
+    #[serde(flatten)]
+    foreign: Map<String, Value>,
+    /// Version of the format.
+    #[serde(deserialize_with = "or_default")]
+    version: u32,
+    /// Claimed signals, by id.
+    #[serde(deserialize_with = "entries")]
     pub(super) claims: BTreeMap<String, Claim>,
-    /// When a call first saw a signal late, by id of the signal.
+    /// When a call first saw a signal late, by id.
+    #[serde(deserialize_with = "entries")]
     pub(super) late: BTreeMap<String, Timestamp>,
-    /// Entries of the history by id, each with the file that goes.
+    /// Endings that are not complete yet, by id of the signal.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(with = "BTreeMap<String, Ending>")]
     pub(super) endings: BTreeMap<String, Value>,
-    /// Drifts before this moment do not count any more.
+    /// Drifts before this time no longer count.
+    #[serde(deserialize_with = "or_default")]
     pub(super) drifts_from: Option<Timestamp>,
-    /// What became of requests, oldest first, until the agent was told.
+    /// Results of requests that the agent has not received yet, oldest first.
+    #[serde(deserialize_with = "items")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub(super) answers: Vec<Value>,
-    /// Keys of others.
-    beside: Map<String, Value>,
+}
+
+/// A line of `signals/history.jsonl`: how a signal ended.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["time", "outcome", "file"]))]
+pub(in crate::store) struct Ending {
+    /// When the signal ended.
+    #[serde(deserialize_with = "or_default")]
+    pub(super) time: Timestamp,
+    /// Name of the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) signal: Option<String>,
+    /// Id of the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    /// How the signal ended.
+    #[serde(deserialize_with = "or_default")]
+    #[schemars(extend("enum" = outcomes()))]
+    pub(super) outcome: String,
+    /// When the signal was created.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) created: Option<Timestamp>,
+    /// Sender of the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) sender: Option<String>,
+    /// Id of the request that the signal answered.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) request: Option<String>,
+    /// Fields of the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) fields: Option<Map<String, Value>>,
+    /// File of the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub(super) file: Option<String>,
+    /// Who ended the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) by: Option<String>,
+    /// Decision of the human.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) decision: Option<String>,
+    /// Name of a file in `quarantine/` that is not a signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) aside: Option<String>,
+    /// Reason of the outcome.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// Id of the approval that ended the signal.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<String>,
+}
+
+fn outcomes() -> Vec<&'static str> {
+    End::ALL.iter().map(|end| end.as_str()).chain([QUARANTINED]).collect()
+}
+
+impl Ending {
+    pub(super) fn read(entry: &Value) -> Self {
+        Self::deserialize(entry).unwrap_or_default()
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        Value::Object(fields(self))
+    }
 }
 
 impl Ledger {
     pub(super) fn read(value: Option<Value>) -> Self {
-        let Some(Value::Object(mut all)) = value else { return Self::default() };
-        let mut map = |key: &str| match all.remove(key) {
-            Some(Value::Object(entries)) => entries,
-            _ => Map::new(),
-        };
-        let claim = |it: &Value| {
-            let by = it.get("by")?.as_str()?.to_owned();
-            Some(Claim { by, until: Timestamp::parse(it.get("until")?.as_str()?)? })
-        };
-        let claims =
-            map("claims").iter().filter_map(|(id, it)| Some((id.clone(), claim(it)?))).collect();
-        let time = |it: &Value| Timestamp::parse(it.as_str()?);
-        let late = map("late").into_iter().filter_map(|(id, it)| Some((id, time(&it)?))).collect();
-        let endings = map("endings").into_iter().filter(|(_, it)| it.is_object()).collect();
-        let drifts_from = all.remove("drifts_from");
-        let drifts_from = drifts_from.and_then(|it| Timestamp::parse(it.as_str()?));
-        let answers = match all.remove("answers") {
-            Some(Value::Array(answers)) => answers,
-            _ => Vec::new(),
-        };
-        all.remove("version");
-        Self { claims, late, endings, drifts_from, answers, beside: all }
+        let ledger = value.and_then(|value| serde_json::from_value::<Self>(value).ok());
+        let mut ledger = ledger.unwrap_or_default();
+        ledger.endings.retain(|_, ending| ending.is_object());
+        ledger
     }
 
     pub(super) fn text(&self) -> String {
-        let claim = |it: &Claim| json!({"by": it.by, "until": it.until.to_string()});
-        let claims: Map<String, Value> =
-            self.claims.iter().map(|(id, it)| (id.clone(), claim(it))).collect();
-        let late: Map<String, Value> =
-            self.late.iter().map(|(id, it)| (id.clone(), it.to_string().into())).collect();
-        let endings: Map<String, Value> = self.endings.clone().into_iter().collect();
-        let mut all = self.beside.clone();
+        let mut all = fields(self);
         all.insert("version".to_owned(), VERSION.into());
-        all.insert("claims".to_owned(), claims.into());
-        all.insert("late".to_owned(), late.into());
-        all.insert("endings".to_owned(), endings.into());
-        all.insert("drifts_from".to_owned(), self.drifts_from.map(|it| it.to_string()).into());
-        all.insert("answers".to_owned(), self.answers.clone().into());
         format!("{:#}\n", Value::Object(all))
     }
 
@@ -92,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// Takes note of an answer that the agent is to be told; the oldest are forgotten.
+    /// Records a result for the agent; the oldest results are dropped.
     pub(super) fn answered(&mut self, answer: Value) {
         self.answers.push(answer);
         let surplus = self.answers.len().saturating_sub(SIGNAL_ANSWERS_MAX);

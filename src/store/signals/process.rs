@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{Answer, Found, Open, SignalStore, View, file_names};
+use super::ledger::{Ending, QUARANTINED};
+use super::{Answer, EndDetails, Found, Open, SignalStore, View, file_names};
 use crate::policy::signals::TimeoutAction;
 use crate::state::signal::{End, Event, Phase, step};
 use crate::store::log;
@@ -65,7 +66,7 @@ enum Bound {
     /// This request, which waits.
     Waits(Box<Found>),
     /// A request that ended by this approval.
-    Done(Value),
+    Done(Box<Ending>),
     /// Nothing, and why.
     Nothing(String),
     /// That cannot be said now, and why.
@@ -88,23 +89,26 @@ impl SignalStore<'_> {
         }
         let request = match self.bound(&open.view, approval, now) {
             Bound::Nothing(why) => {
-                let more = [("by", by), ("reason", why.as_str())];
-                self.end(&mut open.ledger, (approval, End::Rejected), &more, now)?;
+                let details = EndDetails { by, reason: &why, ..EndDetails::default() };
+                self.end(&mut open.ledger, (approval, End::Rejected), details, now)?;
                 return Ok(Answer::Refused(Box::new(approval.clone()), why));
             }
             Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
-            Bound::Done(entry) => request_of(&entry, approval),
+            Bound::Done(entry) => request_of(*entry, approval),
             Bound::Waits(request) => {
-                let decision = approval.text("decision");
-                let answerer = approval.sender.as_str();
-                let more =
-                    [("by", answerer), ("decision", decision), ("answer", approval.id.as_str())];
-                self.end(&mut open.ledger, (&request, End::Approved), &more, now)?;
+                let details = EndDetails {
+                    by: &approval.sender,
+                    decision: approval.text("decision"),
+                    answer: &approval.id,
+                    ..EndDetails::default()
+                };
+                self.end(&mut open.ledger, (&request, End::Approved), details, now)?;
                 *request
             }
         };
         let approval = Found { request: request.id.clone(), ..approval.clone() };
-        self.end(&mut open.ledger, (&approval, End::Consumed), &[("by", by)], now)?;
+        let details = EndDetails { by, ..EndDetails::default() };
+        self.end(&mut open.ledger, (&approval, End::Consumed), details, now)?;
         Ok(Answer::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
     }
 
@@ -162,14 +166,14 @@ impl SignalStore<'_> {
         let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
             return Bound::Unknown("the history cannot be read now".to_owned());
         };
-        let text = |it: &Value, key: &str| {
-            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let entry = history.iter().rev().find(|it| text(it, "id") == approval.request);
+        let endings = history.iter().rev().map(Ending::read);
+        let entry = endings.into_iter().find(|it| it.id.as_ref() == Some(&approval.request));
         match entry {
-            Some(entry) if text(entry, "answer") == approval.id => Bound::Done(entry.clone()),
+            Some(entry) if entry.answer.as_ref() == Some(&approval.id) => {
+                Bound::Done(Box::new(entry))
+            }
             Some(entry) => {
-                let outcome = text(entry, "outcome").replace('_', " ");
+                let outcome = entry.outcome.replace('_', " ");
                 Bound::Nothing(format!("the {wanted} {} it names was {outcome}", approval.request))
             }
             None => Bound::Nothing(format!("there is no {wanted} {}", approval.request)),
@@ -236,7 +240,7 @@ impl SignalStore<'_> {
         // What follows is done first: whoever dies in between does it again, and nobody forgets it.
         let request = match self.bound(&open.view, found, now) {
             Bound::Waits(request) => Some(*request),
-            Bound::Done(entry) => Some(request_of(&entry, found)),
+            Bound::Done(entry) => Some(request_of(*entry, found)),
             Bound::Nothing(_) => None,
             Bound::Unknown(why) => {
                 done.failed.push((found.clone(), why));
@@ -254,11 +258,17 @@ impl SignalStore<'_> {
         match self.take_in(open, found, PROCESS, now)? {
             Answer::Ended(approval, end, request) => {
                 if let Some(request) = &request {
-                    open.ledger.answered(json!({
-                        "time": now.to_string(), "signal": request.name, "id": request.id,
-                        "outcome": End::Approved.as_str(), "fields": request.fields,
-                        "by": approval.sender, "decision": approval.text("decision"),
-                    }));
+                    let answer = Ending {
+                        time: now,
+                        signal: Some(request.name.clone()),
+                        id: Some(request.id.clone()),
+                        outcome: End::Approved.as_str().to_owned(),
+                        fields: Some(request.fields.clone()),
+                        by: Some(approval.sender.clone()),
+                        decision: Some(approval.text("decision").to_owned()),
+                        ..Ending::default()
+                    };
+                    open.ledger.answered(answer.to_json());
                     self.save(&open.ledger)?;
                 }
                 done.ended.extend(request.map(|it| (*it, End::Approved)));
@@ -289,8 +299,8 @@ impl SignalStore<'_> {
         let Some(still) = open.find(&found.id).cloned() else { return Ok(()) };
         match failure {
             None => {
-                let more = [("by", PROCESS)];
-                self.end(&mut open.ledger, (&still, End::TimedOut), &more, now)?;
+                let details = EndDetails { by: PROCESS, ..EndDetails::default() };
+                self.end(&mut open.ledger, (&still, End::TimedOut), details, now)?;
                 done.ended.push((found, End::TimedOut));
             }
             Some(why) => {
@@ -314,45 +324,47 @@ impl SignalStore<'_> {
                 Ok(()) => why.clone(),
                 Err(error) => format!("{why}, and it could not be put aside: {error}"),
             };
-            let entry = json!({"time": now.to_string(), "outcome": "quarantined", "file": file,
-                "aside": name, "reason": why});
+            let entry = Ending {
+                time: now,
+                outcome: QUARANTINED.to_owned(),
+                file: Some(file.clone()),
+                aside: Some(name),
+                reason: Some(why.clone()),
+                ..Ending::default()
+            };
             // The file itself is kept; that it was moved is told here as well.
-            log::append(self.world, &self.history_path(), &[entry]);
+            log::append(self.world, &self.history_path(), &[entry.to_json()]);
             done.quarantined.push((file.clone(), why));
         }
     }
 }
 
 /// The request of an entry of the history, as far as that tells.
-fn request_of(entry: &Value, approval: &Found) -> Found {
-    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let fields = entry.get("fields").and_then(Value::as_object).cloned().unwrap_or_default();
-    let created = Timestamp::parse(&text("created")).unwrap_or(approval.signal.created);
+fn request_of(entry: Ending, approval: &Found) -> Found {
     Found {
-        id: text("id"),
-        name: text("signal"),
-        sender: text("sender"),
+        id: entry.id.unwrap_or_default(),
+        name: entry.signal.unwrap_or_default(),
+        sender: entry.sender.unwrap_or_default(),
         request: String::new(),
-        fields,
+        fields: entry.fields.unwrap_or_default(),
         signal: crate::state::signal::Signal {
             phase: Phase::Ended(End::Approved),
-            created,
+            created: entry.created.unwrap_or(approval.signal.created),
             expires: None,
             answer_by: None,
             late_since: None,
         },
         note: String::new(),
         foreign: false,
-        file: text("file"),
+        file: entry.file.unwrap_or_default(),
     }
 }
 
 /// Whether a request that is over now waited at that moment, too.
 fn others_waited_at(history: &[Value], wanted: &str, made: Timestamp) -> bool {
-    let time = |it: &Value, key: &str| Timestamp::parse(it.get(key)?.as_str()?);
-    history.iter().any(|it| {
-        it.get("signal").and_then(Value::as_str) == Some(wanted)
-            && time(it, "created").is_some_and(|at| at <= made)
-            && time(it, "time").is_some_and(|at| at.plus(CLOCK_SLACK) >= made)
+    history.iter().map(Ending::read).any(|ending| {
+        ending.signal.as_deref() == Some(wanted)
+            && ending.created.is_some_and(|at| at <= made)
+            && ending.time.plus(CLOCK_SLACK) >= made
     })
 }

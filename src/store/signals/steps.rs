@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::ledger::{Claim, Ledger};
-use super::{Answer, Draft, Found, SignalStore, is_meant};
+use super::{Answer, Draft, EndDetails, Found, SignalStore, is_meant};
 use crate::policy::signals::SignalKind;
 use crate::state::signal::{Effect, End, Event, Refusal, step};
 use crate::time::Timestamp;
@@ -81,7 +81,8 @@ impl SignalStore<'_> {
                     self.save(ledger)?;
                 }
                 Effect::Closed(end) => {
-                    self.end(ledger, (found, end), &[("by", by)], now)?;
+                    let details = EndDetails { by, ..EndDetails::default() };
+                    self.end(ledger, (found, end), details, now)?;
                     answer = Answer::Ended(Box::new(moved.clone()), end, None);
                 }
                 // That it expired just now is told as that.
@@ -135,8 +136,8 @@ impl SignalStore<'_> {
                 self.create(&open.view, &draft, now)?
             }
         };
-        let more = [("by", by), ("decision", decision), ("answer", approval.id.as_str())];
-        self.end(&mut open.ledger, (&found, End::Approved), &more, now)?;
+        let details = EndDetails { by, decision, answer: &approval.id, ..EndDetails::default() };
+        self.end(&mut open.ledger, (&found, End::Approved), details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Approved, Some(Box::new(approval))))
     }
 
@@ -158,12 +159,8 @@ impl SignalStore<'_> {
         if !effects.contains(&Effect::Closed(End::Rejected)) {
             return self.move_on(&mut open.ledger, &found, Event::Reject, now);
         }
-        self.end(
-            &mut open.ledger,
-            (&found, End::Rejected),
-            &[("by", by), ("reason", reason)],
-            now,
-        )?;
+        let details = EndDetails { by, reason, ..EndDetails::default() };
+        self.end(&mut open.ledger, (&found, End::Rejected), details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Rejected, None))
     }
 

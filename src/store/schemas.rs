@@ -1,0 +1,80 @@
+//! The JSON Schemas of everything that has one: files of a pack, and what policyd stores or prints.
+//!
+//! A stored format is described only by the structure that is saved. Unknown keys are valid, as in its reader.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::breakers::record::BreakerFile;
+use super::diagnostic::DiagnosticEntry;
+use super::escalations::IndexFile;
+use super::queues::{AuditLine, QueueFile};
+use super::session_file::SessionRecord;
+use super::signals::found::SignalFile;
+use super::signals::ledger::{Ending, Ledger};
+use super::summaries::SummaryFile;
+use crate::lint::baseline::Baseline;
+use crate::report::decision_log::Entry;
+use crate::report::event_log::EventLine;
+use crate::report::lint::LintReport;
+use crate::report::schemas;
+use crate::state::run::Run;
+
+/// Returns the schemas by the names that `policyd schema` takes.
+#[must_use]
+pub fn all() -> Vec<(&'static str, Value)> {
+    let mut all = schemas::of_packs();
+    all.extend([
+        derived::<SessionRecord<'_>>("state"),
+        derived::<BreakerFile>("circuit-breakers"),
+        derived::<SignalFile<'_>>("signal"),
+        derived::<Ending>("signal-history"),
+        derived::<Ledger>("signal-ledger"),
+        derived::<Entry>("decision-log"),
+        derived::<DiagnosticEntry<'_>>("diagnostic-log"),
+        derived::<QueueFile<'_>>("tasks"),
+        derived::<IndexFile>("escalations"),
+        derived::<AuditLine>("task-log"),
+        derived::<SummaryFile>("context-summaries"),
+        derived::<Run>("run-state"),
+        derived::<EventLine>("event-log"),
+        derived::<LintReport<'_>>("lint"),
+        derived::<Baseline>("lint-baseline"),
+    ]);
+    all
+}
+
+fn derived<T: JsonSchema>(name: &'static str) -> (&'static str, Value) {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .with_transform(RecursiveTransform(finish));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), name.into());
+    (name, schema.to_value())
+}
+
+/// Replaces formats that only Rust knows by limits, and drops default values: a reader needs neither.
+fn finish(schema: &mut Schema) {
+    schema.remove("default");
+    let Some(format) = schema.get("format").and_then(Value::as_str) else { return };
+    let (least, most) = match format {
+        "uint8" => (0, u64::from(u8::MAX)),
+        "uint32" => (0, u64::from(u32::MAX)),
+        "uint" | "uint64" => (0, u64::MAX),
+        "int32" => (i64::from(i32::MIN), i32::MAX.unsigned_abs().into()),
+        "int64" => (i64::MIN, i64::MAX.unsigned_abs()),
+        "double" => {
+            schema.remove("format");
+            return;
+        }
+        _ => return,
+    };
+    schema.remove("format");
+    for (key, limit) in [("minimum", json!(least)), ("maximum", json!(most))] {
+        if schema.get(key).is_none() {
+            schema.insert(key.to_owned(), limit);
+        }
+    }
+}
