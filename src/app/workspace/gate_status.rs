@@ -37,7 +37,7 @@ pub(crate) enum OffReason {
 
 impl OffReason {
     /// Returns the kind that the decision log stores.
-    pub const fn kind(&self) -> NoOpinionKind {
+    pub(crate) const fn kind(&self) -> NoOpinionKind {
         match self {
             Self::Paused(_) => NoOpinionKind::Paused,
             Self::Variable(_)
