@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{code_of, find, first_name};
+use super::{code_of, find, fingerprint_names};
 use crate::checksum::checksum;
 use crate::path::normal;
 use crate::policy::builtin;
@@ -75,7 +75,7 @@ impl Baseline {
     /// A baseline of these findings.
     #[must_use]
     pub fn of(findings: &[&Diagnostic], seat: Seat<'_>) -> Self {
-        let prints = fingerprints_by(findings, |it| seat.name(it));
+        let prints = fingerprints_by(findings, |it| seat.name(it)).into_iter().map(first);
         let known = findings.iter().zip(prints).map(|(it, fingerprint)| Known {
             fingerprint,
             code: code_of(it.code).to_owned(),
@@ -101,34 +101,45 @@ impl Baseline {
     /// For each finding, whether it is known. Errors of the loader are never: the pack is broken.
     #[must_use]
     pub fn knows(&self, findings: &[&Diagnostic], seat: Seat<'_>) -> Vec<bool> {
-        let known = |it: &String| self.findings.iter().any(|known| known.fingerprint == *it);
+        let known = |prints: &[String]| {
+            self.findings.iter().any(|known| prints.contains(&known.fingerprint))
+        };
         let silent = |it: &Diagnostic| find(it.code).is_some_and(super::Rule::can_be_silenced);
         let pairs = findings.iter().zip(fingerprints_by(findings, |it| seat.name(it)));
         pairs.map(|(finding, fingerprint)| silent(finding) && known(&fingerprint)).collect()
     }
 }
 
-/// What each finding is recognised by: rule, file, the line without its indent, and its number among
-/// those that are alike. Lines may move; a finding whose line changed is a new one.
+/// Returns the fingerprint of each finding: rule, file, the line without its indent, and the number of the finding
+/// among equal ones. The line number is not part of it.
 #[must_use]
 pub fn fingerprints(findings: &[&Diagnostic]) -> Vec<String> {
-    fingerprints_by(findings, |it| it.name.clone())
+    fingerprints_by(findings, |it| it.name.clone()).into_iter().map(first).collect()
 }
 
-fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -> Vec<String> {
+fn first(prints: Vec<String>) -> String {
+    prints.into_iter().next().unwrap_or_default()
+}
+
+/// Returns the fingerprints of each finding, one for each name that its rule had, the present one first.
+fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -> Vec<Vec<String>> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let mut fingerprint = |it: &&Diagnostic| {
-        let text = &it.span.source.text;
-        let start = text.get(..it.span.start).and_then(|it| it.rfind('\n')).map_or(0, |at| at + 1);
+    let mut prints_of = |finding: &&Diagnostic| {
+        let text = &finding.span.source.text;
+        let before = text.get(..finding.span.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = text.get(start..).and_then(|it| it.lines().next()).unwrap_or_default().trim();
-        let file = name(&it.span.source);
-        let what = format!("{}\n{file}\n{line}\n{}", first_name(it.code), it.message);
-        let number = seen.entry(what.clone()).or_default();
-        *number += 1;
-        let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);
-        format!("{:016x}", u64::from_le_bytes(sum))
+        let file = name(&finding.span.source);
+        let print = |rule: &str| {
+            let what = format!("{rule}\n{file}\n{line}\n{}", finding.message);
+            let number = seen.entry(what.clone()).or_default();
+            *number += 1;
+            let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);
+            format!("{:016x}", u64::from_le_bytes(sum))
+        };
+        fingerprint_names(finding.code).into_iter().map(print).collect()
     };
-    findings.iter().map(&mut fingerprint).collect()
+    findings.iter().map(&mut prints_of).collect()
 }
 
 #[cfg(test)]

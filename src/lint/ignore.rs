@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Findings, Profile, Reviewed, Subject, catalogue, find};
+use super::{Findings, Profile, Reviewed, Subject, catalogue, find, history};
 use crate::policy::builtin;
-use crate::source::{Diagnostic, Source, Span, quoted, suggest, yaml};
+use crate::source::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
 use crate::time::Timestamp;
 
 /// A finding that a comment silences.
@@ -96,40 +96,47 @@ impl Ignore {
         profile: Profile,
         findings: &mut Vec<Diagnostic>,
     ) {
-        let mut say = |name: &str, span: &Span, message: String, help: &str| {
-            let Some(rule) = find(name).filter(|it| it.profile <= profile) else { return };
-            let mut out = Findings { rule, found: Vec::new() };
-            out.help(span.clone(), message, help);
-            findings.append(&mut out.found);
+        let Some(rule) = find("suppression-comment").filter(|it| it.profile <= profile) else {
+            return;
+        };
+        let mut out = Findings { rule, profile, found: Vec::new() };
+        let mut say = |level: Level, span: &Span, message: String, help: &str| {
+            out.add(span.clone(), message, |it| Diagnostic { level, ..it.with_help(help) });
         };
         if let Some((span, why, help)) = &self.malformed {
-            say("malformed-ignore", span, why.clone(), help);
-            return;
+            say(rule.level, span, why.clone(), help);
+            return findings.append(&mut out.found);
         }
         if self.reason.as_ref().is_none_or(|it| it.trim().is_empty()) {
             let message = "this suppression comment has no reason".to_owned();
-            say("ignore-without-reason", &self.span, message, "add `reason=\"…\"`");
+            say(rule.level, &self.span, message, "add `reason=\"…\"`");
         }
         if let Some((_, span)) = self.until.as_ref().filter(|_| self.is_over(now)) {
             let message = "this suppression comment has expired".to_owned();
-            say("expired-ignore", span, message, "fix the suppressed finding, or set a new date");
-            return;
+            say(rule.level, span, message, "fix the suppressed finding, or set a new date");
+            return findings.append(&mut out.found);
         }
-        for (number, (code, span)) in self.codes.iter().enumerate() {
-            // A rule that is not asked now may be silenced all the same.
-            let asked = find(code).is_some_and(|it| it.profile <= profile);
-            // In the built-in pack some are for whoever reads it as a folder.
-            if asked && !used.contains(&(at, number)) && !builtin::wrote(&span.source) {
-                if find(code).is_some_and(|it| !it.can_be_silenced()) {
+        // In the built-in pack some are for readers of a copy of it in a directory.
+        let own = self.codes.iter().filter(|(_, span)| !builtin::wrote(&span.source));
+        for (number, (code, span)) in own.enumerate() {
+            match find(code) {
+                None => {
+                    say(Level::Note, span, history(code).unwrap_or_default(), "delete the code");
+                }
+                // Rules of a stricter profile can be suppressed, too.
+                Some(it) if it.profile > profile || used.contains(&(at, number)) => {}
+                Some(it) if !it.can_be_silenced() => {
                     let message =
                         format!("`{code}` prevents the pack from loading and cannot be suppressed");
-                    say("unused-ignore", span, message, "fix the finding");
-                } else {
+                    say(rule.level, span, message, "fix the finding");
+                }
+                Some(_) => {
                     let message = format!("no finding of `{code}` to suppress here");
-                    say("unused-ignore", span, message, "delete it");
+                    say(rule.level, span, message, "delete it");
                 }
             }
         }
+        findings.append(&mut out.found);
     }
 }
 
@@ -181,7 +188,7 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
         let blank = code.len() - code.trim_start().len();
         let place = span(at + blank..at + blank + code.trim().len());
         at += code.len() + 1;
-        if find(code.trim()).is_none() {
+        if find(code.trim()).is_none() && history(code.trim()).is_none() {
             let known: Vec<&str> =
                 catalogue::ROWS.iter().flat_map(|it| [it.code, it.name]).collect();
             let near = suggest::nearest(code.trim(), &known);

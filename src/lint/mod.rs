@@ -63,8 +63,8 @@ pub struct Rule {
     pub summary: &'static str,
     /// Its page, in Markdown.
     pub page: &'static str,
-    /// What looks for it; `None` where the loader reports it.
-    pub check: Option<Check>,
+    /// The checks that report its findings; empty if the loader reports them.
+    pub checks: &'static [Check],
 }
 
 /// The code of a finding by its name; what the catalogue does not know has its name for a code.
@@ -77,7 +77,7 @@ impl Rule {
     /// Whether a comment or a baseline can silence it: not where the pack does not load.
     #[must_use]
     pub fn can_be_silenced(&self) -> bool {
-        self.check.is_some() || self.level < Level::Error
+        !self.checks.is_empty() || self.level < Level::Error
     }
 }
 
@@ -87,35 +87,75 @@ pub const fn rules() -> &'static [Rule] {
     catalogue::ROWS
 }
 
-/// Returns the rule with this code or name; an earlier name of a rule finds it, too.
+/// Returns the rule with this code or name, also if the rule was renamed or merged into another one.
 #[must_use]
 pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-    let renamed = catalogue::RENAMED.iter().find(|(old, _)| *old == code_or_name);
-    let name = renamed.map_or(code_or_name, |(_, new)| *new);
-    let wanted = |it: &&Rule| it.name == name || it.code.eq_ignore_ascii_case(name);
-    catalogue::ROWS.iter().find(wanted)
+    let name = current_name(code_or_name);
+    let name = merged(name).map_or(name, |(_, _, target)| *target);
+    catalogue::ROWS.iter().find(|rule| is_named(name, rule.code, rule.name))
 }
 
-/// Earlier names of rules, each with the present one.
+fn is_named(wanted: &str, code: &str, name: &str) -> bool {
+    wanted == name || wanted.eq_ignore_ascii_case(code)
+}
+
+/// Returns the name that replaced a former name.
+fn current_name(name: &str) -> &str {
+    catalogue::RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, new)| *new)
+}
+
+fn merged(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    catalogue::MERGED.iter().find(|(code, own, _)| is_named(name, code, own))
+}
+
+/// Returns what became of a rule that is not in the catalog any more.
+#[must_use]
+pub fn history(code_or_name: &str) -> Option<String> {
+    let name = current_name(code_or_name);
+    if let Some((code, name, target)) = merged(name) {
+        return Some(format!("{code} `{name}` was merged into {target} in 0.2.0"));
+    }
+    let removed = catalogue::REMOVED.iter().find(|(code, own)| is_named(name, code, own));
+    removed.map(|(code, name)| format!("{code} `{name}` reported style and was removed in 0.2.0"))
+}
+
+/// Former names of rules, each with the name that replaced it.
 #[must_use]
 pub const fn renamed() -> &'static [(&'static str, &'static str)] {
     catalogue::RENAMED
 }
 
-/// Returns the name that a rule had first. Fingerprints contain it, so that a baseline outlives a
-/// new name.
-fn first_name(name: &str) -> &str {
-    catalogue::RENAMED.iter().find(|(_, new)| *new == name).map_or(name, |(old, _)| *old)
+/// Codes and names of merged rules, each with the code of the rule that reports their findings.
+#[must_use]
+pub const fn all_merged() -> &'static [(&'static str, &'static str, &'static str)] {
+    catalogue::MERGED
+}
+
+/// Returns the names under which a baseline can contain findings of a rule, the present one first. Fingerprints
+/// contain the first name that a rule had, so that a baseline outlives renamed and merged rules.
+fn fingerprint_names(rule: &str) -> Vec<&str> {
+    let first_name = |name| {
+        catalogue::RENAMED.iter().find(|(_, new)| *new == name).map_or(name, |(former, _)| *former)
+    };
+    let code = find(rule).map(|it| it.code);
+    let merged = catalogue::MERGED.iter().filter(|(_, _, target)| Some(*target) == code);
+    [rule].into_iter().chain(merged.map(|(_, name, _)| *name)).map(first_name).collect()
 }
 
 /// Where a check reports to.
 #[derive(Debug)]
 pub struct Findings {
     rule: &'static Rule,
+    profile: Profile,
     found: Vec<Diagnostic>,
 }
 
 impl Findings {
+    /// Whether the profile asks for more than mistakes.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.profile >= Profile::Strict
+    }
+
     /// Takes a finding of the rule in; more can be said of it.
     pub(crate) fn add(
         &mut self,
@@ -172,11 +212,9 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
     }
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
     for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
-        if let Some(check) = rule.check {
-            let mut out = Findings { rule, found: findings };
-            check(subject, &mut out);
-            findings = out.found;
-        }
+        let mut out = Findings { rule, profile, found: findings };
+        rule.checks.iter().for_each(|check| check(subject, &mut out));
+        findings = out.found;
     }
     let mut reviewed = ignore::apply(subject, findings, profile, ignores);
     reviewed.findings = shown(subject, reviewed.findings);

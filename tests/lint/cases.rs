@@ -80,7 +80,7 @@ fn a_guard_of_commands_is_silent_where_some_are_run() {
         let case = format!("{fires}- name: b\n  {on}\n  expect: {{guards: {{own: silent}}}}\n");
         let files = [("guards.yaml", guard), ("tests/a.yaml", case.as_str())];
         let all = render_compact(&look(&files, Profile::Strict).findings);
-        all.lines().filter(|it| it.contains("PD702")).collect::<String>()
+        all.lines().filter(|it| it.contains("PD701")).collect::<String>()
     };
     let edit = told("on: {tool: Write, input: {file_path: a}}");
     assert!(edit.contains("pass at a matching call"), "{edit}");
@@ -96,7 +96,7 @@ fn a_guard_is_silent_where_it_looks() {
         let case = format!("{fires}- name: b\n  {on}\n  expect: {{guards: {{own: silent}}}}\n");
         let files = [("guards.yaml", guard), ("tests/a.yaml", case.as_str())];
         let all = render_compact(&look(&files, Profile::Strict).findings);
-        all.lines().filter(|it| it.contains("PD702")).collect::<String>()
+        all.lines().filter(|it| it.contains("PD701")).collect::<String>()
     };
     for on in [
         "on: {command: ls}",

@@ -44,7 +44,7 @@ fn what_looks_like_something_else_is_told() {
     );
     check_made(
         ("guards.yaml", guard),
-        "PD308",
+        "PD307",
         &[
             ("action.changes([\"src/**/*.{ts, tsx}\"])", "` tsx` in braces starts or ends"),
             ("action.changes([\"!src/**\"])", "all of these globs are exclusions"),
@@ -53,7 +53,7 @@ fn what_looks_like_something_else_is_told() {
     );
     check_made(
         ("guards.yaml", guard),
-        "PD312",
+        "PD313",
         &[
             ("program.has([\"-am\"])", "`-am` matches only this exact spelling"),
             ("program.has([\"-a\"]) && program.has([\"-m\"])", ""),
@@ -70,7 +70,7 @@ fn what_looks_like_something_else_is_told() {
         ],
     );
     let java = "- id: own\n  commands: [java]\n  when: 'program.has([\"-jar\"])'\n  decision: deny\n  message: No.\n";
-    check("guards.yaml", "PD312", &[(java, "")]);
+    check("guards.yaml", "PD313", &[(java, "")]);
     let first = |it: &str| format!("prompt:\n  - {{id: own, when: {it}, text: Look.}}\n");
     check_made(
         ("run.yaml", first),
@@ -79,7 +79,7 @@ fn what_looks_like_something_else_is_told() {
     );
     check(
         "guards.yaml",
-        "PD126",
+        "PD232",
         &[("- {id: own, commands: [npm instal, sql], decision: deny, message: No.}\n", "")],
     );
 }

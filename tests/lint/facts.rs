@@ -28,7 +28,7 @@ fn reactions(code: &str, situations: &[(&str, &str)]) {
 #[test]
 fn an_event_at_which_a_rule_is_not_judged_is_told() {
     guards(
-        "PD226",
+        "PD230",
         &[
             ("  when: event.kind == \"stop\"", "`own` is not evaluated at `stop`"),
             ("  when: event.kind == \"pre_tool_use\" && event.tool == \"Bash\"", ""),
@@ -44,7 +44,7 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
         ],
     );
     satisfied(
-        "PD226",
+        "PD230",
         &[
             (
                 "event.kind == \"subagent_stop\" || todos.open == 0",
@@ -54,7 +54,7 @@ fn an_event_at_which_a_rule_is_not_judged_is_told() {
         ],
     );
     reactions(
-        "PD226",
+        "PD230",
         &[
             (
                 "  on: [stop_failure]\n  when: event.kind == \"stop\"",
@@ -370,7 +370,7 @@ fn a_probe_asks_a_program_that_there_is() {
         |it: &str| format!("- id: own\n  command: [{it}]\n  parse: text\n  missing: Own.\n");
     check_made(
         ("probes.yaml", probe),
-        "PD126",
+        "PD232",
         &[
             ("dokcer, ps", "did you mean `docker`?"),
             ("git, stauts", "did you mean `status`?"),
@@ -412,7 +412,7 @@ fn a_project_does_not_lie_at_the_root_of_the_disk() {
     };
     check_made(
         ("guards.yaml", own),
-        "PD321",
+        "PD313",
         &[
             ("/src/**", "write `src/**`"),
             ("/package.json", "write `package.json`"),
@@ -425,7 +425,7 @@ fn a_project_does_not_lie_at_the_root_of_the_disk() {
         ],
     );
     let kind = "files: {generated: {globs: [/dist/**]}}\n";
-    check("vocabulary.yaml", "PD321", &[(kind, "starts at the root of the file system")]);
+    check("vocabulary.yaml", "PD313", &[(kind, "starts at the root of the file system")]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::subjects::look;
 use crate::support::snapshot;
 
-const RULES: &str = r#"# policyd: ignore-file[PD703] reason="a small pack"
+const RULES: &str = r#"# policyd: ignore-file[PD214] reason="a small pack"
 - id: tests_ran
   category: Own
   question: Were the tests run, 100 %?
@@ -26,7 +26,7 @@ const RULES: &str = r#"# policyd: ignore-file[PD703] reason="a small pack"
   category: Own
   question: Were they run?
   severity: warning
-  # policyd: ignore[PD602] reason="kept until the tracker is moved"
+  # policyd: ignore[PD601] reason="kept until the tracker is moved"
   satisfied: files.count >= 0
 - id: never
   category: Own
@@ -38,7 +38,7 @@ const RULES: &str = r#"# policyd: ignore-file[PD703] reason="a small pack"
 /// A review with something of everything.
 fn review() -> Review {
     let Reviewed { findings, ignored } = look(&[("considerations.yaml", RULES)], Profile::Strict);
-    let (known, findings) = findings.into_iter().partition(|it| it.code == "never-true");
+    let (known, findings) = findings.into_iter().partition(|it| it.code == "constant-condition");
     let files = vec!["policies/considerations.yaml".to_owned()];
     let unreadable = vec!["policies/probes.yaml: is not UTF-8 text".to_owned()];
     Review { files, findings, ignored, known, unreadable }
@@ -123,9 +123,9 @@ fn of_very_many_alike_the_number_is_told() {
     let hidden = format!("# {}\n{RULES}", "a\u{200b}".repeat(5_000));
     let found = look(&[("considerations.yaml", &hidden)], Profile::Default).findings;
     let alike: Vec<&Diagnostic> =
-        found.iter().filter(|it| it.code == "invisible-character").collect();
+        found.iter().filter(|it| it.code == "deceptive-character").collect();
     assert_eq!(alike.len(), 101);
     assert_eq!(alike.last().unwrap().message, "4900 more findings of this rule are not shown");
     // Whatever stands elsewhere is told all the same.
-    assert!(found.iter().any(|it| it.code == "unknown-tool"));
+    assert!(found.iter().any(|it| it.code == "undefined-name"));
 }

@@ -53,7 +53,7 @@ fn what_starts_other_programs_is_looked_through() {
 #[test]
 fn folders_are_no_programs() {
     each(
-        "PD146",
+        "PD140",
         &[
             ("  commands: [scripts/*]", "`scripts/*` matches every program"),
             ("  commands: [\"./**\"]", "`./**` matches every program"),
@@ -70,7 +70,7 @@ fn folders_are_no_programs() {
 #[test]
 fn options_begin_with_a_dash() {
     each(
-        "PD312",
+        "PD313",
         &[
             ("  commands: [git push]\n  when: program.has([\"-f\", \"--force\"])", ""),
             ("  commands: [git push]\n  when: program.has([\"force\"])", "write `--force`"),
@@ -113,7 +113,7 @@ fn a_text_that_a_comment_cuts_is_told() {
 #[test]
 fn names_of_tools_are_those_of_a_client() {
     each(
-        "PD138",
+        "PD231",
         &[
             ("  tools: [Bash]", ""),
             ("  tools: [bash]", "did you mean `Bash`?"),
@@ -125,7 +125,7 @@ fn names_of_tools_are_those_of_a_client() {
         ],
     );
     each(
-        "PD212",
+        "PD231",
         &[
             ("  when: action.tool == \"Bash\"", ""),
             ("  when: action.tool == \"Bsh\"", "no client has a tool `Bsh`"),
@@ -140,21 +140,21 @@ fn globs_over_the_paths_of_a_call_are_looked_at() {
     let asked = |glob: &str| format!("  when: action.changes([{glob:?}])");
     for (code, glob, said) in [
         ("PD307", "src/{a,b/**", "has an unmatched brace"),
-        ("PD308", "src/generated/", "do not end with `/`"),
-        ("PD308", "a.rs,b.rs", "a comma does not separate"),
-        ("PD308", "**/*,v", ""),
-        ("PD308", "*.{a,b}", ""),
-        ("PD308", "*.{ts|tsx}", "`|` does not separate"),
-        ("PD308", "./.env", "do not start with `./`"),
-        ("PD308", "$HOME/.ssh/*", "variables are not expanded"),
-        ("PD308", "*.rs, *.toml", "a comma does not separate"),
-        ("PD308", "!src/../x", "paths do not contain `..`"),
-        ("PD308", "~/.ssh/**", ""),
-        ("PD308", "!src/**", "all of these globs are exclusions"),
+        ("PD307", "src/generated/", "do not end with `/`"),
+        ("PD307", "a.rs,b.rs", "a comma does not separate"),
+        ("PD307", "**/*,v", ""),
+        ("PD307", "*.{a,b}", ""),
+        ("PD307", "*.{ts|tsx}", "`|` does not separate"),
+        ("PD307", "./.env", "do not start with `./`"),
+        ("PD307", "$HOME/.ssh/*", "variables are not expanded"),
+        ("PD307", "*.rs, *.toml", "a comma does not separate"),
+        ("PD307", "!src/../x", "paths do not contain `..`"),
+        ("PD307", "~/.ssh/**", ""),
+        ("PD307", "!src/**", "all of these globs are exclusions"),
     ] {
         each(code, &[(&asked(glob), said)]);
     }
-    each("PD308", &[("  when: action.changed.any([\"a/\"])", "do not end with `/`")]);
+    each("PD307", &[("  when: action.changed.any([\"a/\"])", "do not end with `/`")]);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn what_no_tool_of_a_guard_does_is_not_asked() {
     let made = |it: &str| format!("- id: own\n  {it}\n  decision: deny\n  message: No.\n");
     check_made(
         ("guards.yaml", made),
-        "PD238",
+        "PD241",
         &[
             ("tools: [Write]\n  when: action.address != \"\"", "fetches an address"),
             ("tools: [WebFetch]\n  when: action.address != \"\"", ""),
@@ -296,7 +296,7 @@ fn words_of_a_pattern_are_no_operands() {
     );
     check_made(
         ("guards.yaml", made),
-        "PD312",
+        "PD313",
         &[
             (
                 "commands: [git push]\n  when: program.has([\"--force*\"])",
@@ -381,7 +381,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     let own = |it: &str| moved(&format!("tools: [Read]\n  when: {it}"));
     check_made(
         ("network-exfiltration.yaml", moved),
-        "PD238",
+        "PD241",
         &[
             ("tools: [Read]", "none of the tools of `fetched_address` fetches an address"),
             ("tools: [Read, WebFetch]", ""),
@@ -390,7 +390,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
         ],
     );
     let of_its_own = [("action.reads([\"/etc/**\"])", "")];
-    check_made(("network-exfiltration.yaml", own), "PD238", &of_its_own);
+    check_made(("network-exfiltration.yaml", own), "PD241", &of_its_own);
     check_made(
         ("network-exfiltration.yaml", moved),
         "PD230",
@@ -411,7 +411,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     // What stands in `unless`, or beside another one, is no need.
     check_made(
         ("protected-paths.yaml", changed),
-        "PD238",
+        "PD241",
         &[
             ("git_folder_written\n  override: true\n  tools: [Write, Edit]", ""),
             ("policies_switched_off\n  override: true\n  tools: [Write, Edit]", ""),
@@ -428,7 +428,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     );
     check_made(
         ("git-discipline.yaml", moved),
-        "PD624",
+        "PD241",
         &[("tools: [Write]", "none of these tools runs commands"), ("tools: [Bash]", "")],
     );
     let secret = |it: &str| {
@@ -444,7 +444,7 @@ fn an_override_moves_a_guard_to_where_its_condition_knows_something() {
     let away = |it: &str| format!("- id: moved_away\n  override: true\n  {it}\n");
     check_made(
         ("destructive-commands.yaml", away),
-        "PD238",
+        "PD241",
         &[("tools: [Edit, Write]", "deletes a file"), ("tools: [Bash, Write]", "")],
     );
     let reaction = |it: &str| {
@@ -498,7 +498,7 @@ fn the_line_of_a_program_is_one_program() {
     };
     check_made(
         ("guards.yaml", own),
-        "PD242",
+        "PD313",
         &[
             ("program.line.contains(\"| sh\")", "use `program.fed_by([…])`"),
             ("program.line.contains(\"|sh\")", "`program.line` never contains `| sh`"),
@@ -531,7 +531,7 @@ fn the_line_of_a_program_is_one_program() {
     };
     check_made(
         ("guards.yaml", shell),
-        "PD242",
+        "PD313",
         &[("bash -c", ""), ("\"*\"", ""), ("ssh", ""), ("make", "never contains")],
     );
 }

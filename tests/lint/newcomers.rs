@@ -67,7 +67,7 @@ fn a_guard_is_written_once() {
     };
     check_made(
         ("guards.yaml", second),
-        "PD622",
+        "PD615",
         &[
             ("  tools: [Bash]\n  commands: [deploy]", "`other` duplicates `own`"),
             ("  commands: [deploy]", ""),
@@ -82,7 +82,7 @@ fn a_directory_and_an_extension_are_no_globs() {
         ("considerations.yaml", |it: &str| {
             satisfied(&format!("files.matching(\"{it}\").count > 0"))
         }),
-        "PD308",
+        "PD307",
         &[
             ("src", "write `src/**`"),
             (".py", "write `*` before it"),
@@ -92,7 +92,7 @@ fn a_directory_and_an_extension_are_no_globs() {
             ("Makefile", ""),
         ],
     );
-    check("guards.yaml", "PD308", &[(&guard("  when: action.deletes([\"dist\"])"), "")]);
+    check("guards.yaml", "PD307", &[(&guard("  when: action.deletes([\"dist\"])"), "")]);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn categories_are_spelled_alike() {
         |it: &str| satisfied("todos.seen").replace("category: Own", &format!("category: {it}"));
     check_made(
         ("considerations.yaml", made),
-        "PD151",
+        "PD232",
         &[
             ("Workflow Process Adherance", ""),
             ("Workflow Proces Adherence", "did you mean `Workflow Process Adherence`?"),
@@ -161,7 +161,7 @@ fn a_tool_has_the_name_that_rules_see() {
     let made = |it: &str| satisfied(&format!("tools.count(\"{it}\") > 0"));
     check_made(
         ("considerations.yaml", made),
-        "PD212",
+        "PD231",
         &[("Shell", "did you mean `Bash`?"), ("bash", "did you mean `Bash`?"), ("Bash", "")],
     );
 }

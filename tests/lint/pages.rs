@@ -4,16 +4,15 @@
 use std::collections::BTreeMap;
 
 use policyd::harness::{self, Harness};
-use policyd::lint::{self, Rule};
+use policyd::lint::{self, Profile, Rule};
 use policyd::report::diagnostics::render_compact;
 
 use crate::subjects::look_for;
 
 /// The rule that is told after others: its example raises those, too.
-const AFTER_OTHERS: &str = "PD023";
+const AFTER_OTHERS: &str = "too-many-findings";
 
 /// What a part of a page shows.
-#[derive(Default)]
 struct Shown {
     /// Its files, by name.
     files: BTreeMap<String, String>,
@@ -21,18 +20,47 @@ struct Shown {
     mark: Option<String>,
     /// The client it is looked at for: `yaml considerations.yaml at 5:14 for opencode`.
     client: Option<&'static Harness>,
+    /// The profile that reports it: `yaml probes.yaml at 5:14 profile strict`.
+    profile: Profile,
 }
 
-/// The text of a page below a heading.
-fn part<'p>(rule: &'p Rule, heading: &str) -> &'p str {
-    let below = rule.page.split_once(&format!("\n## {heading}\n"));
-    let (_, below) = below.unwrap_or_else(|| panic!("{} has no part {heading}", rule.code));
-    below.split_once("\n## ").map_or(below, |(part, _)| part).trim()
+/// An example of a page and its fix: the main one, or the one of a section about a merged rule.
+struct Example<'p> {
+    /// Heading of its section; empty for the main example.
+    name: &'p str,
+    example: &'p str,
+    fix: &'p str,
 }
 
-fn shown(rule: &Rule, heading: &str) -> Shown {
-    let mut shown = Shown::default();
-    let part = format!("\n{}", part(rule, heading));
+/// Returns the text of a page below a heading, up to the next one of this or a higher level.
+fn part<'p>(page: &'p str, heading: &str) -> Option<&'p str> {
+    let (_, below) = page.split_once(&format!("\n{heading}\n"))?;
+    let end = ["\n## ", "\n### "].iter().filter_map(|it| below.find(it)).min();
+    below.get(..end.unwrap_or(below.len())).map(str::trim)
+}
+
+fn examples(rule: &Rule) -> Vec<Example<'_>> {
+    let wanted = |text, heading| {
+        part(text, heading).unwrap_or_else(|| panic!("{} has no part {heading}", rule.code))
+    };
+    let main = Example {
+        name: "",
+        example: wanted(rule.page, "## Example"),
+        fix: wanted(rule.page, "## Fix"),
+    };
+    let sections = rule.page.split("\n## ").skip(1).filter(|it| it.contains("\n### Example\n"));
+    let merged = sections.map(|text| Example {
+        name: text.lines().next().unwrap(),
+        example: wanted(text, "### Example"),
+        fix: wanted(text, "### Fix"),
+    });
+    [main].into_iter().chain(merged).collect()
+}
+
+fn shown(rule: &Rule, part: &str) -> Shown {
+    let mut shown =
+        Shown { files: BTreeMap::new(), mark: None, client: None, profile: rule.profile };
+    let part = format!("\n{part}");
     for block in part.split("\n```yaml ").skip(1) {
         let (info, rest) = block.split_once('\n').unwrap();
         let mut words = info.split(' ');
@@ -41,6 +69,7 @@ fn shown(rule: &Rule, heading: &str) -> Shown {
             match (word, words.next()) {
                 ("at", Some(place)) => shown.mark = Some(format!("policies/{file}:{place}")),
                 ("for", Some(name)) => shown.client = Some(harness::find(name).unwrap()),
+                ("profile", Some("strict")) => shown.profile = Profile::Strict,
                 other => panic!("{}: {other:?}", rule.code),
             }
         }
@@ -70,9 +99,9 @@ fn visible(text: &str) -> String {
 }
 
 /// Each finding as `place: code`.
-fn found(rule: &Rule, pack: &Shown) -> (Vec<(String, String)>, String) {
+fn found(pack: &Shown) -> (Vec<(String, String)>, String) {
     let files = pack.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    let reviewed = look_for(pack.client, &files.collect::<Vec<_>>(), rule.profile);
+    let reviewed = look_for(pack.client, &files.collect::<Vec<_>>(), pack.profile);
     let codes =
         reviewed.findings.iter().map(|it| (it.span.place(), lint::code_of(it.code).to_owned()));
     (codes.collect(), render_compact(&reviewed.findings))
@@ -84,8 +113,19 @@ fn every_page_has_its_parts() {
         let title = format!("# {} {}\n", rule.code, rule.name);
         assert!(rule.page.starts_with(&title), "{}: its title is `{}`", rule.code, title.trim());
         assert!(rule.page.contains(rule.summary), "{}: its summary is on its page", rule.code);
-        for heading in ["What", "Why", "Example", "Fix"] {
-            assert!(!part(rule, heading).is_empty(), "{} {heading}", rule.code);
+        for heading in ["## What", "## Why", "## Example", "## Fix"] {
+            assert!(
+                part(rule.page, heading).is_some_and(|it| !it.is_empty()),
+                "{} {heading}",
+                rule.code
+            );
+        }
+        for (_, name, _) in lint::all_merged().iter().filter(|it| it.2 == rule.code) {
+            assert!(
+                rule.page.contains(&format!("\n## {name}\n")),
+                "{}: {name} has a section",
+                rule.code
+            );
         }
     }
 }
@@ -93,17 +133,17 @@ fn every_page_has_its_parts() {
 #[test]
 fn every_example_raises_its_rule_there() {
     let mut wrong = Vec::new();
-    for rule in lint::rules() {
-        let example = shown(rule, "Example");
+    for (rule, part) in all_examples() {
+        let example = shown(rule, part.example);
         let Some(mark) = &example.mark else {
-            wrong.push(format!("{}: no place is marked", rule.code));
+            wrong.push(format!("{} {}: no place is marked", rule.code, part.name));
             continue;
         };
-        let (codes, told) = found(rule, &example);
-        let others = codes.iter().any(|(_, code)| code != rule.code) && rule.code != AFTER_OTHERS;
+        let (codes, told) = found(&example);
+        let others = codes.iter().any(|(_, code)| code != rule.code) && part.name != AFTER_OTHERS;
         let is_marked = |(place, code): &(String, String)| place == mark && code == rule.code;
         if others || !codes.iter().any(is_marked) {
-            wrong.push(format!("{} at {mark}:\n{told}", rule.code));
+            wrong.push(format!("{} {} at {mark}:\n{told}", rule.code, part.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -112,10 +152,10 @@ fn every_example_raises_its_rule_there() {
 #[test]
 fn every_fix_leaves_nothing_to_find() {
     let mut wrong = Vec::new();
-    for rule in lint::rules() {
-        let (mut pack, fixed) = (shown(rule, "Example"), shown(rule, "Fix").files);
+    for (rule, part) in all_examples() {
+        let (mut pack, fixed) = (shown(rule, part.example), shown(rule, part.fix).files);
         if fixed.is_empty() {
-            wrong.push(format!("{}: its fix changes no file", rule.code));
+            wrong.push(format!("{} {}: its fix changes no file", rule.code, part.name));
         }
         // A file that the fix shows empty is deleted.
         for (file, text) in fixed {
@@ -125,10 +165,14 @@ fn every_fix_leaves_nothing_to_find() {
                 pack.files.insert(file, text)
             };
         }
-        let (codes, told) = found(rule, &pack);
+        let (codes, told) = found(&pack);
         if !codes.is_empty() {
-            wrong.push(format!("{} fixed:\n{told}", rule.code));
+            wrong.push(format!("{} {} fixed:\n{told}", rule.code, part.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn all_examples() -> impl Iterator<Item = (&'static Rule, Example<'static>)> {
+    lint::rules().iter().flat_map(|rule| examples(rule).into_iter().map(move |it| (rule, it)))
 }

@@ -47,7 +47,7 @@ fn a_glob_is_no_regular_expression() {
         ("*.tar.{gz,xz}", ""),
         (".config/*", ""),
     ] {
-        guards("PD308", &[(&glob(text), said)]);
+        guards("PD307", &[(&glob(text), said)]);
     }
 }
 
@@ -190,7 +190,7 @@ fn an_empty_list_of_session_types_is_every_type() {
     };
     check_made(
         ("considerations.yaml", rule),
-        "PD612",
+        "PD309",
         &[("[]", "means every type"), ("[\"*\"]", ""), ("[DEVELOPMENT]", "")],
     );
 }
@@ -208,7 +208,7 @@ fn a_command_pattern_holds_no_quotes_and_no_placeholders() {
             ("  commands: [\"git diff main...HEAD\"]", ""),
         ],
     );
-    guards("PD126", &[("  commands: [buck]", ""), ("  commands: [sqlite]", "")]);
+    guards("PD232", &[("  commands: [buck]", ""), ("  commands: [sqlite]", "")]);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn preferences_name_files() {
         |it: &str| format!("- id: own\n  files: [\"{it}\"]\n  regexes: [never merge]\n");
     check_made(
         ("preferences.yaml", preference),
-        "PD308",
+        "PD307",
         &[("**/CLAUDE.md", "do not support globs"), ("CLAUDE.md", "")],
     );
 }
@@ -281,7 +281,7 @@ fn a_hole_is_written_in_braces() {
 #[test]
 fn what_follows_from_an_error_is_not_told_beside_it() {
     for (text, code) in [
-        ("- id: git_push_forced\n  override: true\n  decision: ask\n", "PD102"),
+        ("- id: git_push_forced\n  override: true\n  decision: ask\n", "PD106"),
         ("- id: own\n  command: [git push]\n  decision: deny\n", "PD003"),
     ] {
         let all = render_compact(&look(&[(GUARDS, text)], Profile::Default).findings);
@@ -301,7 +301,7 @@ fn the_help_knows_what_was_meant() {
         ),
         (
             "  commands: [psql]\n  when: program.line.contains(\"drop|truncate\")",
-            "PD242",
+            "PD313",
             "matches(\"drop|truncate\")",
         ),
         ("  tools: Bash", "PD006", "write a list"),
@@ -315,7 +315,7 @@ fn what_is_listed_on_both_sides_is_told() {
     let kind = |both: &str| format!("commands:\n  own:\n    programs: [own-test]\n{both}");
     check_made(
         ("vocabulary.yaml", kind),
-        "PD317",
+        "PD616",
         &[
             (
                 "    passed: ['BUILD OK']\n    failed: ['BUILD OK']\n",
@@ -327,7 +327,7 @@ fn what_is_listed_on_both_sides_is_told() {
     let content = |files: &str| format!("contents:\n  own:\n    regexes: ['own_\\d+']\n{files}");
     check_made(
         ("vocabulary.yaml", content),
-        "PD317",
+        "PD616",
         &[
             (
                 "    files: [code]\n    except_files: [code]\n",
@@ -354,7 +354,7 @@ fn a_letter_that_is_written_twice_is_told() {
         ("  commands: [kubectl delette]", "did you mean `delete`?"),
         ("  commands: [own-tooll]", ""),
     ] {
-        guards("PD126", &[(text, said)]);
+        guards("PD232", &[(text, said)]);
     }
 }
 
@@ -365,7 +365,7 @@ fn truth_is_written_in_small_letters() {
     };
     check_made(
         ("considerations.yaml", rule),
-        "PD229",
+        "PD313",
         &[("False", "has an uppercase letter"), ("false", "")],
     );
 }

@@ -66,7 +66,7 @@ fn a_text_has_no_places() {
         let rule = consideration("rule", &format!("  satisfied: '{asked}'"));
         let found =
             look(&[("probes.yaml", &probe), ("considerations.yaml", &rule)], Profile::Default);
-        render_compact(&found.findings).contains("PD236")
+        render_compact(&found.findings).contains("PD243")
     };
     assert!(pack("text", "probes.own.text(\"state\") == \"x\""));
     assert!(pack("text", "probes.own.number(\"n\") > 1"));
@@ -82,7 +82,7 @@ fn a_probe_that_is_switched_off_answers_nobody() {
         let rule = consideration("rule", &format!("  satisfied: '{satisfied}'\n{rule}"));
         let found =
             look(&[("probes.yaml", &probe), ("considerations.yaml", &rule)], Profile::Default);
-        render_compact(&found.findings).contains("PD620")
+        render_compact(&found.findings).contains("PD219")
     };
     let pack = |on: &str, rule: &str| asked(on, "probes.own.ok", rule);
     assert!(pack("false", ""));
@@ -212,7 +212,7 @@ fn classes_of_failures_are_written_as_they_are_defined() {
     let breaker = |it: &str| format!("api/own:\n  {it}\n");
     check_made(
         ("breakers.yaml", breaker),
-        "PD130",
+        "PD232",
         &[
             ("ignore: [bad_request]", ""),
             ("ignore: [bad_requst]", "unknown failure class `bad_requst`"),
@@ -227,18 +227,18 @@ fn what_is_judged_does_something() {
     let reaction = |it: &str| format!("- id: own\n  on: [stop_failure]\n{it}\n");
     check_made(
         ("reactions.yaml", reaction),
-        "PD141",
+        "PD610",
         &[("  when: event.human", "`own` does nothing"), ("  say: Wait.", "")],
     );
     let channel = |it: &str| format!("channels:\n  - id: own\n{it}\n");
     check_made(
         ("escalation.yaml", channel),
-        "PD141",
+        "PD610",
         &[("    timeout: 5s", "`own` does nothing"), ("    folder: alerts", "")],
     );
     check_made(
         ("escalation.yaml", channel),
-        "PD142",
+        "PD504",
         &[
             ("    folder: alerts/mine", ""),
             ("    folder: ~/alerts", "`~/alerts` is not expanded"),
@@ -256,14 +256,14 @@ fn blanks_and_letters_of_patterns_are_those_that_are_typed() {
     };
     check_made(
         ("guards.yaml", commands),
-        "PD314",
+        "PD706",
         &[("git\u{a0}push", "U+00A0 looks like a space"), ("git push", "")],
     );
-    guarded("PD314", &[("action.written.contains(\"\u{a0}\")", "")]);
+    guarded("PD706", &[("action.written.contains(\"\u{a0}\")", "")]);
     // The second one has a Cyrillic letter.
     check_made(
         ("guards.yaml", commands),
-        "PD707",
+        "PD706",
         &[
             ("deploy", ""),
             ("depl\u{43e}y", "mixes letters of several scripts"),
@@ -288,7 +288,7 @@ fn blanks_and_letters_of_patterns_are_those_that_are_typed() {
 #[test]
 fn lists_of_nothing_are_told() {
     guarded(
-        "PD224",
+        "PD304",
         &[
             ("program.has([])", "`program.has` has an empty argument"),
             ("action.changes([])", "`action.changes` has an empty argument"),
@@ -337,7 +337,7 @@ fn a_literal_is_no_pattern() {
     );
     check_made(
         ("rationalizations.yaml", entry),
-        "PD316",
+        "PD319",
         &[
             ("regexes: ['\\bnobody\\\\b']", "a literal backslash"),
             ("regexes: ['\\\\build']", ""),
@@ -361,7 +361,7 @@ fn programs_are_those_of_a_command_line() {
     let tools = |it: &str| format!("- id: own\n{it}\n  decision: deny\n  message: No.\n");
     check_made(
         ("guards.yaml", tools),
-        "PD624",
+        "PD241",
         &[
             ("  tools: [Write]\n  commands: [deploy]", "none of these tools runs commands"),
             ("  tools: [Write, Bash]\n  commands: [deploy]", ""),
@@ -375,7 +375,7 @@ fn programs_are_those_of_a_command_line() {
         ("guards.yaml", "- {id: own, commands: [deploy], decision: deny, message: No.}\n"),
     ];
     let told = render_compact(&look(&alone, Profile::Default).findings);
-    assert!(told.contains("PD624]: this pack has no tool that runs commands"), "{told}");
+    assert!(told.contains("PD241]: this pack has no tool that runs commands"), "{told}");
     check_made(
         ("guards.yaml", tools),
         "PD310",
@@ -383,7 +383,7 @@ fn programs_are_those_of_a_command_line() {
     );
     check_made(
         ("guards.yaml", tools),
-        "PD126",
+        "PD232",
         &[
             ("  commands: [Git push]", "unknown program or subcommand `Git`"),
             ("  commands: [Remove-Item]", ""),
@@ -391,7 +391,7 @@ fn programs_are_those_of_a_command_line() {
     );
     check_made(
         ("guards.yaml", tools),
-        "PD308",
+        "PD307",
         &[
             ("  when: action.writes([\"*.rs|*.ts\"])", "`|` does not separate"),
             ("  when: action.writes([\"a|b.rs\"])", ""),
@@ -503,7 +503,7 @@ fn what_is_switched_off_is_told() {
 fn tasks_are_given_up_last() {
     check(
         "dead_letter.yaml",
-        "PD625",
+        "PD504",
         &[
             ("order: [abandon, human, wait, retry, escalate]\n", "before `human` is evaluated"),
             ("order: [human, wait, retry, abandon, escalate]\n", "before `escalate` is evaluated"),
@@ -520,7 +520,7 @@ fn tasks_are_given_up_last() {
 fn breakers_are_written_as_others_write_them() {
     check_made(
         ("breakers.yaml", |it: &str| format!("{it}:\n  threshold: 5\n")),
-        "PD125",
+        "PD232",
         &[
             ("api/claud", "the breaker `api/claud` receives no calls"),
             ("api/claude", ""),
@@ -529,7 +529,7 @@ fn breakers_are_written_as_others_write_them() {
         ],
     );
     satisfied(
-        "PD125",
+        "PD232",
         &[
             ("!breakers[\"api/cluade\"].open", "the breaker `api/cluade` receives no calls"),
             ("!breakers.open.contains(\"api/claud\")", "a similar one is `api/claude`"),
@@ -540,7 +540,7 @@ fn breakers_are_written_as_others_write_them() {
         |it: &str| format!("- id: own\n  on: [stop]\n  breaker: {it}\n  result: success\n");
     check_made(
         ("reactions.yaml", reaction),
-        "PD125",
+        "PD232",
         &[("api/claud", ""), ("api/claude", ""), ("api/x${event.tool}", "")],
     );
 }
@@ -554,12 +554,12 @@ fn times_of_humans_are_no_seconds() {
     };
     check_made(
         ("escalation.yaml", trigger),
-        "PD503",
+        "PD234",
         &[("24s", "24s is very short for `answer_within`"), ("24h", ""), ("30m", "")],
     );
     check(
         "dead_letter.yaml",
-        "PD503",
+        "PD234",
         &[
             ("review_every: 24m\n", "24m is very short for `review_every`"),
             ("review_every: 24h\n", ""),

@@ -10,7 +10,7 @@ fn tiers_variants_and_models_that_contradict_each_other() {
     let tier = "tiers:\n  - {id: act, override: true, ";
     check(
         "context.yaml",
-        "PD513",
+        "PD504",
         &[
             ("hysteresis: 2\n", ""),
             ("hysteresis: 54.5\n", ""),
@@ -58,7 +58,7 @@ fn tiers_variants_and_models_that_contradict_each_other() {
 fn limits_of_a_run_that_have_no_effect() {
     check(
         "run.yaml",
-        "PD514",
+        "PD504",
         &[
             ("iterations: {max: 9}\n", ""),
             ("iterations: {max: 0}\n", "the run has no turns"),
@@ -87,7 +87,7 @@ fn a_prompt_tells_the_goal() {
     let told = |parts: &str| {
         let text = format!("prompt:\n{parts}");
         let found = look(&[("run.yaml", &text)], Profile::Strict);
-        render_compact(&found.findings).contains("PD516")
+        render_compact(&found.findings).contains("PD504")
     };
     assert!(told("  - {id: goal, override: true, text: Go on.}\n"));
     assert!(told("  - {id: goal, override: true, enabled: false}\n"));
@@ -104,7 +104,7 @@ fn a_prompt_tells_the_goal() {
 fn a_breaker_of_probes_fits_one() {
     check(
         "breakers.yaml",
-        "PD121",
+        "PD232",
         &[
             ("probe/p*: {failure_threshold: 3}\n", ""),
             ("probe/x: {failure_threshold: 3}\n", "no probe uses the breaker `probe/x`"),

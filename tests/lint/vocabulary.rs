@@ -9,7 +9,7 @@ use crate::subjects::{check, check_made, consideration, look};
 fn branches_hosts_and_tools_are_named_as_they_are_called() {
     check(
         "vocabulary.yaml",
-        "PD143",
+        "PD313",
         &[
             ("main_branches: [develop, release/1.2, integration]\n", ""),
             ("main_branches: [release/*]\n", "`release/*` is not the name of a branch"),
@@ -25,11 +25,12 @@ fn branches_hosts_and_tools_are_named_as_they_are_called() {
             ("forges: {gitlab: [\"*.example.com\"]}\n", "(write the host or a part of it"),
             ("forges: {gitlab: [GitLab]}\n", "(write `gitlab`)"),
             ("shell_tools: [Bash, bash, run_it]\n", ""),
-            ("shell_tools: [PowrShell]\n", "(did you mean `PowerShell`?)"),
             ("edit_tools: [\"mcp__fs__*\"]\n", "is not the name of a tool"),
             ("read_tools: [mcp__fs__read_file]\n", ""),
         ],
     );
+    let near = "(did you mean `PowerShell`?)";
+    check("vocabulary.yaml", "PD232", &[("shell_tools: [PowrShell]\n", near)]);
 }
 
 #[test]
@@ -37,7 +38,7 @@ fn a_variable_is_named_without_its_dollar() {
     let manifest = |it: &str| format!("version: 1\nsession_type_env: [{it}]\n");
     check_made(
         ("policyd.yaml", manifest),
-        "PD143",
+        "PD313",
         &[
             ("MY_SESSION_TYPE", ""),
             ("$MY_SESSION_TYPE", "`$MY_SESSION_TYPE` is not the name of a variable"),
@@ -54,7 +55,7 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
     let made = |it: &str| format!("texts:\n  own:\n    {it}\n");
     check_made(
         ("vocabulary.yaml", made),
-        "PD317",
+        "PD616",
         &[
             ("{phrases: [later on], unless: [now]}", ""),
             (
@@ -78,7 +79,7 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
     let content = |it: &str| format!("contents:\n  own:\n    {it}\n");
     check_made(
         ("vocabulary.yaml", content),
-        "PD317",
+        "PD616",
         &[
             ("{regexes: [TODO], unless: [TODO]}", "the exception covers every match of `TODO`"),
             // Case counts in files.
@@ -86,11 +87,11 @@ fn what_is_excused_wherever_it_is_found_is_never_found() {
         ],
     );
     let class = "classes:\n  - {id: own, regexes: [no quota], unless: [quota]}\n";
-    check("failures.yaml", "PD317", &[(class, "the exception covers every match of `no quota`")]);
+    check("failures.yaml", "PD616", &[(class, "the exception covers every match of `no quota`")]);
     let excuse = "entries:\n  - {id: own, phrases: [it is flaky], unless: [flaky], wrong: x}\n";
     check(
         "rationalizations.yaml",
-        "PD317",
+        "PD616",
         &[(excuse, "the exception covers every match of `it is flaky`")],
     );
 }
@@ -101,7 +102,7 @@ fn what_no_sentence_holds_is_looked_for_in_vain() {
     let excuse = |it: &str| format!("entries:\n  - {{id: own, {it}, wrong: x, action: y}}\n");
     check_made(
         ("vocabulary.yaml", text),
-        "PD320",
+        "PD313",
         &[
             ("phrases: [\"?!\"]", "`?!` contains no word"),
             ("phrases: [\"run `make` now\"]", ""),
@@ -117,7 +118,7 @@ fn what_no_sentence_holds_is_looked_for_in_vain() {
     );
     check_made(
         ("rationalizations.yaml", excuse),
-        "PD320",
+        "PD313",
         &[
             ("phrases: [\"is that needed?\"]", "never a rationalization"),
             ("phrases: [\"we\u{2019}ll see\"]", "has a typographic apostrophe"),
@@ -130,10 +131,10 @@ fn what_no_sentence_holds_is_looked_for_in_vain() {
         ],
     );
     let others = "unless: ['he said\u{2019}']\n";
-    check("rationalizations.yaml", "PD320", &[(others, "has a typographic apostrophe")]);
+    check("rationalizations.yaml", "PD313", &[(others, "has a typographic apostrophe")]);
     // In files and in output stand code and quotes.
     let content = "contents:\n  own:\n    regexes: ['`make`']\n";
-    check("vocabulary.yaml", "PD320", &[(content, "")]);
+    check("vocabulary.yaml", "PD313", &[(content, "")]);
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn the_commonest_words_are_no_phrases() {
     let made = |it: &str| format!("texts:\n  own:\n    phrases: {it}\n");
     check_made(
         ("vocabulary.yaml", made),
-        "PD318",
+        "PD304",
         &[
             ("[not sure, but, should work]", "`but` occurs in almost every text"),
             ("[\"not sure, but\", should work]", ""),
@@ -156,7 +157,7 @@ fn a_voice_is_written_as_it_is_chosen() {
     let made = |it: &str| format!("summary:\n  - {{voice: {it}, text: Own.}}\n  - text: Other.\n");
     check_made(
         ("messages.yaml", made),
-        "PD122",
+        "PD232",
         &[
             ("pirate", ""),
             ("formal", ""),
@@ -172,7 +173,7 @@ fn a_voice_is_written_as_it_is_chosen() {
         );
         let files = [("policyd.yaml", manifest.as_str()), ("messages.yaml", texts.as_str())];
         let found = look(&files, Profile::Default).findings.into_iter();
-        found.filter(|it| it.code == "unknown-voice").map(|it| it.message).collect::<Vec<_>>()
+        found.filter(|it| it.code == "misspelled-name").map(|it| it.message).collect::<Vec<_>>()
     };
     assert_eq!(found("formla", ["formal", "formal"]), ["no message has the voice `formla`"]);
     assert_eq!(found("pirates", ["pirates", "pirates"]), Vec::<String>::new());
@@ -187,7 +188,7 @@ fn a_signal_is_void_after_it_had_to_be_answered() {
     let made = |it: &str| format!("signals:\n  - {{id: OWN, {it}}}\n");
     check_made(
         ("signals.yaml", made),
-        "PD515",
+        "PD504",
         &[
             ("answer_within: 1d, on_timeout: [alert], expires: 2d", ""),
             ("answer_within: 2d, on_timeout: [alert], expires: 1d", "it expires after 1d"),
@@ -201,7 +202,7 @@ fn a_signal_is_void_after_it_had_to_be_answered() {
 fn options_are_listed_one_by_one() {
     check(
         "vocabulary.yaml",
-        "PD312",
+        "PD313",
         &[
             ("value_options: {own: [-n, --namespace, -S*]}\n", ""),
             (
@@ -218,7 +219,7 @@ fn a_position_is_no_number() {
     let made = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
     check_made(
         ("considerations.yaml", made),
-        "PD239",
+        "PD234",
         &[
             ("files.count < commands.kind(\"test\").last_passed_at", "`files.count` is not"),
             ("files.last_at < commands.kind(\"test\").last_passed_at", ""),
@@ -238,7 +239,7 @@ fn a_program_and_its_word_are_one_text() {
     };
     check_made(
         ("guards.yaml", guard),
-        "PD144",
+        "PD140",
         &[
             ("[git, push]", "`push` is matched as a separate program (write `git push`)"),
             ("[npm, git, push]", "write `git push`"),
@@ -258,7 +259,7 @@ fn a_program_and_its_word_are_one_text() {
     };
     check_made(
         ("guards.yaml", fed),
-        "PD144",
+        "PD140",
         &[("[\"git\", \"push\"]", "write `git push`"), ("[\"curl\", \"git push\"]", "")],
     );
 }
@@ -276,7 +277,7 @@ fn answers_of_a_table_are_written_alike() {
     };
     check_made(
         ("tables.yaml", table),
-        "PD145",
+        "PD232",
         &[
             ("HIGH HIHG", "the answer `HIHG` is similar to `HIGH`"),
             (
@@ -302,10 +303,10 @@ fn of_two_answers_the_pack_s_own_is_the_slip() {
     let text = "- id: context_reminder\n  override: true\n  rows:\n    - {when: given.iteration > 90, answer: noen}\n";
     check(
         "tables.yaml",
-        "PD145",
+        "PD232",
         &[(
             text,
-            "policies/tables.yaml:4:44: warning[PD145]: the answer `noen` is similar to `none`",
+            "policies/tables.yaml:4:44: warning[PD232]: the answer `noen` is similar to `none`",
         )],
     );
 }
@@ -330,7 +331,7 @@ fn what_is_never_said_or_done_is_told() {
     let signal = |it: &str| format!("signals:\n  - id: OWN\n    {it}\n");
     check_made(
         ("signals.yaml", signal),
-        "PD515",
+        "PD504",
         &[
             ("text: It waits.", "this text is never used"),
             ("text: It waits.\n    shown: true", ""),
@@ -340,7 +341,7 @@ fn what_is_never_said_or_done_is_told() {
     let class = |it: &str| format!("classes:\n  - id: own\n    errors: [own]\n    {it}\n");
     check_made(
         ("failures.yaml", class),
-        "PD512",
+        "PD504",
         &[
             ("effect: permanent\n    retry: {max: 3}", "permanent failures are never retried"),
             ("effect: permanent\n    retry: {max: 0}", ""),
@@ -354,7 +355,7 @@ fn what_is_never_said_or_done_is_told() {
     };
     check_made(
         ("dead_letter.yaml", review),
-        "PD512",
+        "PD504",
         &[
             ("do: abandon\n    fresh: true", "`fresh` has no effect"),
             ("do: retry\n    fresh: true", ""),
@@ -368,7 +369,7 @@ fn a_breaker_is_told_what_an_event_reports() {
     let reaction = |it: &str| format!("- id: own\n  breaker: api/own\n{it}\n");
     check_made(
         ("reactions.yaml", reaction),
-        "PD512",
+        "PD504",
         &[
             ("  on: [stop]\n  result: failure", "a failure is reported at an event without one"),
             ("  on: [stop_failure]\n  result: success", "a success is reported at an event"),
@@ -378,7 +379,7 @@ fn a_breaker_is_told_what_an_event_reports() {
         ],
     );
     let inherited = "- {id: api_works, override: true, result: failure, reason: a try}\n";
-    check("reactions.yaml", "PD512", &[(inherited, "a failure is reported")]);
+    check("reactions.yaml", "PD504", &[(inherited, "a failure is reported")]);
 }
 
 #[test]
@@ -386,7 +387,7 @@ fn a_kind_of_files_is_not_left_out_as_a_whole() {
     let files = |it: &str| format!("files:\n  own:\n{it}\n");
     check_made(
         ("vocabulary.yaml", files),
-        "PD317",
+        "PD616",
         &[
             (
                 "    globs: ['**/*.sql']\n    except: ['**']",
@@ -411,7 +412,7 @@ fn tasks_are_not_given_up_before_a_human_was_asked() {
     };
     check_made(
         ("dead_letter.yaml", review),
-        "PD625",
+        "PD504",
         &[
             ("retry", "a rule of `retry` abandons tasks"),
             ("wait", "a rule of `wait`"),
@@ -461,7 +462,7 @@ fn a_list_is_asked_for_whole_texts() {
     let rule = |it: &str| consideration("own", &format!("  satisfied: '{it}'"));
     check_made(
         ("considerations.yaml", rule),
-        "PD240",
+        "PD313",
         &[
             ("!todos.open_list.contains(\"tests\")", "no item of `todos.open_list` equals `tests`"),
             ("!(\"cargo test\" in commands.recent)", "no item of `commands.recent` equals"),
@@ -477,7 +478,7 @@ fn a_name_that_is_nearly_an_inherited_one() {
     let own = |it: &str| format!("{it}\n");
     check_made(
         ("vocabulary.yaml", own),
-        "PD148",
+        "PD232",
         &[
             ("commands: {tests: {programs: [just verify]}}", "did you mean `test`?"),
             ("files: {cod: {globs: [\"*.zig\"]}}", "did you mean `code`?"),
@@ -491,5 +492,5 @@ fn a_name_that_is_nearly_an_inherited_one() {
     let rule = consideration("own", "  satisfied: commands.kind(\"tests\").passed");
     let vocabulary = "commands: {tests: {programs: [just verify]}}\n";
     let files = [("vocabulary.yaml", vocabulary), ("considerations.yaml", rule.as_str())];
-    assert!(!render_compact(&look(&files, Profile::Default).findings).contains("PD148"));
+    assert!(!render_compact(&look(&files, Profile::Default).findings).contains("PD232"));
 }

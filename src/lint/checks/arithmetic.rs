@@ -25,14 +25,9 @@ pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Finding
 const AT_POSITIONS: [&str; 3] = [".at", "_at", ".position"];
 
 /// Facts that are positions in the transcript, by their last names.
+#[rustfmt::skip]
 const POSITIONS: [&str; 7] = [
-    "at",
-    "last_at",
-    "last_passed_at",
-    "last_prompt_at",
-    "compacted_at",
-    "prompted_at",
-    "position",
+    "at", "last_at", "last_passed_at", "last_prompt_at", "compacted_at", "prompted_at", "position",
 ];
 
 /// Whether a fact is a position in the transcript; nothing where it is no fact that is counted.
@@ -62,11 +57,9 @@ pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Find
 /// Facts that are shares, 0 to 1.
 const SHARES: [&str; 2] = ["task.confidence", "run.confidence"];
 /// Facts that are percentages.
+#[rustfmt::skip]
 const PERCENTAGES: [&str; 5] = [
-    "context.percent",
-    "context.measured",
-    "context.cumulative_pct",
-    "context.threshold",
+    "context.percent", "context.measured", "context.cumulative_pct", "context.threshold",
     "run.health",
 ];
 
@@ -99,18 +92,10 @@ fn decimal(term: &Term) -> Option<f64> {
 }
 
 pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
+    #[rustfmt::skip]
     let members = [
-        "confidence",
-        "percent",
-        "measured",
-        "cumulative_pct",
-        "threshold",
-        "health",
-        "tokens",
-        "context",
-        "spent",
-        "window",
-        "cost_cents",
+        "confidence", "percent", "measured", "cumulative_pct", "threshold", "health", "tokens",
+        "context", "spent", "window", "cost_cents",
     ];
     // Of all tokens that were spent there may be more than the context holds.
     let occupancy = subject.reviewed.meant.context().settings.measured == Measured::Occupancy;

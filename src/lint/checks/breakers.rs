@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::programs::is_slip;
+use super::near_miss::{Written, letters};
 use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
-use crate::source::{Span, suggest};
 use crate::state::breaker::{Settings, Window};
-use crate::state::failure::ERROR_NAMES;
 
 /// Whether something is so of a breaker.
 type Holds = fn(&Settings) -> bool;
@@ -116,58 +114,25 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
     }
 }
 
-/// Whoever tells a breaker of a failure may name classes of its own: what is nearly one that is known is a slip.
-pub(in crate::lint) fn misspelled_class(subject: &Subject<'_>, out: &mut Findings) {
+/// Returns the names of breakers that the pack reads or configures and that receive no calls, with the names of those
+/// that do.
+pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<Written<'s>> {
     let meant = &subject.reviewed.meant;
-    for entry in subject.of("breakers.yaml") {
-        for node in ["ignore", "permanent"].iter().filter_map(|key| entry.node.get(key)) {
-            for item in node.one_or_items() {
-                let known: Vec<&str> =
-                    meant.ids("failures.yaml", "classes").chain(ERROR_NAMES).collect();
-                let name = item.text().unwrap_or_default();
-                let near = suggest::nearest(name, &known).filter(|_| !known.contains(&name));
-                if let Some(near) = near {
-                    let message = format!("unknown failure class `{name}`");
-                    out.add(item.span.clone(), message, |it| it.with_meant(name, &[near]));
-                }
-            }
-        }
-    }
-}
-
-/// Names of breakers that the pack asks for or gives numbers to, with their places.
-fn named<'s>(subject: &'s Subject<'_>) -> Vec<(&'s str, Span)> {
     let mut found = Vec::new();
-    each_part_asking(subject, &["breakers"], |site, term| {
-        let names = asked(term).filter(|(fact, _)| {
-            matches!(*fact, "breakers" | "breakers.open" | "breakers.needs_human")
-        });
-        let names = names.map(|(_, names)| names).unwrap_or_default();
-        found.extend(names.into_iter().map(|(name, range)| (name, site.span(range))));
-    });
-    found.extend(subject.of("breakers.yaml").map(|it| (it.name(), it.id.span.clone())));
-    found.retain(|(name, _)| !name.contains(['*', '$', '?']));
-    found
-}
-
-pub(in crate::lint) fn misspelled_breaker(subject: &Subject<'_>, out: &mut Findings) {
-    let names = named(subject);
-    if names.is_empty() {
-        return;
-    }
-    let meant = &subject.reviewed.meant;
-    let told = meant.told_breakers().chain(meant.probe_breakers().map(Cow::into_owned));
-    let told: Vec<String> = told.filter(|it| !it.contains('*')).collect();
-    let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
-    for (name, span) in names {
-        if told.iter().any(|it| it == name) {
-            continue;
+    let mut add = |name: &'s str, span| {
+        let called = meant.probe_breakers().chain(meant.told_breakers().map(Cow::Owned));
+        let called: Vec<Cow<'_, str>> = called.filter(|it| !it.contains('*')).collect();
+        if !name.contains(['*', '$', '?']) && !called.iter().any(|it| it == name) {
+            let known = called.into_iter().filter(|it| letters(it) != letters(name)).collect();
+            found.push(Written { name, span, known });
         }
-        // `db/1` and `db/12` are two.
-        let slip = |it: &&String| is_slip(name, it) || is_slip(it, name);
-        let near = told.iter().filter(slip).find(|it| letters(it) != letters(name));
-        let Some(near) = near else { continue };
-        let message = format!("the breaker `{name}` receives no calls; a similar one is `{near}`");
-        out.add(span, message, |it| it.with_help(format!("did you mean `{near}`?")));
-    }
+    };
+    each_part_asking(subject, &["breakers"], |site, term| {
+        let Some((fact, names)) = asked(term) else { return };
+        if matches!(fact, "breakers" | "breakers.open" | "breakers.needs_human") {
+            names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
+        }
+    });
+    subject.of("breakers.yaml").for_each(|it| add(it.name(), it.id.span.clone()));
+    found
 }

@@ -1,6 +1,7 @@
 //! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
-use super::names::{MODES, slip};
+use super::names::MODES;
+use super::near_miss::slip;
 use super::programs::slip_of_program;
 use super::tools::{inputs, odd_input, odd_tool};
 use crate::cases::coverage::{Covered, RuleKind, covered_in};

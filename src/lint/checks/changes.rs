@@ -8,50 +8,12 @@ use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
 use crate::policy::layers::is_amplihacks;
 use crate::policy::records::SEVERITIES;
-use crate::source::Span;
 use crate::source::node::Node;
-
-pub(in crate::lint) fn override_without_effect(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in &subject.entries {
-        let Some(below) = subject.inherited(entry) else { continue };
-        if is_amplihacks(entry.node) {
-            continue; // A file of amplihack's says everything again.
-        }
-        let own = entry.node.entries().unwrap_or_default();
-        let said = |key: &Node| !matches!(key.text(), Some("id" | "override" | "reason"));
-        let changes = own.iter().filter(|(key, _)| said(key)).any(|(key, value)| {
-            let name = key.text().unwrap_or_default();
-            below.get(name).is_none_or(|it| !same(it, value))
-        });
-        if !changes {
-            let message =
-                format!("this override repeats the inherited `{}` without a change", entry.name());
-            out.add(entry.id.span.clone(), message, |it| {
-                it.with_related(id_of(below).span.clone(), "defined here").with_help("delete it")
-            });
-        }
-    }
-}
+use crate::source::{Diagnostic, Level, Span};
 
 /// The id of an entry of a list; an entry of a map stands for itself.
 fn id_of(entry: &Node) -> &Node {
     entry.get("id").unwrap_or(entry)
-}
-
-/// Whether two values say the same, wherever and however they are written.
-fn same(one: &Node, other: &Node) -> bool {
-    match (one.items(), other.items(), one.entries(), other.entries()) {
-        (Some(one), Some(other), ..) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
-        }
-        (_, _, Some(one), Some(other)) => {
-            one.len() == other.len()
-                && one.iter().zip(other).all(|((key, one), (name, other))| {
-                    key.text() == name.text() && same(one, other)
-                })
-        }
-        _ => one.text().is_some() && one.text() == other.text(),
-    }
 }
 
 pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
@@ -71,12 +33,9 @@ pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findin
 }
 
 /// Files whose entries look after the agent; they say why in `description`.
+#[rustfmt::skip]
 const SUPERVISING: [&str; 6] = [
-    "escalation.yaml",
-    "reactions.yaml",
-    "failures.yaml",
-    "dead_letter.yaml",
-    "signals.yaml",
+    "escalation.yaml", "reactions.yaml", "failures.yaml", "dead_letter.yaml", "signals.yaml",
     "rationalizations.yaml",
 ];
 
@@ -223,12 +182,18 @@ pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
         if (0..SOON_DAYS).contains(&days) {
             let unit = if days == 1 { "day" } else { "days" };
             let message = format!("`{}` expires in {days} {unit}", entry.name());
-            out.help(span, message, "decide whether you still need the rule");
+            out.add(span, message, |it| {
+                let it = it.with_help("decide whether you still need the rule");
+                Diagnostic { level: Level::Note, ..it }
+            });
         }
     }
 }
 
 pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    if !out.is_strict() {
+        return;
+    }
     for (entry, span, _) in expiring(subject) {
         if entry.text("reason").is_none() {
             let message = format!("`{}` expires and has no `reason`", entry.name());
@@ -238,6 +203,9 @@ pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut F
 }
 
 pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+    if !out.is_strict() {
+        return;
+    }
     for entry in rules(subject).filter(|it| it.is("enabled", false)) {
         let told = entry.text("reason").is_some() || entry.text("description").is_some();
         if let (false, Some(node)) = (told, entry.node.get("enabled")) {

@@ -10,8 +10,7 @@ use crate::policy::builtin;
 use crate::policy::resilience::Channel;
 use crate::script::pattern::prose_regex;
 use crate::source::node::Node;
-use crate::source::{Source, suggest, yaml};
-use crate::state::failure::ERROR_NAMES;
+use crate::source::{Source, yaml};
 use crate::state::retry::Retry;
 use crate::time::duration_text;
 
@@ -116,16 +115,6 @@ static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let known = told.filter(|(_, class)| *class != UNKNOWN);
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 });
-
-pub(in crate::lint) fn misspelled_error(subject: &Subject<'_>, out: &mut Findings) {
-    for (name, node) in classes(subject).flat_map(errors) {
-        let near = suggest::nearest(name, &ERROR_NAMES).filter(|near| *near != name);
-        if let Some(near) = near.filter(|_| !ERROR_NAMES.contains(&name)) {
-            let message = format!("no client reports an error `{name}`");
-            out.help(node.span.clone(), message, format!("did you mean `{near}`?"));
-        }
-    }
-}
 
 pub(in crate::lint) fn unreachable_class(subject: &Subject<'_>, out: &mut Findings) {
     let unrecognized = subject.file(FILE).and_then(|it| it.get("unrecognized")?.text());

@@ -7,18 +7,10 @@ use crate::lint::{Findings, Subject};
 use crate::script::tree::Form;
 
 /// Facts that are asked about globs over paths.
+#[rustfmt::skip]
 const AT_PATHS: Functions = Functions::new(&[
-    "matching(",
-    "action.reads(",
-    "action.writes(",
-    "action.deletes(",
-    "action.changes(",
-    "action.touches(",
-    "targets.any(",
-    "read.any(",
-    "changed.any(",
-    "written.any(",
-    "fed_from(",
+    "matching(", "action.reads(", "action.writes(", "action.deletes(", "action.changes(",
+    "action.touches(", "targets.any(", "read.any(", "changed.any(", "written.any(", "fed_from(",
 ]);
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
@@ -55,30 +47,15 @@ pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Directories of projects that are hardly ever files, and hardly ever at the root of a disk or a container.
+#[rustfmt::skip]
 const DIRECTORIES: [&str; 11] = [
-    "src",
-    "tests",
-    "spec",
-    "scripts",
-    "node_modules",
-    "dist",
-    "vendor",
-    "migrations",
-    "packages",
-    "crates",
-    "internal",
+    "src", "tests", "spec", "scripts", "node_modules", "dist", "vendor", "migrations", "packages",
+    "crates", "internal",
 ];
 /// Other names in the directory of a project that are hardly ever at the root of a disk or a container.
+#[rustfmt::skip]
 const OTHER_NAMES: [&str; 9] = [
-    "test",
-    "cmd",
-    "pkg",
-    ".github",
-    ".env",
-    "package.json",
-    "Cargo.toml",
-    "Makefile",
-    "README.md",
+    "test", "cmd", "pkg", ".github", ".env", "package.json", "Cargo.toml", "Makefile", "README.md",
 ];
 
 /// Whether a name is in the directory of a project rather than at the root of a disk.

@@ -72,12 +72,10 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
 }
 
 /// Beginnings of questions that a part of a command line answers, whatever else stands on it.
+#[rustfmt::skip]
 const OF_PARTS: [&str; 5] = [
-    "action.runs(",
-    "action.programs.any_in(",
-    "action.programs.contains(",
-    "action.command.contains(",
-    "action.command.starts_with(",
+    "action.runs(", "action.programs.any_in(", "action.programs.contains(",
+    "action.command.contains(", "action.command.starts_with(",
 ];
 /// The line that a shell is told.
 const LINE: &str = "action.command";

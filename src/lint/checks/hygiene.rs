@@ -8,47 +8,7 @@ use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject};
 use crate::source::secrets::secrets;
 use crate::source::shape::Kind;
-use crate::source::{Source, Span, yaml};
-
-pub(in crate::lint) fn missing_description(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("considerations.yaml") {
-        if entry.text("description").is_none() && subject.inherited(entry).is_none() {
-            let message = format!("`{}` has no description", entry.name());
-            out.help(entry.id.span.clone(), message, "write `description: …`");
-        }
-    }
-}
-
-/// What people write where something is left to do.
-const OPEN_ENDS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
-
-pub(in crate::lint) fn todo_comment(subject: &Subject<'_>, out: &mut Findings) {
-    for (_, source) in &subject.pack.files {
-        if !OPEN_ENDS.iter().any(|it| source.text.contains(it)) {
-            continue;
-        }
-        for comment in yaml::comments(source) {
-            let text = source.text.get(comment.clone()).unwrap_or_default();
-            let found = OPEN_ENDS.iter().find_map(|it| Some((*it, word_at(text, it)?)));
-            if let Some((word, at)) = found {
-                let span = span(source, comment.start + at, word.len());
-                out.help(
-                    span,
-                    "this comment marks unfinished work",
-                    "finish the work, or remove the comment",
-                );
-            }
-        }
-    }
-}
-
-fn word_at(text: &str, word: &str) -> Option<usize> {
-    let at = text.find(word)?;
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let before = text.get(..at)?.ends_with(is_part);
-    let after = text.get(at + word.len()..)?.starts_with(is_part);
-    (!before && !after).then_some(at)
-}
+use crate::source::{Source, Span};
 
 fn span(source: &Arc<Source>, start: usize, length: usize) -> Span {
     Span { source: Arc::clone(source), start, end: start + length }

@@ -1,99 +1,23 @@
 //! Checks of names: what is defined and used.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use super::names::slip;
-use super::programs::{LETTERS_MIN, is_slip, slip_of};
+use super::near_miss::slip;
+use super::programs::slip_of;
 use crate::facts::glob::word_matches;
-use crate::lint::subject::{Entry, Leaf};
+use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::source::node::Node;
 use crate::source::suggest;
 
 /// Lists whose entries have a life of their own.
+#[rustfmt::skip]
 pub(super) const LISTS: [&str; 6] = [
-    "considerations.yaml",
-    "checkers.yaml",
-    "session_types.yaml",
-    "preferences.yaml",
-    "probes.yaml",
+    "considerations.yaml", "checkers.yaml", "session_types.yaml", "preferences.yaml", "probes.yaml",
     "routes.yaml",
 ];
-
-pub(in crate::lint) fn misspelled_answer(subject: &Subject<'_>, out: &mut Findings) {
-    for table in subject.of("tables.yaml") {
-        let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
-        let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
-        let answers = rows.iter().filter_map(|it| it.get("answer")).chain(last);
-        let answers: Vec<(&str, &Node)> = answers.filter_map(|it| Some((it.text()?, it))).collect();
-        let letters = |it: &str| it.replace(|c: char| c.is_ascii_digit(), "");
-        let times = |text: &str| answers.iter().filter(|(it, _)| *it == text).count();
-        let is_own = |node: &Node| Arc::ptr_eq(&node.span.source, &table.id.span.source);
-        for (at, (text, node)) in answers.iter().enumerate().filter(|(_, (_, it))| is_own(it)) {
-            let slips = |it: &str| {
-                let long = it.len().min(text.len()) >= LETTERS_MIN;
-                let (short, whole) = if it.len() < text.len() { (it, *text) } else { (*text, it) };
-                // `user` and `users`, `wait` and `await` are two.
-                let longer = whole.starts_with(short) || whole.ends_with(short);
-                let near = long && !longer && (is_slip(text, it) || is_slip(it, text));
-                let cased = it.len() > 1 && it.eq_ignore_ascii_case(text);
-                letters(it) != letters(text) && (near || cased)
-            };
-            // Of two the rarer one is the slip, or the later; what is inherited is none.
-            let meant = answers.iter().enumerate().find(|(other, (it, place))| {
-                let (own, theirs) = (times(text), times(it));
-                let later = own == theirs && (*other < at || !is_own(place));
-                slips(it) && (own < theirs || later)
-            });
-            let Some((_, (meant, other))) = meant else { continue };
-            out.add(
-                node.span.clone(),
-                format!("the answer `{text}` is similar to `{meant}`"),
-                |it| {
-                    it.with_related(other.span.clone(), "used here")
-                        .with_note("callers of the table treat them as two answers")
-                        .with_help(format!("did you mean `{meant}`?"))
-                },
-            );
-        }
-    }
-}
-
-pub(in crate::lint) fn similar_category(subject: &Subject<'_>, out: &mut Findings) {
-    let own: Vec<&Node> =
-        subject.of("considerations.yaml").filter_map(|it| it.node.get("category")).collect();
-    if own.is_empty() {
-        return;
-    }
-    let all = subject.policy().map(|it| it.considerations.iter()).into_iter().flatten();
-    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
-    for category in all.map(|it| &*it.category) {
-        *times.entry(category).or_default() += 1;
-    }
-    let count = |it: &str| times.get(it).copied().unwrap_or(0);
-    for node in own {
-        let name = node.text().unwrap_or_default();
-        let is_near = |it: &str| {
-            it != name
-                && (it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it))
-                && name.len().min(it.len()) > LETTERS_MIN
-        };
-        // Of two the rarer one is the slip, or the one that sorts later.
-        let meant =
-            times.keys().copied().find(|it| is_near(it) && (count(it), *it) > (count(name), name));
-        let Some(meant) = meant else { continue };
-        out.add(
-            node.span.clone(),
-            format!("the category `{name}` is similar to `{meant}`"),
-            |it| {
-                it.with_note("reports show them as two categories")
-                    .with_help(format!("did you mean `{meant}`?"))
-            },
-        );
-    }
-}
 
 pub(in crate::lint) fn similar_ids(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
@@ -187,14 +111,14 @@ const SECTIONS: [(&str, &[&str]); 5] = [
 ];
 
 /// A name that a vocabulary defines and no expression asks for.
-struct Unused<'s> {
+pub(super) struct Unused<'s> {
     section: &'static str,
-    key: &'s Node,
-    /// The inherited name that was meant, as it seems.
-    meant: Option<&'s str>,
+    pub(super) key: &'s Node,
+    /// The inherited names of its section.
+    pub(super) inherited: Vec<&'s str>,
 }
 
-fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
+pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
     let own = subject.file("vocabulary.yaml").filter(|it| !builtin::wrote(&it.span.source));
     let Some(vocabulary) = own else { return Vec::new() };
     // As it is asked for without blanks: `kind( "test" )`.
@@ -215,8 +139,8 @@ fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
             if !named {
                 let is_own = |it: &&str| keys.iter().any(|(key, _)| key.says(it));
                 let all = defined(subject, section).iter().map(String::as_str);
-                let below: Vec<&str> = all.filter(|it| !is_own(it)).collect();
-                unused.push(Unused { section, key, meant: slip(name, &below) });
+                let inherited = all.filter(|it| !is_own(it)).collect();
+                unused.push(Unused { section, key, inherited });
             }
         }
     }
@@ -236,26 +160,17 @@ fn defined<'s>(subject: &'s Subject<'_>, section: &str) -> &'s BTreeSet<String> 
 }
 
 pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+    if !out.is_strict() {
+        return;
+    }
     // Whoever names a forge tells others what the project is on.
     let unused = unused_names(subject).into_iter().filter(|it| it.section != "forges");
-    for it in unused.filter(|it| it.meant.is_none()) {
-        let message = format!("no expression uses `{}`", it.key.text().unwrap_or_default());
-        out.help(it.key.span.clone(), message, "use it, or delete it");
-    }
-}
-
-pub(in crate::lint) fn similar_to_inherited(subject: &Subject<'_>, out: &mut Findings) {
-    for Unused { section, key, meant } in unused_names(subject) {
-        let (Some(meant), Some(name)) = (meant, key.text()) else { continue };
-        let message =
-            format!("no expression uses `{name}`, which is similar to the inherited `{meant}`");
-        out.add(key.span.clone(), message, |it| {
-            it.with_note(format!(
-                "an entry of `{section}` is merged with the inherited entry of the same name"
-            ))
-            .with_help(format!("did you mean `{meant}`?"))
-            .with_word(name, meant)
-        });
+    for Unused { key, inherited, .. } in unused {
+        let name = key.text().unwrap_or_default();
+        if slip(name, &inherited).is_none() {
+            let message = format!("no expression uses `{name}`");
+            out.help(key.span.clone(), message, "use it, or delete it");
+        }
     }
 }
 
@@ -314,40 +229,12 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
 }
 
 pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
-    let (manifest, messages) = (subject.file("policyd.yaml"), subject.file("messages.yaml"));
-    if manifest.is_none() && messages.is_none() {
-        return;
-    }
-    let chosen = manifest.and_then(|it| it.get("voice"));
-    let chosen = chosen.and_then(|it| Some((it, it.text()?)));
+    let chosen = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
+    let Some((node, name)) = chosen.and_then(|it| Some((it, it.text()?))) else { return };
     let voices: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();
-    if let Some((node, name)) = chosen.filter(|(_, it)| !voices.contains(it)) {
+    if !voices.contains(&name) {
         out.add(node.span.clone(), format!("no message has the voice `{name}`"), |it| {
             it.with_meant(name, &voices)
         });
-    }
-    // A text with a voice that nobody chooses is never said; it may be meant for others, who choose it.
-    let chosen = chosen.map(|(_, it)| it).filter(|it| voices.contains(it));
-    let is_voice = |it: &&Leaf<'_>| it.key == "voice" && it.file == "messages.yaml";
-    let own: Vec<_> = subject.leaves.iter().filter(is_voice).map(|it| it.node).collect();
-    let times = |name: &str| own.iter().filter(|it| it.says(name)).count();
-    for node in &own {
-        let name = node.text().unwrap_or_default();
-        let others: Vec<&str> = voices.iter().copied().filter(|it| *it != name).collect();
-        // Of two that the pack has, the rarer one is the slip; what is chosen is none.
-        let meant = slip(name, &others).filter(|it| {
-            let of_others = times(it) == 0;
-            of_others
-                || times(name) < times(it)
-                || (Some(*it) == chosen && times(name) == times(it))
-        });
-        if let Some(meant) = meant.filter(|_| chosen != Some(name)) {
-            let message = format!("the voice `{name}` is similar to `{meant}`");
-            out.add(node.span.clone(), message, |it| {
-                it.with_note("policyd does not use the text if that voice is selected")
-                    .with_help(format!("did you mean `{meant}`?"))
-                    .with_word(name, meant)
-            });
-        }
     }
 }

@@ -1,7 +1,5 @@
 //! Checks of what is said: texts that never come, or that say nothing.
 
-use std::collections::BTreeMap;
-
 use super::guards::guards;
 use super::terms::asked;
 use crate::facts::covers;
@@ -20,7 +18,6 @@ use crate::source::shape::Kind;
 struct Choices<'s> {
     /// The entry it belongs to; messages have none.
     entry: Option<&'s Entry<'s>>,
-    key: &'s str,
     items: &'s [Node],
 }
 
@@ -28,26 +25,13 @@ fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
     let of_entry = |entry: &'s Entry<'s>| {
         let items = |key| entry.node.get(key).and_then(Node::items);
         let listed = ["details", "error"].into_iter();
-        listed.filter_map(move |key| Some(Choices { entry: Some(entry), key, items: items(key)? }))
+        listed.filter_map(move |key| Some(Choices { entry: Some(entry), items: items(key)? }))
     };
     let mut found: Vec<_> = subject.entries.iter().flat_map(of_entry).collect();
     let messages = subject.file("messages.yaml").and_then(Node::entries).unwrap_or_default();
-    found.extend(messages.iter().filter_map(|(key, list)| {
-        Some(Choices { entry: None, key: key.text()?, items: list.items()? })
-    }));
+    let lists = messages.iter().filter_map(|(_, list)| list.items());
+    found.extend(lists.map(|items| Choices { entry: None, items }));
     found
-}
-
-pub(in crate::lint) fn no_fallback(subject: &Subject<'_>, out: &mut Findings) {
-    for Choices { key, items, .. } in choices(subject) {
-        if let Some(last) = items.last().filter(|_| key == "details")
-            && items.iter().all(|it| it.get("when").is_some())
-            && let Some(when) = last.get("when")
-        {
-            let message = "no text applies if every condition is false";
-            out.help(when.span.clone(), message, "add a last text without `when`");
-        }
-    }
 }
 
 pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
@@ -101,6 +85,9 @@ fn covering<'n>(
 }
 
 pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
+    if !out.is_strict() {
+        return;
+    }
     for entry in subject.of("considerations.yaml") {
         let inherited = subject.inherited(entry);
         let said = |key: &str| {
@@ -228,19 +215,10 @@ fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
 }
 
 /// Texts for people that have no holes, by their keys.
+#[rustfmt::skip]
 const SAID_AS_IT_STANDS: [&str; 12] = [
-    "guidance",
-    "message",
-    "question",
-    "category",
-    "wrong",
-    "action",
-    "missing",
-    "reason",
-    "purpose",
-    "answer",
-    "created_by",
-    "consumed_by",
+    "guidance", "message", "question", "category", "wrong", "action", "missing", "reason",
+    "purpose", "answer", "created_by", "consumed_by",
 ];
 
 pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
@@ -312,20 +290,6 @@ pub(in crate::lint) fn blocked_guidance(subject: &Subject<'_>, out: &mut Finding
                         .with_help("write a command that the agent may run")
                 });
             }
-        }
-    }
-}
-
-pub(in crate::lint) fn duplicate_question(subject: &Subject<'_>, out: &mut Findings) {
-    let mut asked: BTreeMap<String, &Node> = BTreeMap::new();
-    for entry in subject.of("considerations.yaml") {
-        let Some(node) = entry.node.get("question") else { continue };
-        let text = node.text().unwrap_or_default().trim().to_lowercase();
-        if let Some(first) = asked.insert(text, node) {
-            out.add(node.span.clone(), "two checks have this question", |it| {
-                it.with_related(first.span.clone(), "the other check")
-                    .with_help("join them, or describe the difference")
-            });
         }
     }
 }

@@ -3,15 +3,12 @@
 
 use std::borrow::Cow;
 
-use super::events::kinds;
-use super::programs::is_slip;
 use super::terms::{asked, compared, each_part_asking};
-use crate::facts::event::EventKind;
 use crate::facts::glob::word_matches;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::source::node::Node;
 use crate::source::{secrets, suggest};
-use crate::state::failure::{ERROR_NAMES, UNKNOWN};
+use crate::state::failure::UNKNOWN;
 
 /// Names that a fact has, or that a list of facts holds.
 struct Named {
@@ -92,29 +89,12 @@ const MEMBERS: [&str; 8] =
     ["signals", "rationalizations", "alarms", "breakers", "class", "trigger", "tier", "secrets"];
 
 /// How a session begins, by the clients' documentation.
-const SOURCES: [&str; 5] = ["startup", "resume", "clear", "compact", "fork"];
+pub(super) const SOURCES: [&str; 5] = ["startup", "resume", "clear", "compact", "fork"];
 /// Permission modes of the clients.
+#[rustfmt::skip]
 pub(super) const MODES: [&str; 11] = [
-    "default",
-    "plan",
-    "acceptEdits",
-    "auto",
-    "dontAsk",
-    "bypassPermissions",
-    "off",
-    "spec",
-    "auto-low",
-    "auto-medium",
-    "auto-high",
-];
-
-/// Facts whose names are the clients' own, or those of whoever puts tasks into the queue, so that an unknown one
-/// may be new; one that is nearly a known one is not.
-const FOREIGN: [(&str, &str, &str, &[&str]); 4] = [
-    ("event.source", "source", "client", &SOURCES),
-    ("event.permission_mode", "permission_mode", "client", &MODES),
-    ("event.error", "error", "client", &ERROR_NAMES),
-    ("task.error_type", "error_type", "known failure", &ERROR_NAMES),
+    "default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions", "off", "spec",
+    "auto-low", "auto-medium", "auto-high",
 ];
 
 /// Whether a name is one of those that are known. Of breakers only those of probes are: others are named by
@@ -154,39 +134,6 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
             }
         }
     });
-}
-
-/// The known value that this one is with a letter too few, too many, in another case or place.
-pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
-    if known.contains(&name) {
-        return None;
-    }
-    let near = |it: &&&str| it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it);
-    known.iter().find(near).copied()
-}
-
-pub(in crate::lint) fn misspelled_value(subject: &Subject<'_>, out: &mut Findings) {
-    for (fact, member, whose, known) in FOREIGN {
-        each_part_asking(subject, &[member], |site, term| {
-            // What a tool said is a text like any other.
-            let of_tools = fact == "event.error"
-                && subject
-                    .entry_of(site)
-                    .is_some_and(|it| kinds(subject, it).contains(&EventKind::PostToolUseFailure));
-            // A task may have failed by a class of failures.
-            let is_class = |name: &str| {
-                fact == "task.error_type" && classes(subject).iter().any(|it| it == name)
-            };
-            for (name, range) in compared(term, |it| it == fact && !of_tools) {
-                let Some(near) = slip(name, known).filter(|_| !is_class(name)) else { continue };
-                let message = format!("no {whose} reports `{name}` as `{fact}`");
-                let edit = site.edit(range, &format!("{near:?}"));
-                out.add(site.span(range), message, |it| {
-                    with_edit(it.with_help(format!("did you mean `{near}`?")), false, edit)
-                });
-            }
-        });
-    }
 }
 
 pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {

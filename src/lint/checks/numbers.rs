@@ -103,31 +103,3 @@ pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Find
         }
     }
 }
-
-fn delays(section: &Node) -> &[Node] {
-    section.get("retry_delays").and_then(Node::items).unwrap_or_default()
-}
-
-pub(in crate::lint) fn delays_not_rising(subject: &Subject<'_>, out: &mut Findings) {
-    let Some((_, section)) = own(subject, "durability") else { return };
-    for pair in delays(section).windows(2) {
-        if let [first, second] = pair
-            && second.duration() < first.duration()
-        {
-            let (one, other) =
-                (first.text().unwrap_or_default(), second.text().unwrap_or_default());
-            let message = format!("the delay {other} follows the longer delay {one}");
-            out.help(second.span.clone(), message, "sort the delays in ascending order");
-        }
-    }
-}
-
-pub(in crate::lint) fn unused_delays(subject: &Subject<'_>, out: &mut Findings) {
-    let Some((settings, section)) = own(subject, "durability") else { return };
-    let attempts = settings.durability.attempts;
-    let used = usize::try_from(attempts).unwrap_or(usize::MAX);
-    if let Some(node) = delays(section).get(used) {
-        let message = format!("policyd never uses this delay: `attempts` is {attempts}");
-        out.help(node.span.clone(), message, "remove it, or raise `attempts`");
-    }
-}

@@ -10,16 +10,9 @@ use crate::source::node::Node;
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
 pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
+    #[rustfmt::skip]
     let members = [
-        "operands",
-        "names",
-        "value",
-        "values",
-        "name",
-        "programs",
-        "sets",
-        "expands",
-        "wrapped_by",
+        "operands", "names", "value", "values", "name", "programs", "sets", "expands", "wrapped_by",
     ];
     each_part_asking(subject, &members, |site, term| {
         let asked = asked(term).into_iter();

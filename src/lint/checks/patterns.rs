@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::Hir;
 
 use super::guards::guards;
 use crate::facts::glob::path_matches;
@@ -58,14 +58,6 @@ impl Pattern<'_> {
             }
             Place::Argument(..) => self.span(),
         }
-    }
-
-    /// The pattern replaced, where it is written without escapes.
-    fn replaced(&self, from: &str, by: &str) -> Option<(Span, String)> {
-        let span = self.span();
-        (span.text().matches(from).count() == 1)
-            .then(|| span.text().replacen(from, by, 1))
-            .map(|text| (span, text))
     }
 }
 
@@ -140,18 +132,10 @@ pub(super) fn hir(text: &str) -> Option<Hir> {
 }
 
 /// Lists of patterns: keys, and what they hold.
+#[rustfmt::skip]
 const PATTERN_KEYS: [&str; 11] = [
-    "regexes",
-    "unless",
-    "failed",
-    "failed_if_hidden",
-    "empty",
-    "passed",
-    "passed_unless_empty",
-    "globs",
-    "except",
-    "programs",
-    "phrases",
+    "regexes", "unless", "failed", "failed_if_hidden", "empty", "passed", "passed_unless_empty",
+    "globs", "except", "programs", "phrases",
 ];
 
 pub(in crate::lint) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings) {
@@ -198,36 +182,6 @@ pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findi
                     )
                 },
             );
-        }
-    }
-}
-
-pub(in crate::lint) fn regex_without_pattern(subject: &Subject<'_>, out: &mut Findings) {
-    for pattern in arguments(subject, &MATCHES) {
-        let plain = hir(pattern.text).is_some_and(|it| matches!(it.kind(), HirKind::Literal(_)));
-        if plain {
-            let help = "use `contains`, which respects case, or keep `matches` to ignore case";
-            out.help(pattern.span(), "this regular expression is literal text", help);
-        }
-    }
-}
-
-pub(in crate::lint) fn redundant_affix(subject: &Subject<'_>, out: &mut Findings) {
-    for pattern in regexes(subject) {
-        let text = pattern.text;
-        let repeats = |it: &str| it.starts_with(['?', '*', '+', '{']);
-        let before = text.strip_prefix(".*").is_some_and(|it| !it.is_empty() && !repeats(it));
-        let after = text.ends_with(".*") && !text.ends_with("\\.*") && text.len() > 2;
-        if hir(text).is_none() {
-            continue;
-        }
-        if before || after {
-            let side = if before { "starts" } else { "ends" };
-            let message = format!("this pattern {side} with a redundant `.*`");
-            out.add(pattern.span(), message, |it| {
-                let it = it.with_help("remove it: a pattern matches anywhere");
-                with_edit(it, true, pattern.replaced(".*", ""))
-            });
         }
     }
 }
@@ -303,31 +257,6 @@ fn holds_words(wider: &str, text: &str) -> bool {
         format!(" {} ", words.join(" "))
     };
     !wider.trim().is_empty() && folded(text).contains(&folded(wider))
-}
-
-/// Ends of names that are hardly meant as patterns.
-const ENDINGS: [&str; 16] = [
-    "com", "org", "net", "io", "rs", "py", "js", "ts", "md", "json", "yaml", "yml", "toml", "txt",
-    "sh", "go",
-];
-
-pub(in crate::lint) fn unescaped_dot(subject: &Subject<'_>, out: &mut Findings) {
-    for pattern in regexes(subject) {
-        let found = pattern.text.match_indices('.').find(|(at, _)| {
-            let before = pattern.text.get(..*at).unwrap_or_default();
-            let after = pattern.text.get(at + 1..).unwrap_or_default();
-            let word: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
-            before.ends_with(|c: char| c.is_ascii_alphanumeric())
-                && !before.ends_with("\\w")
-                && !before.ends_with("\\d")
-                && ENDINGS.contains(&word.as_str())
-        });
-        if let Some((at, _)) = found {
-            let rest = pattern.text.get(at..).unwrap_or_default();
-            let message = format!("the dot in `{rest}` matches any character");
-            out.help(pattern.part(at..at + 1), message, "write `\\.`");
-        }
-    }
 }
 
 pub(in crate::lint) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {

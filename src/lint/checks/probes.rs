@@ -85,16 +85,6 @@ pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-pub(in crate::lint) fn probe_without_install_hint(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("probes.yaml") {
-        let told = subject.inherited(entry).is_some() || entry.node.get("missing").is_some();
-        if !told && entry.node.get("command").is_some() && !entry.is("enabled", false) {
-            let message = format!("`{}` has no hint for a missing program", entry.name());
-            out.help(entry.id.span.clone(), message, "write `missing: …`");
-        }
-    }
-}
-
 /// What only a shell makes something of, where it is a word of its own.
 const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"];
 
@@ -102,29 +92,10 @@ const OF_SHELLS: [&str; 7] = ["|", "||", "&&", ">", ">>", "2>&1", "2>/dev/null"]
 const SEARCHING: [&str; 7] = ["grep", "egrep", "fgrep", "rg", "ag", "ack", "tr"];
 
 /// Programs that hand their words to a shell, or read a language of their own.
+#[rustfmt::skip]
 const INTERPRETERS: [&str; 23] = [
-    "test",
-    "[",
-    "ssh",
-    "node",
-    "deno",
-    "bun",
-    "python",
-    "python3",
-    "perl",
-    "ruby",
-    "awk",
-    "gawk",
-    "jq",
-    "expr",
-    "envsubst",
-    "su",
-    "watch",
-    "script",
-    "tmux",
-    "screen",
-    "parallel",
-    "adb",
+    "test", "[", "ssh", "node", "deno", "bun", "python", "python3", "perl", "ruby", "awk", "gawk",
+    "jq", "expr", "envsubst", "su", "watch", "script", "tmux", "screen", "parallel", "adb",
     "nix-shell",
 ];
 

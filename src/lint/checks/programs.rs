@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::guards::guards;
+use super::near_miss::{LETTERS_MIN, is_slip};
 use super::patterns::{Functions, Pattern, Place, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
@@ -14,8 +15,6 @@ use crate::policy::review::{Meant, Programs};
 use crate::source::Span;
 use crate::source::node::Node;
 
-/// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
-pub(super) const LETTERS_MIN: usize = 4;
 /// Programs and words behind programs that are no slip of the names they are near.
 const REAL: [&str; 25] = [
     "argo", "buck", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm",
@@ -136,21 +135,6 @@ fn is_stuttered(word: &str, meant: &str) -> bool {
     let same = word.bytes().zip(meant.bytes()).take_while(|(one, other)| one == other).count();
     let at = |at: Option<usize>| at.and_then(|it| word.as_bytes().get(it));
     is_longer && is_slip(meant, word) && at(Some(same)) == at(same.checked_sub(1))
-}
-
-/// Whether a word is another one with a letter left out, or with two that changed places.
-pub(super) fn is_slip(word: &str, meant: &str) -> bool {
-    let (word, meant) = (word.as_bytes(), meant.as_bytes());
-    let same = word.iter().zip(meant).take_while(|(one, other)| one == other).count();
-    let (rest, wanted) = (word.get(same..), meant.get(same..));
-    let (Some(rest), Some(wanted)) = (rest, wanted) else { return false };
-    if word.len() + 1 == meant.len() {
-        return wanted.get(1..) == Some(rest);
-    }
-    match (rest, wanted) {
-        ([a, b, rest @ ..], [x, y, wanted @ ..]) => a == y && b == x && rest == wanted,
-        _ => false,
-    }
 }
 
 /// The second of two texts side by side, where it is a word of the first, which is a program, and no program

@@ -1,12 +1,9 @@
 //! Checks of what rules mean: conditions that cannot hold, rules that cannot fire.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::lint::logic::{Answer, BEFORE_MAX, follows, possible, truth};
 use crate::lint::site::Site;
-use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
 use crate::script::tree::{Form, Term};
@@ -204,26 +201,6 @@ fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Findings) {
-    let mut seen: BTreeMap<(Cow<'_, str>, Cow<'_, str>), &Entry<'_>> = BTreeMap::new();
-    for entry in &subject.entries {
-        let term = |key: &str| subject.site(entry, key)?.term.as_deref();
-        let canonical = |key: &str| term(key).map(Term::canonical);
-        let Some(satisfied) = canonical("satisfied") else { continue };
-        let key = (canonical("when").unwrap_or_default(), satisfied);
-        if let Some(first) = seen.get(&key) {
-            let message =
-                format!("`{}` has the same condition as `{}`", entry.name(), first.name());
-            out.add(entry.id.span.clone(), message, |it| {
-                it.with_related(first.id.span.clone(), "the other entry")
-                    .with_help("use one checker for both, or delete one")
-            });
-        } else {
-            seen.insert(key, entry);
-        }
-    }
-}
-
 pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let found = subject.reviewed.meant.considerations.iter().find(|it| it.id == entry.name());
@@ -261,17 +238,6 @@ pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut 
                 message,
                 "remove `blocking`, or make the rule a blocker",
             );
-        }
-    }
-}
-
-pub(in crate::lint) fn mode_without_effect(subject: &Subject<'_>, out: &mut Findings) {
-    for entry in subject.of("considerations.yaml") {
-        let mode = entry.node.get("mode").filter(|it| it.text() == Some("warn"));
-        let warns = subject.said(entry, "severity").and_then(Node::text) == Some("warning");
-        if let Some(mode) = mode.filter(|_| warns) {
-            let message = "a rule of severity `warning` only warns in any case";
-            out.help(mode.span.clone(), message, "remove `mode`");
         }
     }
 }

@@ -15,6 +15,9 @@ pub(in crate::lint) fn block_on_error(subject: &Subject<'_>, out: &mut Findings)
 }
 
 pub(in crate::lint) fn disabled_guard_set(subject: &Subject<'_>, out: &mut Findings) {
+    if !out.is_strict() {
+        return;
+    }
     let sets = subject.file("policyd.yaml").and_then(|it| it.get("guard_sets"));
     for (name, value) in sets.and_then(Node::entries).unwrap_or_default() {
         if value.bool() == Some(false) {

@@ -121,22 +121,6 @@ fn witness(finding: Diagnostic, what: &str, answer: &Answer) -> Diagnostic {
     }
 }
 
-pub(in crate::lint) fn overlapping_session_types(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    for (at, (id, when, own)) in types.iter().enumerate() {
-        let Some(own) = own.filter(|_| !matches!(when.form, Form::Bool(_))) else { continue };
-        for (other, earlier, _) in types.iter().take(at.min(BEFORE_MAX)) {
-            let answer = possible(&[(earlier, true), (when, true)], subject.names());
-            if let Answer::Example(_) = &answer {
-                let message =
-                    format!("a session can match both `{other}` and `{id}`; `{other}` wins");
-                out.add(own.id.span.clone(), message, |it| witness(it, "both match if", &answer));
-                break;
-            }
-        }
-    }
-}
-
 pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let types = entry.node.get("applicable_session_types").and_then(Node::items);

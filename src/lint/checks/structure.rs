@@ -83,25 +83,10 @@ fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
 
 /// What people say and programs get in a case, and what is said: other keys name something, and no `#` stands
 /// in a name.
+#[rustfmt::skip]
 const TEXTS_OF_CASES: [&str; 19] = [
-    "user",
-    "assistant",
-    "said",
-    "last_message",
-    "ran",
-    "command",
-    "text",
-    "prints",
-    "result",
-    "failure",
-    "reason",
-    "notice",
-    "context",
-    "summary",
-    "details",
-    "evidence",
-    "contains",
-    "lacks",
+    "user", "assistant", "said", "last_message", "ran", "command", "text", "prints", "result",
+    "failure", "reason", "notice", "context", "summary", "details", "evidence", "contains", "lacks",
     "equals",
 ];
 
@@ -205,61 +190,6 @@ fn cut_text(node: &Node, goes_on: fn(char) -> bool, out: &mut Findings) {
         out.add(cut, "this is a comment, not a part of the text", |it| {
             it.with_related(span.clone(), "the text ends here")
                 .with_help("put the text in quotes, or add a space after `#`")
-        });
-    }
-}
-
-pub(in crate::lint) fn ambiguous_word(subject: &Subject<'_>, out: &mut Findings) {
-    for leaf in &subject.leaves {
-        let plain = leaf.node.scalar().is_some_and(|it| it.style == ScalarStyle::Plain);
-        let text = leaf.node.text().unwrap_or_default();
-        if plain && matches!(leaf.kind, Kind::Text | Kind::Template) && reads_otherwise(text) {
-            let message = format!("`{text}` is a boolean or number for other YAML parsers");
-            out.add(leaf.node.span.clone(), message, |it| {
-                it.with_help("put it in quotes").with_fix(
-                    true,
-                    leaf.node.span.clone(),
-                    format!("\"{text}\""),
-                )
-            });
-        }
-    }
-}
-
-/// Words and numbers that YAML 1.1 takes for truth values, octal or sexagesimal numbers.
-fn reads_otherwise(text: &str) -> bool {
-    let word = text.to_ascii_lowercase();
-    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    let octal = text.len() > 1 && text.starts_with('0') && digits(text);
-    let sexagesimal = text.split_once(':').is_some_and(|(a, b)| digits(a) && digits(b));
-    matches!(word.as_str(), "y" | "n" | "yes" | "no" | "on" | "off") || octal || sexagesimal
-}
-
-pub(in crate::lint) fn mixed_line_ends(subject: &Subject<'_>, out: &mut Findings) {
-    for (file, source) in &subject.pack.files {
-        let windows = source.text.matches("\r\n").count();
-        let all = source.text.matches('\n').count();
-        if windows > 0 && windows < all {
-            let at = source.text.find("\r\n").unwrap_or(0);
-            let span = Span { source: source.clone(), start: at, end: at };
-            let message = format!("{windows} of {all} lines of `{file}` have Windows line endings");
-            out.help(span, message, "convert all line endings with an editor");
-        }
-    }
-}
-
-pub(in crate::lint) fn missing_version(subject: &Subject<'_>, out: &mut Findings) {
-    let Some(manifest) = subject.file("policyd.yaml") else { return };
-    if manifest.get("version").is_none()
-        && let Some((first, _)) = manifest.entries().and_then(<[_]>::first)
-    {
-        let at = Span { end: first.span.start, ..first.span.clone() };
-        out.add(first.span.clone(), "the manifest has no version", |it| {
-            let it = it.with_help("write `version: 1`");
-            // Within braces, or indented, a line of its own would be something else.
-            let plain = at.line_column().1 == 1;
-            let end = if at.source.text.contains("\r\n") { "\r\n" } else { "\n" };
-            if plain { it.with_fix(true, at, format!("version: 1{end}")) } else { it }
         });
     }
 }

@@ -35,24 +35,12 @@ pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findin
 }
 
 /// Facts that are asked for one of several things, or for a program.
+#[rustfmt::skip]
 const OF_LISTS: [&str; 17] = [
-    "program.has",
-    "program.names",
-    "program.fed_by",
-    "program.wrapped_by",
-    "program.expands",
-    "program.targets.any",
-    "program.changed.any",
-    "program.read.any",
-    "program.written.any",
-    "action.sets",
-    "action.reads",
-    "action.writes",
-    "action.deletes",
-    "action.changes",
-    "action.touches",
-    "action.changed.any",
-    "action.runs",
+    "program.has", "program.names", "program.fed_by", "program.wrapped_by", "program.expands",
+    "program.targets.any", "program.changed.any", "program.read.any", "program.written.any",
+    "action.sets", "action.reads", "action.writes", "action.deletes", "action.changes",
+    "action.touches", "action.changed.any", "action.runs",
 ];
 
 /// Lists of nothing, and patterns of no program.

@@ -2,7 +2,7 @@
 
 use super::events::kinds;
 use super::guards::{guards, kept_condition};
-use super::names::slip;
+use super::near_miss::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
 use crate::facts::event::EventKind;

@@ -3,9 +3,7 @@
 
 use regex_syntax::hir::HirKind;
 
-use super::names::slip;
 use super::patterns::hir;
-use super::tools::known_tools;
 use crate::facts::glob::path_matches;
 use crate::lint::{Findings, Subject};
 use crate::script::pattern::compile_regex;
@@ -31,22 +29,16 @@ pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Fi
     judge(variables, &wrong_variable);
     let Some(file) = subject.file(FILE) else { return };
     for key in TOOLS {
-        judge(file.get(key), &wrong_tool);
+        judge(file.get(key), &|it| {
+            let message = format!("`{it}` is not the name of a tool");
+            it.contains(['*', '?'])
+                .then(|| (message, "write the full name of each tool".to_owned()))
+        });
     }
     judge(file.get("main_branches"), &wrong_branch);
     for (_, parts) in file.get("forges").and_then(Node::entries).unwrap_or_default() {
         judge(Some(parts), &wrong_host);
     }
-}
-
-fn wrong_tool(name: &str) -> Option<Wrong> {
-    if name.contains(['*', '?']) {
-        let message = format!("`{name}` is not the name of a tool");
-        return Some((message, "write the full name of each tool".to_owned()));
-    }
-    // Other clients write them in small letters; the pack makes others known by naming them here.
-    let near = slip(name, known_tools()).filter(|it| !it.eq_ignore_ascii_case(name))?;
-    Some((format!("no client has a tool `{name}`"), format!("did you mean `{near}`?")))
 }
 
 fn wrong_variable(name: &str) -> Option<Wrong> {

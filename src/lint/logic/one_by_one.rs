@@ -3,19 +3,10 @@
 use crate::script::tree::{Form, Term};
 
 /// Functions that hold where one of the texts of their list does.
+#[rustfmt::skip]
 const ANY_OF: [&str; 12] = [
-    ".has(",
-    ".names(",
-    ".any(",
-    ".any_in(",
-    ".sets(",
-    ".reads(",
-    ".writes(",
-    ".deletes(",
-    ".changes(",
-    ".touches(",
-    ".fed_by(",
-    ".wrapped_by(",
+    ".has(", ".names(", ".any(", ".any_in(", ".sets(", ".reads(", ".writes(", ".deletes(",
+    ".changes(", ".touches(", ".fed_by(", ".wrapped_by(",
 ];
 
 /// The same condition, with each question about one of several texts as a question about each of them:

@@ -27,7 +27,7 @@ fn an_expression_that_has_a_value_may_still_be_a_slip() {
     let scene = session();
     let said = |expression: &str| tried(&scene, &[expression]).stdout;
     let slip = said("files.count > 3 ||\n  event.tool == \"bash\"");
-    assert!(slip.contains("error[PD212]: no client has a tool `bash`"), "{slip}");
+    assert!(slip.contains("error[PD231]: no client has a tool `bash`"), "{slip}");
     assert!(slip.contains("expression:2:17") && slip.contains("did you mean `Bash`?"), "{slip}");
     assert!(said("files.count > 3 && files.count < 2").contains("PD601"));
     assert!(!said("files.count > 3 && action.writes([\"src/**\"])").contains("PD"));
@@ -39,7 +39,7 @@ fn an_expression_that_has_a_value_may_still_be_a_slip() {
     assert!(crlf.contains("expression:2:17"), "{crlf}");
     let json = tried(&scene, &["event.tool == \"bash\"", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["findings"][0]["code"], "PD212", "{json}");
+    assert_eq!(json["findings"][0]["code"], "PD231", "{json}");
 }
 
 #[test]

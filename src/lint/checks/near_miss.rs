@@ -1,0 +1,393 @@
+//! Names that are similar to a known one: a table of what a pack writes, of the known names, and of what is reported.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
+use std::sync::LazyLock;
+
+use super::breakers::named_breakers;
+use super::events::kinds;
+use super::identity::unused_names;
+use super::names::{MODES, SOURCES};
+use super::odds::programs_of;
+use super::probes::{base_name, command};
+use super::programs::command_patterns;
+use super::terms::{asked, compared, each_part_asking};
+use super::tools::known_tools;
+use crate::facts::event::EventKind;
+use crate::lint::{Findings, Subject};
+use crate::policy::builtin;
+use crate::policy::guards::FILES;
+use crate::source::Span;
+use crate::source::node::Node;
+use crate::state::failure::ERROR_NAMES;
+
+/// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
+pub(super) const LETTERS_MIN: usize = 4;
+/// Shorter options are one letter from other options, dashes counted: `--form` and `--from`.
+const OPTION_MIN: usize = 7;
+
+/// A name that a pack writes, and the names that it could be.
+pub(super) struct Written<'s> {
+    pub(super) name: &'s str,
+    pub(super) span: Span,
+    pub(super) known: Vec<Cow<'s, str>>,
+}
+
+/// A kind of names.
+struct Field {
+    written: for<'s> fn(&'s Subject<'_>) -> Vec<Written<'s>>,
+    /// Formats the message about a name and the known one that is similar to it.
+    message: fn(&str, &str) -> String,
+    note: Option<&'static str>,
+}
+
+const FIELDS: [Field; 10] = [
+    Field {
+        written: |subject| {
+            let lists = subject.of("failures.yaml").filter_map(|it| it.node.get("errors"));
+            items(lists, &ERROR_NAMES)
+        },
+        message: |name, _| format!("no client reports an error `{name}`"),
+        note: None,
+    },
+    Field {
+        written: |subject| {
+            let lists = subject.of("breakers.yaml").flat_map(|entry| {
+                ["ignore", "permanent"].into_iter().filter_map(|key| entry.node.get(key))
+            });
+            items(lists, &failure_classes(subject))
+        },
+        message: |name, _| format!("unknown failure class `{name}`"),
+        note: None,
+    },
+    Field {
+        written: |subject| {
+            let file = subject.file("vocabulary.yaml");
+            let keys = ["shell_tools", "edit_tools", "read_tools"];
+            let mut written = items(keys.iter().filter_map(|key| file?.get(key)), known_tools());
+            // Other clients write them in lower case; the pack makes others known by naming them here.
+            let cased = |name: &str| known_tools().iter().any(|it| it.eq_ignore_ascii_case(name));
+            written.retain(|it| !cased(it.name));
+            written
+        },
+        message: |name, _| format!("no client has a tool `{name}`"),
+        note: None,
+    },
+    Field {
+        written: |subject| values(subject, "event.source", &SOURCES),
+        message: |name, _| format!("no client reports `{name}` as `event.source`"),
+        note: None,
+    },
+    Field {
+        written: |subject| values(subject, "event.permission_mode", &MODES),
+        message: |name, _| format!("no client reports `{name}` as `event.permission_mode`"),
+        note: None,
+    },
+    Field {
+        written: |subject| values(subject, "event.error", &ERROR_NAMES),
+        message: |name, _| format!("no client reports `{name}` as `event.error`"),
+        note: None,
+    },
+    Field {
+        written: |subject| values(subject, "task.error_type", &failure_classes(subject)),
+        message: |name, _| format!("no known failure reports `{name}` as `task.error_type`"),
+        note: None,
+    },
+    Field {
+        written: named_breakers,
+        message: |name, near| {
+            format!("the breaker `{name}` receives no calls; a similar one is `{near}`")
+        },
+        note: None,
+    },
+    Field {
+        written: options,
+        message: |name, _| format!("unknown option `{name}`"),
+        note: Some("the program does not have it"),
+    },
+    Field {
+        written: |subject| {
+            let unused = unused_names(subject).into_iter();
+            unused.map(|it| written(it.key, it.inherited.into_iter())).collect()
+        },
+        message: |name, near| {
+            format!("no expression uses `{name}`, which is similar to the inherited `{near}`")
+        },
+        note: Some(
+            "an entry of the vocabulary is merged with the inherited entry of the same name",
+        ),
+    },
+];
+
+pub(in crate::lint) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
+    for field in &FIELDS {
+        for Written { name, span, known } in (field.written)(subject) {
+            let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+            let Some(near) = slip(name, &known) else { continue };
+            out.add(span, (field.message)(name, near), |it| {
+                let it = it.with_help(format!("did you mean `{near}`?")).with_word(name, near);
+                match field.note {
+                    Some(note) => it.with_note(note),
+                    None => it,
+                }
+            });
+        }
+    }
+    similar_peers(subject, out);
+}
+
+/// Returns the known name from which a name differs in case, in one letter too few or too many, or in two letters
+/// that changed places.
+pub(super) fn slip<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    if known.contains(&name) {
+        return None;
+    }
+    let is_near =
+        |it: &&&str| it.eq_ignore_ascii_case(name) || is_slip(it, name) || is_slip(name, it);
+    known.iter().find(is_near).copied()
+}
+
+/// Whether a word is another one with a letter left out, or with two that changed places.
+pub(super) fn is_slip(word: &str, meant: &str) -> bool {
+    let (word, meant) = (word.as_bytes(), meant.as_bytes());
+    let same = word.iter().zip(meant).take_while(|(one, other)| one == other).count();
+    let (rest, wanted) = (word.get(same..), meant.get(same..));
+    let (Some(rest), Some(wanted)) = (rest, wanted) else { return false };
+    if word.len() + 1 == meant.len() {
+        return wanted.get(1..) == Some(rest);
+    }
+    match (rest, wanted) {
+        ([a, b, rest @ ..], [x, y, wanted @ ..]) => a == y && b == x && rest == wanted,
+        _ => false,
+    }
+}
+
+/// Returns a name without its digits: `db/1` and `db/12` are two.
+pub(super) fn letters(name: &str) -> String {
+    name.replace(|c: char| c.is_ascii_digit(), "")
+}
+
+fn written<'s>(node: &'s Node, known: impl Iterator<Item = &'s str>) -> Written<'s> {
+    let name = node.text().unwrap_or_default();
+    Written { name, span: node.span.clone(), known: known.map(Cow::Borrowed).collect() }
+}
+
+/// Returns the items of lists.
+fn items<'s>(lists: impl Iterator<Item = &'s Node>, known: &[&'s str]) -> Vec<Written<'s>> {
+    let nodes = lists.flat_map(Node::one_or_items);
+    nodes.map(|it| written(it, known.iter().copied())).collect()
+}
+
+/// Returns the constants with which a fact is compared.
+fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<Written<'s>> {
+    let mut found = Vec::new();
+    let member = fact.rsplit('.').next().unwrap_or(fact);
+    each_part_asking(subject, &[member], |site, term| {
+        let constants = compared(term, |it| it == fact);
+        // The error of a tool is text of the tool.
+        let is_text = |entry| kinds(subject, entry).contains(&EventKind::PostToolUseFailure);
+        if fact == "event.error"
+            && !constants.is_empty()
+            && subject.entry_of(site).is_some_and(is_text)
+        {
+            return;
+        }
+        found.extend(constants.into_iter().map(|(name, range)| Written {
+            name,
+            span: site.span(range),
+            known: known.iter().map(|it| Cow::Borrowed(*it)).collect(),
+        }));
+    });
+    found
+}
+
+fn failure_classes<'s>(subject: &'s Subject<'_>) -> Vec<&'s str> {
+    subject.reviewed.meant.ids("failures.yaml", "classes").chain(ERROR_NAMES).collect()
+}
+
+/// The options that the guards of the built-in pack name, by program.
+static GUARDED: LazyLock<BTreeMap<&str, BTreeSet<&str>>> = LazyLock::new(|| {
+    let mut options: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let files = builtin::FILES.iter().filter(|it| FILES.contains(&it.name));
+    for guard in files.flat_map(|it| it.text.split("\n- id:")) {
+        let commands = guard.lines().find_map(|it| it.strip_prefix("  commands: ["));
+        let words = guard.split(|c: char| !(c.is_alphanumeric() || c == '-'));
+        let named: Vec<&str> = words.filter(|it| is_option(it)).collect();
+        for pattern in commands.unwrap_or_default().split([',', '"']) {
+            let program = pattern.split_whitespace().next().unwrap_or_default();
+            options.entry(program).or_default().extend(&named);
+        }
+    }
+    options
+});
+
+fn is_option(word: &str) -> bool {
+    word.starts_with("--") && word.len() >= OPTION_MIN
+}
+
+/// Returns the long options of programs in expressions, command patterns, commands of probes, and the vocabulary.
+fn options<'s>(subject: &'s Subject<'_>) -> Vec<Written<'s>> {
+    let of_program = |program: &'s str, name: &'s str, span: Span| {
+        let guarded = GUARDED.get(program).into_iter().flatten().copied();
+        let known = subject.reviewed.meant.value_options(program).chain(guarded);
+        let known = known.filter(|it| is_option(it)).map(Cow::Borrowed).collect();
+        name.starts_with("--").then_some(Written { name, span, known })
+    };
+    let mut found = Vec::new();
+    each_part_asking(subject, &["has", "value", "values"], |site, term| {
+        let of_options = ["program.has", "program.value", "program.values"];
+        let Some((_, names)) = asked(term).filter(|(fact, _)| of_options.contains(fact)) else {
+            return;
+        };
+        let programs = subject.entry_of(site).and_then(|it| programs_of(subject, it));
+        let Some([program, others @ ..]) = programs.as_deref() else { return };
+        if others.iter().all(|it| it == program) {
+            let names = names.into_iter();
+            found.extend(names.filter_map(|(it, range)| of_program(program, it, site.span(range))));
+        }
+    });
+    for pattern in command_patterns(subject) {
+        let mut words = pattern.text.split(' ').take_while(|it| *it != "--");
+        let program = words.next().unwrap_or_default();
+        found.extend(words.filter_map(|word| {
+            let at = pattern.text.find(word)?;
+            of_program(program, word, pattern.part(at..at + word.len()))
+        }));
+    }
+    for entry in subject.of("probes.yaml") {
+        let mut words = command(entry).into_iter().take_while(|(it, _)| *it != "--");
+        let program = words.next().map(|(it, _)| base_name(it)).unwrap_or_default();
+        found.extend(words.filter_map(|(it, node)| of_program(program, it, node.span.clone())));
+    }
+    let lists = subject.file("vocabulary.yaml").and_then(|it| it.get("value_options")?.entries());
+    for (key, list) in lists.unwrap_or_default() {
+        let program = key.text().and_then(|it| it.split(' ').next()).unwrap_or_default();
+        let own = list.one_or_items();
+        let listed = |it: &&str| own.iter().any(|node| node.says(it));
+        let others = subject.reviewed.meant.value_options(program);
+        let others: Vec<&str> = others.filter(|it| is_option(it) && !listed(it)).collect();
+        found.extend(own.iter().map(|it| written(it, others.iter().copied())));
+    }
+    found
+}
+
+/// One of several names that a pack chooses itself.
+struct Peer<'s> {
+    name: Cow<'s, str>,
+    /// The place of the name; none if it is inherited.
+    node: Option<&'s Node>,
+}
+
+impl<'s> Peer<'s> {
+    fn own(node: &'s Node) -> Self {
+        Self { name: Cow::Borrowed(node.text().unwrap_or_default()), node: Some(node) }
+    }
+}
+
+/// Names of one kind: of two that are similar, one is probably misspelled.
+struct Peers<'s> {
+    what: &'static str,
+    note: &'static str,
+    /// Whether the beginning or end of another name is a name of its own: `user` and `users`.
+    may_be_longer: bool,
+    names: Vec<Peer<'s>>,
+}
+
+fn answers<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Peers<'s>> {
+    subject.of("tables.yaml").map(|table| {
+        let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
+        let last = subject.said(table, "otherwise").map(|it| it.get("answer").unwrap_or(it));
+        let is_own = |it: &Node| it.span.source == table.id.span.source;
+        let answers = rows.iter().filter_map(|it| it.get("answer")).chain(last);
+        let names = answers
+            .filter(|it| it.text().is_some())
+            .map(|it| Peer { node: Some(it).filter(|it| is_own(it)), ..Peer::own(it) });
+        Peers {
+            what: "answer",
+            note: "callers of the table treat them as two answers",
+            may_be_longer: true,
+            names: names.collect(),
+        }
+    })
+}
+
+fn categories<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
+    let own = subject.of("considerations.yaml");
+    let mut names: Vec<Peer<'_>> =
+        own.filter_map(|it| it.node.get("category")).map(Peer::own).collect();
+    if let Some(policy) = subject.policy().filter(|_| !names.is_empty()) {
+        let is_own = |id: &str| subject.of("considerations.yaml").any(|it| it.name() == id);
+        let below = policy.considerations.iter().filter(|it| !is_own(&it.id));
+        names.extend(below.map(|it| Peer { name: Cow::Borrowed(&*it.category), node: None }));
+    }
+    let note = "reports show them as two categories";
+    Peers { what: "category", note, may_be_longer: false, names }
+}
+
+fn voices<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
+    let is_voice = |file, key| file == "messages.yaml" && key == "voice";
+    let own = subject.leaves.iter().filter(|it| is_voice(it.file, it.key));
+    let mut names: Vec<Peer<'_>> = own.map(|it| Peer::own(it.node)).collect();
+    if !names.is_empty() {
+        let is_own = |names: &[Peer<'_>], voice: &str| names.iter().any(|it| it.name == voice);
+        let chosen = subject.file("policyd.yaml").and_then(|it| it.get("voice")?.text());
+        let below: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();
+        let fixed = below.into_iter().filter(|it| Some(*it) == chosen || !is_own(&names, it));
+        let fixed: Vec<Peer<'_>> =
+            fixed.map(|it| Peer { name: Cow::Borrowed(it), node: None }).collect();
+        names.extend(fixed);
+    }
+    let note = "policyd does not use the text if that voice is selected";
+    Peers { what: "voice", note, may_be_longer: false, names }
+}
+
+fn similar_peers(subject: &Subject<'_>, out: &mut Findings) {
+    let groups = [categories(subject), voices(subject)];
+    for Peers { what, note, may_be_longer, names } in answers(subject).chain(groups) {
+        let is_similar = |one: &str, other: &str| {
+            let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+            let is_part = may_be_longer && (long.starts_with(short) || long.ends_with(short));
+            let is_cased = short.len() > 1 && one.eq_ignore_ascii_case(other);
+            let is_near = short.len() >= LETTERS_MIN && !is_part && slip(one, &[other]).is_some();
+            one != other && letters(one) != letters(other) && (is_cased || is_near)
+        };
+        let count = |name: &str| names.iter().filter(|it| it.name == name).count();
+        let is_inherited = |name: &str| names.iter().any(|it| it.node.is_none() && it.name == name);
+        for (at, Peer { name, node }) in names.iter().enumerate() {
+            let Some(node) = node.filter(|_| !is_inherited(name)) else { continue };
+            // Of two names, the rarer one is misspelled, or the later one; an inherited one never is.
+            let meant = names.iter().enumerate().find(|(number, other)| {
+                let (own, theirs) = (count(name), count(&other.name));
+                let decides =
+                    other.node.is_none() || own < theirs || (own == theirs && *number < at);
+                decides && is_similar(name, &other.name)
+            });
+            let Some((_, Peer { name: meant, node: other })) = meant else { continue };
+            let message = format!("the {what} `{name}` is similar to `{meant}`");
+            out.add(node.span.clone(), message, |it| {
+                let it = it.with_note(note).with_help(format!("did you mean `{meant}`?"));
+                let it = it.with_word(name, meant);
+                match other.filter(|it| !ptr::eq(*it, node)) {
+                    Some(other) => it.with_related(other.span.clone(), "used here"),
+                    None => it,
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guarded_options_are_read_from_the_built_in_pack() {
+        assert!(
+            GUARDED
+                .get("git")
+                .is_some_and(|it| it.contains("--force") && it.contains("--no-verify"))
+        );
+        assert!(GUARDED.get("docker").is_some_and(|it| it.contains("--privileged")));
+    }
+}
