@@ -1,6 +1,8 @@
-//! What a decision rested on, small enough to be logged with it: so that it can be judged again.
-//! Lives here: the values, taken from an evaluation and made into one again. What is large stays
-//! where it is, with a proof: the transcript by its position, the last message by a checksum.
+//! The inputs of a stop decision, small enough to be logged, so that `policyd explain` can evaluate
+//! it again.
+//!
+//! Contains: the conversion from an evaluation and back. Large inputs are not copied but
+//! identified: the transcript by its position, the last message by a checksum.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,7 +99,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// How far the transcript of an event was read.
+    /// Returns the read position of an event's transcript.
     #[must_use]
     pub fn new(event: &Event, position: &Position, unfinished: usize) -> Self {
         Self {
@@ -109,7 +111,7 @@ impl Read {
         }
     }
 
-    /// How far a subagent's transcript was read.
+    /// Returns the read position of a subagent's transcript.
     #[must_use]
     pub fn at(path: &Path, position: &Position, unfinished: usize) -> Self {
         let proof = hex(&position.proof);
@@ -224,31 +226,31 @@ impl Answered {
     }
 }
 
-/// What a decision rests on besides its context.
+/// Inputs of a decision besides its context.
 #[derive(Clone, Copy)]
 pub struct Besides<'a> {
-    /// What the session remembers, before it is decided.
+    /// Saved state of the session before the decision.
     pub state: &'a SessionState,
-    /// Version of the program.
+    /// Version of policyd.
     pub program: &'a str,
-    /// What the sources of the pack come to.
+    /// Hash of the pack's sources.
     pub pack_hash: &'a [u8],
-    /// The folder of the pack; none for the built-in one.
+    /// Directory of the pack. `None` for the built-in pack.
     pub pack_folder: Option<&'a str>,
-    /// How far the transcript was read.
+    /// Read position of the transcript.
     pub transcript: &'a Read,
-    /// How far the subagents' transcripts were read.
+    /// Read positions of the subagents' transcripts.
     pub subagents: &'a [SubagentRead],
-    /// What was not counted.
+    /// Facts that were excluded.
     pub forgotten: &'a Forgotten,
     /// Host of the project's remote.
     pub remote_host: Option<&'a str>,
-    /// The session type that the environment names.
+    /// Session type from the environment.
     pub forced_type: Option<&'a str>,
 }
 
 impl Inputs {
-    /// Takes them from an evaluation. `mask` replaces secrets and counts them.
+    /// Collects the inputs of an evaluation. `mask` replaces secrets and returns their number.
     #[must_use]
     pub fn new(context: &Context, besides: Besides<'_>, mask: fn(&mut Value) -> usize) -> Self {
         let event = &context.event;
@@ -284,7 +286,7 @@ impl Inputs {
         }
     }
 
-    /// The same event with what is known of it; nothing is learned yet.
+    /// Builds the event again, with its facts. No probe has run yet.
     #[must_use]
     pub fn situation(
         &self,
@@ -327,20 +329,20 @@ impl Inputs {
         }
     }
 
-    /// What probes answered.
+    /// Returns the logged results of probes.
     #[must_use]
     pub fn readings(&self) -> BTreeMap<String, Reading> {
         self.probes.iter().map(|(id, it)| (id.clone(), it.reading())).collect()
     }
 
-    /// What cannot be had of the probes' answers, one sentence each.
+    /// Lists the missing results of probes, one sentence each.
     #[must_use]
     pub fn lost_readings(&self) -> Vec<String> {
         let lost = |(id, it): (&String, &Answered)| match (it.left_out, it.masked) {
             (0, 0) => None,
-            (0, masked) => Some(format!(
-                "{masked} secret(s) in the answer of probe `{id}` were masked in the log"
-            )),
+            (0, masked) => {
+                Some(format!("secrets in the result of probe `{id}` masked in the log: {masked}"))
+            }
             (bytes, _) => Some(format!(
                 "the answer of probe `{id}` was too long to be logged ({bytes} bytes)"
             )),
@@ -348,7 +350,7 @@ impl Inputs {
         self.probes.iter().filter_map(lost).collect()
     }
 
-    /// What the session remembered, as far as it is needed to decide.
+    /// Returns the saved state of the session, as far as the decision needs it.
     #[must_use]
     pub fn state(&self, whose: &Whose) -> SessionState {
         let it = &self.memory;
@@ -383,22 +385,20 @@ impl Inputs {
     }
 }
 
-/// Whose decision it was, and when.
+/// Session and time of a decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whose {
-    /// The event.
     pub kind: EventKind,
-    /// The session.
     pub session: SessionId,
-    /// The subagent, if it was one.
+    /// The subagent, if any.
     pub agent: Option<String>,
-    /// The prompt it worked on.
+    /// The prompt that the agent worked on.
     pub prompt: Option<String>,
-    /// The wall clock.
+    /// Wall-clock time.
     pub at: Timestamp,
 }
 
-/// A path as JSON can hold it.
+/// Converts a path to text for JSON.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -425,7 +425,7 @@ fn remembered(state: &SessionState, guard: &GuardState) -> Remembered {
     }
 }
 
-/// What a last message comes to, so that it is found again in the transcript.
+/// Returns a checksum of a last message, to find the message in the transcript again.
 #[must_use]
 pub fn message_proof(text: &str) -> String {
     hex(&checksum(&[text.trim().as_bytes()]))
