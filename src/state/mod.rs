@@ -1,5 +1,5 @@
-//! What a session remembers between hook calls. Lives here: the values; `guard` holds the step.
-//! May not live here: files, clocks, JSON.
+//! Saved state of a session between hook calls. Contains: the values. Does not contain: the step
+//! (`guard`), files, clocks, JSON.
 
 pub mod breaker;
 pub mod context;
@@ -56,10 +56,10 @@ pub struct StopMark {
 }
 
 impl StopMark {
-    /// Longest time in milliseconds between two hook lines of one stop.
+    /// Maximum time in milliseconds between two hook lines of one stop.
     const TOGETHER_MAX: i64 = 5_000;
 
-    /// Whether this stop was reported just before by another hook line.
+    /// Returns whether another hook line reported this stop just before.
     #[must_use]
     pub fn repeats(&self, before: &Self) -> bool {
         let apart = self.at.millis().saturating_sub(before.at.millis());
@@ -149,7 +149,7 @@ pub struct FailedConsideration {
 }
 
 impl SessionState {
-    /// The state of a session that was never judged.
+    /// Creates the state of a session without a stop.
     #[must_use]
     pub fn new(session_id: SessionId) -> Self {
         Self {

@@ -1,6 +1,5 @@
-//! A supervised run: an agent's command, turn after turn, until it is over. Lives here: what is
-//! remembered of it; `event` has what happens to it, `step` the step, the rest what it is decided by.
-//! May not live here: how a turn is made.
+//! A supervised run: an agent's command, turn after turn, until it ends. Contains: the saved state.
+//! Does not contain: events (`event`), the step (`step`), the execution of a turn.
 
 mod after;
 pub mod budget;
@@ -31,7 +30,7 @@ pub use step::step;
 pub use switches::Switched;
 pub use unseen::UnseenChanges;
 
-/// Version of the stored form.
+/// Version of the stored format.
 pub const VERSION: u32 = 1;
 
 /// Where a run stands.
@@ -80,7 +79,7 @@ pub struct Spend {
 }
 
 impl Spend {
-    /// Both together.
+    /// Returns the sum of two spends.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
@@ -92,7 +91,7 @@ impl Spend {
         }
     }
 
-    /// All tokens.
+    /// Returns the number of all tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let all = [self.input, self.output, self.cache_read, self.cache_creation];
@@ -195,7 +194,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that is about to begin.
+    /// Creates a run that has not begun.
     #[must_use]
     pub fn new(id: &str, goal: &str, command: &[String], now: Timestamp) -> Self {
         Self {
@@ -210,15 +209,15 @@ impl Run {
         }
     }
 
-    /// A digest of what the run may do: its command, goal and options. A run is resumed only if the
-    /// user started one with this digest.
+    /// Returns a digest of the run's permissions: its command, goal and options. A run is resumed
+    /// only if the user started one with this digest.
     #[must_use]
     pub fn work_digest(&self) -> String {
         let work = serde_json::json!([self.command, self.goal, self.options]);
         hex(&Sha256::digest(work.to_string()))
     }
 
-    /// How it ended, where it did.
+    /// Returns how the run ended. `None` if it has not ended.
     #[must_use]
     pub fn status(&self) -> Option<Status> {
         match &self.phase {
@@ -231,8 +230,8 @@ impl Run {
         }
     }
 
-    /// What it costs, in USD for an hour of work. Before an hour is over it is what was spent: a rate
-    /// of a few minutes says little.
+    /// Returns the cost in US dollars per hour. During the first hour it is the amount spent,
+    /// because a rate over a few minutes is not reliable.
     #[must_use]
     pub fn usd_per_hour(&self) -> f64 {
         const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -240,26 +239,26 @@ impl Run {
         self.spend.cost_usd / worked.div_duration_f64(HOUR)
     }
 
-    /// How often the error of the last turn came in this session.
+    /// Returns how often the error of the last turn occurred in this session.
     #[must_use]
     pub fn same_error_of_session(&self) -> u32 {
         self.trail.same_error().min(self.session_iteration)
     }
 
-    /// Turns that are allowed, extensions counted in.
+    /// Returns the permitted number of turns, extensions included.
     #[must_use]
     pub const fn iterations_max(&self, limits: &Limits) -> u32 {
         limits.iterations.saturating_add(self.extended_by)
     }
 
-    /// Whether a turn is left of those that are allowed now.
+    /// Returns whether another turn is permitted now.
     #[must_use]
     pub const fn turns_left(&self, limits: &Limits) -> bool {
         self.extended < limits.extension.times || self.iteration < self.iterations_max(limits)
     }
 }
 
-/// What the stored watch says, as `uncertainty` has it.
+/// Converts the stored rounds of uncertainty.
 fn watch(run: &Run) -> Watch {
     Watch { round: None, in_a_row: run.stuck_rounds, told: run.stuck_told }
 }

@@ -1,4 +1,4 @@
-//! A task of the queue, and all that became of it.
+//! A task of the queues, with its attempts.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// The place of this name.
+    /// Finds the queue with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
@@ -78,7 +78,7 @@ pub struct Hints {
     pub marks: BTreeSet<String>,
 }
 
-/// What may be said of a task: `marks` of its hints.
+/// Marks that a task's hints can contain.
 pub const MARKS: &[&str] = &[
     "dependency_available",
     "dependency_never",

@@ -1,4 +1,4 @@
-//! What a run may use: as a pack says, and as somebody asked for who began it.
+//! Limits of a run: from the pack, and from the options of the user who started it.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// These, and what `before` has where these say nothing.
+    /// Returns these options. Unset options are taken from `before`.
     #[must_use]
     pub fn over(self, before: &Self) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Options {
         }
     }
 
-    /// The limits of a pack with what somebody asked for.
+    /// Returns the limits of a pack with these options applied.
     #[must_use]
     pub fn limit(&self, pack: &Limits) -> Limits {
         Limits {

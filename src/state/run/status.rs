@@ -36,7 +36,7 @@ pub enum Status {
     Interrupted,
 }
 
-/// Every way to end, with its exit code.
+/// All statuses, with their exit codes.
 pub const STATUSES: [(Status, &str, u8); 14] = [
     (Status::Complete, "complete", 0),
     (Status::Stuck, "stuck", 10),
@@ -60,13 +60,13 @@ impl Status {
         found.map_or(("interrupted", 130), |it| (it.1, it.2))
     }
 
-    /// Its name.
+    /// Returns the stable name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.row().0
     }
 
-    /// The exit code of the program; 0 for a run that is complete alone.
+    /// Returns the exit code of the program. 0 only for a completed run.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         self.row().1

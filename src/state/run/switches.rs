@@ -1,4 +1,4 @@
-//! How the gate is switched that judges what an agent claims: off as a whole, or single checks of it.
+//! Switches of the stop gate that checks claims: all of it, or single checks.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Switched {
 }
 
 impl Switched {
-    /// What is switched off here and was not `before`, in words.
+    /// Describes the switches that are off here and were not off `before`.
     #[must_use]
     pub fn more_than(&self, before: &Self) -> Option<String> {
         let off = self.off.clone().filter(|_| before.off.is_none());
