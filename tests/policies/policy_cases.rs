@@ -464,7 +464,7 @@ fn a_case_says_which_guards_decided_and_what_became_of_the_input() {
         ("{updated_input: {comand: npm ci}}", "updated_input.comand: wanted npm ci"),
         ("{updated_input: none}", "updated_input: wanted none"),
         ("{decided_by: [never]}", "decided_by: wanted never, got clean"),
-        ("{decided_by: [nevr]}", "there is no guard `nevr` in this pack"),
+        ("{decided_by: [nevr]}", "unknown guard `nevr`"),
     ] {
         let case = format!("- name: a\n  on: {{command: npm install}}\n  expect: {expectation}\n");
         let (code, out, error) = told(&case);
