@@ -185,7 +185,7 @@ pub struct RuleCoverage {
     pub place: Option<Place>,
     /// Whether a case expects it to fire.
     pub firing: bool,
-    /// Whether a case expects it to pass. True for a rule without conditions.
+    /// Whether a case expects it to pass. Always true for a rule that cannot pass.
     pub silent: bool,
     /// Conditions. A checker that several rules share is listed at the first of them.
     pub conditions: Vec<ConditionCoverage>,

@@ -73,7 +73,7 @@ impl Wanted {
             if looked_at && matches!(self.test, Test::Gone) {
                 return Vec::new();
             }
-            return vec![mismatch(self.test.in_words(), "nothing of the kind".to_owned(), None)];
+            return vec![mismatch(self.test.in_words(), "no such value".to_owned(), None)];
         };
         let said = text(got);
         match &self.test {
@@ -148,8 +148,8 @@ pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -
     let wanted = reader.wanted;
     if wanted.is_empty() && findings.len() == before {
         let finding =
-            Diagnostic::error("empty-expectation", node.span.clone(), "nothing is expected here");
-        findings.push(finding.with_help("write what must come of it: `decision: none`"));
+            Diagnostic::error("empty-expectation", node.span.clone(), "`expect` is empty");
+        findings.push(finding.with_help("write the expected result: `decision: none`"));
     }
     wanted
 }
@@ -276,7 +276,7 @@ impl ExpectationReader<'_> {
             }
             let parts = value.entries().unwrap_or_default();
             if value.entries().is_some() && parts.is_empty() {
-                let message = format!("nothing is expected of `{id}`");
+                let message = format!("no expectation for `{id}`");
                 let finding = Diagnostic::error("empty-expectation", value.span.clone(), message);
                 self.findings.push(finding.with_help("write `satisfied`, or `status: satisfied`"));
             }
@@ -351,9 +351,9 @@ impl ExpectationReader<'_> {
                 && lacks.is_empty()
                 && matches.as_ref().is_none_or(holds_always));
         if vacuous {
-            let message = "this says nothing: it holds of every text";
+            let message = "this expectation is true for every text";
             let finding = Diagnostic::error("empty-expectation", node.span.clone(), message);
-            self.findings.push(finding.with_help("write `{equals: \"\"}` for no text at all"));
+            self.findings.push(finding.with_help("write `{equals: \"\"}` for an empty text"));
             return;
         }
         self.push(path, node, Test::Says { equals, contains, lacks, matches });

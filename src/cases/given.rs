@@ -119,7 +119,7 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
     let said = [node.get("code"), node.get("stderr")].iter().any(Option::is_some);
     let count = ways.iter().filter(|it| **it).count();
     if count > 1 || (count == 0 && !said) {
-        let message = "a reading is what the program prints, or that it is missing or too slow";
+        let message = "a probe result is exactly one of `prints`, `missing` and `timeout`";
         let finding = Diagnostic::error("unclear-reading", node.span.clone(), message);
         findings.push(finding.with_help("write `prints:`, `missing: true` or `timeout: true`"));
     }
@@ -128,9 +128,9 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
     } else if flag("timeout") {
         AnswerOutcome::TimesOut
     } else {
-        let printed = node.get("prints").map(|it| match it.text() {
+        let printed = node.get("prints").map(|printed| match printed.text() {
             Some(text) => text.to_owned(),
-            None => it.json().to_string(),
+            None => printed.json().to_string(),
         });
         let stderr = node.get("stderr").and_then(Node::text).unwrap_or_default();
         let code = node.get("code").and_then(Node::int).unwrap_or(0);

@@ -76,9 +76,9 @@ pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagno
     for key in keys {
         let name = key.text().unwrap_or_default();
         if name != leading && !beside.contains(&name) {
-            let message = format!("`{name}` does not belong beside `{leading}`");
+            let message = format!("`{name}` cannot be used with `{leading}`");
             let finding = Diagnostic::error("misplaced-key", key.span.clone(), message);
-            findings.push(finding.with_help("one thing happens at a step; write another step"));
+            findings.push(finding.with_help("a step has one action; add another step"));
         }
     }
     let text = |key: &str| map.get(key).and_then(Node::text).unwrap_or_default().to_owned();
@@ -173,7 +173,7 @@ fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>)
         let entries = map.entries().unwrap_or_default();
         let found = entries.iter().find(|(it, _)| it.says(key));
         if let Some((node, _)) = found.filter(|_| !events.contains(&kind)) {
-            let message = format!("`{key}` does not belong to `{}`", kind.name());
+            let message = format!("`{key}` is not supported by `{}`", kind.name());
             let found = Diagnostic::error("misplaced-key", node.span.clone(), message);
             let names: Vec<&str> = events.iter().map(|it| it.name()).collect();
             findings.push(found.with_help(format!("write `event: {}`", names.join("` or `"))));
@@ -183,9 +183,9 @@ fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>)
     if let (Some(tool), Some(command)) = (map.get("tool"), map.get("command"))
         && !shell(tool)
     {
-        let message = "`command` is what `Bash` runs, and another tool is named";
+        let message = "`command` is for the tool `Bash` only";
         let found = Diagnostic::error("misplaced-key", command.span.clone(), message);
-        findings.push(found.with_help("write `input:` for what the tool is given"));
+        findings.push(found.with_help("use `input:` for the input of another tool"));
     }
 }
 

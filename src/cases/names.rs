@@ -32,8 +32,8 @@ impl Known {
         voices.push(policy.settings.voice.clone());
         voices.sort();
         voices.dedup();
-        let told = policy.reactions.iter().filter_map(|it| {
-            let (before, _) = it.breaker.split_once("${")?;
+        let told = policy.reactions.iter().filter_map(|reaction| {
+            let (before, _) = reaction.breaker.split_once("${")?;
             Some(format!("{before}*"))
         });
         Self {

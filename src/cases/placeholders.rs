@@ -119,13 +119,13 @@ impl<'a> PlaceholderValues<'a> {
         for (key, _) in values {
             let name = key.text().unwrap_or_default();
             if !used.contains(name) {
-                let message = format!("nothing in the case is `{{{{{name}}}}}`");
+                let message = format!("the value `{{{{{name}}}}}` is not used in the case");
                 let finding = Diagnostic::error("unused-value", key.span.clone(), message);
                 findings.push(match found_in(case, &format!("{{{name}}}")) {
                     Some(span) => finding
                         .with_related(span, "single braces are text")
                         .with_help(format!("write `{{{{{name}}}}}` there")),
-                    None => finding.with_help("name it in the case, or take it out"),
+                    None => finding.with_help("use it in the case, or remove it"),
                 });
             }
         }

@@ -101,7 +101,7 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
             }
             steps.extend(list.items().unwrap_or_default().iter().map(|it| reader.step(it)));
             if steps.is_empty() {
-                let message = "`steps` has no step, so nothing is expected";
+                let message = "`steps` is empty, so nothing is checked";
                 let found = Diagnostic::error("empty-expectation", list.span.clone(), message);
                 reader.findings.push(found);
             }
@@ -112,7 +112,8 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
         }
         (None, Some(_)) => steps.push(reader.step(node)),
         (None, None) => {
-            let message = format!("the case `{}` expects nothing", name.text().unwrap_or_default());
+            let message =
+                format!("the case `{}` has no expectation", name.text().unwrap_or_default());
             let found = Diagnostic::error("empty-expectation", name.span.clone(), message);
             reader.findings.push(found.with_help("add `expect:`, or `steps:` with one each"));
         }
@@ -120,8 +121,7 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
     if let Some(skip) =
         node.get("skip").filter(|it| it.text().is_none_or(|why| why.trim().is_empty()))
     {
-        let found =
-            Diagnostic::error("missing-value", skip.span.clone(), "`skip` does not say why");
+        let found = Diagnostic::error("missing-value", skip.span.clone(), "`skip` has no reason");
         reader.findings.push(found.with_help("write the reason: `skip: not written yet`"));
     }
     (findings.len() == before).then(|| Case {
@@ -166,7 +166,7 @@ impl CaseReader<'_> {
             (before, own @ Transcript::Nothing) => *own = before,
             (Transcript::File(..), Transcript::List(_) | Transcript::File(..))
             | (Transcript::List(_), Transcript::File(..)) => {
-                let message = "a list and a file cannot follow each other before one step";
+                let message = "a step cannot have both a list and a file as transcript";
                 let span = case.get("transcript").unwrap_or(case).span.clone();
                 self.findings.push(Diagnostic::error("two-transcripts", span, message));
             }
@@ -190,7 +190,7 @@ impl CaseReader<'_> {
         let leading = HAPPENINGS.iter().find(|(name, _)| keys.contains(name));
         let Some((leading, beside)) = leading else {
             let names: Vec<&str> = HAPPENINGS.iter().map(|(name, _)| *name).collect();
-            let message = "this does not say what happened";
+            let message = "this happening has no main key";
             let found = Diagnostic::error("no-happening", node.span.clone(), message);
             self.findings.push(found.with_help(format!("write one of {}", names.join(", "))));
             return;
@@ -198,7 +198,7 @@ impl CaseReader<'_> {
         for (key, _) in entries {
             let name = key.text().unwrap_or_default();
             if name != *leading && name != "times" && !beside.contains(&name) {
-                let message = format!("`{name}` does not belong beside `{leading}`");
+                let message = format!("`{name}` cannot be used with `{leading}`");
                 let found = Diagnostic::error("misplaced-key", key.span.clone(), message);
                 self.findings.push(found.with_help("begin another item with `- `"));
             }
@@ -223,7 +223,7 @@ fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {
                 seen.insert(&case.name, &case.span);
             }
             Some(first) => {
-                let message = format!("there is a case `{}` already", case.name);
+                let message = format!("duplicate case `{}`", case.name);
                 let found = Diagnostic::error("duplicate-case", case.span.clone(), message);
                 findings.push(found.with_related((*first).clone(), "the first one"));
             }

@@ -95,8 +95,8 @@ impl Facts {
             return true;
         }
         let newest = self.messages.last.last();
-        newest.filter(|it| it.seq > self.stop_seq).is_some_and(|it| {
-            let recorded = it.text.trim();
+        newest.filter(|it| it.seq > self.stop_seq).is_some_and(|message| {
+            let recorded = message.text.trim();
             !recorded.is_empty() && (said.ends_with(recorded) || recorded.ends_with(said))
         })
     }

@@ -51,8 +51,8 @@ pub fn word(wider: &str, narrow: &str) -> bool {
     plain && (ends || begins)
 }
 
-/// Returns whether a command pattern covers another one. Each word of `wider` must cover a word of
-/// `narrow`. Behind the program, a glob matches operands, not options.
+/// Returns whether a command pattern covers another one. Each word of `wider` must cover the word of
+/// `narrow` at its position. Behind the program, a glob matches operands, not options.
 #[must_use]
 pub fn command(wider: &str, narrow: &str) -> bool {
     let mut words = narrow.split_whitespace();
@@ -60,8 +60,10 @@ pub fn command(wider: &str, narrow: &str) -> bool {
     let (Some(program), Some(other)) = (wider.next(), words.next()) else { return false };
     let is_operand = |it: &str| !it.starts_with(['-', '+']);
     word(program, other)
-        && wider.all(|it| {
-            words.next().is_some_and(|other| it == other || (is_operand(other) && word(it, other)))
+        && wider.all(|part| {
+            words
+                .next()
+                .is_some_and(|other| part == other || (is_operand(other) && word(part, other)))
         })
 }
 

@@ -142,8 +142,8 @@ pub fn error_name(fields: &Map<String, Value>, name: String) -> String {
     let texts = ["last_assistant_message", "error_details", "result"];
     let in_text = || {
         let mut texts = texts.iter().filter_map(|it| fields.get(*it)?.as_str());
-        texts.find_map(|it| {
-            let status = it.split_once("API Error: ")?.1.get(..3)?;
+        texts.find_map(|text| {
+            let status = text.split_once("API Error: ")?.1.get(..3)?;
             status.parse::<u64>().ok()
         })
     };

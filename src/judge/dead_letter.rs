@@ -44,7 +44,7 @@ impl Around {
     fn sharing(&self, task: &Task) -> usize {
         let Some(cause) = cause(task) else { return 0 };
         let others =
-            self.causes.get(&cause).map(|it| it.iter().filter(|it| **it != task.id).count());
+            self.causes.get(&cause).map(|tasks| tasks.iter().filter(|it| **it != task.id).count());
         others.unwrap_or(0).saturating_add(1)
     }
 
@@ -71,7 +71,7 @@ pub fn fingerprint(error: &str) -> String {
         )
         .ok();
     }
-    let plain = VARYING.with(|it| match it {
+    let plain = VARYING.with(|patterns| match patterns {
         Some(regex) => regex.replace_all(error, "#").into_owned(),
         None => error.to_owned(),
     });

@@ -148,9 +148,10 @@ pub fn concerned<'p>(
 pub fn meant_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
     let listed = policy.guarded.contains(&kind);
     let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
-    rules.iter().filter(move |it| {
-        let fits = it.tools.is_empty() || it.tools.iter().any(|glob| word_matches(glob, &tool));
-        fits && it.on.contains(&kind)
+    rules.iter().filter(move |guard| {
+        let fits =
+            guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, &tool));
+        fits && guard.on.contains(&kind)
     })
 }
 

@@ -21,9 +21,9 @@ const PLAIN_NAME_CHARS_MAX: usize = 64;
 pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
     let voice = &policy.settings.voice;
-    let fitting = choices.iter().find(|it| {
-        let spoken = it.voice.as_ref().is_none_or(|own| own == voice);
-        let when = it.choice.when.as_ref();
+    let fitting = choices.iter().find(|choice| {
+        let spoken = choice.voice.as_ref().is_none_or(|own| own == voice);
+        let when = choice.choice.when.as_ref();
         spoken && when.is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
     });
     fitting.map(|it| template::render(&it.choice.text, evaluator)).unwrap_or_default()

@@ -102,11 +102,13 @@ fn once_keys<'v>(
 ) -> impl Iterator<Item = (&'v str, String)> {
     let once = |id: &str| policy.considerations.iter().any(|it| it.once && it.id == id);
     verdicts.iter().filter(move |it| it.consequence == Consequence::Warns && once(&it.id)).map(
-        |it| {
-            let parts = [it.id.as_str(), it.details.as_str()].into_iter();
-            let parts: Vec<&[u8]> =
-                parts.chain(it.evidence.iter().map(String::as_str)).map(str::as_bytes).collect();
-            (it.id.as_str(), hex(&checksum(&parts)))
+        |verdict| {
+            let parts = [verdict.id.as_str(), verdict.details.as_str()].into_iter();
+            let parts: Vec<&[u8]> = parts
+                .chain(verdict.evidence.iter().map(String::as_str))
+                .map(str::as_bytes)
+                .collect();
+            (verdict.id.as_str(), hex(&checksum(&parts)))
         },
     )
 }

@@ -160,8 +160,8 @@ impl Forgotten {
 /// Removes items and returns their indexes.
 fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Vec<usize> {
     let (mut place, mut gone) = (0, Vec::new());
-    all.retain(|it| {
-        let keep = !foreign(place, it);
+    all.retain(|item| {
+        let keep = !foreign(place, item);
         if !keep {
             gone.push(place);
         }

@@ -33,7 +33,7 @@ pub(super) struct RecordedCall {
 /// Returns the calls of a record that `facts` do not contain yet. Parses the line again, because
 /// facts contain only a part of an input.
 pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<RecordedCall> {
-    let called = record.entries.iter().filter_map(|it| match it {
+    let called = record.entries.iter().filter_map(|entry| match entry {
         Entry::Call { id, name, .. } => {
             let search = InputSearch { id, tool: name, deep: DEPTH_MAX, careful: false };
             let input = search.of_line(line).unwrap_or_default();

@@ -268,9 +268,9 @@ impl<'a> TranscriptContext<'a> {
             now,
         };
         let judged = panel.own.judge(&stop, facts, state);
-        let other = panel.other.as_mut().map(|it| {
+        let other = panel.other.as_mut().map(|pack| {
             let facts = other_facts.unwrap_or(facts);
-            it.judge(&stop, facts, other_state)
+            pack.judge(&stop, facts, other_state)
         });
         let (path, line) = (self.about.path, self.done_line);
         tally.add(&judged, other.as_ref(), |details| Example {
@@ -302,9 +302,9 @@ impl<'a> TranscriptContext<'a> {
             now,
         };
         let guarded = panel.own.guard(&call, &around, facts);
-        let other = panel.other.as_mut().map(|it| {
+        let other = panel.other.as_mut().map(|pack| {
             let facts = other_facts.unwrap_or(facts);
-            it.guard(&call, &around, facts)
+            pack.guard(&call, &around, facts)
         });
         let (path, line) = (self.about.path, self.line);
         tally.add_call(&guarded, other.as_ref(), |details| Example {

@@ -4,7 +4,7 @@
 //!
 //! | state | request | success | failure that counts |
 //! |---|---|---|---|
-//! | `CLOSED` | admitted | with one failure threshold no effect: failures leave the window by age only; recorded if a window of calls, a rate or a count of consecutive failures is set | recorded; at `threshold` within `window` (both ends included), or at the failure rate: `OPEN` until `now + cooldown` |
+//! | `CLOSED` | admitted | no effect with a time window and a threshold, whose failures leave by age only; recorded with a window of calls, a rate or consecutive failures | recorded; at `threshold` within `window` (both ends included), or at the failure rate: `OPEN` until `now + cooldown` |
 //! | `OPEN`, cooling down | rejected with the time to wait | late, no effect | late, only its time and error are recorded: the cooldown does not grow, a `Retry-After` lengthens it |
 //! | `OPEN`, cooled down | `HALF_OPEN`, admitted as a trial call | late, no effect | late, as above |
 //! | `OPEN`, forced | rejected until the given time, or until a reset | late, no effect | late, only its time and error are recorded |

@@ -163,9 +163,9 @@ fn release_reason(
     fingerprint: &str,
     limits: &GuardLimits,
 ) -> Option<ReleaseReason> {
-    let let_go = state.released.as_ref().is_some_and(|it| {
-        let same_episode = it.episode == stop.episode;
-        let same_finding = it.finding == stop.digest && stop.edits <= it.edits;
+    let let_go = state.released.as_ref().is_some_and(|release| {
+        let same_episode = release.episode == stop.episode;
+        let same_finding = release.finding == stop.digest && stop.edits <= release.edits;
         same_episode || same_finding
     });
     let same = state.fingerprints.iter().filter(|it| *it == fingerprint).count();

@@ -125,7 +125,7 @@ fn what_is_not_there_cannot_be_expected() {
             format!("- name: x\n  {event}\n  transcript: [{{edit: a}}]\n  expect: {{{wanted}}}\n");
         let (code, out, _) = run(&machine(&[("a.yaml", &cases)]), &[]);
         assert_eq!(code, 1, "{wanted}: {out}");
-        assert!(out.contains("nothing of the kind"), "{wanted}: {out}");
+        assert!(out.contains("no such value"), "{wanted}: {out}");
     }
 }
 
@@ -477,10 +477,16 @@ fn what_nobody_hears_is_a_mistake() {
     for (case, said) in [
         (
             "on: {event: stop, command: make}\n  expect: {decision: none}",
-            "`command` does not belong to",
+            "`command` is not supported by",
         ),
-        ("on: {event: stop, said: hello}\n  expect: {decision: none}", "`said` does not belong to"),
-        ("on: {tool: Write, command: make}\n  expect: {decision: none}", "another tool is named"),
+        (
+            "on: {event: stop, said: hello}\n  expect: {decision: none}",
+            "`said` is not supported by",
+        ),
+        (
+            "on: {tool: Write, command: make}\n  expect: {decision: none}",
+            "for the tool `Bash` only",
+        ),
         ("expect: {reason: {matches: \".*\"}}", "it holds of every text"),
     ] {
         let case = format!("- name: a\n  {case}\n");

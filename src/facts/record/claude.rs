@@ -186,7 +186,7 @@ fn begins_with(content: &Either<'_, Block<'_>>, start: &str) -> bool {
     match content {
         Either::Text(text) => text.starts_with(start),
         Either::One(block) => block.text.starts_with(start),
-        Either::Many(_) => content.elements().next().is_some_and(|it| match it {
+        Either::Many(_) => content.elements().next().is_some_and(|element| match element {
             Either::Text(text) => text.starts_with(start),
             Either::One(block) => block.text.starts_with(start),
             Either::Many(_) | Either::None => false,

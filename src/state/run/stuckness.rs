@@ -144,9 +144,9 @@ impl Trail {
 
     /// Returns whether the turns of a window left the same content.
     fn is_unchanged(&self, settings: Settings) -> bool {
-        self.window(settings).is_some_and(|it| {
-            let first = it.first().map(|it| it.content.as_str()).unwrap_or_default();
-            !first.is_empty() && it.iter().all(|it| it.content == first)
+        self.window(settings).is_some_and(|marks| {
+            let first = marks.first().map(|it| it.content.as_str()).unwrap_or_default();
+            !first.is_empty() && marks.iter().all(|it| it.content == first)
         })
     }
 
@@ -160,10 +160,11 @@ impl Trail {
         let known = self.marks.last().is_some_and(|last| {
             !last.error.is_empty() && circle.iter().any(|it| it.error == last.error)
         });
-        let same = self.window(settings).is_some_and(|it| {
-            let Some(first) = it.first() else { return false };
-            let error = !first.error.is_empty() && it.iter().all(|it| it.error == first.error);
-            let code = first.exit_code != 0 && it.iter().all(|it| it.exit_code == first.exit_code);
+        let same = self.window(settings).is_some_and(|marks| {
+            let Some(first) = marks.first() else { return false };
+            let error = !first.error.is_empty() && marks.iter().all(|it| it.error == first.error);
+            let code =
+                first.exit_code != 0 && marks.iter().all(|it| it.exit_code == first.exit_code);
             error || code
         });
         let lately = self.marks.iter().rev().take(ERRORS);

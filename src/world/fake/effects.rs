@@ -125,7 +125,7 @@ impl World for FakeWorld {
             return Err(WorldError::Refused("is a symbolic link".to_owned()));
         }
         let folder = path.parent().filter(|it| machine.disk.stat(it).is_ok());
-        Ok(folder.map(|it| machine.entries.get(it).and_then(|it| it.owner).unwrap_or(USER)))
+        Ok(folder.map(|path| machine.entries.get(path).and_then(|it| it.owner).unwrap_or(USER)))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
