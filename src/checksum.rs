@@ -125,7 +125,7 @@ mod tests {
         for at in 0..bytes.len() {
             assert!(seen.insert(checksum_of_cache(&bytes[..at])), "cut at {at}");
         }
-        // Blocks that change places, within a stripe and from one to the next.
+        // Blocks that swap positions, within a stripe and between stripes.
         for (one, other) in [(0, 16), (16, 48), (0, 64), (32, 96)] {
             let mut swapped = bytes.clone();
             for at in 0..16 {

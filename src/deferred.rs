@@ -1,6 +1,8 @@
-//! A value that stays encoded until it is looked at: a call that decodes a whole pack spends most of
-//! its time on rules and texts that it never needs. What is read as a whole is kept as a whole, and each
-//! value knows its part of it: nothing is copied to be left alone.
+//! A value that stays encoded until its first use.
+//!
+//! A hook call decodes a whole pack but uses few of its rules and texts. The encoded pack is kept
+//! in memory once, and each deferred value refers to its range, so that unused values are not
+//! copied.
 
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
@@ -9,34 +11,34 @@ use std::sync::{Arc, OnceLock};
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value, or what it was encoded as. Bytes that are no such value read as its default; whoever
-/// keeps them proves them by a checksum.
+/// A value that is decoded on first use. Bytes that do not decode to `T` give `T::default()`; the
+/// caller must verify the bytes with a checksum first.
 #[derive(Debug, Clone, Default)]
 pub struct Deferred<T> {
-    /// Nothing, where the value never was encoded.
-    encoded: Option<Encoded>,
+    /// `None` if the value was never encoded.
+    encoded: Option<EncodedRange>,
     value: OnceLock<T>,
 }
 
-/// A part of bytes that were read as a whole.
+/// A range of shared encoded bytes.
 #[derive(Clone)]
-struct Encoded {
+struct EncodedRange {
     whole: Arc<Vec<u8>>,
     part: Range<usize>,
 }
 
-impl std::fmt::Debug for Encoded {
+impl std::fmt::Debug for EncodedRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.part.len())
     }
 }
 
 thread_local! {
-    /// What is being decoded, for the values within it that are left encoded.
+    /// Buffer that is being decoded, for the deferred values inside it.
     static WHOLE: RefCell<Arc<Vec<u8>>> = RefCell::default();
 }
 
-/// Decodes a part of bytes that were read as a whole; what is left encoded goes on to share them.
+/// Decodes a range of `whole`. Deferred values inside the result share `whole`.
 #[must_use]
 pub fn decode<T: DeserializeOwned>(whole: &Arc<Vec<u8>>, part: Range<usize>) -> Option<T> {
     let bytes = whole.get(part)?;
@@ -46,8 +48,9 @@ pub fn decode<T: DeserializeOwned>(whole: &Arc<Vec<u8>>, part: Range<usize>) -> 
     value
 }
 
-impl Encoded {
-    /// These bytes, which are a part of what is being decoded, or a copy of them.
+impl EncodedRange {
+    /// Refers to `bytes` if they are part of the buffer that is being decoded; copies them
+    /// otherwise.
     fn of(bytes: &[u8]) -> Self {
         WHOLE.with_borrow(|whole| {
             let start = bytes.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
@@ -63,14 +66,14 @@ impl Encoded {
 }
 
 impl<T: DeserializeOwned + Default> Deferred<T> {
-    /// The value itself.
+    /// Decodes and returns the value.
     #[must_use]
     pub fn into_inner(mut self) -> T {
         let _decoded = &*self;
         self.value.take().unwrap_or_default()
     }
 
-    /// Changes the value.
+    /// Decodes the value and passes it to `change`.
     pub fn change<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut value = std::mem::take(self).into_inner();
         let made = change(&mut value);
@@ -89,7 +92,7 @@ impl<T: DeserializeOwned + Default> Deref for Deferred<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        let decoded = |it: &Encoded| decode(&it.whole, it.part.clone());
+        let decoded = |it: &EncodedRange| decode(&it.whole, it.part.clone());
         self.value.get_or_init(|| self.encoded.as_ref().and_then(decoded).unwrap_or_default())
     }
 }
@@ -125,14 +128,14 @@ impl<'de, T> Deserialize<'de> for Deferred<T> {
 struct Bytes;
 
 impl Visitor<'_> for Bytes {
-    type Value = Encoded;
+    type Value = EncodedRange;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("bytes")
     }
 
     fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Encoded::of(bytes))
+        Ok(EncodedRange::of(bytes))
     }
 }
 
@@ -167,14 +170,14 @@ mod tests {
         let texts = |count: usize| -> Vec<String> { (0..count).map(|it| it.to_string()).collect() };
         let known = Deferred::from(vec![Deferred::from(texts(3)), Deferred::from(texts(0))]);
         let bytes = postcard::to_stdvec(&(7_u8, &known)).unwrap();
-        // Other bytes stand before it, as a key does.
+        // A prefix before the value, as a key would be.
         let whole = Arc::new([b"key".as_slice(), &bytes].concat());
         let (number, read): Nested = decode(&whole, 3..whole.len()).unwrap();
         assert_eq!((number, &read), (7, &known));
-        let shares = |it: &Option<Encoded>| Arc::ptr_eq(&it.as_ref().unwrap().whole, &whole);
+        let shares = |it: &Option<EncodedRange>| Arc::ptr_eq(&it.as_ref().unwrap().whole, &whole);
         assert!(shares(&read.encoded) && read.iter().all(|it| shares(&it.encoded)));
         assert_eq!(decode::<Vec<String>>(&whole, 3..whole.len() + 1), None, "beyond the end");
-        // What is decoded by itself has bytes of its own.
+        // A value that is decoded on its own owns its bytes.
         let (_, alone): Nested = postcard::from_bytes(&bytes).unwrap();
         assert!(!shares(&alone.encoded) && alone == known);
     }

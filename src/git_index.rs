@@ -1,6 +1,7 @@
-//! Paths that git tracks, read from the bytes of an index file (gitformat-index, versions 2 to 4).
-//! A hook must know whether a repository brought a file, and starting `git` for that would cost more
-//! than the rest of the hook. Only the names are read, in order, up to the first one that decides.
+//! Reads the paths that git tracks from an index file (gitformat-index, versions 2 to 4).
+//!
+//! A hook must know whether the repository contains a file. Starting `git` would cost more than the
+//! rest of the hook. Only names are read, in order, up to the first name that decides.
 
 /// Bytes of the header: signature, version, number of entries.
 const HEADER_BYTES: usize = 12;
@@ -8,26 +9,26 @@ const HEADER_BYTES: usize = 12;
 const STAT_BYTES: usize = 40;
 /// Flag of an entry that has two more bytes of flags.
 const EXTENDED: u16 = 0x4000;
-/// Bits of the flags that hold the length of a name; all set means that the name is longer.
+/// Bits of the flags that contain the length of a name. All bits set: the name is longer.
 const NAME_LENGTH: u16 = 0x0fff;
 
-/// What an index says of the paths below a directory.
+/// Result of a search for a tracked path below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scan {
     /// Git tracks this path.
     Tracked(String),
-    /// Git tracks no path there.
+    /// Git tracks no path below the directory.
     Untracked,
-    /// The bytes end before the entry that decides.
+    /// The bytes end before the deciding entry.
     Incomplete,
-    /// The bytes are not an index of a known version.
+    /// The bytes are not an index of a supported version.
     Malformed,
 }
 
 /// Searches an index, or its first part, for a path that starts with `prefix` and is not exempt.
 ///
-/// `id_bytes` is the length of an object id: 20, or 32 for a repository of the SHA-256 format. The
-/// prefix is compared without regard to ASCII case: a disk may treat `.Policyd` and `.policyd` alike.
+/// `id_bytes` is the length of an object id: 20, or 32 in the SHA-256 format. The prefix ignores
+/// ASCII case, because a disk can treat `.Policyd` and `.policyd` as one file.
 #[must_use]
 pub fn scan(
     bytes: &[u8],
@@ -44,7 +45,7 @@ pub fn scan(
     if !(2..=4).contains(&version) {
         return Scan::Malformed;
     }
-    let mut entries = Entries { bytes, id_bytes, version, at: HEADER_BYTES, name: Vec::new() };
+    let mut entries = IndexEntries { bytes, id_bytes, version, at: HEADER_BYTES, name: Vec::new() };
     for _ in 0..count {
         if entries.advance().is_none() {
             return Scan::Incomplete;
@@ -54,7 +55,7 @@ pub fn scan(
         if start.is_some_and(|it| it.eq_ignore_ascii_case(prefix)) && !is_exempt(name) {
             return Scan::Tracked(String::from_utf8_lossy(name).into_owned());
         }
-        // Entries are sorted by the bytes of their names; capital letters come first.
+        // Entries are sorted by the bytes of their names, capital letters first.
         if name > prefix && start != Some(prefix) {
             return Scan::Untracked;
         }
@@ -62,8 +63,8 @@ pub fn scan(
     Scan::Untracked
 }
 
-/// The entries of an index, one after the other.
-struct Entries<'b> {
+/// Iterator over the entries of an index.
+struct IndexEntries<'b> {
     bytes: &'b [u8],
     id_bytes: usize,
     version: u32,
@@ -71,8 +72,8 @@ struct Entries<'b> {
     name: Vec<u8>,
 }
 
-impl Entries<'_> {
-    /// Reads the name of the next entry; nothing if the bytes end before.
+impl IndexEntries<'_> {
+    /// Reads the name of the next entry. `None` if the bytes end before.
     fn advance(&mut self) -> Option<()> {
         let start = self.at;
         let flags_at = start.checked_add(STAT_BYTES)?.checked_add(self.id_bytes)?;
@@ -106,7 +107,7 @@ impl Entries<'_> {
         Some(())
     }
 
-    /// A number in git's variable width encoding, and the position behind it.
+    /// Returns a number in git's variable-width encoding, and the position behind it.
     fn variable_width(&self, mut at: usize) -> Option<(usize, usize)> {
         let mut byte = *self.bytes.get(at)?;
         let mut value = usize::from(byte & 0x7f);
@@ -120,7 +121,7 @@ impl Entries<'_> {
     }
 }
 
-/// A big-endian number at a position.
+/// Returns the big-endian number at a position.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
@@ -130,7 +131,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// An index of version 2 or 4 with these names.
+    /// Builds an index of version 2 or 4 with these names.
     fn index(version: u32, names: &[&str]) -> Vec<u8> {
         let mut bytes = b"DIRC".to_vec();
         bytes.extend(version.to_be_bytes());

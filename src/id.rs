@@ -1,28 +1,29 @@
-//! Names that become paths or keys, checked once: sessions and agents.
+//! Ids of sessions and agents, checked once, because they become paths and keys.
 
 use std::fmt;
 
-/// Longest session or agent id that is used as it is (amplihack's bound).
+/// Maximum length of a session or agent id. amplihack uses the same limit.
 pub const ID_LENGTH_MAX: usize = 128;
 
 fn is_id_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// A session id that is safe as one path component: `[A-Za-z0-9_-]`, 1 to 128 characters.
+/// A session id that is a safe path component: 1 to 128 characters of `[A-Za-z0-9_-]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// The id as given, if it is valid; amplihack's `session_id_valid`.
+    /// Returns the id if the text is valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = !text.is_empty() && text.len() <= ID_LENGTH_MAX;
         (fits && text.chars().all(is_id_character)).then(|| Self(text.to_owned()))
     }
 
-    /// A valid id made from any text: foreign characters become `_` (amplihack's rule, so that
-    /// both find the same folder), the length is cut, and an empty text becomes `unknown`.
+    /// Builds a valid id from any text. Other characters become `_`, the length is cut, and an
+    /// empty text becomes `unknown`. amplihack applies the same rule, so both programs find the
+    /// same directory.
     #[must_use]
     pub fn sanitise(text: &str) -> Self {
         let safe: String = text
@@ -33,7 +34,7 @@ impl SessionId {
         Self(if safe.is_empty() { "unknown".to_owned() } else { safe })
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

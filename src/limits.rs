@@ -1,41 +1,42 @@
-//! Every bound of the program in one place, with the relations between them checked at compile time.
+//! Every limit of the program. The relations between them are checked at compile time.
 
 use std::time::Duration;
 
-/// Hook payload on stdin, in bytes. A larger one is answered with no opinion.
+/// Hook payload on standard input, in bytes. A larger payload gets no decision.
 pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One policy file, in bytes.
 pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
-/// A git configuration; a longer one is taken for none.
+/// A git configuration file, in bytes. A longer file is ignored.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of git's index that are read at first; the state directory is among the first names.
+/// Bytes of git's index that are read first. The state directory is among the first names.
 pub const GIT_INDEX_BYTES_FIRST: usize = 64 * 1024;
-/// Bytes of git's index that are searched at most.
+/// Bytes of git's index that are searched.
 pub const GIT_INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// One case file, or a transcript that it names.
+/// A case file, or a transcript that it names, in bytes.
 pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Files in one pack.
 pub const POLICY_FILES_MAX: usize = 256;
-/// Nesting of YAML collections in a policy file.
+/// Nesting depth of YAML collections in a policy file.
 pub const YAML_DEPTH_MAX: usize = 32;
 /// Nodes in one policy file.
 pub const YAML_NODES_MAX: usize = 100_000;
-/// Findings reported for one policy file before the rest is left for the next run.
+/// Findings that are reported for one policy file. The next run reports the rest.
 pub const FILE_FINDINGS_MAX: usize = 100;
-/// An id in a pack, in characters; tables pad ids to at most this width, for logs can hold any id.
+/// An id in a pack, in characters. Tables pad ids to at most this width, because logs can contain
+/// any id.
 pub const ID_CHARS_MAX: usize = 128;
-/// Entries of one kind in a pack after `extends`.
+/// Entries of one type in a pack, after `extends` is resolved.
 pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.
 pub const EXTENDS_DEPTH_MAX: usize = 8;
 
-/// One expression, in bytes. Rhai columns saturate at 65,535; this stays far below.
+/// One expression, in bytes. Rhai columns saturate at 65,535; this limit is far below.
 pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 /// Operations of one evaluation of an expression.
 pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 /// Nesting of one expression.
 pub const EXPRESSION_DEPTH_MAX: usize = 48;
-/// Nesting of calls; expressions cannot define functions.
+/// Nesting of calls. Expressions cannot define functions.
 pub const EXPRESSION_CALLS_MAX: usize = 8;
 /// Length of a string inside an expression, in bytes.
 pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
@@ -43,200 +44,206 @@ pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
 pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
 /// Source length of one regular expression.
 pub const REGEX_SOURCE_MAX: usize = 4 * 1024;
-/// Globs that the braces of one glob may stand for.
+/// Globs that the braces of one glob can expand to.
 pub const GLOB_ALTERNATIVES_MAX: usize = 64;
 /// Compiled size of one regular expression, in bytes.
 pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 
-/// One transcript line that is still parsed, in bytes; longer ones are counted and skipped.
+/// One transcript line that is parsed, in bytes. Longer lines are counted and skipped.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes read from a transcript at a time.
 pub const TRANSCRIPT_CHUNK_BYTES: usize = 256 * 1024;
-/// Folders in folders that are searched for transcripts, so that a ring of links ends.
+/// Directory depth of the search for transcripts, so that a cycle of links ends.
 pub const TRANSCRIPT_FOLDER_DEPTH_MAX: usize = 16;
-/// The file that a client keeps beside a subagent's transcript, in bytes.
+/// The metadata file that a client stores beside a subagent's transcript, in bytes.
 pub const AGENT_META_BYTES_MAX: usize = 64 * 1024;
-/// Bytes before the cursor that prove it still points into the same file.
+/// Bytes before the cursor that are compared to detect another file.
 pub const CURSOR_PROOF_BYTES: usize = 4 * 1024;
-/// Encoded cursor with its facts, in bytes; a larger one is not kept.
+/// Encoded cursor with its facts, in bytes. A larger cursor is not saved.
 pub const CURSOR_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Answers kept of one probe in one session.
+/// Cached results of one probe in one session.
 pub const ANSWERS_KEPT_MAX: usize = 8;
-/// Answers of probes kept of one session, in bytes.
+/// Cached probe results of one session, in bytes.
 pub const ANSWERS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Commands kept in full, newest last.
+/// Commands that are stored in full, newest last.
 pub const COMMANDS_KEPT_MAX: usize = 100;
-/// Output kept of one command, in bytes (its end, where test runners print the verdict).
+/// Stored output of one command, in bytes. The end is stored, because test runners print their
+/// summary there.
 pub const COMMAND_OUTPUT_KEPT_MAX: usize = 2 * 1024;
-/// Commands that keep their output, newest last.
+/// Commands with stored output, newest last.
 pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
-/// Text kept of one command line, in bytes.
+/// Stored text of one command line, in bytes.
 pub const COMMAND_TEXT_MAX: usize = 1024;
-/// Programs read out of one command line.
+/// Programs that are read from one command line.
 pub const COMMAND_PROGRAMS_MAX: usize = 64;
-/// Programs that one tool call would start, where it is looked at before it runs. One that is started
-/// again with the same words counts once.
+/// Programs that one tool call would start. A program that is started again with the same arguments
+/// counts once.
 pub const CALL_PROGRAMS_MAX: usize = 512;
-/// Statements of one tool call that are looked at, each turn of a loop by itself, and one more for each
-/// `CALL_STEP_BYTES` of their text and of the values put into it.
+/// Steps of the analysis of one tool call. Each statement is one step, in each iteration of a loop.
+/// Each `CALL_STEP_BYTES` of statements and of expanded values are one more step.
 pub const CALL_STEPS_MAX: usize = 10_000;
-/// Time that reading a tool call and judging the guards on it may take.
+/// Time for the analysis of a tool call and the evaluation of its guards.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(1);
-/// Text that counts for as much as one statement, in bytes.
+/// Text that counts as one step, in bytes.
 pub const CALL_STEP_BYTES: usize = 256;
-/// Paths of one tool call whose links are followed on the disk.
+/// Paths of one tool call whose symbolic links are resolved.
 pub const CALL_PATHS_MAX: usize = 512;
-/// Files of patches that are read for one tool call.
+/// Patch files that are read for one tool call.
 pub const CALL_PATCHES_MAX: usize = 4;
-/// Length of a patch that is read for a tool call, in bytes.
+/// A patch file that is read for a tool call, in bytes.
 pub const CALL_PATCH_BYTES_MAX: usize = 256 * 1024;
-/// Text kept of one argument of a program, in bytes.
+/// Stored text of one program argument, in bytes.
 pub const PROGRAM_ARG_MAX: usize = 512;
-/// Arguments kept of one program.
+/// Stored arguments of one program.
 pub const PROGRAM_ARGS_MAX: usize = 64;
 /// Nesting of shells in shells (`bash -c "sh -c …"`).
 pub const SHELL_DEPTH_MAX: usize = 6;
 /// Nesting of groups, substitutions and bodies inside one shell text.
 pub const SHELL_NESTING_MAX: usize = 64;
-/// Command lines whose reading is kept, so that one that comes again is not parsed again.
+/// Command lines with a cached analysis.
 pub const SHELL_LINES_KEPT_MAX: usize = 512;
-/// Length of a command line whose reading is kept, in bytes.
+/// A command line with a cached analysis, in bytes.
 pub const SHELL_LINE_KEPT_BYTES_MAX: usize = 1024;
-/// Parser steps (in hundreds) spent on one shell text before it counts as not understood.
+/// Parser steps, in hundreds, for one shell text. A text that needs more counts as not understood.
 pub const SHELL_STEPS_MAX: usize = 1_000;
-/// Length of a command line that is parsed as shell, in bytes.
+/// A command line that is parsed as shell, in bytes.
 pub const SHELL_TEXT_MAX: usize = 64 * 1024;
-/// Files kept with their edits, most recently edited kept.
+/// Edited files that are stored, the most recently edited.
 pub const FILES_KEPT_MAX: usize = 300;
-/// Kinds of commands kept; more are not told apart.
+/// Command classes that are stored. Further classes are not distinguished.
 pub const COMMAND_KINDS_MAX: usize = 200;
-/// Findings of one content pattern kept over all files.
+/// Stored findings of one content pattern over all files.
 pub const FINDINGS_KEPT_MAX: usize = 100;
-/// Todos kept.
+/// Stored todo items.
 pub const TODOS_KEPT_MAX: usize = 200;
-/// Human prompts kept: the first ones and the last ones, each half.
+/// Stored user prompts: one half from the beginning, one half from the end.
 pub const PROMPTS_KEPT_MAX: usize = 12;
-/// Assistant messages kept, newest last.
+/// Stored assistant messages, newest last.
 pub const MESSAGES_KEPT_MAX: usize = 8;
-/// Text kept of one message or prompt, in bytes.
+/// Stored text of one message or prompt, in bytes.
 pub const MESSAGE_TEXT_MAX: usize = 4 * 1024;
-/// Text judged of the last message that a payload carries, in bytes: its end.
+/// The end of the last message in a payload that is evaluated, in bytes.
 pub const LAST_MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Tool calls remembered while their result is awaited.
+/// Tool calls without a result that are stored.
 pub const PENDING_TOOLS_MAX: usize = 64;
-/// Longest wait at a stop until the transcript shows what the event and hooks report.
+/// Maximum wait at a stop until the transcript shows what the event and hooks report.
 pub const TRANSCRIPT_WAIT_MAX: Duration = Duration::from_millis(500);
-/// Warnings of one session that are remembered so that they are reported once.
+/// Warnings of one session that are stored, so that each is reported once.
 pub const NOTIFIED_KEPT_MAX: usize = 64;
-/// Hashes of tool call ids kept after the calls ended, so that an end that is recorded twice counts once.
+/// Hashes of the ids of ended tool calls, so that an end that is recorded twice counts once.
 pub const ENDED_CALLS_KEPT_MAX: usize = 256;
-/// Subagents whose reports are kept, and whose transcripts are read at a stop.
+/// Subagents with stored reports, whose transcripts are read at a stop.
 pub const SUBAGENTS_KEPT_MAX: usize = 64;
-/// Skills remembered by name.
+/// Skills that are stored by name.
 pub const SKILLS_KEPT_MAX: usize = 200;
-/// Ids of API messages remembered, so that usage repeated on their further blocks is not counted.
+/// Ids of API messages that are stored, so that usage repeated on their further blocks is not
+/// counted.
 pub const COUNTED_MESSAGES_MAX: usize = 32;
-/// API calls whose occupancy is kept, to tell how fast a context fills.
+/// API calls whose context size is stored, to estimate how fast the context grows.
 pub const CONTEXT_SAMPLES_MAX: usize = 16;
-/// Characters of what is carried over from one context into the next (seed 004).
+/// Characters of the summary that is passed from one context to the next. shipwright uses the same
+/// limit.
 pub const SUMMARY_CHARS_MAX: usize = 2_000;
-/// Characters of the goal in it.
+/// Characters of the goal in a summary.
 pub const SUMMARY_GOAL_CHARS_MAX: usize = 500;
-/// Files that it lists (seed 004).
+/// Files that a summary lists. shipwright uses the same limit.
 pub const SUMMARY_FILES_MAX: usize = 20;
-/// Sessions whose summaries are kept.
+/// Sessions with stored summaries.
 pub const SUMMARIES_MAX: usize = 16;
-/// Bytes of the file that holds them.
+/// The file of summaries, in bytes.
 pub const SUMMARIES_BYTES_MAX: usize = 256 * 1024;
-/// Turns that a context is said to have left, at most.
+/// Largest reported estimate of the turns that a context has left.
 pub const CONTEXT_TURNS_MAX: u64 = 1_000_000;
-/// Models whose tokens are counted apart; those of further ones are counted together.
+/// Models whose tokens are counted separately. Tokens of further models are counted together.
 pub const MODELS_COUNTED_MAX: usize = 16;
-/// One name, id, path or branch kept from a transcript, in bytes.
+/// A stored name, id, path or branch, in bytes.
 pub const NAME_TEXT_MAX: usize = 512;
-/// Distinct tool names counted; further ones count as `other`.
+/// Distinct tool names. Further names count as `other`.
 pub const TOOL_NAMES_MAX: usize = 200;
 
-/// Blocks remembered with their evidence, newest last.
+/// Blocks that are stored with their evidence, newest last.
 pub const BLOCK_HISTORY_MAX: usize = 20;
-/// Subagents remembered in one session.
+/// Subagents that are stored in one session.
 pub const AGENTS_MAX: usize = 64;
-/// Counter above which a state file is taken as corrupt (seed 000).
+/// Counter above which a state file counts as corrupt. amplihack uses the same limit.
 pub const COUNTER_MAX: i64 = 1_000;
-/// One state file, in bytes; a larger one is taken as corrupt.
+/// One state file, in bytes. A larger file counts as corrupt.
 pub const STATE_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Corrupt state files kept beside the current one.
+/// Corrupt state files that are kept beside the current file.
 pub const QUARANTINE_FILES_MAX: usize = 3;
-/// The file of circuit breakers, in bytes; a larger one is put aside.
+/// The file of circuit breakers, in bytes. A larger file is quarantined.
 pub const BREAKER_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The file of one list of tasks, in bytes; a larger one is put aside, and none is written.
+/// The file of one task queue, in bytes. A larger file is quarantined, and none is written.
 pub const QUEUE_FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// One document of an escalation, or their index, in bytes.
+/// One escalation document, or the index of escalations, in bytes.
 pub const ESCALATIONS_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What a failed call said, in bytes; its end is kept.
+/// Stored error text of a failed call, in bytes. The end is stored.
 pub const FAILURE_TEXT_BYTES_MAX: usize = 16 * 1024;
-/// Escalations that were answered and are still listed; older ones are moved to their archive.
+/// Resolved escalations that are still listed. Older ones are moved to the archive.
 pub const ESCALATIONS_CLOSED_MAX: usize = 500;
-/// Dead letters that one call reviews, and failures put off that it takes in; the next call goes on.
+/// Dead letters that one call reviews, and deferred failures that it records. The next call
+/// continues.
 pub const REVIEWED_AT_ONCE_MAX: usize = 200;
-/// Time that one call spends on either.
+/// Time for the review of dead letters, and time for deferred failures, in one call.
 pub const REVIEW_TIME_MAX: Duration = Duration::from_millis(50);
-/// Time after which one call tells humans of no further escalation; the next call goes on.
+/// Time for notifications about escalations in one call. The next call continues.
 pub const REMINDING_TIME_MAX: Duration = Duration::from_secs(2);
-/// Attempts that are kept of one task; those in the middle go first.
+/// Stored attempts of one task. Those in the middle are removed first.
 pub const TASK_ATTEMPTS_MAX: usize = 200;
-/// One text of a task that failed, in characters.
+/// One text of a failed task, in characters.
 pub const TASK_TEXT_CHARS_MAX: usize = 4_000;
-/// Calls that a circuit breaker remembers, and failures that it may be set to wait for.
+/// Calls in the window of a circuit breaker, and largest failure threshold.
 pub const BREAKER_CALLS_MAX: usize = 1_000;
-/// One file of a signal, in bytes; a larger one is put aside.
+/// One signal file, in bytes. A larger file is quarantined.
 pub const SIGNAL_FILE_BYTES_MAX: usize = 256 * 1024;
-/// Files that are looked at in the folder of signals.
+/// Files that are read in the directory of signals.
 pub const SIGNALS_MAX: usize = 2_000;
-/// Longest time that a signal is kept for whoever claimed it.
+/// Maximum lease of a claimed signal.
 pub const SIGNAL_LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
-/// Answers that were not told yet, newest last.
+/// Signal answers that the agent has not received yet, newest last.
 pub const SIGNAL_ANSWERS_MAX: usize = 20;
-/// Minimum time between the call that first sees a signal late and the call that ends it.
+/// Minimum time between the call that first sees an expired signal and the call that ends it.
 pub const SIGNAL_LATE_MIN: std::time::Duration = std::time::Duration::from_secs(60 * 60);
-/// Longest plausible time between the two calls; a longer one is a second jump of the clock.
+/// Maximum plausible time between the two calls. A longer time is a second jump of the clock.
 pub const SIGNAL_LATE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 60 * 60);
-/// The log of drifts that is read, in bytes: its end.
+/// The end of the drift log that is read, in bytes.
 pub const DRIFT_LOG_BYTES_MAX: u64 = 1024 * 1024;
-/// Longest wait for the lock of a session where no manifest says otherwise: a disk that stalls for
-/// seconds while others save must not cost a stop its place.
+/// Default wait for the lock of a session. A disk can stall for seconds while other processes save,
+/// and a stop must not lose its evaluation.
 pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);
 /// Attempts to save one file.
 pub const SAVE_ATTEMPTS_MAX: u32 = 10;
-/// Sessions looked at and deleted when old ones are pruned, so that no hook call waits for it.
+/// Sessions that one call inspects and deletes when it prunes old sessions, so that no hook call
+/// waits.
 pub const PRUNED_AT_ONCE_MAX: usize = 20;
-/// Corrupt content quoted in a diagnostic entry, in characters.
+/// Corrupt content that is quoted in a diagnostic entry, in characters.
 pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Rotated logs kept beside the current one.
+/// Rotated logs that are kept beside the current log.
 pub const LOG_FILES_MAX: usize = 3;
 
-/// Any string handed to a caller, in characters. Claude Code replaces strings over 10,000.
+/// A string that is sent to a client, in characters. Claude Code replaces strings over 10,000.
 pub const SPOKEN_CHARS_MAX: usize = 9_000;
-/// Beginning of a block's reason that is saved to recognize the reason in a prompt, in characters.
+/// Stored beginning of a block's reason, in characters. It identifies the reason in a later prompt.
 pub const REASON_KEPT_CHARS_MAX: usize = 300;
-/// One problem that the user is told of, in characters: it may quote a path of any length.
+/// One problem that is reported to the user, in characters. It can quote a path of any length.
 pub const PROBLEM_CHARS_MAX: usize = 2_000;
 /// Parts of one expression that are explained.
 pub const EXPLAINED_PARTS_MAX: usize = 200;
-/// Columns of an expression that is drawn with its values; a wider one is listed part by part.
+/// Columns of an expression that is drawn with its values. A wider expression is listed part by
+/// part.
 pub const DRAWN_COLUMNS_MAX: usize = 100;
-/// Columns of a value below an expression.
+/// Columns of a value that is drawn below an expression.
 pub const DRAWN_VALUE_COLUMNS_MAX: usize = 60;
-/// Pieces of evidence kept per consideration.
+/// Stored pieces of evidence of one check.
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.
 pub const EVIDENCE_CHARS_MAX: usize = 300;
-/// Answer of one probe that is logged with a decision, in bytes of JSON; a longer one is left out.
+/// Probe result that is logged with a decision, in bytes of JSON. A longer result is not logged.
 pub const READING_LOGGED_BYTES_MAX: usize = 16 * 1024;
-/// Standard output kept of one probe, in bytes.
+/// Stored standard output of one probe, in bytes.
 pub const PROBE_OUTPUT_MAX: usize = 1024 * 1024;
 
 const _: () = assert!(SPOKEN_CHARS_MAX < 10_000, "Claude Code cuts at 10,000 characters");
@@ -244,37 +251,37 @@ const _: () = assert!(EXPRESSION_BYTES_MAX < 65_535, "Rhai columns are u16");
 const _: () = assert!(CURSOR_PROOF_BYTES < TRANSCRIPT_CHUNK_BYTES, "one read proves the cursor");
 const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits into a message");
 
-/// Time a probe may take where its pack does not say.
+/// Default time limit of a probe.
 pub const PROBE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
-/// Seconds that a client gives a hook by the lines that `policyd install` writes.
+/// Timeout in seconds of the hook lines that `policyd install` writes.
 pub const HOOK_TIMEOUT_SECONDS: u32 = 20;
-/// Time that all probes of one event may take together, unless the manifest says otherwise: the client ends
-/// a hook that takes longer, and then nothing is checked.
+/// Default time limit of all probes of one event together. A client kills a slower hook, and then
+/// nothing is checked.
 pub const PROBES_DEADLINE_MAX: std::time::Duration = std::time::Duration::from_secs(18);
 const _: () = assert!(PROBES_DEADLINE_MAX.as_secs() < HOOK_TIMEOUT_SECONDS as u64);
-/// Longest pause of the gate.
+/// Maximum duration of a pause.
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
-/// The file of the user's choices for a project, in bytes; a larger one is not used.
+/// The file of the user's choices for a project, in bytes. A larger file is ignored.
 pub const USER_CHOICES_BYTES_MAX: usize = 256 * 1024;
-/// Runs and approvals that the user's choices keep, the newest.
+/// Runs and approvals that are stored in the user's choices, the newest.
 pub const USER_CHOICES_KEPT: usize = 200;
-/// Bytes of a client's settings file; a longer one is not edited.
+/// A client's settings file, in bytes. A longer file is not edited.
 pub const SETTINGS_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes of the file of trusted packs; a longer one trusts nothing.
+/// The file of trusted packs, in bytes. A longer file trusts no pack.
 pub const TRUST_FILE_BYTES_MAX: usize = 1024 * 1024;
-/// Sessions not touched for this long are removed.
+/// Age at which an unused session is removed.
 pub const SESSIONS_MAX_AGE: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
-/// Sessions kept at most.
+/// Stored sessions.
 pub const SESSIONS_MAX_COUNT: usize = 500;
-/// Restarts of one run at most, whatever a pack or a command line says (seed 004).
+/// Restarts of one run, whatever a pack or a command line sets. shipwright uses the same limit.
 pub const RESTARTS_MAX: u32 = 5;
-/// The document of one run, in bytes.
+/// The state file of one run, in bytes.
 pub const RUN_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What is kept of one turn's output, in bytes; more is dropped, and said to be.
+/// Stored output of one turn, in bytes. The rest is dropped, and a note reports it.
 pub const TURN_LOG_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// One line of an agent's output that is read, in bytes; a longer one is dropped.
+/// One line of an agent's output, in bytes. A longer line is dropped.
 pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A prompt, in bytes: systems do not take longer arguments.
+/// A prompt, in bytes. Operating systems do not accept longer arguments.
 pub const PROMPT_BYTES_MAX: usize = 120_000;
-/// Longest goal, in bytes.
+/// A goal, in bytes.
 pub const GOAL_BYTES_MAX: usize = 64 * 1024;

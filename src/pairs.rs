@@ -1,18 +1,20 @@
-//! Which letters stand side by side in a text. A text that lacks a pair of a word lacks the word: many
-//! words are ruled out by one look at a text, which is then searched for the few that may be in it.
+//! Bigram filters, which exclude words that a text cannot contain.
+//!
+//! A text without one of a word's byte pairs does not contain the word. One pass over a text
+//! excludes most words; only the others are searched for.
 
 use memchr::memmem;
 
-/// The pairs of neighbouring bytes of a text, without regard to the case of ASCII letters; a pair may
-/// seem to be there because another one is.
+/// Set of the pairs of adjacent bytes of a text, ignoring ASCII case. Hash collisions can add
+/// pairs, but never remove any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs([u64; WORDS]);
 
-/// 1,024 bits: a few sentences set a quarter of them.
+/// Size of the set in 64-bit words: 1,024 bits. A few sentences set a quarter of them.
 const WORDS: usize = 16;
 
 impl Pairs {
-    /// The pairs of a text.
+    /// Builds the set of a text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let mut bits = [0; WORDS];
@@ -24,7 +26,7 @@ impl Pairs {
         Self(bits)
     }
 
-    /// Whether the text may hold these bytes in any ASCII case.
+    /// Returns whether the text might contain these bytes in any ASCII case. `false` is certain.
     #[must_use]
     pub fn may_hold(&self, bytes: &str) -> bool {
         pairs(bytes).all(|(word, bit)| self.0.get(word).is_some_and(|it| it & bit != 0))
@@ -34,19 +36,19 @@ impl Pairs {
 /// A text that is searched for many words.
 #[derive(Debug)]
 pub struct Searched<'t> {
-    /// The text.
+    /// The text itself.
     pub text: &'t str,
-    /// Of a short one; a long one has most pairs.
+    /// Set for a short text. A long text contains most pairs.
     pairs: Option<Pairs>,
-    /// Of a long one.
+    /// Set for a long text.
     triples: Option<Box<Triples>>,
 }
 
-/// The triples of neighboring bytes of a text, as `Pairs` does it; case counts as little.
+/// Set of the triples of adjacent bytes of a text, ignoring ASCII case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Triples([u64; TRIPLE_WORDS]);
 
-/// 32,768 bits: a page of text sets a tenth of them.
+/// Size of the set in 64-bit words: 32,768 bits. A page of text sets a tenth of them.
 const TRIPLE_WORDS: usize = 512;
 
 impl Triples {
@@ -65,7 +67,7 @@ impl Triples {
     }
 }
 
-/// Where the bit of each triple is.
+/// Returns the bit position of each triple.
 fn triples(text: &str) -> impl Iterator<Item = (usize, u64)> {
     let bytes = text.as_bytes();
     let low = |byte: &u8| usize::from(byte & 31);
@@ -76,11 +78,11 @@ fn triples(text: &str) -> impl Iterator<Item = (usize, u64)> {
     })
 }
 
-/// Bytes of a short text.
+/// Maximum length of a short text, in bytes.
 const SHORT: usize = 2_048;
 
 impl<'t> Searched<'t> {
-    /// Looks at a text once for all words.
+    /// Builds the filter of a text.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let is_short = text.len() <= SHORT;
@@ -88,7 +90,7 @@ impl<'t> Searched<'t> {
         Self { text, pairs, triples: (!is_short).then(|| Triples::of(text)) }
     }
 
-    /// Whether it holds a word, case and all.
+    /// Returns whether the text contains a word, case-sensitive.
     #[must_use]
     pub fn holds(&self, word: &str) -> bool {
         self.pairs.as_ref().is_none_or(|it| it.may_hold(word))
@@ -96,20 +98,20 @@ impl<'t> Searched<'t> {
             && memmem::find(self.text.as_bytes(), word.as_bytes()).is_some()
     }
 
-    /// Whether it holds one of these words, one per line.
+    /// Returns whether the text contains one of these words, one per line.
     #[must_use]
     pub fn holds_one(&self, words: &str) -> bool {
         listed(words).any(|it| self.holds(it))
     }
 }
 
-/// Words that are listed one per line. They are short: letter by letter their ends are found faster than
-/// by a search, which has to be set up for each.
+/// Splits a list with one word per line. Words are short, so a byte loop finds their ends faster
+/// than a search that must be set up for each.
 pub fn listed(words: &str) -> impl Iterator<Item = &str> {
     words.split(['\n'])
 }
 
-/// Whether a text holds a word of ASCII letters in any ASCII case.
+/// Returns whether a text contains a word of ASCII letters, ignoring ASCII case.
 #[must_use]
 pub fn holds_in_any_case(text: &str, word: &str) -> bool {
     let (text, word) = (text.as_bytes(), word.as_bytes());
@@ -120,24 +122,25 @@ pub fn holds_in_any_case(text: &str, word: &str) -> bool {
     })
 }
 
-/// The letters beyond ASCII that are ASCII letters in another case, as Unicode folds it: the long `s` and the
-/// sign of Kelvin.
+/// Non-ASCII letters that Unicode case folding maps to ASCII letters: the long `s` and the Kelvin
+/// sign.
 const FOLDED: [&str; 2] = ["\u{17f}", "\u{212a}"];
 
-/// Whether a text may hold a word of ASCII letters that its bytes do not show.
+/// Returns whether a text might contain a word of ASCII letters that its bytes do not show, by case
+/// folding.
 #[must_use]
 pub fn folds_into_ascii(text: &str) -> bool {
     !text.is_ascii()
         && FOLDED.iter().any(|it| memmem::find(text.as_bytes(), it.as_bytes()).is_some())
 }
 
-/// Where the bit of each pair is.
+/// Returns the bit position of each pair.
 fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
     let mut bytes = text.bytes();
     let mut one = usize::from(bytes.next().unwrap_or_default());
     bytes.map(move |other| {
         let other = usize::from(other);
-        // The lowest five bits tell letters apart and are the same in either case.
+        // The lowest five bits distinguish letters and are equal in both cases.
         let place = (one & 31) << 5 | other & 31;
         one = other;
         (place >> 6, 1 << (place & 63))
@@ -179,7 +182,7 @@ mod tests {
         let found: Vec<String> = beyond.collect();
         assert_eq!(found, FOLDED);
         assert!(found.iter().all(|it| folds_into_ascii(&format!("a — {it}"))));
-        assert!(!folds_into_ascii("an em dash — is none"));
+        assert!(!folds_into_ascii("an em dash — is not one"));
     }
 
     #[test]

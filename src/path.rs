@@ -1,10 +1,10 @@
-//! Paths by their text alone. Lives here: what needs no look at the disk, and knows of no links.
+//! Operations on the text of paths. None of them reads the disk or resolves links.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
-/// A path as shells write it: one of Windows as its Git Bash does, `C:\a\b` as `/c/a/b` and `\\host\a` as
-/// `//host/a`; any other as it is.
+/// Converts a path to the form that shells use. Windows paths become Git Bash paths: `C:\a\b`
+/// becomes `/c/a/b`, `\\host\a` becomes `//host/a`. Other paths do not change.
 #[must_use]
 pub fn in_shell(path: &str) -> Cow<'_, str> {
     let bytes = path.as_bytes();
@@ -20,13 +20,13 @@ pub fn in_shell(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// The path of a file in a folder.
+/// Joins a directory and a file name.
 #[must_use]
 pub fn in_folder(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

@@ -1,4 +1,4 @@
-//! Time as numbers: points in time, durations with units, and their text forms. No clock lives here.
+//! Points in time, durations with units, and their text forms. Does not contain: a clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The point `millis` milliseconds after the Unix epoch.
+    /// Creates the point `millis` milliseconds after the Unix epoch.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     #[must_use]
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Reads RFC 3339 (`2026-01-31T10:00:00Z`), the seeds' `2025-12-17T19:30:00` (taken as UTC),
-    /// or a calendar date (its first instant in UTC).
+    /// Parses RFC 3339 (`2026-01-31T10:00:00Z`), a time without a zone (`2025-12-17T19:30:00`,
+    /// taken as UTC, as amplihack writes it), or a date (its first instant in UTC).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(at) = DateTime::parse_from_rfc3339(text) {
@@ -36,13 +36,13 @@ impl Timestamp {
         Some(Self(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis()))
     }
 
-    /// The later point, `duration` after this one; saturates at the ends of time.
+    /// Returns the point `duration` later. Saturates at the ends of the range.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// Time from `earlier` to this point; zero when the clock went backwards.
+    /// Returns the time from `earlier` to this point. Zero if the clock went backward.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -50,7 +50,7 @@ impl Timestamp {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC with milliseconds, as in the seeds' logs.
+    /// Writes RFC 3339 in UTC with milliseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match DateTime::<Utc>::from_timestamp_millis(self.0) {
             Some(at) => f.write_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true)),
@@ -59,12 +59,12 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Why a text is not a duration.
+/// Reason why a text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationError {
     /// A number without a unit: `300`.
     NoUnit,
-    /// Anything else: `5 minutes`, `-1s`, ``.
+    /// Any other text: `5 minutes`, `-1s`, or nothing.
     Malformed,
     /// Longer than a hundred years.
     TooLong,
@@ -81,10 +81,11 @@ const UNITS: [(&str, u64); 6] = [
 ];
 const LONGEST_MILLIS: u64 = 100 * 366 * 86_400_000;
 
-/// Reads a duration with units: `250ms`, `300s`, `5m`, `1h30m`, `24h`, `30d`.
+/// Parses a duration with units: `250ms`, `300s`, `5m`, `1h30m`, `24h`, `30d`.
 ///
 /// # Errors
-/// A bare number, an unknown unit, or more than a hundred years.
+/// [`DurationError::NoUnit`] for a bare number, [`DurationError::TooLong`] for more than a hundred
+/// years, [`DurationError::Malformed`] otherwise.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let text = text.trim();
     if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.') {
@@ -109,7 +110,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text.is_empty() { Err(DurationError::Malformed) } else { Ok(Duration::from_millis(total)) }
 }
 
-/// Writes a duration in its largest whole unit: `5m`, `300ms`, `36h`.
+/// Formats a duration in its largest whole unit: `5m`, `300ms`, `36h`.
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -123,13 +124,13 @@ pub fn duration_text(duration: Duration) -> String {
     }
 }
 
-/// A duration in seconds, a begun one counted whole: who waits so long is not too early.
+/// Returns the seconds of a duration, rounded up, so that a wait of this length is never too short.
 #[must_use]
 pub fn seconds_rounded_up(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-/// Writes a duration in its two largest units, rounded up to whole seconds: `4m59s`, `2h3m`, `1s`.
+/// Formats a duration in its two largest units, rounded up to whole seconds: `4m59s`, `2h3m`, `1s`.
 #[must_use]
 pub fn short_text(duration: Duration) -> String {
     let mut rest = seconds_rounded_up(duration);

@@ -1,6 +1,7 @@
-//! Which rules of a pack its cases speak of, and which operands of its conditions were seen both
-//! true and false while the cases ran.
-//! [`covered`] tells the first from what is written alone; [`measure`] adds what was watched.
+//! Coverage of a pack by its cases: the rules that cases expect to fire and to pass, and the
+//! operands of conditions that were both true and false.
+//!
+//! [`covered`] reads the expectations alone; [`measure`] adds the recorded evaluations.
 
 mod measure;
 mod records;
@@ -18,41 +19,40 @@ use crate::script::watch::{Watch, Ways};
 use crate::source::Source;
 pub use measure::measure;
 
-/// What a rule is.
+/// Kind of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleKind {
     /// A check at a stop.
     Consideration,
     /// A rule on an event.
     Guard,
-    /// A way to classify a session.
+    /// A class of sessions.
     SessionType,
-    /// A preference that is looked for in files.
+    /// A preference that is searched in files.
     Preference,
-    /// A message.
     Message,
-    /// When a failing task becomes a dead letter.
+    /// A rule by which a failed task enters the dead-letter queue.
     Entry,
-    /// What the review of the dead letters does.
+    /// A rule of the review of dead letters.
     Review,
-    /// When the dead letters as a whole need a human.
+    /// An alarm about the dead-letter queue.
     Alarm,
-    /// When a human is needed.
+    /// A trigger of an escalation.
     Trigger,
-    /// What is noted when something happens.
+    /// A reaction to an event.
     Reaction,
-    /// When a signal is due.
+    /// A trigger of a signal.
     SignalTrigger,
-    /// What a drift leads to.
+    /// A response to a drift.
     Drift,
     /// A row of a decision table.
     Row,
-    /// What a failure is.
+    /// A failure class.
     FailureClass,
 }
 
 impl RuleKind {
-    /// Its name for people.
+    /// Returns the displayed name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,20 +74,19 @@ impl RuleKind {
     }
 }
 
-/// The rules that cases want to fire, and those they want to be silent, by kind and id.
+/// Rules that cases expect to fire and to pass, by kind and id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// A consideration that is wanted unsatisfied, the wanted session type, a found preference.
+    /// Checks that must fail, the expected session type, preferences that must be found.
     pub firing: BTreeSet<(RuleKind, String)>,
-    /// A consideration that is wanted satisfied or not applicable, another session type, a
-    /// preference that is wanted not to be found.
+    /// Checks that must pass or not apply, other session types, preferences that must not be found.
     pub silent: BTreeSet<(RuleKind, String)>,
-    /// Guards that are wanted silent, each with the tool that is called there; empty where none is.
+    /// Guards that must pass, each with the called tool. The tool is empty if none is called.
     pub silent_at: BTreeSet<(String, String)>,
 }
 
-/// What cases that are run expect of the rules. Only what is expected by name counts: a rule that
-/// fired in passing was not looked at.
+/// Returns what executed cases expect of the rules. Only expectations by name count, because a rule
+/// that fired incidentally was not checked.
 #[must_use]
 pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> Covered {
     let mut covered = Covered::default();
@@ -100,8 +99,7 @@ pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> 
     covered
 }
 
-/// The same of case files as they are written, for whoever does not run them. A case that is wrong
-/// counts for nothing.
+/// Like [`covered`], for case files that are not executed. An invalid case does not count.
 #[must_use]
 pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
     let known = Known::of(policy);
@@ -160,8 +158,8 @@ impl Covered {
         }
     }
 
-    /// Takes in what a case that was run showed: each message was said in it, or was not, and rules
-    /// over records held or did not.
+    /// Adds the evaluations of an executed case: whether each message was used, and whether rules
+    /// over records matched.
     pub fn add_seen(&mut self, policy: &Policy, watch: &Watch) {
         for (id, choices) in policy.messages.iter() {
             let said = choices.iter().any(|it| watch.was_rendered(&it.choice.text));
@@ -178,53 +176,52 @@ impl Covered {
     }
 }
 
-/// One rule and what the cases showed of it.
+/// One rule and its coverage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleCoverage {
-    /// What it is.
     pub kind: RuleKind,
-    /// Its id.
     pub id: String,
-    /// Where it is written, where that is known.
+    /// Source location, if known.
     pub place: Option<Place>,
-    /// Whether a case has it firing.
+    /// Whether a case expects it to fire.
     pub firing: bool,
-    /// Whether a case has it silent; what always holds need not be.
+    /// Whether a case expects it to pass. Always true for a rule that cannot pass.
     pub silent: bool,
-    /// Its conditions; those of a checker that several rules share stand at the first of them.
+    /// Conditions. A checker that several rules share is listed at the first of them.
     pub conditions: Vec<ConditionCoverage>,
 }
 
-/// One condition and which of its operands were seen both ways.
+/// A condition with the coverage of its operands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionCoverage {
-    /// The key it stands under: `satisfied`, `details[2].when`.
+    /// Key of the condition: `satisfied`, `details[2].when`.
     pub key: String,
-    /// Where it is written.
+    /// Source location.
     pub place: Place,
-    /// Its text.
+    /// Source text.
     pub text: String,
-    /// Its operands, in bytes of the text, and what they were.
+    /// Operands as byte ranges of the text, with their observed values.
     pub operands: Vec<(Range<usize>, Ways)>,
 }
 
 impl ConditionCoverage {
-    /// The operands that were not seen both ways.
+    /// Returns the operands that were not both true and false.
     pub fn gaps(&self) -> impl Iterator<Item = (&str, Ways)> {
         let gaps = self.operands.iter().filter(|(_, ways)| !(ways.held && ways.failed));
         gaps.map(|(range, ways)| (self.text.get(range.clone()).unwrap_or_default(), *ways))
     }
 }
 
-/// What cases showed of a pack.
+/// Coverage of a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Every rule that is written in the pack itself.
+    /// All rules of the pack itself, without inherited rules.
     pub rules: Vec<RuleCoverage>,
 }
 
 impl Coverage {
-    /// Outcomes of operands that were seen, and those there are: two for each operand.
+    /// Returns the number of observed operand values, and of all operand values: two for each
+    /// operand.
     #[must_use]
     pub fn branches(&self) -> (usize, usize) {
         let operands = self.rules.iter().flat_map(|it| &it.conditions).flat_map(|it| &it.operands);
@@ -236,14 +233,14 @@ impl Coverage {
         (seen, all)
     }
 
-    /// The share of branches that were seen, in hundredths, rounded down; 100 where there are none.
+    /// Returns the percentage of observed operand values, rounded down; 100 without operands.
     #[must_use]
     pub fn percent(&self) -> usize {
         let (seen, all) = self.branches();
         seen.saturating_mul(100).checked_div(all).unwrap_or(100)
     }
 
-    /// Rules without a case in which they fire, and without one in which they are silent.
+    /// Returns the rules without a firing case, and those without a passing case.
     #[must_use]
     pub fn lacking(&self) -> (Vec<&RuleCoverage>, Vec<&RuleCoverage>) {
         let unfired = self.rules.iter().filter(|it| !it.firing).collect();

@@ -1,62 +1,62 @@
-//! Expectations: what a step wants to see, each with its place, and what it got instead.
+//! Expectations of a step, each with its location, and their comparison with the actual result.
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::names::{Known, check_name};
+use super::names::{Known, NameKind, check_name};
 use crate::script::pattern::{compile_regex, matches_every_text};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span};
 
-/// One thing that must be as it says.
+/// One expectation.
 #[derive(Debug)]
 pub struct Wanted {
-    /// Where it is written.
+    /// Location of the expectation.
     pub span: Span,
-    /// The keys that lead to what is looked at, outermost first.
+    /// Keys of the expected value, outermost first.
     pub path: Vec<String>,
-    /// What it must be.
+    /// Condition of the value.
     pub test: Test,
 }
 
-/// What something must be.
+/// Condition of an expected value.
 #[derive(Debug)]
 pub enum Test {
-    /// This value.
+    /// Equals this value.
     Is(Value),
-    /// Nothing: the last key is not there.
+    /// Is absent.
     Gone,
-    /// A text, or a list of lines, of which this holds.
+    /// Is a text, or a list of lines, with these properties.
     Says {
-        /// The whole.
+        /// The whole text.
         equals: Option<String>,
-        /// What must be in it.
+        /// Parts that must occur.
         contains: Vec<String>,
-        /// What must not be in it.
+        /// Parts that must not occur.
         lacks: Vec<String>,
-        /// What must match.
+        /// Pattern that must match.
         matches: Option<Regex>,
     },
 }
 
-/// Something that is not as it was wanted.
+/// An expectation that was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where the expectation is written.
+    /// Location of the expectation.
     pub span: Span,
-    /// What was looked at: `considerations.local_testing.status`.
+    /// Path of the value: `considerations.local_testing.status`.
     pub what: String,
-    /// What was wanted, in words.
+    /// Expected value, as displayed.
     pub wanted: String,
-    /// What there was.
+    /// Actual value, as displayed.
     pub got: String,
-    /// The text that was wanted as a whole, where a comparison by lines tells more.
+    /// Expected text, if a comparison by lines is useful.
     pub whole: Option<String>,
 }
 
 impl Wanted {
-    /// What is amiss with it in what was seen; a path that leads nowhere is amiss too, so that
-    /// nothing passes because nothing was looked at.
+    /// Compares the expectation with the actual result. A missing path is a mismatch, so that an
+    /// expectation never passes without a comparison.
     #[must_use]
     pub fn check(&self, seen: &Value) -> Vec<Mismatch> {
         let got = self.path.iter().try_fold(seen, |at, key| at.get(key));
@@ -73,7 +73,7 @@ impl Wanted {
             if looked_at && matches!(self.test, Test::Gone) {
                 return Vec::new();
             }
-            return vec![mismatch(self.test.in_words(), "nothing of the kind".to_owned(), None)];
+            return vec![mismatch(self.test.in_words(), "no such value".to_owned(), None)];
         };
         let said = text(got);
         match &self.test {
@@ -101,7 +101,7 @@ impl Wanted {
 }
 
 impl Test {
-    /// Whether it asks for this text, as a part or as the whole.
+    /// Returns whether the expectation requires this text, as a part or as the whole.
     pub(super) fn says(&self, wanted: &str) -> bool {
         match self {
             Self::Is(value) => value == wanted,
@@ -128,7 +128,7 @@ fn shown(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { text.to_owned() }
 }
 
-/// A value as text: a list is its lines.
+/// Converts a value to text. A list becomes lines.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -138,51 +138,56 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Reads the map under `expect`, which fits its shape.
+/// Reads the map under `expect`, whose shape is valid.
 pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Vec<Wanted> {
     let before = findings.len();
-    let mut reader = Reader { known, findings, wanted: Vec::new() };
+    let mut reader = ExpectationReader { known, findings, wanted: Vec::new() };
     for (key, value) in node.entries().unwrap_or_default() {
         reader.entry(key.text().unwrap_or_default(), value);
     }
     let wanted = reader.wanted;
     if wanted.is_empty() && findings.len() == before {
         let finding =
-            Diagnostic::error("empty-expectation", node.span.clone(), "nothing is expected here");
-        findings.push(finding.with_help("write what must come of it: `decision: none`"));
+            Diagnostic::error("empty-expectation", node.span.clone(), "`expect` is empty");
+        findings.push(finding.with_help("write the expected result: `decision: none`"));
     }
     wanted
 }
 
-struct Reader<'a> {
+struct ExpectationReader<'a> {
     known: &'a Known,
     findings: &'a mut Vec<Diagnostic>,
     wanted: Vec<Wanted>,
 }
 
-impl Reader<'_> {
+impl ExpectationReader<'_> {
     fn entry(&mut self, key: &str, value: &Node) {
         match key {
-            // As guards say it.
+            // Guards use the word `deny`.
             "decision" if value.says("deny") => self.push(&[key], value, Test::Is("block".into())),
             "decision" | "release" => self.is(&[key], value),
             "session_type" => {
                 let known = &self.known.session_types;
-                check_name(value, ("session type", "unknown-session-type"), known, self.findings);
+                check_name(
+                    value,
+                    NameKind { noun: "session type", code: "unknown-session-type" },
+                    known,
+                    self.findings,
+                );
                 self.is(&[key], value);
             }
             "considerations" => self.considerations(value),
             "preferences" => {
                 let known = self.known.preferences.clone();
-                self.named(key, value, ("preference", "unknown-preference"), &known);
+                self.named(key, value, NameKind::PREFERENCE, &known);
             }
             "guards" => {
                 let known = self.known.guards.clone();
-                self.named(key, value, ("guard", "unknown-name"), &known);
+                self.named(key, value, NameKind::GUARD, &known);
             }
             "decided_by" => {
                 for item in value.items().unwrap_or_default() {
-                    check_name(item, ("guard", "unknown-name"), &self.known.guards, self.findings);
+                    check_name(item, NameKind::GUARD, &self.known.guards, self.findings);
                 }
                 self.is(&[key], value);
             }
@@ -190,25 +195,31 @@ impl Reader<'_> {
             "updated_output" => self.is(&[key], value),
             "breakers" => {
                 let known = self.known.breakers.clone();
-                self.named(key, value, ("breaker", "unknown-breaker"), &known);
+                self.named(key, value, NameKind::BREAKER, &known);
             }
             "tasks" => self.tasks(value),
             "signals" | "due" => {
                 for item in value.items().unwrap_or_default() {
-                    let (what, known) = (("signal", "unknown-signal"), &self.known.signals);
-                    check_name(item, what, known, self.findings);
+                    let (kind, known) =
+                        (NameKind { noun: "signal", code: "unknown-signal" }, &self.known.signals);
+                    check_name(item, kind, known, self.findings);
                 }
                 self.is(&[key], value);
             }
             "class" => {
                 let known = &self.known.classes;
-                check_name(value, ("failure class", "unknown-class"), known, self.findings);
+                check_name(
+                    value,
+                    NameKind { noun: "failure class", code: "unknown-class" },
+                    known,
+                    self.findings,
+                );
                 self.is(&[key], value);
             }
             "answer" => self.is(&[key], value),
             "state" => self.parts(&[key], value),
             "effects" => self.effects(value),
-            // The rest is texts.
+            // All other keys are texts.
             _ => self.says(&[key], value),
         }
     }
@@ -228,9 +239,9 @@ impl Reader<'_> {
         }
     }
 
-    fn named(&mut self, group: &str, node: &Node, what: (&str, &'static str), known: &[String]) {
+    fn named(&mut self, group: &str, node: &Node, kind: NameKind<'_>, known: &[String]) {
         for (key, value) in node.entries().unwrap_or_default() {
-            check_name(key, what, known, self.findings);
+            check_name(key, kind, known, self.findings);
             self.is(&[group, key.text().unwrap_or_default()], value);
         }
     }
@@ -248,7 +259,12 @@ impl Reader<'_> {
     fn considerations(&mut self, node: &Node) {
         for (key, value) in node.entries().unwrap_or_default() {
             let known = &self.known.considerations;
-            check_name(key, ("consideration", "unknown-consideration"), known, self.findings);
+            check_name(
+                key,
+                NameKind { noun: "consideration", code: "unknown-consideration" },
+                known,
+                self.findings,
+            );
             let id = key.text().unwrap_or_default();
             let path = ["considerations", id];
             if let Some(word) = value.text() {
@@ -260,7 +276,7 @@ impl Reader<'_> {
             }
             let parts = value.entries().unwrap_or_default();
             if value.entries().is_some() && parts.is_empty() {
-                let message = format!("nothing is expected of `{id}`");
+                let message = format!("no expectation for `{id}`");
                 let finding = Diagnostic::error("empty-expectation", value.span.clone(), message);
                 self.findings.push(finding.with_help("write `satisfied`, or `status: satisfied`"));
             }
@@ -275,7 +291,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Templates come to texts, whatever is in them.
+    /// Reads expected input fields. Templates always give texts.
     fn updated_input(&mut self, node: &Node) {
         let Some(fields) = node.entries() else { return self.is(&["updated_input"], node) };
         for (key, value) in fields {
@@ -299,7 +315,7 @@ impl Reader<'_> {
                 "probes" => {
                     let known = self.known.probe_ids();
                     for probe in value.items().unwrap_or_default() {
-                        check_name(probe, ("probe", "unknown-probe"), &known, self.findings);
+                        check_name(probe, NameKind::PROBE, &known, self.findings);
                     }
                     self.is(&path, value);
                 }
@@ -309,7 +325,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, a list of texts, or a map that says more exactly what a text must be.
+    /// Reads a text, a list of texts, or a map of conditions.
     fn says(&mut self, path: &[&str], node: &Node) {
         let texts = |node: Option<&Node>| -> Vec<String> {
             let nodes = node.map(Node::one_or_items).unwrap_or_default();
@@ -328,16 +344,16 @@ impl Reader<'_> {
         if self.findings.len() > before {
             return;
         }
-        // An empty text is in every text, and what matches it may match anywhere: it would always pass.
+        // An empty text occurs in every text, so the expectation would always pass.
         let vacuous = contains.iter().chain(&lacks).any(String::is_empty)
             || (equals.is_none()
                 && contains.is_empty()
                 && lacks.is_empty()
                 && matches.as_ref().is_none_or(holds_always));
         if vacuous {
-            let message = "this says nothing: it holds of every text";
+            let message = "this expectation is true for every text";
             let finding = Diagnostic::error("empty-expectation", node.span.clone(), message);
-            self.findings.push(finding.with_help("write `{equals: \"\"}` for no text at all"));
+            self.findings.push(finding.with_help("write `{equals: \"\"}` for an empty text"));
             return;
         }
         self.push(path, node, Test::Says { equals, contains, lacks, matches });
@@ -355,7 +371,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a regex matches within every text.
+/// Returns whether a regex matches every text.
 fn holds_always(regex: &Regex) -> bool {
     regex_syntax::parse(regex.as_str()).is_ok_and(|it| matches_every_text(&it))
 }

@@ -1,13 +1,13 @@
-//! Reads what a case gives: files, clock, environment, probes' answers, what is remembered.
+//! Reads the initial state of a case: files, clock, environment, probe results, saved state.
 
 use std::time::Duration;
 
-use super::names::{Known, check_name};
+use super::names::{Known, NameKind, check_name};
 use super::{Answer, AnswerOutcome, Given, Memory, PackChanges};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
-/// Reads the map under `given`, which fits its shape.
+/// Reads the map under `given`, whose shape is valid.
 pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Given {
     let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
     let pack = pack(node.get("pack"), known, findings);
@@ -19,7 +19,7 @@ pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -
         remote: text("remote"),
         tree_clean: node.get("tree_clean").and_then(Node::bool),
         interactive: node.get("interactive").and_then(Node::bool),
-        probes: probes(node.get("probes"), (known, &pack), findings),
+        probes: probes(node.get("probes"), known, &pack, findings),
         state: node.get("state").map(memory),
         breakers: breakers(node.get("breakers"), known, findings),
         disk_full: node.get("disk_full").and_then(Node::bool),
@@ -47,7 +47,7 @@ fn memory(node: &Node) -> Memory {
 
 fn breakers(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Vec<String> {
     for (key, _) in entries(node) {
-        check_name(key, ("breaker", "unknown-breaker"), &known.breakers, findings);
+        check_name(key, NameKind::BREAKER, &known.breakers, findings);
     }
     entries(node).iter().filter_map(|(key, _)| key.text()).map(str::to_owned).collect()
 }
@@ -57,7 +57,7 @@ fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> P
     let mut switched = |key: &str, what: &str, known: &[String]| -> Vec<String> {
         let items = node.get(key).and_then(Node::items).unwrap_or_default();
         for item in items {
-            check_name(item, (what, "unknown-name"), known, findings);
+            check_name(item, NameKind { noun: what, code: "unknown-name" }, known, findings);
         }
         items.iter().filter_map(Node::text).map(str::to_owned).collect()
     };
@@ -66,11 +66,16 @@ fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> P
     let disable = switched("disable", what, &known.switched_off());
     let voice = node.get("voice");
     if let Some(voice) = voice {
-        check_name(voice, ("voice", "unknown-voice"), &known.voices, findings);
+        check_name(
+            voice,
+            NameKind { noun: "voice", code: "unknown-voice" },
+            &known.voices,
+            findings,
+        );
     }
     let mut preferences = Vec::new();
     for (key, value) in entries(node.get("preferences")) {
-        check_name(key, ("preference", "unknown-preference"), &known.preferences, findings);
+        check_name(key, NameKind::PREFERENCE, &known.preferences, findings);
         preferences.extend(key.text().map(str::to_owned).zip(value.bool()));
     }
     let voice = voice.and_then(Node::text).map(str::to_owned);
@@ -79,16 +84,17 @@ fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> P
 
 fn probes(
     node: Option<&Node>,
-    (known, pack): (&Known, &PackChanges),
+    known: &Known,
+    pack: &PackChanges,
     findings: &mut Vec<Diagnostic>,
 ) -> Vec<(String, Vec<Answer>)> {
     let mut probes = Vec::new();
     for (key, value) in entries(node) {
-        check_name(key, ("probe", "unknown-probe"), &known.probe_ids(), findings);
+        check_name(key, NameKind::PROBE, &known.probe_ids(), findings);
         let id = key.text().unwrap_or_default();
         let off = known.probes.iter().any(|(name, on)| name == id && !on);
         if off && !pack.enable.iter().any(|it| it == id) {
-            let message = format!("the probe `{id}` is switched off: nobody asks it");
+            let message = format!("the probe `{id}` is switched off, so it does not run");
             let finding = Diagnostic::error("probe-is-off", key.span.clone(), message);
             let help = format!("switch it on for this case: `pack: {{enable: [{id}]}}`");
             findings.push(finding.with_help(help));
@@ -113,7 +119,7 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
     let said = [node.get("code"), node.get("stderr")].iter().any(Option::is_some);
     let count = ways.iter().filter(|it| **it).count();
     if count > 1 || (count == 0 && !said) {
-        let message = "a reading is what the program prints, or that it is missing or too slow";
+        let message = "a probe result is exactly one of `prints`, `missing` and `timeout`";
         let finding = Diagnostic::error("unclear-reading", node.span.clone(), message);
         findings.push(finding.with_help("write `prints:`, `missing: true` or `timeout: true`"));
     }
@@ -122,9 +128,9 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
     } else if flag("timeout") {
         AnswerOutcome::TimesOut
     } else {
-        let printed = node.get("prints").map(|it| match it.text() {
+        let printed = node.get("prints").map(|printed| match printed.text() {
             Some(text) => text.to_owned(),
-            None => it.json().to_string(),
+            None => printed.json().to_string(),
         });
         let stderr = node.get("stderr").and_then(Node::text).unwrap_or_default();
         let code = node.get("code").and_then(Node::int).unwrap_or(0);

@@ -1,53 +1,47 @@
-//! What happens at a step: an event, or something else that a pack has rules for. Reads the map under
+//! Actions of steps: an event, or another action that a pack has rules for. Reads the map under
 //! `on`.
 
 use serde_json::{Map, Value, json};
 
-use super::names::{Known, check_name};
+use super::names::{Known, NameKind, check_name};
 use super::shape::DEEDS;
 use crate::facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
-/// What happens at a step.
+/// Action of a step.
 #[derive(Debug)]
 pub enum Happens {
-    /// The client reports something.
+    /// The client reports an event.
     Event {
         /// Neutral name of the event.
         name: String,
-        /// Fields of Claude Code's payload that differ from the usual ones.
+        /// Fields of Claude Code's payload that differ from the defaults.
         fields: Map<String, Value>,
     },
-    /// A decision table is asked.
+    /// A decision table is evaluated.
     Table {
-        /// Its id.
         id: String,
-        /// `name=value` each.
+        /// Inputs as `name=value`.
         inputs: Vec<String>,
     },
-    /// A run is looked at for signals that are due: what is known of it, `name=value` each.
+    /// Signal triggers are evaluated for a run, whose values are given as `name=value`.
     Run(Vec<String>),
     /// A signal is created.
-    Signal {
-        /// Its name.
-        name: String,
-        /// What it says.
-        fields: Map<String, Value>,
-    },
+    Signal { name: String, fields: Map<String, Value> },
     /// An attempt at a task fails.
     Task(FailedTask),
     /// A failure is classified.
     Failure {
-        /// The name that a hook gives the error; may be empty.
+        /// Name of the error in a hook payload. Can be empty.
         named: String,
-        /// What it said.
+        /// Text of the error.
         text: String,
     },
 }
 
 impl Happens {
-    /// The tool that is called; empty where none is.
+    /// Returns the called tool. Empty if none is called.
     #[must_use]
     pub fn tool(&self) -> &str {
         let Self::Event { fields, .. } = self else { return "" };
@@ -55,22 +49,22 @@ impl Happens {
     }
 }
 
-/// An attempt at a task that fails.
+/// A failed attempt at a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailedTask {
     /// Id of the task.
     pub id: String,
-    /// Its title.
+    /// Title of the task.
     pub title: String,
-    /// What was tried.
+    /// Description of the attempt.
     pub approach: String,
-    /// The name that a hook gives the error; may be empty.
+    /// Name of the error in a hook payload. Can be empty.
     pub named: String,
-    /// What the attempt ended with.
+    /// Error of the attempt.
     pub failure: String,
 }
 
-/// Reads what stands under `on`; a stop, where nothing does.
+/// Reads the map under `on`. A stop by default.
 pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Happens {
     let Some(map) = node.filter(|it| it.entries().is_some()) else {
         return event(node, None, findings);
@@ -82,16 +76,16 @@ pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagno
     for key in keys {
         let name = key.text().unwrap_or_default();
         if name != leading && !beside.contains(&name) {
-            let message = format!("`{name}` does not belong beside `{leading}`");
+            let message = format!("`{name}` cannot be used with `{leading}`");
             let finding = Diagnostic::error("misplaced-key", key.span.clone(), message);
-            findings.push(finding.with_help("one thing happens at a step; write another step"));
+            findings.push(finding.with_help("a step has one action; add another step"));
         }
     }
     let text = |key: &str| map.get(key).and_then(Node::text).unwrap_or_default().to_owned();
     let mut named = |known: &[String], code: &'static str| {
         map.get(leading)
             .into_iter()
-            .for_each(|it| check_name(it, (leading, code), known, findings));
+            .for_each(|it| check_name(it, NameKind { noun: leading, code }, known, findings));
         text(leading)
     };
     match leading {
@@ -116,10 +110,10 @@ pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagno
     }
 }
 
-/// An event by its name, with the payload that a map tells of.
+/// Reads an event with its payload.
 fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> Happens {
     let kind = match name {
-        // A tool that is named is about to run.
+        // A tool without an event is about to run.
         None if ["command", "tool"]
             .iter()
             .any(|key| map.is_some_and(|it| it.get(key).is_some())) =>
@@ -131,7 +125,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
     };
     if let (None, Some(node)) = (kind, name) {
         let name = node.text().unwrap_or_default();
-        let message = format!("there is no event `{name}`");
+        let message = format!("unknown event `{name}`");
         let found = Diagnostic::error("unknown-event", node.span.clone(), message);
         findings.push(found.with_help_if(suggest::did_you_mean(name, EVENT_NAMES)));
     }
@@ -165,7 +159,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
     Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
 }
 
-/// Keys that only some events have, and those.
+/// Keys that only some events support.
 const PARTIAL: [(&str, &[EventKind]); 4] = [
     ("command", TOOL_CALL_EVENTS),
     ("tool", TOOL_CALL_EVENTS),
@@ -173,13 +167,13 @@ const PARTIAL: [(&str, &[EventKind]); 4] = [
     ("said", PROMPT_EVENTS),
 ];
 
-/// Complains about keys that an event does not have: what a case says by them is not heard.
+/// Reports keys that an event does not support, because they would have no effect.
 fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>) {
     for (key, events) in PARTIAL {
         let entries = map.entries().unwrap_or_default();
         let found = entries.iter().find(|(it, _)| it.says(key));
         if let Some((node, _)) = found.filter(|_| !events.contains(&kind)) {
-            let message = format!("`{key}` does not belong to `{}`", kind.name());
+            let message = format!("`{key}` is not supported by `{}`", kind.name());
             let found = Diagnostic::error("misplaced-key", node.span.clone(), message);
             let names: Vec<&str> = events.iter().map(|it| it.name()).collect();
             findings.push(found.with_help(format!("write `event: {}`", names.join("` or `"))));
@@ -189,9 +183,9 @@ fn complain_of_idle(kind: EventKind, map: &Node, findings: &mut Vec<Diagnostic>)
     if let (Some(tool), Some(command)) = (map.get("tool"), map.get("command"))
         && !shell(tool)
     {
-        let message = "`command` is what `Bash` runs, and another tool is named";
+        let message = "`command` is for the tool `Bash` only";
         let found = Diagnostic::error("misplaced-key", command.span.clone(), message);
-        findings.push(found.with_help("write `input:` for what the tool is given"));
+        findings.push(found.with_help("use `input:` for the input of another tool"));
     }
 }
 
@@ -202,7 +196,7 @@ fn object(node: Option<&Node>) -> Map<String, Value> {
     }
 }
 
-/// A map as `name=value` words; a list is a word for each of its items.
+/// Converts a map to `name=value` words. A list gives one word for each item.
 fn words(node: &Node) -> Vec<String> {
     let plain = |it: &Node| it.text().map_or_else(|| it.json().to_string(), str::to_owned);
     let entries = node.entries().unwrap_or_default().iter();
@@ -213,7 +207,7 @@ fn words(node: &Node) -> Vec<String> {
     named.collect()
 }
 
-/// A background task runs unless it is said what else it does.
+/// Adds defaults to a background task: its status is `running`.
 fn with_defaults(key: &str, mut value: Value) -> Value {
     let tasks = value.as_array_mut().filter(|_| key == "background");
     for task in tasks.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -1,6 +1,5 @@
-//! Cases: what a pack should answer in a situation, as written and as meant.
-//! Lives here: reading case files, short transcripts, expectations, results, coverage. Pure: a case
-//! is run on a simulated machine by `cli/test`.
+//! Test cases of a pack: parsed case files, short transcripts, expectations, results and coverage.
+//! `cli/test` runs cases on a simulated machine.
 
 pub mod coverage;
 pub mod expect;
@@ -23,142 +22,142 @@ use crate::time::Timestamp;
 use expect::Wanted;
 use happens::Happens;
 
-/// One case, its placeholders filled.
+/// One case, with its placeholders filled.
 #[derive(Debug)]
 pub struct Case {
-    /// Its name, which is its own in its file.
+    /// Name, unique in its file.
     pub name: String,
-    /// Where the name is written.
+    /// Location of the name.
     pub span: Span,
-    /// Why it is not run.
+    /// Reason why the case is skipped.
     pub skip: Option<String>,
-    /// Its events in order.
+    /// Steps in order.
     pub steps: Vec<Step>,
 }
 
-/// One event of a case.
+/// One step of a case.
 #[derive(Debug)]
 pub struct Step {
-    /// Where it begins.
+    /// Location of its beginning.
     pub span: Span,
-    /// What is changed on the machine before it.
+    /// Changes of the machine before the action.
     pub given: Given,
-    /// Time that passes before it.
+    /// Time that passes before the action.
     pub after: Duration,
-    /// What happens in the session before it.
+    /// Additions to the transcript before the action.
     pub transcript: Transcript,
-    /// What happens.
+    /// Action of the step.
     pub on: Happens,
-    /// What must come of it.
+    /// Expected result.
     pub expect: Expect,
 }
 
-/// What happens in a session.
+/// Additions to a transcript.
 #[derive(Debug, Default)]
 pub enum Transcript {
-    /// Nothing more.
+    /// None.
     #[default]
     Nothing,
-    /// This, in order; each is a map that fits [`shape`].
+    /// Happenings in order; each is a map with a valid shape of [`shape`].
     List(Vec<Node>),
-    /// What this file beside the case holds.
+    /// Lines of this file beside the case file.
     File(Span, PathBuf),
 }
 
-/// What a step changes on the machine.
+/// Changes of the machine before a step.
 #[derive(Debug, Default)]
 pub struct Given {
     /// Files by path, relative to the project.
     pub files: Vec<(String, String)>,
-    /// The wall clock.
+    /// Wall-clock time.
     pub now: Option<Timestamp>,
-    /// Variables of the environment.
+    /// Environment variables.
     pub env: Vec<(String, String)>,
     /// The git branch.
     pub branch: Option<String>,
-    /// Address of the git remote.
+    /// URL of the git remote.
     pub remote: Option<String>,
-    /// Whether the git work tree has no changes.
+    /// Whether the git work tree is clean.
     pub tree_clean: Option<bool>,
-    /// Whether a human watches.
+    /// Whether a user is present.
     pub interactive: Option<bool>,
-    /// What probes answer, by id.
+    /// Probe results, by id.
     pub probes: Vec<(String, Vec<Answer>)>,
-    /// What the session remembers.
+    /// Saved state of the session.
     pub state: Option<Memory>,
-    /// Circuit breakers that tripped.
+    /// Names of open circuit breakers.
     pub breakers: Vec<String>,
-    /// Whether nothing can be written any more.
+    /// Whether writes fail.
     pub disk_full: Option<bool>,
-    /// What is set otherwise than in the pack.
+    /// Changes of the pack.
     pub pack: PackChanges,
 }
 
-/// What a session remembers before a step.
+/// Saved state of a session before a step.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Memory {
     /// Blocks of the session.
     pub total_blocks: u64,
-    /// Blocks since the human last said something.
+    /// Blocks since the last prompt of the user.
     pub consecutive_blocks: u32,
-    /// Stops that moved the state.
+    /// Stops that changed the state.
     pub turns: u64,
 }
 
-/// What a probe answers once.
+/// One stubbed result of a probe.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What comes of the program.
+    /// Outcome of the program.
     pub outcome: AnswerOutcome,
-    /// Time it takes.
+    /// Duration of the program.
     pub takes: Duration,
 }
 
-/// What comes of a program.
+/// Outcome of a stubbed program.
 #[derive(Debug, Clone)]
 pub enum AnswerOutcome {
-    /// It ends.
+    /// The program ends.
     Ends {
-        /// Its standard output.
+        /// Standard output.
         prints: String,
-        /// Its standard error.
+        /// Standard error.
         stderr: String,
-        /// Its exit code.
+        /// Exit code.
         code: i32,
     },
-    /// It is not installed.
+    /// The program is not installed.
     Missing,
-    /// It does not answer in time.
+    /// The program exceeds its time limit.
     TimesOut,
 }
 
-/// What a case sets otherwise than its pack.
+/// Changes of the pack in a case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackChanges {
-    /// Considerations and probes that are switched on.
+    /// Checks and probes to enable.
     pub enable: Vec<String>,
-    /// Considerations and probes that are switched off.
+    /// Checks and probes to disable.
     pub disable: Vec<String>,
     /// Voice of the messages.
     pub voice: Option<String>,
-    /// Fixed answers of preferences.
+    /// Fixed values of preferences.
     pub preferences: Vec<(String, bool)>,
 }
 
-/// What must come of a step.
+/// Expected result of a step.
 #[derive(Debug)]
 pub enum Expect {
-    /// These things.
+    /// Expectations.
     Wanted(Vec<Wanted>),
-    /// The report that is kept in a snapshot.
+    /// A snapshot of the report.
     Snapshot(Span, Form),
 }
 
-/// Form of the report in a snapshot.
+/// Format of the report in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What people read.
+    /// The text report.
     Text,
-    /// What programs read.
+    /// The JSON report.
     Json,
 }

@@ -1,4 +1,4 @@
-//! The names of a pack that cases may use: whatever else a case names is a typo.
+//! Names of a pack that cases can use. Any other name in a case is an error.
 
 use crate::facts::glob::word_matches;
 use crate::policy::Policy;
@@ -6,15 +6,15 @@ use crate::policy::review::Meant;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, suggest};
 
-/// Names by what they are names of.
+/// Names of a pack, by type.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub(super) considerations: Vec<String>,
     pub(super) session_types: Vec<String>,
     pub(super) preferences: Vec<String>,
-    /// Probes, and whether each is switched on.
+    /// Probes, and whether each is enabled.
     pub(super) probes: Vec<(String, bool)>,
-    /// Breakers; what holds a `*` stands for many.
+    /// Breakers. A name with `*` is a glob.
     pub(super) breakers: Vec<String>,
     pub(super) voices: Vec<String>,
     pub(super) tables: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// The names of a pack.
+    /// Collects the names of a pack.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {
         let choices = policy.messages.values().flatten();
@@ -32,8 +32,8 @@ impl Known {
         voices.push(policy.settings.voice.clone());
         voices.sort();
         voices.dedup();
-        let told = policy.reactions.iter().filter_map(|it| {
-            let (before, _) = it.breaker.split_once("${")?;
+        let told = policy.reactions.iter().filter_map(|reaction| {
+            let (before, _) = reaction.breaker.split_once("${")?;
             Some(format!("{before}*"))
         });
         Self {
@@ -50,7 +50,7 @@ impl Known {
         }
     }
 
-    /// The same of a pack that somebody looks closer at, as far as that knows them.
+    /// Collects the names of a pack for lint, as far as they are known.
     #[must_use]
     pub fn of_meant(meant: &Meant) -> Self {
         let texts = |ids: &mut dyn Iterator<Item = &str>| ids.map(str::to_owned).collect();
@@ -60,7 +60,7 @@ impl Known {
             session_types: ids("session_types.yaml"),
             preferences: ids("preferences.yaml"),
             probes: meant.all_probes().map(|(id, on)| (id.to_owned(), on)).collect(),
-            // Which of them somebody looks at is known where the pack is loaded.
+            // The names of breakers are known only after the pack is loaded.
             breakers: vec!["*".to_owned()],
             voices: texts(&mut meant.voices().chain([meant.settings.voice.as_str()])),
             tables: ids("tables.yaml"),
@@ -74,21 +74,35 @@ impl Known {
         self.probes.iter().map(|(id, _)| id.clone()).collect()
     }
 
-    /// What a case can switch on.
+    /// Returns the names that a case can enable.
     pub(super) fn switched_on(&self) -> Vec<String> {
         self.considerations.iter().cloned().chain(self.probe_ids()).collect()
     }
 
-    /// What a case can switch off: guards that the pack switches off are not there.
+    /// Returns the names that a case can disable. Guards that the pack disables do not exist.
     pub(super) fn switched_off(&self) -> Vec<String> {
         self.switched_on().into_iter().chain(self.guards.iter().cloned()).collect()
     }
 }
 
-/// Complains about a name that is none of the known ones and fits none of their globs.
+/// Kind of a name: how a finding calls it, and the code of the finding.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameKind<'a> {
+    pub(super) noun: &'a str,
+    pub(super) code: &'static str,
+}
+
+impl NameKind<'static> {
+    pub(super) const BREAKER: Self = Self { noun: "breaker", code: "unknown-breaker" };
+    pub(super) const GUARD: Self = Self { noun: "guard", code: "unknown-name" };
+    pub(super) const PREFERENCE: Self = Self { noun: "preference", code: "unknown-preference" };
+    pub(super) const PROBE: Self = Self { noun: "probe", code: "unknown-probe" };
+}
+
+/// Reports a name that is neither known nor matches a known glob.
 pub(super) fn check_name(
     node: &Node,
-    (what, code): (&str, &'static str),
+    kind: NameKind<'_>,
     known: &[String],
     findings: &mut Vec<Diagnostic>,
 ) {
@@ -97,8 +111,8 @@ pub(super) fn check_name(
         return;
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let message = format!("there is no {what} `{name}` in this pack");
-    let finding = Diagnostic::error(code, node.span.clone(), message);
+    let message = format!("unknown {} `{name}`", kind.noun);
+    let finding = Diagnostic::error(kind.code, node.span.clone(), message);
     findings.push(match suggest::did_you_mean(name, &known) {
         Some(help) => finding.with_help(help),
         None => finding,

@@ -1,23 +1,23 @@
-//! Placeholders: `{{name}}` in a case that runs once for `each` of several maps of values.
-//! A name that no map has is an error, and so is a value that nothing names.
+//! Placeholders: `{{name}}` in a case that runs once for each map of `each`. A name without a value
+//! is an error, and so is an unused value.
 
 use std::collections::BTreeSet;
 
 use crate::source::node::{Node, NodeKind, Scalar};
 use crate::source::{Diagnostic, Span, suggest};
 
-/// The number of a repetition (`times`); it is filled later than the values of `each`.
+/// Placeholder of a repetition's number (`times`), which is filled after the values of `each`.
 pub(super) const NUMBER: &str = "n";
 
-/// A piece of a text with placeholders.
+/// Part of a text with placeholders.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'t> {
+enum PlaceholderPart<'t> {
     Text(&'t str),
     Name { name: &'t str, start: usize },
 }
 
-/// A text is cut at every `{{name}}`; braces around anything else are text.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+/// Splits a text at every `{{name}}`. Other braces are text.
+fn pieces(text: &str) -> Vec<PlaceholderPart<'_>> {
     let mut pieces = Vec::new();
     let (mut done, mut at) = (0_usize, 0_usize);
     while let Some(found) = text.get(at..).and_then(|rest| rest.find("{{")) {
@@ -30,36 +30,36 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         if name.is_empty() || !name.chars().all(plain) {
             continue;
         }
-        pieces.extend(text.get(done..open).map(Piece::Text));
-        pieces.push(Piece::Name { name, start: open });
+        pieces.extend(text.get(done..open).map(PlaceholderPart::Text));
+        pieces.push(PlaceholderPart::Name { name, start: open });
         done = start.saturating_add(length).saturating_add(2);
         at = done;
     }
-    pieces.extend(text.get(done..).map(Piece::Text));
-    pieces.retain(|it| *it != Piece::Text(""));
+    pieces.extend(text.get(done..).map(PlaceholderPart::Text));
+    pieces.retain(|it| *it != PlaceholderPart::Text(""));
     pieces
 }
 
-/// The names that a text has placeholders for.
+/// Returns whether a text contains placeholders.
 pub(super) fn names_in(text: &str) -> bool {
-    pieces(text).iter().any(|it| matches!(it, Piece::Name { .. }))
+    pieces(text).iter().any(|it| matches!(it, PlaceholderPart::Name { .. }))
 }
 
-/// Values by name, and which of them were used.
+/// Values by name, and the names that were used.
 #[derive(Debug)]
-pub(super) struct Filling<'a> {
+pub(super) struct PlaceholderValues<'a> {
     pub(super) values: &'a [(Node, Node)],
     pub(super) used: BTreeSet<String>,
     pub(super) findings: Vec<Diagnostic>,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> PlaceholderValues<'a> {
     pub(super) fn new(values: &'a [(Node, Node)]) -> Self {
         Self { values, used: BTreeSet::new(), findings: Vec::new() }
     }
 
-    /// The node with its placeholders filled. A text that is one placeholder and nothing else
-    /// becomes the value itself, whatever it is; within a text a list or a map is its JSON.
+    /// Fills the placeholders of a node. A text that consists of one placeholder becomes the value
+    /// itself, of any type. Within a text, a list or a map becomes JSON.
     pub(super) fn fill(&mut self, node: &Node) -> Node {
         let kind = match &node.kind {
             NodeKind::Scalar(scalar) => return self.scalar(node, scalar),
@@ -74,14 +74,14 @@ impl<'a> Filling<'a> {
 
     fn scalar(&mut self, node: &Node, scalar: &Scalar) -> Node {
         let pieces = pieces(&scalar.text);
-        if let [Piece::Name { name, start }] = pieces.as_slice() {
+        if let [PlaceholderPart::Name { name, start }] = pieces.as_slice() {
             return self.value(node, name, *start).cloned().unwrap_or_else(|| node.clone());
         }
         let mut text = String::with_capacity(scalar.text.len());
         for piece in pieces {
             match piece {
-                Piece::Text(plain) => text.push_str(plain),
-                Piece::Name { name, start } => match self.value(node, name, start) {
+                PlaceholderPart::Text(plain) => text.push_str(plain),
+                PlaceholderPart::Name { name, start } => match self.value(node, name, start) {
                     Some(value) => match value.text() {
                         Some(plain) => text.push_str(plain),
                         None => text.push_str(&value.json().to_string()),
@@ -113,19 +113,19 @@ impl<'a> Filling<'a> {
         None
     }
 
-    /// What nothing in the case asked for.
+    /// Reports the values that no placeholder uses.
     pub(super) fn unused(self, case: &Node) -> Vec<Diagnostic> {
         let Self { values, used, mut findings } = self;
         for (key, _) in values {
             let name = key.text().unwrap_or_default();
             if !used.contains(name) {
-                let message = format!("nothing in the case is `{{{{{name}}}}}`");
+                let message = format!("the value `{{{{{name}}}}}` is not used in the case");
                 let finding = Diagnostic::error("unused-value", key.span.clone(), message);
                 findings.push(match found_in(case, &format!("{{{name}}}")) {
                     Some(span) => finding
                         .with_related(span, "single braces are text")
                         .with_help(format!("write `{{{{{name}}}}}` there")),
-                    None => finding.with_help("name it in the case, or take it out"),
+                    None => finding.with_help("use it in the case, or remove it"),
                 });
             }
         }
@@ -133,7 +133,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Where a text stands first in the scalars of a node.
+/// Returns the location of the first scalar of a node that contains a text.
 fn found_in(node: &Node, text: &str) -> Option<Span> {
     match &node.kind {
         NodeKind::Scalar(scalar) => {
@@ -154,11 +154,14 @@ mod tests {
 
     #[test]
     fn names_in_double_braces_are_cut_out() {
-        let name = |name, start| Piece::Name { name, start };
-        assert_eq!(pieces("a {{b}}c"), [Piece::Text("a "), name("b", 2), Piece::Text("c")]);
+        let name = |name, start| PlaceholderPart::Name { name, start };
+        assert_eq!(
+            pieces("a {{b}}c"),
+            [PlaceholderPart::Text("a "), name("b", 2), PlaceholderPart::Text("c")]
+        );
         assert_eq!(pieces("{{x}}{{y_1}}"), [name("x", 0), name("y_1", 5)]);
         for plain in ["{{ x }}", "{x}", "{{}}", "{{a.b}}", "{{x", "{{{{"] {
-            assert_eq!(pieces(plain), [Piece::Text(plain)], "{plain}");
+            assert_eq!(pieces(plain), [PlaceholderPart::Text(plain)], "{plain}");
         }
     }
 }

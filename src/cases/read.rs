@@ -1,4 +1,4 @@
-//! Reads a case file: every unknown key, wrong type and unknown name is an error with its place.
+//! Reads a case file. Every unknown key, wrong type and unknown name is an error with a location.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::Known;
-use super::placeholders::{self, Filling};
+use super::placeholders::{self, PlaceholderValues};
 use super::shape::{CASE, FILE, HAPPENINGS};
 use super::{Case, Expect, Form, Given, Step, Transcript, expect, given, happens};
 use crate::source::node::{Node, NodeKind, Scalar};
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, Span, check, yaml};
 
-/// The cases of a file and everything wrong in it. Where something is wrong there are fewer.
+/// Reads the cases of a file, with all findings. Invalid cases are left out.
 #[must_use]
 pub fn read(source: &Arc<Source>, known: &Known) -> (Vec<Case>, Vec<Diagnostic>) {
     let (node, mut findings) = yaml::parse(source);
@@ -31,7 +31,7 @@ pub fn read(source: &Arc<Source>, known: &Known) -> (Vec<Case>, Vec<Diagnostic>)
     complain_of_twins(&cases, &mut findings);
     let mut once: Vec<Diagnostic> = Vec::new();
     for finding in findings {
-        // A case that runs several times has its mistakes once.
+        // A finding in a repeated case is reported once.
         if !once.contains(&finding) {
             once.push(finding);
         }
@@ -39,7 +39,7 @@ pub fn read(source: &Arc<Source>, known: &Known) -> (Vec<Case>, Vec<Diagnostic>)
     (cases, once)
 }
 
-/// The case, or one for each of its maps of values.
+/// Expands a case: one instance for each of its maps of values.
 fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
     let each =
         item.entries().unwrap_or_default().iter().find(|(key, _)| key.text() == Some("each"));
@@ -61,7 +61,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
     let named = rest.get("name").and_then(Node::text).is_some_and(placeholders::names_in);
     let mut instances = Vec::new();
     for (index, row) in rows.iter().enumerate() {
-        let mut filling = Filling::new(row.entries().unwrap_or_default());
+        let mut filling = PlaceholderValues::new(row.entries().unwrap_or_default());
         let mut instance = filling.fill(&rest);
         findings.extend(filling.unused(&rest));
         if !named {
@@ -72,7 +72,7 @@ fn instances(item: &Node, findings: &mut Vec<Diagnostic>) -> Vec<Node> {
     instances
 }
 
-/// Gives a repeated case a name of its own.
+/// Appends a number to the name of a repeated case.
 fn number(case: &mut Node, number: usize) {
     let NodeKind::Map(entries) = &mut case.kind else { return };
     let name = Arc::make_mut(entries).iter_mut().find(|(key, _)| key.says("name"));
@@ -88,7 +88,7 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
         return None;
     }
     let name = node.get("name")?;
-    let mut reader = Reader { known, findings };
+    let mut reader = CaseReader { known, findings };
     let mut steps = Vec::new();
     match (node.get("steps"), node.get("expect")) {
         (Some(list), expect) => {
@@ -101,18 +101,19 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
             }
             steps.extend(list.items().unwrap_or_default().iter().map(|it| reader.step(it)));
             if steps.is_empty() {
-                let message = "`steps` has no step, so nothing is expected";
+                let message = "`steps` is empty, so nothing is checked";
                 let found = Diagnostic::error("empty-expectation", list.span.clone(), message);
                 reader.findings.push(found);
             }
-            // What the case itself gives and tells comes before its first step.
+            // The state and the transcript of the case precede its first step.
             if let Some(first) = steps.first_mut() {
                 reader.begin(node, first);
             }
         }
         (None, Some(_)) => steps.push(reader.step(node)),
         (None, None) => {
-            let message = format!("the case `{}` expects nothing", name.text().unwrap_or_default());
+            let message =
+                format!("the case `{}` has no expectation", name.text().unwrap_or_default());
             let found = Diagnostic::error("empty-expectation", name.span.clone(), message);
             reader.findings.push(found.with_help("add `expect:`, or `steps:` with one each"));
         }
@@ -120,8 +121,7 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
     if let Some(skip) =
         node.get("skip").filter(|it| it.text().is_none_or(|why| why.trim().is_empty()))
     {
-        let found =
-            Diagnostic::error("missing-value", skip.span.clone(), "`skip` does not say why");
+        let found = Diagnostic::error("missing-value", skip.span.clone(), "`skip` has no reason");
         reader.findings.push(found.with_help("write the reason: `skip: not written yet`"));
     }
     (findings.len() == before).then(|| Case {
@@ -132,12 +132,12 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
     })
 }
 
-struct Reader<'a> {
+struct CaseReader<'a> {
     known: &'a Known,
     findings: &'a mut Vec<Diagnostic>,
 }
 
-impl Reader<'_> {
+impl CaseReader<'_> {
     fn step(&mut self, node: &Node) -> Step {
         let given = node.get("given");
         Step {
@@ -151,7 +151,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Puts what a case gives before the first of its steps.
+    /// Adds the state and the transcript of a case to its first step.
     fn begin(&mut self, case: &Node, first: &mut Step) {
         if let Some(node) = case.get("given") {
             let own = std::mem::take(&mut first.given);
@@ -166,7 +166,7 @@ impl Reader<'_> {
             (before, own @ Transcript::Nothing) => *own = before,
             (Transcript::File(..), Transcript::List(_) | Transcript::File(..))
             | (Transcript::List(_), Transcript::File(..)) => {
-                let message = "a list and a file cannot follow each other before one step";
+                let message = "a step cannot have both a list and a file as transcript";
                 let span = case.get("transcript").unwrap_or(case).span.clone();
                 self.findings.push(Diagnostic::error("two-transcripts", span, message));
             }
@@ -183,14 +183,14 @@ impl Reader<'_> {
         Transcript::List(items.to_vec())
     }
 
-    /// A happening says one thing, and nothing that does not belong to it.
+    /// Checks that a happening has exactly one main key and only matching other keys.
     fn happening(&mut self, node: &Node) {
         let entries = node.entries().unwrap_or_default();
         let keys: Vec<&str> = entries.iter().filter_map(|(key, _)| key.text()).collect();
         let leading = HAPPENINGS.iter().find(|(name, _)| keys.contains(name));
         let Some((leading, beside)) = leading else {
             let names: Vec<&str> = HAPPENINGS.iter().map(|(name, _)| *name).collect();
-            let message = "this does not say what happened";
+            let message = "this happening has no main key";
             let found = Diagnostic::error("no-happening", node.span.clone(), message);
             self.findings.push(found.with_help(format!("write one of {}", names.join(", "))));
             return;
@@ -198,7 +198,7 @@ impl Reader<'_> {
         for (key, _) in entries {
             let name = key.text().unwrap_or_default();
             if name != *leading && name != "times" && !beside.contains(&name) {
-                let message = format!("`{name}` does not belong beside `{leading}`");
+                let message = format!("`{name}` cannot be used with `{leading}`");
                 let found = Diagnostic::error("misplaced-key", key.span.clone(), message);
                 self.findings.push(found.with_help("begin another item with `- `"));
             }
@@ -223,7 +223,7 @@ fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {
                 seen.insert(&case.name, &case.span);
             }
             Some(first) => {
-                let message = format!("there is a case `{}` already", case.name);
+                let message = format!("duplicate case `{}`", case.name);
                 let found = Diagnostic::error("duplicate-case", case.span.clone(), message);
                 findings.push(found.with_related((*first).clone(), "the first one"));
             }
@@ -232,7 +232,7 @@ fn complain_of_twins(cases: &[Case], findings: &mut Vec<Diagnostic>) {
 }
 
 impl Given {
-    /// What is given first and then changed by `later`.
+    /// Merges two states; `later` overrides.
     fn then(self, later: Self) -> Self {
         let joined = |mut first: Vec<_>, second: Vec<_>| {
             first.extend(second);
@@ -261,7 +261,7 @@ impl Given {
 }
 
 impl super::PackChanges {
-    /// These changes and then others.
+    /// Merges two changes of a pack; `later` overrides.
     #[must_use]
     pub fn then(mut self, later: Self) -> Self {
         self.enable.extend(later.enable);

@@ -1,4 +1,4 @@
-//! What came of cases: each with the expectations that were not met and the values behind them.
+//! Results of cases, with the expectations that were not met and the values behind them.
 
 use std::path::PathBuf;
 
@@ -6,66 +6,64 @@ use super::coverage::Coverage;
 use super::expect::Mismatch;
 use crate::source::{Diagnostic, Span};
 
-/// What came of one case.
+/// Result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseResult {
-    /// The file it is written in, as shown to people.
+    /// Displayed path of its file.
     pub file: String,
-    /// Its name.
     pub name: String,
-    /// Where its name is written.
+    /// Location of its name.
     pub span: Span,
-    /// How it ended.
     pub ending: Ending,
 }
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// Everything is as it was wanted.
+    /// All expectations were met.
     Passed,
-    /// It was not run, for this reason.
+    /// The case was skipped, for this reason.
     Skipped(String),
-    /// Something is not as it was wanted.
+    /// Some expectations were not met.
     Failed(Vec<Failure>),
 }
 
 /// One expectation that was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Number of the step from 1, where the case has several.
+    /// Number of the step from 1, if the case has several.
     pub step: Option<usize>,
-    /// What was wanted and what there was.
+    /// Expected and actual value.
     pub mismatch: Mismatch,
-    /// What led to it: a heading, and lines below it.
+    /// Explanation: headings with lines below each.
     pub behind: Vec<(String, String)>,
 }
 
-/// What came of the cases of one pack.
+/// Results of the cases of one pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Name of the pack.
     pub pack: String,
-    /// What is wrong in its case files, or in the pack itself where it is broken.
+    /// Findings in its case files, or in the pack if it is invalid.
     pub findings: Vec<Diagnostic>,
-    /// Whether the pack could not be loaded, so that no case was run.
+    /// Whether the pack could not be loaded, so that no case ran.
     pub broken: bool,
-    /// Its cases in the order of the files.
+    /// Cases in the order of the files.
     pub cases: Vec<CaseResult>,
-    /// Cases that were left out by their name.
+    /// Number of cases that the name filter excluded.
     pub filtered: usize,
-    /// What is wanting although no case failed: none was run, or too little is reached.
+    /// Problems although no case failed: no case ran, or the coverage is too low.
     pub wanting: Vec<String>,
-    /// Snapshots that were written, as shown to people.
+    /// Displayed paths of snapshots that were written.
     pub written: Vec<String>,
-    /// Snapshots that no case compares with, beside the case files; told where every case was run.
+    /// Snapshot files that no case uses. Known only if all cases ran.
     pub orphans: Vec<PathBuf>,
-    /// What the cases showed of the pack, where that was asked for.
+    /// Coverage of the pack, if requested.
     pub coverage: Option<Coverage>,
 }
 
 impl Summary {
-    /// Cases that passed, failed and were skipped.
+    /// Returns the numbers of passed, failed and skipped cases.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let (mut passed, mut failed, mut skipped) = (0_usize, 0_usize, 0_usize);

@@ -1,4 +1,5 @@
-//! What a case file may hold: one table per map, read by the loader, the JSON Schema and people.
+//! Shape of a case file: one table for each map. The loader, the JSON Schema and the documentation
+//! use it.
 
 use serde_json::{Value, json};
 
@@ -11,45 +12,49 @@ const TEXT_OR_TEXTS: Kind = Kind::OneOrList(&Kind::Text);
 const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000_000 };
 
 const MATCH: &[Field] = &[
-    field("equals", Kind::Text, "The whole text; `\"\"` for nothing at all."),
-    field("contains", TEXT_OR_TEXTS, "Texts that must be in it."),
-    field("lacks", TEXT_OR_TEXTS, "Texts that must not be in it."),
-    field("matches", Kind::Regex, "A regex that must match somewhere in it."),
+    field("equals", Kind::Text, "The whole text; `\"\"` for an empty text."),
+    field("contains", TEXT_OR_TEXTS, "Texts that must occur."),
+    field("lacks", TEXT_OR_TEXTS, "Texts that must not occur."),
+    field("matches", Kind::Regex, "A regex that must match somewhere in the text."),
 ];
-/// What a text must be: texts it must contain, or more exactly.
+/// Condition of a text: required parts, or a map of conditions.
 const SAID: Kind = Kind::Either(&[Kind::Text, TEXTS, Kind::Record(MATCH)]);
 
 const USAGE: &[Field] = &[
-    field("input", COUNT, "Tokens read anew."),
-    field("output", COUNT, "Tokens written."),
+    field("input", COUNT, "Uncached input tokens."),
+    field("output", COUNT, "Output tokens."),
     field("cache_read", COUNT, "Tokens read from the cache."),
-    field("cache_creation", COUNT, "Tokens put into the cache."),
+    field("cache_creation", COUNT, "Tokens written to the cache."),
 ];
 
 const TODO_STATES: Kind = Kind::Choice(&["pending", "in_progress", "completed"]);
 
-/// One thing that happened in a session; the keys that say what are in [`HAPPENINGS`].
+/// One happening in a session. [`HAPPENINGS`] lists its main keys.
 pub(super) const HAPPENING: &[Field] = &[
-    field("user", Kind::Text, "The human says this."),
-    field("branch", Kind::Text, "The git branch from here on."),
-    field("assistant", Kind::Text, "The agent says this."),
-    field("edit", Kind::Text, "The agent writes this file; relative to the project."),
-    field("text", Kind::Text, "What the file holds then."),
-    field("ran", Kind::Text, "The agent runs this shell command."),
-    field("prints", Kind::Text, "What the command prints."),
+    field("user", Kind::Text, "Prompt of the user."),
+    field("branch", Kind::Text, "The git branch from this prompt on."),
+    field("assistant", Kind::Text, "Text of the agent."),
+    field("edit", Kind::Text, "File that the agent writes, relative to the project."),
+    field("text", Kind::Text, "Content of the written file."),
+    field("ran", Kind::Text, "Shell command that the agent runs."),
+    field("prints", Kind::Text, "Output of the command."),
     field("failed", Kind::Bool, "Whether the command, or the tool, failed."),
-    field("todos", Kind::Map(&TODO_STATES), "The agent's todo list becomes this."),
-    field("tool", Kind::Text, "The agent calls this tool."),
+    field("todos", Kind::Map(&TODO_STATES), "New content of the agent's todo list."),
+    field("tool", Kind::Text, "Tool that the agent calls."),
     field("input", Kind::Map(&Kind::Any), "Input of the tool."),
-    field("result", Kind::Text, "What the tool answers; `ok` by default."),
-    field("pending", Kind::Bool, "The tool has not answered yet."),
-    field("usage", Kind::Record(USAGE), "Tokens of a turn."),
-    field("compacted", Kind::Bool, "The client compacted the conversation."),
-    field("record", Kind::Map(&Kind::Any), "A line of the transcript as it is."),
-    field("times", Kind::Int { min: 1, max: 500 }, "How often; `{{n}}` is the number."),
+    field("result", Kind::Text, "Result of the tool; `ok` by default."),
+    field("pending", Kind::Bool, "Whether the tool has no result yet."),
+    field("usage", Kind::Record(USAGE), "Token usage of a turn."),
+    field("compacted", Kind::Bool, "Whether the client compacted the conversation."),
+    field("record", Kind::Map(&Kind::Any), "A line of the transcript, unchanged."),
+    field(
+        "times",
+        Kind::Int { min: 1, max: 500 },
+        "Number of repetitions; `{{n}}` is the number of each.",
+    ),
 ];
 
-/// The keys of which a happening has exactly one, each with those that may stand beside it.
+/// Main keys of a happening, of which it has exactly one, each with its optional keys.
 pub(super) const HAPPENINGS: &[(&str, &[&str])] = &[
     ("user", &["branch"]),
     ("assistant", &["usage"]),
@@ -63,87 +68,91 @@ pub(super) const HAPPENINGS: &[(&str, &[&str])] = &[
 ];
 
 const READING: &[Field] = &[
-    field("prints", Kind::Any, "What the program prints; a map or a list becomes JSON."),
-    field("code", Kind::Int { min: 0, max: 255 }, "Its exit code; 0 by default."),
-    field("stderr", Kind::Text, "What it writes to its standard error."),
-    field("missing", Kind::Bool, "The program is not installed."),
-    field("timeout", Kind::Bool, "It does not answer in time."),
-    field("takes", Kind::Duration, "Time it takes."),
+    field("prints", Kind::Any, "Output of the program; a map or a list becomes JSON."),
+    field("code", Kind::Int { min: 0, max: 255 }, "Exit code; 0 by default."),
+    field("stderr", Kind::Text, "Standard error of the program."),
+    field("missing", Kind::Bool, "Whether the program is not installed."),
+    field("timeout", Kind::Bool, "Whether the program exceeds its time limit."),
+    field("takes", Kind::Duration, "Duration of the program."),
 ];
 
 const STATE_BEFORE: &[Field] = &[
-    field("total_blocks", COUNT, "Blocks of the session so far."),
-    field("consecutive_blocks", COUNT, "Blocks since the human last said something."),
-    field("turns", COUNT, "Stops that moved the state."),
+    field("total_blocks", COUNT, "Number of blocks in the session."),
+    field("consecutive_blocks", COUNT, "Number of blocks since the last prompt of the user."),
+    field("turns", COUNT, "Number of stops that changed the state."),
 ];
 
 const PACK_CHANGES: &[Field] = &[
-    field("enable", TEXTS, "Considerations and probes that are switched on."),
-    field("disable", TEXTS, "Considerations, probes and guards that are switched off."),
+    field("enable", TEXTS, "Checks and probes to enable."),
+    field("disable", TEXTS, "Checks, probes and guards to disable."),
     field("voice", Kind::Text, "Voice of the messages."),
-    field("preferences", Kind::Map(&Kind::Bool), "Fixed answers of preferences."),
+    field("preferences", Kind::Map(&Kind::Bool), "Fixed values of preferences."),
 ];
 
 const GIVEN: &[Field] = &[
     field("files", Kind::Map(&Kind::Text), "Files by path, relative to the project."),
     field("now", Kind::Date, "The wall clock."),
-    field("env", Kind::Map(&Kind::Text), "Variables of the environment."),
+    field("env", Kind::Map(&Kind::Text), "Environment variables."),
     field("branch", Kind::Text, "The git branch that is checked out."),
-    field("remote", Kind::Text, "Address of the git remote `origin`."),
+    field("remote", Kind::Text, "URL of the git remote `origin`."),
     field(
         "tree_clean",
         Kind::Bool,
         "Whether the git work tree has no changes; `false` by default.",
     ),
-    field("interactive", Kind::Bool, "Whether a human watches; `true` by default."),
+    field("interactive", Kind::Bool, "Whether a user is present; `true` by default."),
     field(
         "probes",
         Kind::Map(&Kind::OneOrList(&Kind::Either(&[Kind::Text, Kind::Record(READING)]))),
-        "What probes answer, by id; of a list each is given once, the last one for ever.",
+        "Probe results, by id. A list is used in order, and its last result repeats.",
     ),
-    field("state", Kind::Record(STATE_BEFORE), "What the session remembers."),
+    field("state", Kind::Record(STATE_BEFORE), "Saved state of the session."),
     field(
         "breakers",
         Kind::Map(&Kind::Choice(&["open"])),
-        "Circuit breakers that tripped just now, by name.",
+        "Circuit breakers that opened just now, by name.",
     ),
-    field("disk_full", Kind::Bool, "Nothing can be written any more."),
-    field("pack", Kind::Record(PACK_CHANGES), "What is set otherwise than in the pack."),
+    field("disk_full", Kind::Bool, "Whether writes fail."),
+    field("pack", Kind::Record(PACK_CHANGES), "Changes of the pack."),
 ];
 
 const TASK: &[Field] = &[
-    required("id", Kind::Text, "Its id."),
+    required("id", Kind::Text, "Id of the task."),
     field("type", Kind::Text, "`shell`, `subagent`, …"),
-    field("status", Kind::Text, "`running` or another word of the client's."),
-    field("description", Kind::Text, "What it does."),
+    field("status", Kind::Text, "`running`, or another status of the client."),
+    field("description", Kind::Text, "Description of the task."),
 ];
 
 const PAYLOAD: &[Field] = &[
     field("event", Kind::Text, "The event; `stop` by default."),
     field("session", Kind::Text, "Id of the session; `session-1` by default."),
-    field("agent", Kind::Text, "Id of the subagent it happens in."),
+    field("agent", Kind::Text, "Id of the subagent in which the event happens."),
     field("agent_type", Kind::Text, "Type of that subagent."),
-    field("prompt", Kind::Text, "Id of the prompt that is worked on."),
+    field("prompt", Kind::Text, "Id of the current prompt."),
     field("permission_mode", Kind::Text, "`default`, `plan`, `acceptEdits`, …"),
-    field("last_message", Kind::Text, "The agent's last text, as the client tells it."),
-    field("background", Kind::List(&Kind::Record(TASK)), "Tasks in the background."),
-    field("command", Kind::Text, "The command line that the tool `Bash` is to run."),
-    field("tool", Kind::Text, "The tool that is to run, or that ran."),
-    field("input", Kind::Map(&Kind::Any), "Its input."),
-    field("said", Kind::Text, "What the human just said, at `user_prompt_submit`."),
+    field("last_message", Kind::Text, "The agent's last text, as the client sends it."),
+    field("background", Kind::List(&Kind::Record(TASK)), "Background tasks."),
+    field("command", Kind::Text, "Command line of the tool `Bash`."),
+    field("tool", Kind::Text, "Tool that is about to run, or that ran."),
+    field("input", Kind::Map(&Kind::Any), "Input of the tool."),
+    field("said", Kind::Text, "Prompt of the user, at `user_prompt_submit`."),
     field("fields", Kind::Map(&Kind::Any), "Further fields of the payload, or of the signal."),
-    field("table", Kind::Text, "Instead of an event: a decision table is asked."),
-    field("inputs", Kind::Map(&Kind::Any), "What the table is asked."),
-    field("run", Kind::Map(&Kind::Any), "Instead: a run of which this is known; signals are due."),
-    field("signal", Kind::Text, "Instead: a signal of this name is created."),
-    field("task", Kind::Text, "Instead: an attempt at the task of this id fails."),
+    field("table", Kind::Text, "Instead of an event: id of a decision table to evaluate."),
+    field("inputs", Kind::Map(&Kind::Any), "Inputs of the table."),
+    field(
+        "run",
+        Kind::Map(&Kind::Any),
+        "Instead: values of a run, for which the triggers of signals are evaluated.",
+    ),
+    field("signal", Kind::Text, "Instead: name of a signal to create."),
+    field("task", Kind::Text, "Instead: id of a task with a failed attempt."),
     field("title", Kind::Text, "Title of the task."),
-    field("approach", Kind::Text, "What was tried."),
-    field("failure", Kind::Text, "What it failed with; alone, a failure is classified."),
-    field("named", Kind::Text, "The name that a hook gives the error."),
+    field("approach", Kind::Text, "Description of the attempt."),
+    field("failure", Kind::Text, "Error of the attempt. Without `task`: the error to classify."),
+    field("named", Kind::Text, "Name of the error in a hook payload."),
 ];
 
-/// The keys that stand beside `event`.
+/// Keys that can be used with `event`.
 pub(super) const EVENT: &[&str] = &[
     "session",
     "agent",
@@ -159,7 +168,7 @@ pub(super) const EVENT: &[&str] = &[
     "fields",
 ];
 
-/// What can happen, each with the keys that may stand beside it; the first that is there counts.
+/// Main keys of an action, each with its optional keys. The first key that is present counts.
 pub(super) const DEEDS: &[(&str, &[&str])] = &[
     ("event", EVENT),
     ("table", &["inputs"]),
@@ -169,7 +178,7 @@ pub(super) const DEEDS: &[(&str, &[&str])] = &[
     ("failure", &["named"]),
 ];
 
-/// What a consideration comes to, in one word.
+/// Result of a check, one word.
 const VERDICT: Kind = Kind::Choice(&[
     "satisfied",
     "unsatisfied",
@@ -185,91 +194,87 @@ const VERDICT_PARTS: &[Field] = &[
     field(
         "consequence",
         Kind::Choice(&["none", "recorded", "warns", "blocks"]),
-        "What that leads to.",
+        "Effect of the check.",
     ),
-    field("why", SAID, "Why it was skipped or could not be judged."),
-    field("softened", SAID, "Why a blocker only warns."),
+    field("why", SAID, "Reason why it was skipped or is unknown."),
+    field("softened", SAID, "Reason why a blocker only warns."),
     field("details", SAID, "The sentence that explains the result."),
-    field("evidence", SAID, "What decided, one line each."),
-    field("error", SAID, "What went wrong outside."),
+    field("evidence", SAID, "Evidence, one line each."),
+    field("error", SAID, "Error of a probe or of another external input."),
 ];
 
 const LOGGED: &[Field] = &[
     field("decision", Kind::Text, "The decision."),
-    field("spoken", Kind::Bool, "Whether it was a block that was spoken."),
-    field("release", Kind::Text, "Why the agent was let go."),
-    field("saved", Kind::Text, "What became of the state."),
+    field("spoken", Kind::Bool, "Whether a block was sent."),
+    field("release", Kind::Text, "Reason of a release."),
+    field("saved", Kind::Text, "Result of the save."),
 ];
 
 const EFFECTS: &[Field] = &[
-    field("probes", TEXTS, "Probes that were run, in order; `[]` for none."),
+    field("probes", TEXTS, "Probes that ran, in order; `[]` for none."),
     field(
         "saved",
         Kind::Choice(&["durable", "degraded", "not saved", "unchanged"]),
-        "What became of the state.",
+        "Result of the save.",
     ),
     field(
         "logged",
         Kind::Either(&[Kind::Bool, Kind::Record(LOGGED)]),
-        "Whether there is a new entry in the decision log, or what it says.",
+        "Whether the decision log has a new entry, or the entry.",
     ),
 ];
 
 const STATE_AFTER: &[Field] = &[
-    field("total_blocks", COUNT, "Blocks of the session."),
-    field("consecutive_blocks", COUNT, "Blocks in this episode."),
-    field("turns", COUNT, "Stops that moved the state."),
-    field("releases", COUNT, "Stops that were let go although something was amiss."),
-    field("quality_score", COUNT, "Share of satisfied checks, 0 to 100."),
-    field("workflow_compliant", Kind::Bool, "Whether nothing stood against the stop."),
+    field("total_blocks", COUNT, "Number of blocks in the session."),
+    field("consecutive_blocks", COUNT, "Number of blocks in this episode."),
+    field("turns", COUNT, "Number of stops that changed the state."),
+    field("releases", COUNT, "Number of releases."),
+    field("quality_score", COUNT, "Share of passed checks, 0 to 100."),
+    field("workflow_compliant", Kind::Bool, "Whether no blocker failed."),
 ];
 
 const EXPECT: &[Field] = &[
     field(
         "decision",
         Kind::Choice(&["none", "allow", "defer", "ask", "block", "deny", "halt"]),
-        "What the client is told; `none` lets the agent stop, `deny` is `block`.",
+        "Decision; `none` lets the agent stop, `deny` is an alias of `block`.",
     ),
     field(
         "release",
         Kind::Choice(&["none", "max_blocks", "same_failure", "no_progress", "already_released"]),
-        "Why the agent was let go although something is amiss.",
+        "Reason of a release.",
     ),
-    field("session_type", Kind::Text, "What kind of work the session is."),
-    field("no_opinion", SAID, "Why nothing was judged."),
+    field("session_type", Kind::Text, "Type of the session."),
+    field("no_opinion", SAID, "Reason why no rule was evaluated."),
     field(
         "considerations",
         Kind::Map(&Kind::Either(&[VERDICT, Kind::Record(VERDICT_PARTS)])),
-        "What single considerations come to, by id.",
+        "Results of checks, by id.",
     ),
-    field("reason", SAID, "What the agent is told."),
-    field("notice", SAID, "What the user is told."),
-    field("context", SAID, "What the agent is told beside what it does."),
-    field("summary", SAID, "The line about the last check."),
-    field("problems", SAID, "What the user should know besides, one line each."),
+    field("reason", SAID, "Reason for the agent."),
+    field("notice", SAID, "Text for the user."),
+    field("context", SAID, "Additional text for the agent."),
+    field("summary", SAID, "The line about the check results."),
+    field("problems", SAID, "Problems that are reported to the user, one line each."),
     field(
         "guards",
         Kind::Map(&Kind::Choice(&["fired", "silent", "unknown"])),
-        "What single guards come to, by id.",
+        "Results of guards, by id.",
     ),
-    field("decided_by", TEXTS, "Guards whose answer the decision is, in their order."),
+    field("decided_by", TEXTS, "Guards that determine the decision, in order."),
     field(
         "updated_input",
         Kind::Either(&[Kind::Choice(&["none"]), Kind::Map(&Kind::Any)]),
-        "Fields of the input that the tool is to run with; `none` where it stays as it is.",
+        "Changed fields of the tool's input; `none` if it is unchanged.",
     ),
-    field(
-        "updated_output",
-        Kind::Any,
-        "The result that the agent reads in place of the tool's own; `none` where it stays as it is.",
-    ),
-    field("preferences", Kind::Map(&Kind::Bool), "Preferences that were looked for."),
-    field("effects", Kind::Record(EFFECTS), "What was done outside."),
-    field("state", Kind::Record(STATE_AFTER), "What the session remembers now."),
+    field("updated_output", Kind::Any, "Changed result of the tool; `none` if it is unchanged."),
+    field("preferences", Kind::Map(&Kind::Bool), "Preferences that were searched for."),
+    field("effects", Kind::Record(EFFECTS), "Effects on the machine."),
+    field("state", Kind::Record(STATE_AFTER), "Saved state of the session after the step."),
     field(
         "breakers",
         Kind::Map(&Kind::Choice(&["closed", "open", "half_open"])),
-        "Where circuit breakers stand now, by name.",
+        "States of circuit breakers after the step, by name.",
     ),
     field(
         "tasks",
@@ -281,14 +286,14 @@ const EXPECT: &[Field] = &[
             "abandoned",
             "gone",
         ])),
-        "Where tasks are now, by id; `gone` is on no list.",
+        "Queues of tasks after the step, by id; `gone` is in no queue.",
     ),
-    field("signals", TEXTS, "Names of the signals that wait, in order of their names."),
-    field("questions", SAID, "What humans are asked, a line each: severity, trigger, title."),
-    field("answer", Kind::Text, "What the table answers."),
-    field("why", SAID, "Why it does."),
-    field("class", Kind::Text, "What the failure is."),
-    field("due", TEXTS, "Names of the signals that are due, in order of their names."),
+    field("signals", TEXTS, "Names of pending signals, sorted."),
+    field("questions", SAID, "Requests to humans, one line each: severity, trigger, title."),
+    field("answer", Kind::Text, "Answer of the table."),
+    field("why", SAID, "Reason of the answer."),
+    field("class", Kind::Text, "Class of the failure."),
+    field("due", TEXTS, "Names of due signals, sorted."),
 ];
 
 const EXPECTATION: Kind =
@@ -297,32 +302,32 @@ const ON: Kind = Kind::Either(&[Kind::Text, Kind::Record(PAYLOAD)]);
 const TRANSCRIPT: Kind = Kind::Either(&[Kind::Text, Kind::List(&Kind::Record(HAPPENING))]);
 
 const STEP: &[Field] = &[
-    field("given", Kind::Record(GIVEN), "What changes before it."),
-    field("after", Kind::Duration, "Time that passes before it."),
-    field("transcript", TRANSCRIPT, "What happens before it."),
+    field("given", Kind::Record(GIVEN), "Changes before the action."),
+    field("after", Kind::Duration, "Time that passes before the action."),
+    field("transcript", TRANSCRIPT, "Additions to the transcript before the action."),
     field("on", ON, "The event: its name, or a map with its payload."),
-    required("expect", EXPECTATION, "What must come of it."),
+    required("expect", EXPECTATION, "Expected result."),
 ];
 
 /// A case.
 pub const CASE: &[Field] = &[
-    required("name", Kind::Text, "The situation in a few words; its own in the file."),
-    field("reason", Kind::Text, "Why it matters; for people."),
-    field("skip", Kind::Text, "Why it is not run."),
+    required("name", Kind::Text, "Name of the situation, unique in the file."),
+    field("reason", Kind::Text, "Why the case matters."),
+    field("skip", Kind::Text, "Reason why the case is skipped."),
     field(
         "each",
         Kind::List(&Kind::Map(&Kind::Any)),
-        "Runs it once for each; `{{key}}` is filled.",
+        "Maps of values. The case runs once for each map; `{{key}}` is its value.",
     ),
-    field("given", Kind::Record(GIVEN), "What there is before."),
-    field("transcript", TRANSCRIPT, "What happened: a list, or a file beside this one."),
+    field("given", Kind::Record(GIVEN), "State before the first step."),
+    field("transcript", TRANSCRIPT, "Transcript: a list of happenings, or a file beside this one."),
     field("on", ON, "The event: its name, or a map with its payload."),
-    field("expect", EXPECTATION, "What must come of it; `snapshot` compares the whole report."),
+    field("expect", EXPECTATION, "Expected result; `snapshot` compares the whole report."),
     field("steps", Kind::List(&Kind::Record(STEP)), "Several events of one session, in order."),
 ];
 
-/// The JSON Schema of a case file: that of its shape, and `{{name}}` wherever a value of `each` may
-/// come, which is checked once it is filled.
+/// Returns the JSON Schema of a case file: the schema of its shape, with `{{name}}` wherever a
+/// value of `each` is possible. The filled value is checked later.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = json_schema(&FILE.kind, FILE.file.trim_end_matches(".yaml"));
@@ -338,7 +343,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// Lets a schema, and those of what is in it, take a placeholder, unless any text fits anyway.
+/// Extends a schema and its parts to accept placeholders, unless they accept any text.
 fn with_placeholders(schema: &mut Value, itself: bool) {
     let Value::Object(fields) = schema else { return };
     for (key, value) in fields.iter_mut() {
@@ -366,11 +371,11 @@ fn with_placeholders(schema: &mut Value, itself: bool) {
     }
 }
 
-/// A text with a placeholder in it.
+/// Pattern of a text with a placeholder.
 const PLACEHOLDER_PATTERN: &str = r"\{\{[A-Za-z0-9_]+\}\}";
 
-/// Case files lie in this folder of a pack.
+/// Directory of case files in a pack.
 pub const FOLDER: &str = "tests";
 
-/// A case file.
+/// Shape of a case file.
 pub const FILE: FileShape = FileShape { file: "cases.yaml", kind: Kind::List(&Kind::Record(CASE)) };

@@ -1,11 +1,11 @@
 //! Snapshot files in insta's format, so that `cargo insta review` reads them: a header between two
-//! lines `---`, and what was seen below it.
+//! lines `---`, and the content below.
 
-/// Folder of the snapshots, beside the case files.
+/// Directory of the snapshots, beside the case files.
 pub const FOLDER: &str = "snapshots";
 
-/// Name of the snapshot of a step: `<file>__<case>.snap`, with the number of the step where the case
-/// has several.
+/// Returns the file name of a step's snapshot: `<file>__<case>.snap`, with the number of the step
+/// if the case has several.
 #[must_use]
 pub fn name(file: &str, case: &str, step: Option<usize>) -> String {
     let plain = |text: &str| {
@@ -16,22 +16,22 @@ pub fn name(file: &str, case: &str, step: Option<usize>) -> String {
     format!("{}__{}{step}.snap", plain(file.trim_end_matches(".yaml")), plain(case))
 }
 
-/// The file of a snapshot; `source` is the case file, `expression` the name of the case.
+/// Formats a snapshot file. `source` is the case file, `expression` the name of the case.
 #[must_use]
 pub fn write(source: &str, expression: &str, content: &str) -> String {
-    // JSON texts are YAML texts.
+    // A JSON string is a valid YAML string.
     let expression = serde_json::Value::from(expression);
     format!("---\nsource: {source}\nexpression: {expression}\n---\n{}\n", content.trim_end())
 }
 
-/// What a snapshot file holds below its header; the whole of a file that has none.
+/// Returns the content below the header, or the whole text without a header.
 #[must_use]
 pub fn read(text: &str) -> &str {
     let body = text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
     body.map_or(text, |(_, content)| content)
 }
 
-/// Whether two contents are one: insta does not look at blanks at the end.
+/// Returns whether two contents are equal. Like insta, ignores whitespace at the end.
 #[must_use]
 pub fn same(one: &str, other: &str) -> bool {
     let lines = |text: &str| text.trim_end().replace("\r\n", "\n");

@@ -1,56 +1,56 @@
-//! Transcripts in short form: what happened, as lines that Claude Code would have written.
+//! Writes transcripts in Claude Code's format from the short form of cases.
 
 use serde_json::{Value, json};
 
-use super::placeholders::{Filling, NUMBER};
+use super::placeholders::{NUMBER, PlaceholderValues};
 use crate::source::node::{Node, NodeKind, Scalar, ScalarStyle};
 
-/// Where a case's project lies.
+/// Directory of a case's project.
 pub const PROJECT: &str = "/work";
 
-/// Writes a session down as it goes.
+/// Writer of a session's transcript.
 #[derive(Debug, Default)]
 pub struct Recorder {
     lines: Vec<String>,
     calls: usize,
     prompts: usize,
-    /// Whether lines were recorded elsewhere.
+    /// Whether the transcript contains recorded lines.
     recorded: bool,
     branch: Option<String>,
 }
 
 impl Recorder {
-    /// The transcript so far.
+    /// Returns the transcript.
     #[must_use]
     pub fn text(&self) -> String {
         self.lines.iter().map(|it| format!("{it}\n")).collect()
     }
 
-    /// Id of the prompt that is worked on; prompts are `p1`, `p2`, …. Where all of them were recorded
-    /// elsewhere, their ids are their own.
+    /// Returns the id of the current prompt: `p1`, `p2`, …. `None` if all prompts are in recorded
+    /// lines, which have ids of their own.
     #[must_use]
     pub fn prompt_id(&self) -> Option<String> {
         let recorded = self.recorded && self.prompts == 0;
         (!recorded).then(|| format!("p{}", self.prompts.max(1)))
     }
 
-    /// The git branch that prompts are made on from here on.
+    /// Sets the git branch of later prompts.
     pub fn set_branch(&mut self, branch: &str) {
         self.branch = Some(branch.to_owned());
     }
 
-    /// Lines that were recorded elsewhere.
+    /// Appends recorded lines.
     pub fn recorded(&mut self, text: &str) {
         self.recorded = true;
         self.lines.extend(text.lines().map(str::to_owned));
     }
 
-    /// A line as it is.
+    /// Appends a line unchanged.
     pub fn record(&mut self, line: &Value) {
         self.lines.push(line.to_string());
     }
 
-    /// The human says something.
+    /// Appends a prompt of the user.
     pub fn user(&mut self, text: &str) {
         self.prompts = self.prompts.saturating_add(1);
         let line = json!({"type": "user", "uuid": format!("u{}", self.lines.len()),
@@ -59,7 +59,7 @@ impl Recorder {
         self.record(&line);
     }
 
-    /// The agent says something; the tokens of the turn may be known.
+    /// Appends a text of the agent, with token usage if it is known.
     pub fn assistant(&mut self, text: &str, usage: Option<Value>) {
         self.agent(json!([{"type": "text", "text": text}]), usage);
     }
@@ -73,14 +73,14 @@ impl Recorder {
         self.record(&json!({"type": "assistant", "message": message}));
     }
 
-    /// The agent calls a tool.
+    /// Appends a tool call.
     pub fn call(&mut self, tool: &str, input: Value) {
         self.calls = self.calls.saturating_add(1);
         let id = format!("toolu_{}", self.calls);
         self.agent(json!([{"type": "tool_use", "id": id, "name": tool, "input": input}]), None);
     }
 
-    /// The tool that was called last answers.
+    /// Appends the result of the last tool call.
     pub fn result(&mut self, text: &str, failed: bool) {
         let id = format!("toolu_{}", self.calls);
         let content = json!([{"type": "tool_result", "tool_use_id": id, "content": text,
@@ -88,8 +88,7 @@ impl Recorder {
         self.record(&json!({"type": "user", "message": {"role": "user", "content": content}}));
     }
 
-    /// Takes one happening of a case down, as often as it says; returns the files it wrote, which
-    /// stand on the disk then.
+    /// Appends a happening of a case, with its repetitions. Returns the files that it wrote.
     pub fn happening(&mut self, node: &Node) -> Vec<(String, String)> {
         let times = node.get("times").and_then(Node::int).unwrap_or(1);
         (1..=times).flat_map(|number| self.once(&numbered(node, number))).collect()
@@ -138,13 +137,13 @@ impl Recorder {
     }
 }
 
-/// A path in the project, or one that is absolute already.
+/// Returns a path in the project, or an absolute path unchanged.
 #[must_use]
 pub fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") }
 }
 
-/// The file that a call writes, where its input says so as the clients' tools do.
+/// Returns the path and the content that a tool call writes, if its input contains them.
 fn written(input: &Value) -> Option<(String, String)> {
     let text = |key: &str| input.get(key).and_then(Value::as_str);
     let content = text("content").or_else(|| text("new_string"))?;
@@ -158,12 +157,12 @@ fn usage(node: &Node) -> Value {
         "cache_creation_input_tokens": count("cache_creation")})
 }
 
-/// The node with the number of its repetition filled in.
+/// Fills the number of the repetition into a node.
 fn numbered(node: &Node, number: i64) -> Node {
     let scalar = |text: String| Node {
         span: node.span.clone(),
         kind: NodeKind::Scalar(Scalar { text, style: ScalarStyle::DoubleQuoted, indent: 0 }),
     };
     let values = [(scalar(NUMBER.to_owned()), scalar(number.to_string()))];
-    Filling::new(&values).fill(node)
+    PlaceholderValues::new(&values).fill(node)
 }

@@ -120,7 +120,7 @@ impl Desk<'_> {
         let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
         let standing: Standing = known.unwrap_or_default();
         let overrides = &overrides.naming(&standing);
-        settle(&gauge(rules, overrides, facts), &standing, (rules, overrides), facts)
+        settle(&gauge(rules, overrides, facts), &standing, rules, overrides, facts)
     }
 
     fn status(&self, console: &mut Console<'_>, place: &Place, format: ListFormat) -> u8 {

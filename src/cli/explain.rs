@@ -192,7 +192,7 @@ fn guard_again(
     let concerned = guards::concerned(&policy, &event, whose.at)
         .filter(|it| !it.reads_transcript && !it.reads_stores);
     let asked = (&*context, &mut evaluator);
-    Some(guards::judge(concerned, &event, &seen, asked, Detail::Values))
+    Some(guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values))
 }
 
 /// Judges a stop again.

@@ -1,4 +1,4 @@
-//! Commands: what one call of a shell tool ran, how it ended, and patterns that recognise programs.
+//! Commands of shell tools: the programs that a call ran, and how the call ended.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,27 @@ use serde::{Deserialize, Serialize};
 /// One call of a shell tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    /// Position of the call.
     pub seq: u64,
-    /// Command line, cut at the bound.
+    /// Command line, cut at `COMMAND_TEXT_MAX`.
     pub text: String,
-    /// Programs it runs, in order, wrappers and shells unwrapped.
+    /// Programs in order, with wrappers and shells removed.
     pub programs: Vec<Program>,
-    /// Whether the whole line was understood as shell.
+    /// Whether the shell parser understood the whole line.
     pub understood: bool,
-    /// Command kinds of the lens that one of its programs matches.
+    /// Command classes that one of the programs matches.
     pub kinds: BTreeSet<String>,
-    /// How the call ended.
     pub outcome: Outcome,
-    /// Exit code, where the result names one.
+    /// Exit code, if the result contains one.
     pub exit_code: Option<i32>,
-    /// What the programs of its kinds reported.
+    /// Verdict of the command's classes.
     pub verdict: Verdict,
-    /// The line of output that decided the verdict, or empty.
+    /// Line of output that decided the verdict; can be empty.
     pub quote: String,
-    /// End of the output, cut at the bound; dropped for older commands.
+    /// End of the output. Empty for older commands.
     pub output: String,
-    /// Git branch when it ran, empty when unknown.
+    /// Git branch when the command ran. Empty if unknown.
     pub branch: String,
-    /// Position of its result, 0 while there is none.
+    /// Position of the result; 0 before the result.
     pub result_seq: u64,
 }
 
@@ -39,38 +37,38 @@ pub enum Outcome {
     /// No result yet.
     #[default]
     Pending,
-    /// Result without error.
+    /// Result without an error.
     Succeeded,
-    /// Result with an error or a non-zero exit.
+    /// Result with an error or a non-zero exit code.
     Failed,
-    /// Not run: refused by a human, a rule or a hook.
+    /// Not run, because a user, a rule or a hook denied it.
     Denied,
-    /// Put into the background; its end is not known.
+    /// Still running in the background; its end is unknown.
     Background,
 }
 
-/// What a command of a known kind (a test run) came to, exit status and output taken together.
+/// Result of a command of a known class, such as a test run. Exit status and output together decide
+/// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// Cannot be told: no result, or its status is hidden behind a pipe and the output is silent.
+    /// Unknown: the result is missing, or a pipe hides the exit status and the output does not show
+    /// the result.
     #[default]
     Unknown,
-    /// It passed.
     Passed,
-    /// It failed.
     Failed,
 }
 
-/// One program with its arguments as the shell would pass them.
+/// A program with its arguments, as the shell would pass them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// Base name of the program: `cargo` for `/usr/bin/cargo`.
     pub name: String,
-    /// Arguments after quote removal. What the shell would compute stays as written (`$HOME/x`).
+    /// Arguments after quote removal. Unexpanded parts stay as written (`$HOME/x`).
     pub args: Vec<String>,
-    /// Files its output is redirected to.
+    /// Files that its output is redirected to.
     pub writes: Vec<String>,
-    /// Whether success of the whole line implies success of this program: false on the left of a
+    /// Whether success of the whole line implies success of this program. False to the left of a
     /// pipe or `||`, before `;`, in the background, negated, or inside a substitution.
     pub decisive: bool,
 }

@@ -1,5 +1,5 @@
-//! The compiled lens: a lens made ready for matching, piece by piece and only when needed.
-//! A hook call makes one each time, so making one costs nothing.
+//! Matchers compiled from a lens. Each part is compiled on first use, because every hook call
+//! creates one.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use super::lens::{CommandKind, ContentPattern, FileKindRow, Lens};
 use super::pattern::CommandPattern;
 use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
-/// A lens with room for what matching compiles out of it.
+/// A lens with the matchers that are compiled from it on first use.
 #[derive(Debug, Default)]
 pub struct CompiledLens {
     lens: Arc<Lens>,
@@ -23,31 +23,30 @@ pub struct CompiledLens {
     lines: RefCell<BTreeMap<String, Rc<CommandLine>>>,
 }
 
-/// What a command line says, whenever it is run.
+/// Analysis of a command line, independent of its execution.
 #[derive(Debug, Clone)]
 pub struct CommandLine {
-    /// Programs it runs, in order.
+    /// Programs in order.
     pub programs: Vec<Program>,
-    /// Whether all of it was understood.
+    /// Whether the shell parser understood the whole line.
     pub understood: bool,
-    /// Command kinds it is of.
+    /// Command classes that the line belongs to.
     pub kinds: BTreeSet<String>,
-    /// Files it writes.
+    /// Files that the line writes.
     pub writes: Vec<String>,
 }
 
-/// A kind of commands, ready to match.
+/// Matchers of one command class.
 #[derive(Debug)]
 pub struct CompiledKind {
-    /// Name of the kind.
     pub name: String,
     programs: Vec<CommandPattern>,
     except: Vec<CommandPattern>,
     /// Output lines that mean failure.
     pub failed: LinePatterns,
-    /// Lines that mean failure where the exit status is hidden.
+    /// Output lines that mean failure if the exit status is hidden.
     pub failed_if_hidden: LinePatterns,
-    /// Lines that say that nothing ran.
+    /// Output lines that mean that nothing ran.
     pub empty: LinePatterns,
     /// Output lines that mean success.
     pub passed: LinePatterns,
@@ -55,7 +54,7 @@ pub struct CompiledKind {
     pub passed_unless_empty: LinePatterns,
 }
 
-/// A kind of files, ready to match.
+/// Matchers of one file class.
 #[derive(Debug)]
 struct CompiledFiles {
     name: String,
@@ -63,10 +62,9 @@ struct CompiledFiles {
     except: Vec<PathGlob>,
 }
 
-/// A content pattern, ready to match.
+/// Matchers of one content pattern.
 #[derive(Debug)]
 pub struct CompiledContent {
-    /// Name of the pattern.
     pub name: String,
     files: Vec<String>,
     except_files: Vec<String>,
@@ -75,44 +73,45 @@ pub struct CompiledContent {
 }
 
 impl CompiledLens {
-    /// Takes the lens as it is; nothing is compiled yet.
+    /// Stores the lens. Compiles nothing yet.
     #[must_use]
     pub fn new(lens: impl Into<Arc<Lens>>) -> Self {
         Self { lens: lens.into(), ..Self::default() }
     }
 
-    /// The lens as written.
+    /// Returns the source lens.
     #[must_use]
     pub fn lens(&self) -> &Lens {
         &self.lens
     }
 
-    /// Whether calls of this tool edit files.
+    /// Returns whether calls of this tool edit files.
     #[must_use]
     pub fn is_edit_tool(&self, name: &str) -> bool {
         self.lens.edit_tools.iter().any(|tool| tool == name)
     }
 
-    /// Whether calls of this tool run a shell command.
+    /// Returns whether calls of this tool run a shell command.
     #[must_use]
     pub fn is_shell_tool(&self, name: &str) -> bool {
         self.lens.shell_tools.iter().any(|tool| tool == name)
     }
 
-    /// Whether the program matches a command pattern.
+    /// Returns whether the program matches a command pattern.
     #[must_use]
     pub fn runs(&self, program: &Program, pattern: &CommandPattern) -> bool {
         pattern.matches(program, &self.lens.value_options)
     }
 
-    /// The kinds of commands.
+    /// Returns the command classes.
     pub fn kinds(&self) -> &[CompiledKind] {
         self.kinds.get_or_init(|| {
             self.lens.commands.iter().take(COMMAND_KINDS_MAX).map(CompiledKind::new).collect()
         })
     }
 
-    /// What a command line says: `read` tells, unless it was read before.
+    /// Returns the analysis of a command line from the cache, or calls `read` and caches its
+    /// result.
     pub fn command_line(&self, text: &str, read: impl FnOnce() -> CommandLine) -> Rc<CommandLine> {
         if let Some(known) = self.lines.borrow().get(text) {
             return Rc::clone(known);
@@ -128,18 +127,18 @@ impl CompiledLens {
         line
     }
 
-    /// The kind of that name.
+    /// Returns the command class with this name.
     #[must_use]
     pub fn kind(&self, name: &str) -> Option<&CompiledKind> {
         self.kinds().iter().find(|kind| kind.name == name)
     }
 
-    /// The content patterns.
+    /// Returns the content patterns.
     pub fn contents(&self) -> &[CompiledContent] {
         self.contents.get_or_init(|| self.lens.contents.iter().map(CompiledContent::new).collect())
     }
 
-    /// The kinds of files that a path belongs to.
+    /// Returns the file classes that a path belongs to.
     #[must_use]
     pub fn file_kinds(&self, path: &str) -> BTreeSet<String> {
         self.files
@@ -177,7 +176,7 @@ impl CompiledKind {
         }
     }
 
-    /// Whether the program is of this kind.
+    /// Returns whether the program belongs to this class.
     #[must_use]
     pub fn includes(&self, program: &Program, lens: &CompiledLens) -> bool {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
@@ -197,14 +196,15 @@ impl CompiledContent {
         }
     }
 
-    /// Whether it is looked for in files of these kinds.
+    /// Returns whether the pattern applies to files of these classes.
     #[must_use]
     pub fn applies_to(&self, kinds: &BTreeSet<String>) -> bool {
         let any = |names: &[String]| names.iter().any(|name| kinds.contains(name));
         (self.files.is_empty() || any(&self.files)) && !any(&self.except_files)
     }
 
-    /// The lines of a text it is found in, unless the text excuses it.
+    /// Returns the lines of a text that the pattern matches, or none if an `unless` pattern matches
+    /// the text.
     #[must_use]
     pub fn lines<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut found: Vec<&str> = Vec::new();

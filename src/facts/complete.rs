@@ -1,47 +1,48 @@
-//! Whether a transcript shows all that happened before a stop. Clients write it behind their hooks:
-//! the last message, the last tool call or its result might not be there yet.
-//! Contains: the comparison with what hooks saw. Does not contain: reading and waiting.
+//! Detects whether a transcript is complete at a stop. Clients write it while their hooks run, so
+//! that the last message, the last tool call or its result can be missing.
+//!
+//! Contains: the comparison with the calls that hooks saw. Does not contain: reading and waiting.
 
 use super::event::Event;
 use super::{Facts, PendingTool};
 use crate::source::secrets::mask;
 
-/// Tools that end with an answer of the user, which a stop does not wait for.
+/// Tools whose result is an answer of the user. A stop does not wait for it.
 const USER_TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
 
-/// A tool call that a hook saw since the last stop, and policyd did not block.
+/// A tool call that a hook saw since the last stop and that policyd did not block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookCall {
-    /// Id of the call, empty where the client names none.
+    /// Id of the call. Empty if the client sends none.
     pub id: String,
-    /// Id of the subagent that made it, empty for the main agent.
+    /// Id of the subagent that made the call. Empty for the main agent.
     pub agent: String,
-    /// Whether it ended, so that the client has its result.
+    /// Whether the call ended, so that the client has its result.
     pub ended: bool,
 }
 
 /// The tool calls that hooks saw since the last stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookCalls {
-    /// Each call once, oldest first.
+    /// Distinct calls, oldest first.
     pub calls: Vec<HookCall>,
-    /// Tool calls in the transcript at the last stop; `None` if that is not known.
+    /// Tool calls in the transcript at the last stop. `None` if unknown.
     pub total_before: Option<u64>,
 }
 
 impl HookCalls {
-    /// Calls of one agent (`""`: the main agent).
+    /// Returns the calls of one agent (`""`: the main agent).
     fn of<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a HookCall> {
         self.calls.iter().filter(move |it| it.agent == agent)
     }
 }
 
 impl Facts {
-    /// Whether everything that the event and the hooks report is in these facts.
+    /// Returns whether these facts contain everything that the event and the hooks report.
     #[must_use]
     pub fn is_complete(&self, event: &Event, hooks: &HookCalls) -> bool {
         if let Some(sent_at) = event.stop_recorded_at {
-            // The client records each stop, so that nothing earlier is missing before that line.
+            // The client records each stop, so that no earlier line can be missing.
             return self.stop_sent_at >= sent_at;
         }
         let awaited =
@@ -54,7 +55,7 @@ impl Facts {
             && self.missing_by_count(hooks.of(agent), hooks, |_| true) == 0
     }
 
-    /// Tool calls that ended before the stop and are not in these facts.
+    /// Counts tool calls that ended before the stop and are not in these facts.
     #[must_use]
     pub fn unseen_calls(&self, event: &Event, hooks: &HookCalls) -> u64 {
         let agent = event.agent_id.as_deref().unwrap_or_default();
@@ -64,7 +65,7 @@ impl Facts {
         named.saturating_add(self.missing_by_count(hooks.of(agent), hooks, |it| it.ended))
     }
 
-    /// Whether a call has its result here, or is known to continue.
+    /// Returns whether a call has its result here, or is known to continue.
     fn accounts_for(&self, id: &str) -> bool {
         let runs_on = |it: &PendingTool| it.id == id && !it.session.is_empty();
         self.has_ended(id)
@@ -72,7 +73,7 @@ impl Facts {
             || self.pending.iter().any(runs_on)
     }
 
-    /// Calls without ids that are missing, by comparing how many there are.
+    /// Counts the missing calls without ids, by comparing totals.
     fn missing_by_count<'h>(
         &self,
         calls: impl Iterator<Item = &'h HookCall>,
@@ -85,17 +86,17 @@ impl Facts {
         seen.saturating_sub(self.tools.total.saturating_sub(before))
     }
 
-    /// Whether the agent's last message is here, as far as the event names it.
+    /// Returns whether the agent's last message is here, if the event contains it.
     fn shows_message(&self, event: &Event) -> bool {
-        // What was recorded is kept with marks in place of secrets.
+        // Stored messages have placeholders instead of secrets.
         let said = mask(event.last_message.as_deref().unwrap_or_default().trim()).0;
         let said = said.as_ref();
         if said.is_empty() {
             return true;
         }
         let newest = self.messages.last.last();
-        newest.filter(|it| it.seq > self.stop_seq).is_some_and(|it| {
-            let recorded = it.text.trim();
+        newest.filter(|it| it.seq > self.stop_seq).is_some_and(|message| {
+            let recorded = message.text.trim();
             !recorded.is_empty() && (said.ends_with(recorded) || recorded.ends_with(said))
         })
     }

@@ -1,14 +1,14 @@
-//! Whether a pattern matches all that another one matches. What is said to be covered is; some that is covered
-//! is not seen.
+//! Decides whether a pattern matches everything that another pattern matches. `true` is certain;
+//! `false` can be wrong.
 
 use super::glob::{path_matches, word_matches};
 
-/// Whether a text has a sign of a glob.
+/// Returns whether a text contains a glob character.
 fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '{', '[', '\\'])
 }
 
-/// The same of globs over paths, by the rules of [`path_matches`].
+/// Returns whether a path glob covers another one, by the rules of [`path_matches`].
 #[must_use]
 pub fn path(wider: &str, narrow: &str) -> bool {
     if wider == narrow || matches!(wider, "*" | "**" | "**/*") {
@@ -22,19 +22,19 @@ pub fn path(wider: &str, narrow: &str) -> bool {
     if !is_glob(narrow) && !narrow.starts_with('~') && path_matches(wider, narrow) {
         return true;
     }
-    // All below a folder.
+    // Everything below a directory.
     if let Some(folder) = wider.strip_suffix("/**").filter(|it| !is_glob(it)) {
         let below = narrow.strip_prefix(folder).is_some_and(|it| it.starts_with('/'));
         return below && is_whole(wider) == is_whole(narrow);
     }
-    // All of a name, wherever it lies.
+    // Everything with a name, in any directory.
     let name = wider.strip_prefix("**/").unwrap_or(wider);
     let last = narrow.rsplit('/').next().unwrap_or(narrow);
-    // Within a path `**` crosses folders.
+    // Within a path, `**` crosses directories.
     !name.contains('/') && !last.contains("**") && word(name, last)
 }
 
-/// The same of globs over words, by the rules of [`word_matches`].
+/// Returns whether a word glob covers another one, by the rules of [`word_matches`].
 #[must_use]
 pub fn word(wider: &str, narrow: &str) -> bool {
     if wider == narrow {
@@ -43,7 +43,7 @@ pub fn word(wider: &str, narrow: &str) -> bool {
     if !is_glob(narrow) {
         return word_matches(wider, narrow);
     }
-    // `*.lock` is all that ends so, and `npm*` all that begins so.
+    // `*.lock` matches every word with this end, and `npm*` every word with this beginning.
     let one_end = |end: Option<&str>| end.filter(|it| !is_glob(it)).map(str::to_owned);
     let plain = !narrow.contains(['{', '[', '\\']);
     let ends = one_end(wider.strip_prefix('*')).is_some_and(|it| narrow.ends_with(&it));
@@ -51,8 +51,8 @@ pub fn word(wider: &str, narrow: &str) -> bool {
     plain && (ends || begins)
 }
 
-/// The same of command patterns: each word of the wider one covers that of the other. Behind the program a glob
-/// stands for an operand, and not for options.
+/// Returns whether a command pattern covers another one. Each word of `wider` must cover the word of
+/// `narrow` at its position. Behind the program, a glob matches operands, not options.
 #[must_use]
 pub fn command(wider: &str, narrow: &str) -> bool {
     let mut words = narrow.split_whitespace();
@@ -60,8 +60,10 @@ pub fn command(wider: &str, narrow: &str) -> bool {
     let (Some(program), Some(other)) = (wider.next(), words.next()) else { return false };
     let is_operand = |it: &str| !it.starts_with(['-', '+']);
     word(program, other)
-        && wider.all(|it| {
-            words.next().is_some_and(|other| it == other || (is_operand(other) && word(it, other)))
+        && wider.all(|part| {
+            words
+                .next()
+                .is_some_and(|other| part == other || (is_operand(other) && word(part, other)))
         })
 }
 

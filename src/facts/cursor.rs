@@ -1,5 +1,7 @@
-//! The cursor: facts with the place in the transcript they reach to, as bytes that prove themselves.
-//! It is a cache: whatever does not fit exactly is no cursor, and the transcript is read again.
+//! The cursor: facts and the transcript position that they reach, in a form that detects damage and
+//! stale data.
+//!
+//! It is a cache. Any mismatch discards it, and the transcript is read again.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +15,8 @@ const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];
 
-/// The sources of the types that a cursor holds and of the table by which its texts are masked, and the version of
-/// the program.
+/// Fingerprint of the sources of the stored types and of the secret formats, and of the program's
+/// version.
 const SHAPES: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
     include_str!("mod.rs"),
@@ -25,12 +27,12 @@ const SHAPES: u64 = fingerprint(&[
     include_str!("../source/secrets/arguments.rs"),
 ]);
 
-/// What a cursor depends on beside the transcript and the program: the lens.
+/// Hash of the lens, on which a cursor depends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key(Hash);
 
 impl Key {
-    /// The key of a lens.
+    /// Returns the key of a lens.
     #[must_use]
     pub fn of(lens: &Lens) -> Self {
         let encoded = postcard::to_stdvec(lens).unwrap_or_default();
@@ -38,19 +40,19 @@ impl Key {
     }
 }
 
-/// A place in a transcript, with what proves that it is still the same file.
+/// A position in a transcript, with a proof that the file is still the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Bytes absorbed: the start of the first line that was not.
+    /// Number of ingested bytes: the start of the first line that was not ingested.
     pub offset: u64,
-    /// Identity of the file on its device, 0 where unknown.
+    /// File id on its device; 0 if unknown.
     pub identity: u64,
-    /// See `proof`.
+    /// Result of [`Position::proof`] for the bytes before `offset`.
     pub proof: Hash,
 }
 
 impl Position {
-    /// Where the bytes that prove this position begin, and how many they are.
+    /// Returns the start and the length of the bytes that prove a position.
     #[must_use]
     pub fn proof_range(offset: u64) -> (u64, usize) {
         let start = offset.saturating_sub(CURSOR_PROOF_BYTES as u64);
@@ -58,13 +60,13 @@ impl Position {
     }
 }
 
-/// What the last bytes before an offset come to.
+/// Returns the hash of the last bytes before an offset.
 #[must_use]
 pub fn proof(bytes_before: &[u8]) -> Hash {
     checksum(&[bytes_before])
 }
 
-/// Bytes of a cursor; `None` when they would be more than is kept.
+/// Encodes a cursor. `None` if it would exceed `CURSOR_BYTES_MAX`.
 #[must_use]
 pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
     let body = postcard::to_stdvec(&(position, facts)).ok()?;
@@ -75,7 +77,7 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
     Some([MAGIC.as_slice(), &key.0, &proof, &body].concat())
 }
 
-/// The cursor that `encode` made under the same key; anything else is `None`.
+/// Decodes a cursor that [`encode`] made with the same key. `None` for any other bytes.
 #[must_use]
 pub fn decode(bytes: &[u8], key: Key) -> Option<(Position, Facts)> {
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;

@@ -1,5 +1,6 @@
-//! Events: what the agent's client just reported, in neutral words.
-//! Lives here: the event, its kinds and their table. Wire formats stay in `hook`.
+//! Events that a client reports, independent of its protocol.
+//!
+//! Contains: the event and its kinds. Does not contain: wire formats (`hook`).
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use crate::id::SessionId;
 /// Declares the kinds of events, each with its neutral name.
 macro_rules! event_kinds {
     ($($kind:ident = $name:literal,)*) => {
-        /// What kind of thing happened, whatever a client calls it. Serialized as its neutral name.
+        /// Kind of an event, independent of the client. Serialized as its neutral name.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
         )]
@@ -24,10 +25,11 @@ macro_rules! event_kinds {
         }
 
         impl EventKind {
-            /// Every kind.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// Neutral name, used in rules and for `--hook`, where `-` may replace `_`: `pre_tool_use`.
+            /// Returns the neutral name, as in rules and in `--hook` (which also accepts `-` for
+            /// `_`): `pre_tool_use`.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -35,7 +37,7 @@ macro_rules! event_kinds {
                 }
             }
 
-            /// Claude Code's name, `hook_event_name` in its payload: `PreToolUse`.
+            /// Returns Claude Code's name, the `hook_event_name` of its payload: `PreToolUse`.
             #[must_use]
             pub const fn client_name(self) -> &'static str {
                 match self {
@@ -46,7 +48,7 @@ macro_rules! event_kinds {
     };
 }
 
-// Every event of Claude Code 2.1.329; other clients' events map onto these.
+// Every event of Claude Code 2.1.329. Events of other clients map to these.
 event_kinds! {
     SessionStart = "session_start",
     Setup = "setup",
@@ -83,7 +85,7 @@ event_kinds! {
     PostModelSwitch = "post_model_switch",
 }
 
-/// Neutral names of kinds of events, for tables of names.
+/// Returns the neutral names of kinds of events.
 #[must_use]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time, where it cannot panic")]
 pub const fn names<const COUNT: usize>(kinds: &[EventKind]) -> [&'static str; COUNT] {
@@ -96,7 +98,7 @@ pub const fn names<const COUNT: usize>(kinds: &[EventKind]) -> [&'static str; CO
     names
 }
 
-/// The neutral name of every kind.
+/// Neutral names of all kinds.
 pub const EVENT_NAMES: &[&str] = &names::<{ EventKind::ALL.len() }>(EventKind::ALL);
 
 /// Events of a tool call.
@@ -112,10 +114,12 @@ pub const TOOL_CALL_EVENTS: &[EventKind] = &[
 pub const PROMPT_EVENTS: &[EventKind] =
     &[EventKind::UserPromptSubmit, EventKind::UserPromptExpansion];
 
-/// Whether two names of events differ in nothing but spelling, as `PreToolUse` and `pre-tool-use` do.
+/// Returns whether two event names differ only in case, `-` or `_`, such as `PreToolUse` and
+/// `pre-tool-use`.
 #[must_use]
 pub fn spelled_alike(one: &str, other: &str) -> bool {
-    // Compared as they stand: every hook asks, and most names differ in their first letter.
+    // Compared without allocation: every hook call runs this, and most names differ in their first
+    // letter.
     fn plain(text: &str) -> impl Iterator<Item = u8> {
         text.bytes().filter(|it| !matches!(it, b'-' | b'_')).map(|it| it.to_ascii_lowercase())
     }
@@ -123,140 +127,139 @@ pub fn spelled_alike(one: &str, other: &str) -> bool {
 }
 
 impl EventKind {
-    /// The kind with this name in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
+    /// Finds the kind with this name in any spelling: `stop`, `Stop`, `pre-tool-use`, `PreToolUse`.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| spelled_alike(kind.name(), name))
     }
 
-    /// Whether guards can stop the tool call: it has not begun.
+    /// Returns whether the event precedes a tool call, so that guards can block it.
     #[must_use]
     pub const fn is_before_call(self) -> bool {
         matches!(self, Self::PreToolUse | Self::PermissionRequest)
     }
 
-    /// Whether a call of a tool or of the model failed.
+    /// Returns whether the event reports a failed call of a tool or of the model.
     #[must_use]
     pub const fn is_failure(self) -> bool {
         matches!(self, Self::PostToolUseFailure | Self::StopFailure)
     }
 
-    /// Whether a session begins, or an agent is about to end its turn.
+    /// Returns whether a session begins or an agent is about to end its turn.
     #[must_use]
     pub const fn is_boundary(self) -> bool {
         self.is_stop() || matches!(self, Self::SessionStart)
     }
 
-    /// Whether a session begins, or the main agent is about to end its turn: the user reads notices there.
+    /// Returns whether a session begins or the main agent is about to end its turn. The user reads
+    /// notices there.
     #[must_use]
     pub const fn is_main_boundary(self) -> bool {
         matches!(self, Self::SessionStart | Self::Stop)
     }
 
-    /// Whether an agent is about to end its turn.
+    /// Returns whether an agent is about to end its turn.
     #[must_use]
     pub const fn is_stop(self) -> bool {
         matches!(self, Self::Stop | Self::SubagentStop)
     }
 }
 
-/// A task the client runs in the background.
+/// A task that the client runs in the background.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackgroundTask {
-    /// Its id; a stopping subagent finds itself listed under its agent id.
+    /// Id of the task. A stopping subagent is listed under its own agent id.
     pub id: String,
-    /// `shell`, `subagent`, `workflow`, … as the client says.
+    /// Type of the task as the client names it: `shell`, `subagent`, `workflow`, ….
     pub kind: String,
-    /// `running` or whatever the client says.
+    /// Status as the client names it, such as `running`.
     pub status: String,
-    /// What it does.
     pub description: String,
 }
 
-/// A call of the model or of a tool that failed.
+/// A failed call of the model or of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailedCall {
-    /// The client's name of the error (`rate_limit`), or what the tool said.
+    /// The client's name of the error (`rate_limit`), or the error text of the tool.
     pub error: String,
-    /// What else is known of it.
+    /// Further details, as the client sends them.
     pub details: String,
-    /// Whether a human broke it off.
+    /// Whether the user interrupted the call.
     pub interrupted: bool,
 }
 
-/// What a client says of the conversation that a session continues, where the session begins.
+/// Data about the conversation that a new session continues, as the client reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Continued {
-    /// Tokens of the conversation; 0 where it is not known.
+    /// Tokens of the conversation; 0 if unknown.
     pub context_tokens: u64,
-    /// Estimated cost in US dollars to write the conversation into the prompt cache again.
+    /// Estimated cost in US dollars of writing the conversation into the prompt cache again.
     pub cache_write_usd: f64,
-    /// Seconds since the model answered last; 0 where it is not known.
+    /// Seconds since the last response of the model; 0 if unknown.
     pub seconds_since_last_response: u64,
-    /// Whether the prompt cache has likely expired.
+    /// Whether the prompt cache has probably expired.
     pub cache_expired: bool,
 }
 
-/// What just happened.
+/// An event that a client reported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its kind.
     pub kind: EventKind,
-    /// The session, sanitised; subagents share their parent's.
+    /// Id of the session. Subagents share the id of their parent.
     pub session_id: SessionId,
-    /// Whether the payload named a session at all.
+    /// Whether the payload contained a session id.
     pub session_known: bool,
-    /// The event that the payload itself names, where it names a known one.
+    /// Kind that the payload itself names, if it is known.
     pub said_kind: Option<EventKind>,
-    /// The subagent it happened in, if any.
+    /// Id of the subagent in which the event happened, if any.
     pub agent_id: Option<String>,
-    /// Type of that subagent; `Some("")` for the client's internal agents.
+    /// Type of the subagent. `Some("")` for the client's internal agents.
     pub agent_type: Option<String>,
-    /// Id of the prompt being worked on.
+    /// Id of the current prompt.
     pub prompt_id: Option<String>,
-    /// The transcript that tells what was done: the subagent's own where there is one.
+    /// Transcript of the agent: the subagent's own transcript, if there is one.
     pub transcript: Option<PathBuf>,
-    /// Whether that is a subagent's own transcript.
+    /// Whether `transcript` is a subagent's own transcript.
     pub subagent_transcript: bool,
-    /// The folder the agent works in at this moment.
+    /// Current working directory of the agent.
     pub folder: Option<PathBuf>,
-    /// `default`, `plan`, `acceptEdits`, ….
+    /// Permission mode: `default`, `plan`, `acceptEdits`, ….
     pub permission_mode: Option<String>,
-    /// The client says that it continues because of a stop hook (one unreliable bit).
+    /// Whether the client reports that it continues because of a stop hook. The flag is unreliable.
     pub stop_active: bool,
-    /// The agent's last text; it beats the transcript, which lags behind.
+    /// Last text of the agent. It takes precedence over the transcript, which can lag behind.
     pub last_message: Option<String>,
     /// Background tasks of the session.
     pub background: Vec<BackgroundTask>,
-    /// Id of the tool call, where the client names it.
+    /// Id of the tool call, if the client sends it.
     pub call_id: Option<String>,
-    /// Payload time of a stop, in milliseconds, if the client records the stop in its transcript.
+    /// Payload time of a stop in milliseconds, if the client records stops in its transcript.
     pub stop_recorded_at: Option<u64>,
-    /// Whether the transcript cannot grow any more: a call without a result never ended.
+    /// Whether the transcript cannot grow any more. A call without a result then never ended.
     pub transcript_final: bool,
-    /// Tool about to run or that ran.
+    /// Tool that is about to run or that ran.
     pub tool_name: Option<String>,
-    /// Its input.
+    /// Input of the tool.
     pub tool_input: Value,
-    /// Its result, after it ran; null where there is none.
+    /// Result of the tool; null before it ran.
     pub tool_response: Value,
-    /// A prompt just sent.
+    /// Prompt that was just sent.
     pub prompt: Option<String>,
-    /// What failed, where the event reports a failure.
+    /// The failed call, if the event reports a failure.
     pub failed: Option<FailedCall>,
-    /// How a session began: `startup`, `resume`, `clear`, `compact`, `fork`.
+    /// How the session began: `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: Option<String>,
-    /// The model, where a session begins or another one was chosen.
+    /// The model, at the start of a session or after a change.
     pub model: Option<String>,
-    /// Why a session ended: `clear`, `logout`, ….
+    /// Why the session ended: `clear`, `logout`, ….
     pub reason: Option<String>,
-    /// What a session continues, where it begins.
+    /// The conversation that the session continues, at its start.
     pub continued: Continued,
 }
 
 impl Event {
-    /// An event of a known session, of which nothing else is known.
+    /// Creates an event with only a kind and a session.
     #[must_use]
     pub const fn of(kind: EventKind, session_id: SessionId) -> Self {
         Self {
@@ -294,19 +297,19 @@ impl Event {
         }
     }
 
-    /// Background tasks that still run, the stopping agent itself not counted.
+    /// Counts background tasks that still run, without the stopping agent itself.
     #[must_use]
     pub fn running_in_background(&self) -> usize {
         self.running().count()
     }
 
-    /// Those of them that are not plain shell commands.
+    /// Counts background tasks that still run and are not plain shell commands.
     #[must_use]
     pub fn agents_in_background(&self) -> usize {
         self.running().filter(|task| task.kind != "shell").count()
     }
 
-    /// Shell commands that still run.
+    /// Counts shell commands that still run in the background.
     #[must_use]
     pub fn shells_in_background(&self) -> usize {
         self.running().filter(|task| task.kind == "shell").count()

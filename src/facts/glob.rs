@@ -1,5 +1,6 @@
-//! Globs over paths and words: `*`, `**`, `?`, `{a,b}`. Lives here: matching, nothing else.
-//! May not live here: reading folders; a glob is only ever held against text.
+//! Globs over paths and words: `*`, `**`, `?`, `{a,b}`.
+//!
+//! Contains: matching of text. Does not contain: reading directories.
 
 use std::sync::OnceLock;
 
@@ -7,7 +8,7 @@ use memchr::memmem::Finder;
 
 use crate::limits::GLOB_ALTERNATIVES_MAX;
 
-/// A path glob that is held against many paths: its braces are expanded once, at the first path.
+/// A path glob that is matched against many paths. Its braces are expanded at the first path.
 #[derive(Debug)]
 pub struct PathGlob {
     glob: String,
@@ -21,12 +22,12 @@ struct Alternative {
     needs: Needs,
 }
 
-/// What every path that a glob matches has; most paths are turned away by it.
+/// A requirement that every matching path fulfills. It excludes most paths quickly.
 #[derive(Debug)]
 enum Needs {
-    /// So many bytes of the glob at its end.
+    /// The path ends with the last bytes of the glob, this many.
     Ending(usize),
-    /// This text somewhere.
+    /// The path contains this text.
     Text(Box<Finder<'static>>),
 }
 
@@ -42,12 +43,12 @@ impl Alternative {
         Self { glob, needs }
     }
 
-    /// Whether a path holds what the glob needs.
+    /// Returns whether a path fulfills the requirement.
     fn may_match(&self, path: &str) -> bool {
         let (glob, bytes) = (self.glob.as_bytes(), path.as_bytes());
         match &self.needs {
             Needs::Ending(length) => {
-                // The last byte alone turns most paths away.
+                // The last byte alone excludes most paths.
                 let ending = || glob.get(glob.len().saturating_sub(*length)..);
                 glob.last() == bytes.last() && ending().is_some_and(|it| bytes.ends_with(it))
             }
@@ -61,25 +62,25 @@ impl Alternative {
 }
 
 impl PathGlob {
-    /// Takes the glob as it is; nothing is expanded yet.
+    /// Stores the glob. Expands nothing yet.
     #[must_use]
     pub fn new(glob: &str) -> Self {
         Self { glob: glob.to_owned(), alternatives: OnceLock::new() }
     }
 
-    /// The glob as it is written.
+    /// Returns the source of the glob.
     #[must_use]
     pub fn written(&self) -> &str {
         &self.glob
     }
 
-    /// Whether a path matches, by the rules of [`path_matches`].
+    /// Returns whether a path matches, by the rules of [`path_matches`].
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         self.alternatives().iter().any(|it| it.matches(path))
     }
 
-    /// Whether a path holds what this glob needs of it, wherever that stands: a quick look.
+    /// Returns whether a path might match, by a fast test. `false` is certain.
     #[must_use]
     pub fn may_match(&self, path: &str) -> bool {
         self.alternatives().iter().any(|it| it.may_match(path))
@@ -91,21 +92,22 @@ impl PathGlob {
     }
 }
 
-/// Whether a path matches: a glob without `/` is held against the base name, one that starts with
-/// `/` against the whole path, any other against the path or a tail of it that begins at a folder.
+/// Returns whether a path matches. A glob without `/` is compared with the base name, a glob that
+/// starts with `/` with the whole path, any other glob with the path and with each tail of it that
+/// begins at a directory.
 #[must_use]
 pub fn path_matches(glob: &str, path: &str) -> bool {
     PathGlob::new(glob).matches(path)
 }
 
-/// How much a glob over names says of what it fits: a name says more than any glob, and of two globs
-/// the longer one does.
+/// Returns the rank of a glob over names: a name is more specific than any glob, and a longer glob
+/// is more specific than a shorter one.
 #[must_use]
 pub fn specificity(glob: &str) -> (bool, usize) {
     (!glob.contains(['*', '?']), glob.len())
 }
 
-/// Whether a word may match by its first byte, which turns away nearly all.
+/// Returns whether the first byte of a word permits a match. Excludes almost all words.
 #[must_use]
 #[inline]
 pub fn begins_alike(glob: &str, word: &str) -> bool {
@@ -113,7 +115,7 @@ pub fn begins_alike(glob: &str, word: &str) -> bool {
     first == word.as_bytes().first() || matches!(first, Some(b'*' | b'?' | b'{') | None)
 }
 
-/// Whether a word matches; `*` crosses any character, since words have no folders.
+/// Returns whether a word matches. `*` matches any character, because words have no directories.
 #[must_use]
 #[inline]
 pub fn word_matches(glob: &str, word: &str) -> bool {
@@ -121,7 +123,7 @@ pub fn word_matches(glob: &str, word: &str) -> bool {
 }
 
 fn whole_word_matches(glob: &str, word: &str) -> bool {
-    // Up to the first sign both must be the same, and mostly they are not.
+    // Up to the first glob character both must be equal, and mostly they are not.
     let is_sign = |byte: u8| matches!(byte, b'*' | b'?' | b'{');
     let mut pairs = glob.bytes().zip(word.bytes());
     if let Some((byte, _)) = pairs.find(|(one, other)| one != other || is_sign(*one))
@@ -151,7 +153,7 @@ fn one_path_matches(glob: &[u8], path: &str) -> bool {
         let base = path.rsplit('/').next().unwrap_or(path);
         return matches(glob, base.as_bytes(), true);
     }
-    // `**/` stands for the folders that the tails leave out.
+    // `**/` represents the directories that the tails leave out.
     if glob.starts_with(b"/") || glob.starts_with(b"**/") {
         return matches(glob, path.as_bytes(), true);
     }
@@ -160,7 +162,7 @@ fn one_path_matches(glob: &[u8], path: &str) -> bool {
     std::iter::once(path).chain(folders).any(|tail| matches(glob, tail, true))
 }
 
-/// The globs that `{a,b}` stands for; nested braces work, an unclosed brace is itself.
+/// Expands `{a,b}`. Braces can nest. An unclosed brace is a literal.
 fn alternatives(glob: &str) -> Vec<String> {
     let mut open = vec![glob.to_owned()];
     let mut done = Vec::new();
@@ -185,8 +187,8 @@ fn innermost_brace(glob: &str) -> Option<(&str, &str, &str)> {
     Some((before, inside, after))
 }
 
-/// Backtracks only to the last `*` and the last `**`, so the cost is at most quadratic in the text
-/// for each of the two.
+/// Matches bytes. Backtracks only to the last `*` and to the last `**`, so each costs at most
+/// quadratic time.
 fn matches(glob: &[u8], text: &[u8], folders: bool) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -198,7 +200,7 @@ fn matches(glob: &[u8], text: &[u8], folders: bool) -> bool {
             while at(glob, g) == Some(b'*') {
                 g += 1;
             }
-            // `**/` stands for whole folders, also for none.
+            // `**/` matches whole directories, also none.
             let whole = folders && at(glob, g) == Some(b'/');
             g += usize::from(whole);
             deep = Some((g, t, whole));
@@ -241,7 +243,7 @@ fn matches(glob: &[u8], text: &[u8], folders: bool) -> bool {
     }
 }
 
-/// Where the text after `**` may begin next.
+/// Returns where the text after `**` can begin next.
 fn next_start(text: &[u8], from: usize, whole_folders: bool) -> Option<usize> {
     if whole_folders {
         return memchr::memchr(b'/', text.get(from..)?).map(|slash| from + slash + 1);

@@ -1,102 +1,104 @@
-//! The lens: which commands, files and texts a pack wants noticed, as plain data.
-//! Lives here: lists that come out of `vocabulary.yaml`, and matching against them.
+//! The lens: the commands, files and texts that a pack wants the fold to detect, as plain data from
+//! `vocabulary.yaml`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::deferred::Deferred;
 
-/// What the fold looks for. It is made by the policy loader and known to the fold only as data.
+/// Configuration of the fold. The policy loader creates it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lens {
     /// Programs that run another program given in their arguments.
     pub wrappers: Deferred<Vec<Wrapper>>,
-    /// Options that take their value from the next argument, per program.
+    /// Options that take their value from the next argument, by program.
     pub value_options: Deferred<Vec<ValueOptions>>,
-    /// Named kinds of commands, such as `test`.
+    /// Command classes, such as `test`.
     pub commands: Deferred<Vec<CommandKind>>,
-    /// Named kinds of files, such as `code`.
+    /// File classes, such as `code`.
     pub files: Deferred<Vec<FileKindRow>>,
-    /// Named patterns looked for in edited text.
+    /// Patterns that are searched in edited text.
     pub contents: Deferred<Vec<ContentPattern>>,
-    /// Names of tools that edit files, with the input keys of path and text.
+    /// Tools that edit files.
     pub edit_tools: Vec<String>,
-    /// Names of tools that run a shell command.
+    /// Tools that run a shell command.
     pub shell_tools: Vec<String>,
 }
 
-/// A program that runs another one: `sudo`, `timeout 60`, `uv run`, `bash -c`.
+/// A program that runs another program: `sudo`, `timeout 60`, `uv run`, `bash -c`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wrapper {
-    /// The words it starts with: `uv run`.
+    /// Words of the wrapper itself: `uv run`.
     pub command: String,
-    /// Its options that take a value from the next argument.
+    /// Options that take a value from the next argument.
     pub value_options: Vec<String>,
-    /// Arguments of its own before the wrapped program (1 for `timeout 60 cmd`).
+    /// Number of the wrapper's own arguments before the wrapped program (1 for `timeout 60 cmd`).
     pub skip: usize,
-    /// The option whose value is shell text (`-c` of `bash`); empty when it wraps plain words.
+    /// Option whose value is shell text (`-c` of `bash`). Empty if it wraps plain words.
     pub shell_option: String,
-    /// The option with which it only reads what it is given (`-n` of `bash`), and runs nothing.
+    /// Option that makes the wrapper only check its input (`-n` of `bash`) without running it.
     pub check_option: String,
-    /// Its options whose value is the folder that the program runs in: `-C` of `env`.
+    /// Options whose value is the working directory of the wrapped program: `-C` of `env`.
     pub folder_options: Vec<String>,
-    /// Whether it does something of its own, so that it is looked at as a program, too: `ssh`.
+    /// Whether the wrapper itself also counts as a program, because it has effects of its own:
+    /// `ssh`.
     pub kept: bool,
 }
 
 /// Options of a program that take a value from the next argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueOptions {
-    /// Program name.
     pub program: String,
     /// Options such as `-C`.
     pub options: Vec<String>,
 }
 
-/// A named kind of commands.
+/// A command class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandKind {
-    /// Name used in expressions: `commands.kind("test")`.
+    /// Name in expressions: `commands.kind("test")`.
     pub name: String,
     /// Command patterns: `cargo test`, `python -m pytest`, `npm run test*`.
     pub programs: Vec<String>,
-    /// Command patterns that are not of this kind although they match above: `cargo test --no-run`.
+    /// Command patterns of commands that `programs` matches and that do not belong to the class:
+    /// `cargo test --no-run`.
     pub except: Vec<String>,
     /// Regexes of output lines that mean failure, whatever the exit status.
     pub failed: Vec<String>,
-    /// Regexes of output lines that mean failure where the exit status cannot tell. They may be
-    /// wider: a passing run that prints `2 errors` is not doubted.
+    /// Regexes of output lines that mean failure if the exit status is hidden. They can match more
+    /// lines, because a passing run that prints `2 errors` has a visible status.
     pub failed_if_hidden: Vec<String>,
-    /// Regexes of output lines that say that nothing ran, which is neither.
+    /// Regexes of output lines that mean that nothing ran, which is neither success nor failure.
     pub empty: Vec<String>,
-    /// Regexes of output lines that mean success, where the exit status cannot tell.
+    /// Regexes of output lines that mean success if the exit status is hidden.
     pub passed: Vec<String>,
-    /// Regexes of output lines that mean success unless a line says that nothing ran: `OK` ends an
-    /// empty run of some runners as well.
+    /// Regexes of output lines that mean success unless a line means that nothing ran. Some runners
+    /// end an empty run with `OK`, too.
     pub passed_unless_empty: Vec<String>,
 }
 
-/// A named kind of files.
+/// A file class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileKindRow {
-    /// Name used in expressions: `files.kind("code")`.
+    /// Name in expressions: `files.kind("code")`.
     pub name: String,
     /// Path globs: `*.rs`, `**/tests/**`, `Makefile`.
     pub globs: Vec<String>,
-    /// Path globs that are not of this kind although they match above.
+    /// Path globs of files that `globs` matches and that do not belong to the class.
     pub except: Vec<String>,
 }
 
-/// A named pattern looked for in edited text.
+/// A pattern that is searched in edited text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentPattern {
-    /// Name used in expressions: `files.findings("stub")`.
+    /// Name in expressions: `files.findings("stub")`.
     pub name: String,
-    /// Regexes tried on each line of new text.
+    /// Regexes that are matched with each line of new text.
     pub regexes: Vec<String>,
-    /// File kinds it is looked for in; empty means all files.
+    /// File classes to which the pattern applies. Empty: all files.
     pub files: Vec<String>,
-    /// File kinds it is not looked for in.
+    /// File classes to which the pattern does not apply.
     pub except_files: Vec<String>,
-    /// Regexes that, found anywhere in the same new text, excuse it (`@abstractmethod`).
+    /// Regexes that suppress the pattern if they match anywhere in the same new text
+    /// (`@abstractmethod`).
     pub unless: Vec<String>,
 }

@@ -1,18 +1,18 @@
-//! Lines out of chunks: complete lines are handed on, the rest is kept for the next chunk, so that
-//! it does not matter where a file was cut while reading.
+//! Splits chunks of a file into lines. An incomplete line is stored until the next chunk, so that
+//! chunk boundaries do not matter.
 
 use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
-/// What lies between two line ends.
+/// A complete line of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A complete line without its end.
+    /// A line without its line break.
     Line(&'a [u8]),
-    /// A line over the bound; it was not kept.
+    /// A line above the size limit, whose content is dropped.
     TooLong,
 }
 
-/// The beginning of a line whose end was not seen yet.
+/// Beginning of a line whose end has not been read.
 #[derive(Debug, Default)]
 pub struct Lines {
     carry: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Takes the next chunk and hands on every line that ends in it.
+    /// Adds a chunk, and passes every line that ends in it to `take`.
     pub fn push(&mut self, chunk: &[u8], mut take: impl FnMut(Piece<'_>)) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', chunk) {
@@ -38,13 +38,13 @@ impl Lines {
         self.keep(chunk.get(start..).unwrap_or_default());
     }
 
-    /// Bytes seen of the line that has not ended.
+    /// Returns the number of bytes of the unfinished line.
     #[must_use]
     pub fn unfinished_bytes(&self) -> u64 {
         self.carried
     }
 
-    /// What was seen of the line that has not ended; empty when it is over the bound.
+    /// Returns the bytes of the unfinished line. Empty above the size limit.
     #[must_use]
     pub fn unfinished(&self) -> &[u8] {
         &self.carry

@@ -1,7 +1,8 @@
-//! The facts of an agent together with those of its subagents, in one order of positions.
-//! A subagent's work stands where it reported back to the agent: at the end where it did not yet.
-//! Contains: edits, findings, commands, tool calls. Does not contain: what a subagent was asked or
-//! said, its todos and its tokens, which are its own.
+//! Merges the facts of an agent with those of its subagents into one order of positions. A
+//! subagent's work comes at the position of its report, or at the end if it has not reported.
+//!
+//! Contains: edits, findings, commands, tool calls. Does not contain: prompts, messages, todo items
+//! and tokens of a subagent.
 
 use std::rc::Rc;
 
@@ -11,11 +12,11 @@ use crate::limits::{
     COMMANDS_KEPT_MAX, ENDED_CALLS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, PENDING_TOOLS_MAX,
 };
 
-/// The positions of one subagent among those of the agent.
+/// The range of positions of one subagent within those of the agent.
 struct Shift {
-    /// Position of the agent after which the subagent's work stands.
+    /// Position of the agent after which the subagent's work is inserted.
     after: u64,
-    /// Positions that the subagent used.
+    /// Number of positions that the subagent used.
     length: u64,
 }
 
@@ -48,13 +49,13 @@ impl Facts {
         self.settle();
     }
 
-    /// Position after which the work of a subagent stands.
+    /// Returns the position after which the work of a subagent is inserted.
     fn report_of(&self, agent: &str) -> u64 {
         let report = self.subagents.iter().rev().find(|it| it.agent == agent);
         report.map_or(self.seq, |it| it.seq.saturating_sub(1))
     }
 
-    /// Gives every position another number; 0 stays "none".
+    /// Maps every position. 0 still means "none".
     fn renumber(&mut self, moved: &dyn Fn(u64) -> u64) {
         let change = |seq: &mut u64| {
             if *seq > 0 {
@@ -89,7 +90,7 @@ impl Facts {
         change(&mut self.stop_seq);
     }
 
-    /// Adds facts whose positions have their place already.
+    /// Adds facts whose positions are already mapped.
     fn add(&mut self, part: Self) {
         self.seq = self.seq.max(part.seq);
         self.lines_skipped = self.lines_skipped.saturating_add(part.lines_skipped);
@@ -137,7 +138,7 @@ impl Facts {
         }
     }
 
-    /// Brings every list into its order, and back under its bound.
+    /// Sorts every list and applies its limit.
     fn settle(&mut self) {
         self.commands.recent.sort_by_key(|it| it.seq);
         keep_last(&mut self.commands.recent, COMMANDS_KEPT_MAX);
@@ -150,7 +151,7 @@ impl Facts {
     }
 }
 
-/// Adds what another agent ran of a kind.
+/// Adds the commands of one class that another agent ran.
 fn add_kind(own: &mut KindFacts, other: &KindFacts) {
     own.count = own.count.saturating_add(other.count);
     own.failed = own.failed.saturating_add(other.failed);

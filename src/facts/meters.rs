@@ -1,8 +1,8 @@
-//! Tokens as they are counted: what stands before the model now, and what was spent so far. The two
-//! are never mixed. Lives here: counting. Windows and prices are the pack's.
+//! Token counters: the current size of the context, and the tokens that were spent.
 //!
-//! *Occupancy* is what the last API call of the main chain put before the model: input, cache reads and
-//! cache writes of that one call. *Spend* is what all calls came to, and says nothing about the context.
+//! *Occupancy* is the context size of the last API call on the main chain: input, cache reads and
+//! cache writes of that call. *Spend* is the total over all calls, and independent of the context.
+//! Windows and prices belong to the pack.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CONTEXT_SAMPLES_MAX, CONTEXT_TURNS_MAX, MODELS_COUNTED_MAX};
 
-/// Tokens of one API call, or of several together.
+/// Tokens of one API call or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Fresh input.
+    /// Uncached input tokens.
     pub input: u64,
-    /// Output.
+    /// Output tokens.
     pub output: u64,
-    /// Input read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Input written to the cache.
+    /// Input tokens written to the cache.
     pub cache_creation: u64,
 }
 
 impl Usage {
-    /// What one call put before the model: everything but its output.
+    /// Returns the context size of one call: all tokens except output.
     #[must_use]
     pub const fn occupied(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
 
-    /// All tokens, output too.
+    /// Returns all tokens, output included.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.occupied().saturating_add(self.output)
     }
 
-    /// The same with another call added.
+    /// Returns the sum of two usages.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
@@ -48,12 +48,11 @@ impl Usage {
     }
 }
 
-/// What tokens cost, in billionths of a US dollar each.
+/// Prices of tokens, in billionths of a US dollar for each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Fresh input.
+    /// Uncached input.
     pub input: u64,
-    /// Output.
     pub output: u64,
     /// Input read from the cache.
     pub cache_read: u64,
@@ -62,7 +61,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What these tokens cost, in billionths of a US dollar.
+    /// Returns the cost of tokens in billionths of a US dollar.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> u64 {
         [
@@ -76,37 +75,37 @@ impl Prices {
     }
 }
 
-/// Billionths of a US dollar as US dollars.
+/// Converts billionths of a US dollar to US dollars.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "an amount of money that is shown")]
 pub fn dollars(nano: u64) -> f64 {
     nano as f64 / 1e9
 }
 
-/// Everything that is counted of one agent's main chain.
+/// Counters of one agent's main chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meters {
-    /// Model of the last call; empty where nobody said.
+    /// Model of the last call. Empty if unknown.
     pub model: String,
-    /// What the last call since the last compaction put before the model; 0 where there was none.
+    /// Context size of the last call since the last compaction, in tokens; 0 if there was none.
     pub occupied: u64,
-    /// API calls.
+    /// Number of API calls.
     pub calls: u64,
-    /// Compactions.
+    /// Number of compactions.
     pub compactions: u64,
-    /// Occupancy after the last calls since the context last shrank, newest last.
+    /// Context sizes after the last calls since the context last shrank, newest last.
     pub samples: Vec<u64>,
-    /// Occupancy at the beginning of the last turns since then, oldest first: what stood there before
-    /// the prompt, and of the first one what its first call came to.
+    /// Context sizes at the beginning of the last turns since the context last shrank, oldest
+    /// first. Each is the size before the prompt, and the first is the size after its first call.
     pub turns: Vec<u64>,
-    /// Whether a turn began of which no call is known yet.
+    /// Whether a turn began whose first call is not known yet.
     pub begun: bool,
-    /// What was spent, by model.
+    /// Spent tokens, by model.
     pub spent: BTreeMap<String, Usage>,
 }
 
 impl Meters {
-    /// Counts one API call of the main chain. The caller counts each message once.
+    /// Counts one API call of the main chain. The caller must pass each message once.
     pub fn call(&mut self, model: &str, usage: &Usage) {
         if usage.total() == 0 {
             return; // Written by the client itself: no model was asked.
@@ -119,20 +118,20 @@ impl Meters {
         self.sample(usage.occupied());
     }
 
-    /// Counts what a whole run came to. It says nothing about the context.
+    /// Counts the tokens of a whole run, without effect on the context size.
     pub fn spend(&mut self, model: &str, usage: &Usage) {
         let known = self.spent.len() < MODELS_COUNTED_MAX || self.spent.contains_key(model);
         let sum = self.spent.entry(if known { model } else { "" }.to_owned()).or_default();
         *sum = sum.plus(usage);
     }
 
-    /// Takes in how much stands before the model now.
+    /// Records the current context size.
     pub fn sample(&mut self, occupied: u64) {
         if occupied == 0 {
             return;
         }
         if self.samples.last().is_some_and(|last| occupied < *last) {
-            // Something was taken out: the growth before tells nothing.
+            // The context shrank: earlier growth does not matter any more.
             self.samples.clear();
             self.turns.clear();
         }
@@ -146,12 +145,12 @@ impl Meters {
         self.occupied = occupied;
     }
 
-    /// A turn begins: a human said something.
+    /// Begins a turn, because the user sent a prompt.
     pub const fn turn(&mut self) {
         self.begun = true;
     }
 
-    /// The context was summarised: until the next call nothing is known of it.
+    /// Records a compaction. The context size is unknown until the next call.
     pub fn compacted(&mut self) {
         self.compactions = self.compactions.saturating_add(1);
         self.occupied = 0;
@@ -159,14 +158,14 @@ impl Meters {
         self.turns.clear();
     }
 
-    /// All that was spent, whatever the model.
+    /// Returns the spent tokens of all models.
     #[must_use]
     pub fn total(&self) -> Usage {
         self.spent.values().fold(Usage::default(), |sum, it| sum.plus(it))
     }
 
-    /// Tokens that a call adds to the context, on average; `None` where it does not grow, or that
-    /// cannot be told yet.
+    /// Returns the average tokens that a call adds to the context. `None` if the context does not
+    /// grow or too few calls are known.
     #[must_use]
     pub fn growth(&self) -> Option<u64> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
@@ -174,16 +173,16 @@ impl Meters {
         last.checked_sub(*first)?.checked_div(turns).filter(|it| *it > 0)
     }
 
-    /// Tokens that a turn adds to the context, on average over the turns since something was taken out,
-    /// the one at work counted in as it is now; `None` as with `growth`.
+    /// Returns the average tokens that a turn adds to the context, since the context last shrank
+    /// and including the current turn. `None` as in [`growth`](Self::growth).
     #[must_use]
     pub fn growth_of_turns(&self) -> Option<u64> {
         let (first, turns) = (self.turns.first()?, u64::try_from(self.turns.len()).ok()?);
         self.occupied.checked_sub(*first)?.checked_div(turns).filter(|it| *it > 0)
     }
 
-    /// How often the context can grow by so much until it holds so many tokens; 0 where it does, `None`
-    /// where nobody can tell.
+    /// Returns how many steps of `growth` fit until the context reaches `tokens`. 0 if it has
+    /// reached them, `None` if the growth is unknown.
     #[must_use]
     pub fn until(&self, tokens: u64, growth: Option<u64>) -> Option<u64> {
         let Some(missing) = tokens.checked_sub(self.occupied).filter(|it| *it > 0) else {
@@ -193,7 +192,7 @@ impl Meters {
     }
 }
 
-/// Adds a sample, and forgets the oldest where there are many.
+/// Appends a sample, and removes the oldest above the limit.
 fn keep(samples: &mut Vec<u64>, sample: u64) {
     if samples.len() >= CONTEXT_SAMPLES_MAX {
         samples.remove(0);

@@ -1,6 +1,7 @@
-//! Facts: what a session's transcript says happened, bounded in size, in the program's own words.
-//! Lives here: the values. The fold that makes them is in `fold`, the shell reading in `shell`.
-//! May not live here: what a policy thinks of them, files, clocks.
+//! Facts: the content of a session's transcript, bounded in size and independent of the client.
+//!
+//! Contains: the values. Does not contain: the fold that computes them (`fold`), the shell parser
+//! (`shell`), rules, files and clocks.
 
 pub mod call;
 pub mod command;
@@ -28,64 +29,64 @@ use serde::{Deserialize, Serialize};
 pub use command::{Command, Outcome, Program, Verdict};
 use meters::Meters;
 
-/// Everything known of one transcript: of its main chain, or of a subagent's own file. Every collection is bounded by `limits`.
+/// All facts of one transcript: of the main chain, or of a subagent's own file. `limits` bounds
+/// every collection.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Whether these are a subagent's facts: in its own transcript every record is a side chain.
+    /// Whether the facts belong to a subagent. In its own transcript every record is a side chain.
     pub sidechain: bool,
-    /// Lines absorbed so far, and one more for each further tool call in a line; every `seq` below
-    /// is a value this counter had, and no two tool calls share one.
+    /// Number of ingested lines, plus one for each further tool call in a line. Every `seq` is a
+    /// value of this counter, and each tool call has its own.
     pub seq: u64,
-    /// Lines that were not JSON, too long or of no known shape.
+    /// Lines that were not JSON, too long or of an unknown shape.
     pub lines_skipped: u64,
-    /// Messages without a session in a transcript whose client names it: another program wrote them.
+    /// Messages without a session id in a transcript whose client writes one. Another program wrote
+    /// them.
     pub lines_foreign: u64,
-    /// Whether a message named its session.
+    /// Whether a message contained its session id.
     pub session_named: bool,
-    /// What humans asked.
+    /// Prompts of the user.
     pub prompts: Prompts,
-    /// What the agent said.
+    /// Messages of the agent.
     pub messages: Messages,
-    /// Tool calls of any kind.
+    /// Tool calls of any type.
     pub tools: Tools,
-    /// Shell commands.
     pub commands: Commands,
-    /// Files that were edited, most recently edited last.
+    /// Edited files, the most recently edited last.
     pub files: Vec<EditedFile>,
-    /// Content patterns found in edited text and still standing.
+    /// Matches of content patterns in edited text that have not been removed since.
     pub findings: Vec<Finding>,
-    /// The todo list.
     pub todos: Todos,
-    /// Token usage.
     pub tokens: Tokens,
-    /// Bytes that humans and the agent said since the last compaction.
+    /// Bytes of prompts and messages since the last compaction.
     pub history_bytes: u64,
-    /// Context compactions: how many, and the last one's position.
+    /// Compactions of the context.
     pub compactions: Marks,
-    /// Git branch last seen, empty when unknown.
+    /// Last known git branch. Empty if unknown.
     pub branch: String,
-    /// Branch the last record named. Records repeat it, so only a change of it is news against what
-    /// a command said since.
+    /// Branch of the last record that contained one. Records repeat it, so only a change overrides
+    /// a branch that a command printed since.
     pub branch_recorded: String,
-    /// Working folder last seen, empty when unknown.
+    /// Last known working directory. Empty if unknown.
     pub folder: String,
-    /// Permission mode last seen in the transcript, empty when unknown.
+    /// Last known permission mode. Empty if unknown.
     pub permission_mode: String,
-    /// Skills invoked by name.
+    /// Skills that were invoked, by name.
     pub skills: BTreeSet<String>,
-    /// Skills a human asked for by name, without having the client load them.
+    /// Skills that the user named without loading them.
     pub skills_asked: BTreeSet<String>,
-    /// Tool calls whose result has not arrived, oldest first.
+    /// Tool calls without a result, oldest first.
     pub pending: Vec<PendingTool>,
     /// Tool calls that continue in the background, oldest first.
     pub background: Vec<PendingTool>,
     /// Hashes of the ids of the last tool calls that ended, oldest first.
     pub ended: Vec<u64>,
-    /// Where subagents reported back, oldest first.
+    /// Reports of subagents, oldest first.
     pub subagents: Vec<SubagentReport>,
-    /// Position of the last stop that the client recorded, 0 when none.
+    /// Position of the last stop that the client recorded, or 0.
     pub stop_seq: u64,
-    /// Payload time of the last stop hook that the client recorded, in milliseconds, 0 when none.
+    /// Payload time of the last stop hook that the client recorded, in milliseconds; 0 if there is
+    /// none.
     pub stop_sent_at: u64,
 }
 
@@ -98,75 +99,70 @@ pub struct SubagentReport {
     pub seq: u64,
 }
 
-/// A count and the position of its last occurrence.
+/// Count of occurrences, and position of the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marks {
-    /// How many.
     pub count: u64,
-    /// `seq` of the last one, 0 when none.
+    /// Position of the last occurrence, or 0.
     pub last_seq: u64,
 }
 
-/// Human prompts.
+/// Prompts of the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompts {
-    /// How many.
     pub count: u64,
-    /// How many of them were there when the context was last compacted.
+    /// Number of prompts before the last compaction.
     pub before_compaction: u64,
-    /// The first ones.
+    /// The first prompts.
     pub first: Vec<Prompt>,
-    /// The last ones that are not among the first.
+    /// The last prompts that are not among the first.
     pub last: Vec<Prompt>,
-    /// `promptId` of the newest prompt that no human wrote (task notifications and the like).
+    /// `promptId` of the newest prompt that the user did not write, such as a task notification.
     pub injected_id: String,
 }
 
-/// One human prompt.
+/// One prompt of the user.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// Position.
     pub seq: u64,
-    /// `promptId`, or the record's `uuid` where there is none.
+    /// `promptId`, otherwise the record's `uuid`.
     pub id: String,
-    /// Text, cut at the bound.
+    /// Text, cut at `MESSAGE_TEXT_MAX`.
     pub text: String,
 }
 
-/// Assistant messages.
+/// Messages of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Messages {
-    /// How many text blocks.
+    /// Number of text blocks.
     pub count: u64,
-    /// The last ones, newest last.
+    /// The last messages, newest last.
     pub last: Vec<Message>,
 }
 
-/// One assistant text block.
+/// One text block of the agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Position.
     pub seq: u64,
-    /// Text, its end kept when cut.
+    /// The end of the text, at most `MESSAGE_TEXT_MAX` bytes.
     pub text: String,
 }
 
-/// Tool calls.
+/// Counters of tool calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tools {
-    /// Calls.
     pub total: u64,
     /// Calls by tool name.
     pub by_name: BTreeMap<String, u64>,
     /// Results that were errors.
     pub failed: u64,
-    /// How the last result that was an error began, since the last compaction.
+    /// Beginning of the last error since the last compaction.
     pub last_error: String,
-    /// Errors in a row that began so, whatever succeeded in between.
+    /// Number of consecutive errors with this beginning, whatever succeeded between them.
     pub same_errors: u64,
-    /// Calls refused by a human, a rule or a hook.
+    /// Calls that a user, a rule or a hook denied.
     pub denied: u64,
-    /// Calls that hooks saw and the transcript does not show; known at a stop only.
+    /// Calls that hooks saw and the transcript does not show. Known at a stop only.
     pub unseen: u64,
     /// Name of the newest call.
     pub last_name: String,
@@ -174,70 +170,67 @@ pub struct Tools {
     pub last_seq: u64,
 }
 
-/// A tool call without a result yet.
+/// A tool call without a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PendingTool {
-    /// `tool_use` id.
+    /// Id of the tool call.
     pub id: String,
-    /// Tool name.
     pub name: String,
     /// Position of the call.
     pub seq: u64,
-    /// Subject of a `TaskCreate`, to be completed by the id in its result; else empty.
+    /// Subject of a `TaskCreate`, whose result will contain the id; otherwise empty.
     pub subject: String,
-    /// What to restore should the call turn out not to have edited.
+    /// State to restore if the call did not edit.
     pub edited: Vec<EditUndo>,
-    /// Session of a command that still runs, or that the call looks at; else empty.
+    /// Session of a running command, or the session that the call polls; otherwise empty.
     pub session: String,
 }
 
-/// How a file stood before an edit whose result is awaited.
+/// State of a file before an edit without a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EditUndo {
-    /// The file.
     pub path: String,
-    /// What was known of it, if it had been edited before.
+    /// The file's facts before the edit, if it was edited before.
     pub before: Option<EditedFile>,
     /// Findings that the edit removed.
     pub removed: Vec<Finding>,
-    /// Whether it made or replaced the file as a whole.
+    /// Whether the edit created or replaced the whole file.
     pub whole: bool,
 }
 
 /// Shell commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commands {
-    /// How many.
     pub total: u64,
-    /// The last ones, newest last.
+    /// The last commands, newest last.
     pub recent: Vec<Rc<Command>>,
-    /// Per command kind of the lens.
+    /// Counters by command class.
     pub by_kind: BTreeMap<String, Rc<KindFacts>>,
 }
 
-/// What is known of all commands of one kind, however long ago they ran.
+/// Counters of all commands of one class, including commands that were removed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindFacts {
-    /// How many ran.
+    /// Number of commands.
     pub count: u64,
-    /// How many failed by verdict.
+    /// Number of commands with a `failed` verdict.
     pub failed: u64,
-    /// Position of the last one that passed, 0 when none.
+    /// Position of the last command that passed, or 0.
     pub last_passed_seq: u64,
-    /// Position of the last one that failed, 0 when none.
+    /// Position of the last command that failed, or 0.
     pub last_failed_seq: u64,
-    /// The newest one.
+    /// The newest command.
     pub last: Rc<Command>,
 }
 
 /// One edited file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EditedFile {
-    /// Path as the tool was given it.
+    /// Path as the tool received it.
     pub path: String,
-    /// Edits so far.
+    /// Number of edits.
     pub edits: u64,
-    /// How often a whole-file write made or replaced it.
+    /// Number of writes that created or replaced the whole file.
     pub written: u64,
     /// Position of the first edit.
     pub first_seq: u64,
@@ -245,54 +238,51 @@ pub struct EditedFile {
     pub last_seq: u64,
     /// Tool of the last edit.
     pub tool: String,
-    /// File kinds of the lens that its path matches.
+    /// File classes that the path matches.
     pub kinds: BTreeSet<String>,
 }
 
-/// A content pattern that stands in an edited file.
+/// A match of a content pattern in an edited file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Name of the pattern in the lens.
     pub pattern: String,
-    /// The file.
     pub path: String,
-    /// The line it was found in, trimmed.
+    /// The matching line, trimmed.
     pub excerpt: String,
     /// Position of the edit.
     pub seq: u64,
 }
 
-/// The todo list: the newest `TodoWrite`, or the sum of `TaskCreate` and `TaskUpdate`.
+/// The todo list: the newest `TodoWrite`, or the result of all `TaskCreate` and `TaskUpdate` calls.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Todos {
     /// Whether any todo tool was used.
     pub seen: bool,
-    /// Items in their order.
+    /// Items in order.
     pub items: Vec<Todo>,
     /// Position of the last change.
     pub last_seq: u64,
 }
 
-/// One todo.
+/// One item of the todo list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Todo {
-    /// Task id, empty for `TodoWrite`.
+    /// Task id. Empty for `TodoWrite`.
     pub id: String,
-    /// What is to be done.
     pub content: String,
-    /// `pending`, `in_progress`, `completed`, or whatever the tool said.
+    /// `pending`, `in_progress`, `completed`, or another status that the tool wrote.
     pub status: String,
 }
 
 /// Token usage of the main chain.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// What is counted.
     pub meters: Meters,
-    /// Ids of the last API messages counted, so that their further blocks are not.
+    /// Ids of the last counted API messages, so that their further blocks are not counted.
     pub counted: Vec<String>,
-    /// Output of the newest of them, as far as it was counted.
+    /// Counted output tokens of the newest message.
     pub last_output: u64,
-    /// The model that was called last, also where its client counts no tokens.
+    /// Model of the last call, also if its client reports no tokens.
     pub called: String,
 }

@@ -1,5 +1,5 @@
-//! Command patterns such as `cargo test` or `python -m pytest`: their reading and their match
-//! against one program. Quoting and wrappers are behind them: see `shell`.
+//! Command patterns such as `cargo test` or `python -m pytest`: parsing, and matching with one
+//! program whose quoting and wrappers are already removed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,31 +7,32 @@ use super::command::{Command, Program};
 use super::glob::{begins_alike, word_matches};
 use super::lens::ValueOptions;
 
-/// Words that recognise a program: its name, its leading arguments, and options it must have. It is
-/// kept as one text, since most patterns are held against a name and no more.
+/// Words that identify a program: its name, its leading arguments, and options that it must have.
+/// Stored as one text, because most patterns consist of a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandPattern(String);
 
 impl CommandPattern {
-    /// Reads a pattern; one without words matches nothing.
+    /// Parses a pattern. A pattern without words matches nothing.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         let end = text.find(char::is_whitespace).unwrap_or(text.len());
-        // Programs are known by their base name, however they were called.
+        // Programs match by their base name, however they were called.
         let folder = text.get(..end).and_then(|it| it.rfind(['/', '\\']));
         let text = text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default();
         Self(text.trim_start().to_owned())
     }
 
-    /// The pattern as it is kept.
+    /// Returns the normalized source.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether a program of an unknown name may be one of those meant: it names no operand, and the values that
-    /// it names are given. A name that cannot be known may bring options of its own.
+    /// Returns whether a program with an unknown name might match: the pattern names no operand,
+    /// and the arguments contain the option values that it names. An unknown name can bring options
+    /// of its own.
     #[must_use]
     pub fn may_be<'p>(
         &self,
@@ -43,44 +44,44 @@ impl CommandPattern {
             return true;
         }
         let values = ValuesOf { program: self.program(), rows: value_options };
-        let wanted = Arguments::read(words(), &values);
+        let wanted = ProgramArguments::read(words(), &values);
         wanted.positional.is_empty() && {
-            let found = Arguments::read(args, &values);
+            let found = ProgramArguments::read(args, &values);
             wanted.options.iter().all(|it| found.has(it))
         }
     }
 
-    /// How many operands of a program of this name it names: 1 for `git push`.
-    /// The value of an option is none.
+    /// Counts the operands that the pattern names for a program of this name: 1 for `git push`. The
+    /// value of an option is not an operand.
     #[must_use]
     pub fn operands(&self, program: &str, value_options: &[ValueOptions]) -> usize {
         let words = || self.words().skip(1);
-        // Most name no option.
+        // Most patterns name no option.
         if !words().any(|it| it.starts_with('-')) {
             return words().count();
         }
         let values = ValuesOf { program, rows: value_options };
-        let arguments = Arguments::read(words(), &values);
+        let arguments = ProgramArguments::read(words(), &values);
         let toolchains = arguments.options.iter().filter(|it| it.name.starts_with('+'));
         arguments.positional.len() + toolchains.count()
     }
 
-    /// The name of the program, maybe with `*`.
+    /// Returns the program name, which can contain `*`.
     #[must_use]
     pub fn program(&self) -> &str {
         self.words().next().unwrap_or_default()
     }
 
-    /// Whether a program of that name could be one of those meant.
+    /// Returns whether a program with this name can match.
     #[must_use]
     #[inline]
     pub fn names(&self, program: &str) -> bool {
-        // Hundreds of patterns are held against each program.
+        // Each program is compared with hundreds of patterns.
         begins_alike(&self.0, program)
             && self.words().next().is_some_and(|it| word_matches(it, program))
     }
 
-    /// Whether it asks for no more than a name.
+    /// Returns whether the pattern consists of a name only.
     fn is_name(&self) -> bool {
         self.words().nth(1).is_none()
     }
@@ -89,15 +90,15 @@ impl CommandPattern {
         self.0.split_whitespace()
     }
 
-    /// Whether the program is one of those meant. `value_options` say which options take their
-    /// value from the next argument, so that the value is not taken for an argument.
+    /// Returns whether the pattern matches the program. `value_options` lists the options that take
+    /// their value from the next argument, so that the value does not count as an argument.
     #[must_use]
     pub fn matches(&self, program: &Program, value_options: &[ValueOptions]) -> bool {
         let args = program.args.iter().map(String::as_str);
         self.matches_words(&program.name, args, value_options)
     }
 
-    /// The same for a program by its name and its arguments.
+    /// Like [`matches`](Self::matches), for a program given as name and arguments.
     #[inline]
     pub(super) fn matches_words<'p>(
         &self,
@@ -108,7 +109,7 @@ impl CommandPattern {
         self.names(program) && self.fits(program, args, value_options)
     }
 
-    /// Whether the arguments of a program of its name are those meant.
+    /// Returns whether the arguments of a program with a matching name match.
     fn fits<'p>(
         &self,
         program: &str,
@@ -118,30 +119,30 @@ impl CommandPattern {
         if self.is_name() {
             return true;
         }
-        // An operand that is no argument at all is none in its place either.
+        // A word that is an option in the pattern is not an operand.
         let mut operands = self.words().skip(1).take_while(|it| !it.starts_with(['-', '+']));
         if !operands.all(|it| args.clone().any(|arg| word_matches(it, arg))) {
             return false;
         }
         let values = ValuesOf { program, rows: value_options };
-        let wanted = Arguments::read(self.words().skip(1), &values);
-        let found = Arguments::read(args, &values);
+        let wanted = ProgramArguments::read(self.words().skip(1), &values);
+        let found = ProgramArguments::read(args, &values);
         wanted.positional.len() <= found.positional.len()
             && wanted.positional.iter().zip(&found.positional).all(|(w, f)| word_matches(w, f))
             && wanted.options.iter().all(|option| found.has(option))
     }
 }
 
-/// First bytes of names, of which some may be globs or unknown. Two sets that do not meet hold nothing
-/// alike; two that meet may all the same.
+/// Set of first bytes of names, some of which can be globs or unknown. Disjoint sets have no name
+/// in common; overlapping sets can have one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Initials(u64);
 
 impl Initials {
-    /// That of any name.
+    /// The set of any name.
     pub const ANY: Self = Self(u64::MAX);
 
-    /// Whether a name of one set may be one of the other.
+    /// Returns whether a name of one set can be in the other.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -159,14 +160,14 @@ impl<'n> FromIterator<&'n str> for Initials {
 }
 
 impl Command {
-    /// Whether one of the programs of this command matches.
+    /// Returns whether one of the programs of this command matches.
     #[must_use]
     pub fn ran(&self, pattern: &CommandPattern, value_options: &[ValueOptions]) -> bool {
         self.programs.iter().any(|program| pattern.matches(program, value_options))
     }
 }
 
-/// The options of one program that take a value from the next argument.
+/// Options of one program that take a value from the next argument.
 #[derive(Clone, Copy)]
 pub(super) struct ValuesOf<'a> {
     pub(super) program: &'a str,
@@ -181,14 +182,14 @@ impl ValuesOf<'_> {
             .any(|row| row.options.iter().any(|known| known == option))
     }
 
-    /// Whether a subcommand takes a value by it: `docker compose -f file down`.
+    /// Returns whether a subcommand takes a value by this option: `docker compose -f file down`.
     fn taken_by(&self, sub: &str, option: &str) -> bool {
         let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((self.program, sub));
         let mut rows = self.rows.iter().filter(of_both);
         rows.any(|row| row.options.iter().any(|known| known == option))
     }
 
-    /// The short value option that `-C/path` begins with.
+    /// Returns the short value option with which `-C/path` begins, and its value.
     fn attached<'o>(&self, option: &'o str) -> Option<(&'o str, &'o str)> {
         let (end, _) = option.char_indices().nth(2)?;
         let (short, value) = option.split_at_checked(end)?;
@@ -196,18 +197,18 @@ impl ValuesOf<'_> {
     }
 }
 
-/// Arguments told apart into positional ones and options with their values.
-struct Arguments<'a> {
+/// Arguments separated into operands and options with their values.
+struct ProgramArguments<'a> {
     positional: Vec<&'a str>,
-    options: Vec<Choice<'a>>,
+    options: Vec<OptionValue<'a>>,
 }
 
-struct Choice<'a> {
+struct OptionValue<'a> {
     name: &'a str,
     value: Option<&'a str>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ProgramArguments<'a> {
     fn read(mut words: impl Iterator<Item = &'a str>, values: &ValuesOf<'_>) -> Self {
         let mut arguments = Self { positional: Vec::new(), options: Vec::new() };
         let mut sub: Option<&'a str> = None;
@@ -221,19 +222,19 @@ impl<'a> Arguments<'a> {
                 sub = sub.or(Some(word));
                 arguments.positional.push(word);
             } else if values.takes_value(word) || sub.is_some_and(|it| values.taken_by(it, word)) {
-                arguments.options.push(Choice { name: word, value: words.next() });
+                arguments.options.push(OptionValue { name: word, value: words.next() });
             } else if let Some((name, value)) = values.attached(word) {
-                arguments.options.push(Choice { name, value: Some(value) });
+                arguments.options.push(OptionValue { name, value: Some(value) });
             } else if let Some((name, value)) = word.split_once('=') {
-                arguments.options.push(Choice { name, value: Some(value) });
+                arguments.options.push(OptionValue { name, value: Some(value) });
             } else {
-                arguments.options.push(Choice { name: word, value: None });
+                arguments.options.push(OptionValue { name: word, value: None });
             }
         }
         arguments
     }
 
-    fn has(&self, wanted: &Choice<'_>) -> bool {
+    fn has(&self, wanted: &OptionValue<'_>) -> bool {
         let exact = self.options.iter().any(|found| {
             word_matches(wanted.name, found.name)
                 && wanted
@@ -254,7 +255,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The letters of `-rf`. Longer ones are words behind a single dash, such as `-delete`.
+/// Returns the letters of `-rf`. A longer option is a word after a single dash, such as `-delete`.
 fn short_letters(option: &str) -> Option<&str> {
     const BUNDLE_MAX: usize = 4;
     let letters = option.strip_prefix('-')?;

@@ -877,7 +877,7 @@ pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
     }
 }
 
-/// Parses the number of an escape sequence with at most `most` digits. `None` if there is no digit.
+/// Parses the number of an escape sequence with at most `most` digits. `None` without a digit.
 pub(in crate::facts) fn escape_number(
     chars: &mut Chars<'_>,
     radix: u32,

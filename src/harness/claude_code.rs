@@ -1,23 +1,24 @@
-//! Claude Code 2.1.329: 33 events. What is honoured was measured where the client could be made to
-//! report the event, and follows its documentation elsewhere.
+//! Claude Code 2.1.329: 33 events. The supported responses were measured if the client could be
+//! made to report the event; otherwise they follow its documentation.
 //!
-//! - `approve` is never said, and neither is a top-level `allow`: no opinion is silence.
-//! - `additionalContext` at a stop makes the agent go on, so a stop takes no context.
-//! - `continue: false` at `PreToolUse` lets the tool run, so a halt there denies too. At a stop it
-//!   is said alone: together with a block the answer of the agent would be lost.
-//! - What `WorktreeCreate` prints is taken for a path, so nothing is ever said there.
-//! - `TaskCompleted` and `TeammateIdle` refuse by exit code 2 only, which policyd never ends with.
+//! - policyd never sends `approve` or a top-level `allow`. No decision is an empty output.
+//! - `additionalContext` at a stop makes the agent continue, so a stop takes no context.
+//! - `continue: false` at `PreToolUse` lets the tool run, so a halt there denies, too. At a stop it
+//!   is sent alone, because together with a block the agent's answer would be lost.
+//! - The output of `WorktreeCreate` is used as a path, so nothing is sent there.
+//! - `TaskCompleted` and `TeammateIdle` can be blocked only with exit code 2, which policyd never
+//!   uses.
 
 use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::{Ability, Field, Harness, Moment, ProcessSigns, Put, Way, moment};
 
-/// The user is told.
+/// Notice to the user.
 pub(super) const NOTICE: Way =
     Way { says: Ability::Notice, fields: &[("systemMessage", Put::Notice)] };
 
-/// A refusal that is followed by its reason.
+/// Block with its reason.
 pub(super) const BLOCK: Way = Way {
     says: Ability::Block,
     fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
@@ -25,35 +26,35 @@ pub(super) const BLOCK: Way = Way {
 
 const HALTS: [Field; 2] = [("continue", Put::Flag(false)), ("stopReason", Put::Reason)];
 
-/// The end of the session.
+/// End of the session.
 pub(super) const HALT: Way = Way { says: Ability::Halt, fields: &HALTS };
 
-/// The agent is told.
+/// Context for the agent.
 pub(super) const CONTEXT: Way = Way {
     says: Ability::Context,
     fields: &[("hookSpecificOutput.additionalContext", Put::Context)],
 };
 
-/// What a hook prints before a compaction is added to the instructions of whoever summarises; the
-/// client's own help says so, and it was not measured. There it is said alone, as it is.
+/// Output before a compaction, which the client appends to the instructions of its summarizer. By
+/// the client's help; not measured. It is sent as plain text.
 const INSTRUCTIONS: Way = Way { says: Ability::Context, fields: &[("", Put::Context)] };
 
 const PERMISSION: &str = "hookSpecificOutput.permissionDecision";
 const PERMISSION_REASON: &str = "hookSpecificOutput.permissionDecisionReason";
 
-/// A refusal before a tool runs.
+/// Denial before a tool runs.
 pub(super) const DENY: Way = Way {
     says: Ability::Block,
     fields: &[(PERMISSION, Put::Text("deny")), (PERMISSION_REASON, Put::Reason)],
 };
 
-/// Let through before a tool runs.
+/// Allow before a tool runs.
 pub(super) const ALLOW: Way = Way {
     says: Ability::Allow,
     fields: &[(PERMISSION, Put::Text("allow")), (PERMISSION_REASON, Put::Reason)],
 };
 
-/// A question before a tool runs.
+/// Question before a tool runs.
 pub(super) const ASK: Way = Way {
     says: Ability::Ask,
     fields: &[(PERMISSION, Put::Text("ask")), (PERMISSION_REASON, Put::Reason)],
@@ -64,7 +65,7 @@ const DEFER: Way = Way {
     fields: &[(PERMISSION, Put::Text("defer")), (PERMISSION_REASON, Put::Reason)],
 };
 
-/// The end of the session before a tool runs: the flag alone would let the tool run.
+/// End of the session before a tool runs. The flag alone would let the tool run.
 pub(super) const DENY_AND_HALT: Way = Way {
     says: Ability::Halt,
     fields: &[
@@ -75,15 +76,15 @@ pub(super) const DENY_AND_HALT: Way = Way {
     ],
 };
 
-/// Another input for a tool.
+/// Changed input of a tool.
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
 
-/// A replacement for the result of a tool, in the same shape. The model reads the replacement.
+/// Changed result of a tool, in the same shape. The model reads the replacement.
 const OUTPUT: Way =
     Way { says: Ability::Output, fields: &[("hookSpecificOutput.updatedToolOutput", Put::Output)] };
 
-/// The same as [`INPUT`], where it is taken together with an allow only.
+/// Like [`INPUT`], for events that accept it only together with an allow.
 pub(super) const INPUT_ALLOWED: Way = Way {
     says: Ability::Input,
     fields: &[(PERMISSION, Put::Text("allow")), ("hookSpecificOutput.updatedInput", Put::Input)],
@@ -92,17 +93,17 @@ pub(super) const INPUT_ALLOWED: Way = Way {
 const BEHAVIOR: &str = "hookSpecificOutput.decision.behavior";
 const BEHAVIOR_MESSAGE: &str = "hookSpecificOutput.decision.message";
 
-/// The answer of a permission prompt: no.
+/// Denial at a permission prompt.
 pub(super) const REFUSE: Way = Way {
     says: Ability::Block,
     fields: &[(BEHAVIOR, Put::Text("deny")), (BEHAVIOR_MESSAGE, Put::Reason)],
 };
 
-/// The answer of a permission prompt: yes.
+/// Allow at a permission prompt.
 pub(super) const GRANT: Way =
     Way { says: Ability::Allow, fields: &[(BEHAVIOR, Put::Text("allow"))] };
 
-/// The prompt is about to be shown: silence asks.
+/// Question at a permission prompt: an empty output lets the client ask.
 pub(super) const ASKS_ANYWAY: Way = Way { says: Ability::Ask, fields: &[] };
 
 const INTERRUPT: Way = Way {
@@ -125,24 +126,24 @@ const GRANTED_INPUT: Way = Way {
 const RETRY: Way =
     Way { says: Ability::Allow, fields: &[("hookSpecificOutput.retry", Put::Flag(true))] };
 
-/// The reason of this refusal is shown to nobody.
+/// Block whose reason the client displays to no one.
 const BLOCK_MUTELY: Way = BLOCK;
 
 const DECLINE: Way =
     Way { says: Ability::Block, fields: &[("hookSpecificOutput.action", Put::Text("decline"))] };
 
-/// HTTP status of a provider that is overloaded.
+/// HTTP status of an overloaded provider.
 const OVERLOADED: u64 = 529;
 
-/// The name of an API error. The client reports an overloaded provider as `server_error`, with the
-/// status 529 in `api_error_status` or in its message (`API Error: 529 …`).
+/// Returns the name of an API error. The client reports an overloaded provider as `server_error`,
+/// with the status 529 in `api_error_status` or in its message (`API Error: 529 …`).
 #[must_use]
 pub fn error_name(fields: &Map<String, Value>, name: String) -> String {
     let texts = ["last_assistant_message", "error_details", "result"];
     let in_text = || {
         let mut texts = texts.iter().filter_map(|it| fields.get(*it)?.as_str());
-        texts.find_map(|it| {
-            let status = it.split_once("API Error: ")?.1.get(..3)?;
+        texts.find_map(|text| {
+            let status = text.split_once("API Error: ")?.1.get(..3)?;
             status.parse::<u64>().ok()
         })
     };
@@ -154,7 +155,7 @@ pub fn error_name(fields: &Map<String, Value>, name: String) -> String {
     }
 }
 
-/// Tools of Claude Code, whose names are the neutral ones.
+/// Tools of Claude Code. Their names are the neutral names.
 pub const TOOLS: [&str; 42] = [
     "Agent",
     "AskUserQuestion",
@@ -248,16 +249,16 @@ const MOMENTS: [Moment; 33] = [
     moment("PostModelSwitch", EventKind::PostModelSwitch, &[&CONTEXT, &NOTICE]),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "claude-code",
     title: "Claude Code",
     moments: &MOMENTS,
-    // The matcher `Task` still means it.
+    // The matcher `Task` still matches it.
     tools: &[("Task", "Agent")],
     inputs: &[],
     silence: "",
-    // Its spelling is everybody's.
+    // Other clients use its spelling, too.
     signs: |_| false,
     variable: "",
     process: ProcessSigns {

@@ -1,14 +1,14 @@
-//! Codex CLI 0.169.0. Its output schemas are strict: an answer with a key that is not theirs, or a
-//! block without a reason, is dropped, and the tool runs.
+//! Codex CLI 0.169.0. Its output schemas are strict: it ignores a response with an unknown key, or
+//! a block without a reason, and runs the tool.
 //!
 //! - `ask`, `allow` without a changed input, and `continue: false` before a tool let the tool run.
-//! - There is no cap on blocks of a stop: the loop guard alone ends them.
+//! - The client does not limit the blocks of a stop. Only the block limiter ends them.
 //! - A stop takes no context. A block after a tool replaces its result.
 //! - A context of more than 2,500 tokens is moved to a file, unless the hook line has an
 //!   `additionalContextLimit`.
-//! - `Interrupt` reports that the user stopped the agent. No other client has such an event, so it is
-//!   answered with silence.
-//! - A patch names its files in its text; they are read out of it.
+//! - `Interrupt` reports that the user stopped the agent. No other client has such an event, so the
+//!   response is empty.
+//! - A patch names its files in its text, from which they are parsed.
 
 use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
@@ -18,7 +18,8 @@ use super::claude_code::{
 };
 use super::{Harness, Moment, ProcessSigns, moment, rename, unmapped};
 
-/// Bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, and a reserve.
+/// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
+/// reserve.
 pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
 
 const MOMENTS: [Moment; 12] = [
@@ -40,7 +41,7 @@ const MOMENTS: [Moment; 12] = [
     unmapped("Interrupt"),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "codex",
     title: "Codex CLI",
@@ -83,7 +84,7 @@ pub const HARNESS: Harness = Harness {
         packages: &["@openai/codex"],
     },
     neutral: |_, payload| {
-        // A continued stop keeps its turn, a prompt begins another one.
+        // A continued stop keeps its turn; a prompt begins a new turn.
         rename(payload, "turn_id", "prompt_id");
         let tool = payload.get("tool_name").and_then(Value::as_str).unwrap_or_default();
         let patches = matches!(tool, "apply_patch" | "Edit" | "Write");
@@ -97,7 +98,8 @@ pub const HARNESS: Harness = Harness {
     },
 };
 
-/// A command as a list of arguments becomes a line: the script of `bash -lc`, else its words quoted.
+/// Converts a list of arguments to a command line: the script of `bash -lc`, otherwise the quoted
+/// words.
 fn join_command(input: &mut Map<String, Value>) {
     rename(input, "cmd", "command");
     let Some(Value::Array(words)) = input.get("command") else { return };
@@ -109,7 +111,7 @@ fn join_command(input: &mut Map<String, Value>) {
     input.insert("command".to_owned(), line.into());
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -118,7 +120,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The files of a patch: the first as `file_path`, all of them as `file_paths`.
+/// Adds the files of a patch: the first as `file_path`, all of them as `file_paths`.
 pub(super) fn name_files(input: &mut Map<String, Value>) {
     let text = ["command", "input", "patch"].iter().find_map(|it| input.get(*it)?.as_str());
     let Some(text) = text else { return };

@@ -1,12 +1,13 @@
-//! GitHub Copilot CLI, as its documentation has it, in both spellings: events in `camelCase` send
-//! payloads in that spelling, events in `PascalCase` send payloads as Claude Code does. Those cannot be
-//! told from Claude Code's, so the hook line names the harness.
+//! GitHub Copilot CLI, by its documentation. Events in `camelCase` send payloads in that spelling.
+//! Events in `PascalCase` send payloads in Claude Code's format, which are not distinguishable from
+//! Claude Code's, so the hook line names the client.
 //!
-//! - Before a tool the permission stands at the top level.
-//! - Exit code 2 at a stop is a warning there: only the JSON blocks.
-//! - The reason of a blocked stop returns as a prompt; `stop_hook_active` stays true from then on.
+//! - Before a tool, the permission is at the top level.
+//! - Exit code 2 at a stop is a warning. Only the JSON output blocks.
+//! - The reason of a blocked stop returns as a prompt, and `stop_hook_active` stays true from then
+//!   on.
 //! - Measured with 1.0.102: a top-level `additionalContext` reaches the model at four events.
-//! - Nothing shows a note to the user.
+//! - The client displays no notices to the user.
 
 use crate::facts::event::EventKind;
 use serde_json::Value;
@@ -77,7 +78,7 @@ const MOMENTS: [Moment; 26] = [
     moment("Notification", EventKind::Notification, &[]),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "copilot",
     title: "GitHub Copilot CLI",

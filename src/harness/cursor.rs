@@ -1,9 +1,10 @@
-//! Cursor, as its documentation has it.
+//! Cursor, by its documentation.
 //!
-//! - A hook before something happens answers with a permission; one that is not understood blocks, so
-//!   nothing but documented fields is said.
-//! - A stop is continued by a message in the user's name; one that the user broke off is left alone.
-//! - Nothing shows a note to the user except a refusal.
+//! - A hook before an action answers with a permission. An unknown answer blocks, so only
+//!   documented fields are sent.
+//! - A message in the user's name continues a stop. A stop by an interruption of the user is not
+//!   continued.
+//! - The client displays a text to the user only with a denial.
 
 use crate::facts::event::EventKind;
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ const MOMENTS: [Moment; 20] = [
     unmapped("afterTabFileEdit"),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "cursor",
     title: "Cursor",
@@ -79,7 +80,8 @@ pub const HARNESS: Harness = Harness {
         payload.contains_key("conversation_id") || payload.contains_key("cursor_version")
     },
     variable: "",
-    // The editor itself is no sign: a human types into its terminal. `CURSOR_TRACE_ID` is set there.
+    // The editor is not a sign, because the user types into its terminal, where `CURSOR_TRACE_ID`
+    // is set.
     process: ProcessSigns {
         variables: &["CURSOR_AGENT", "CURSOR_CONVERSATION_ID"],
         programs: &["cursor-agent"],

@@ -1,5 +1,5 @@
-//! Factory droid, as its documentation has it: Claude Code's protocol with fewer events, its fields
-//! in `camelCase` or `snake_case`, both of which are read.
+//! Factory Droid, by its documentation: Claude Code's protocol with fewer events, and fields in
+//! `camelCase` or `snake_case`. Both spellings are accepted.
 
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
@@ -23,7 +23,7 @@ const MOMENTS: [Moment; 9] = [
     moment("PreCompact", EventKind::PreCompact, &[]),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "droid",
     title: "Factory droid",

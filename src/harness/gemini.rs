@@ -1,15 +1,16 @@
 //! Gemini CLI 0.61.0.
 //!
-//! - Claude Code's `permissionDecision` is ignored; a top-level `decision: deny` is honoured.
-//! - `continue: false` before a tool does stop the tool.
-//! - There is no cap on denied turns, and `stop_hook_active` is unreliable: the loop guard alone ends
-//!   them. A retried turn reports the first prompt again, so that names the episode.
-//! - A changed input is merged over the model's.
-//! - `clearContext` at `AfterAgent` begins a new, empty transcript. A block that cleared the context would
-//!   lose the evidence that it rests on, so it is never said.
-//! - `PreCompress` fires before every model call, before the client checks whether the context is full
-//!   enough, and no output of it reaches the compressor. So it has no neutral meaning: the summary is
-//!   made when the tier `act` is reached and when the session ends.
+//! - Claude Code's `permissionDecision` is ignored. A top-level `decision: deny` is supported.
+//! - `continue: false` before a tool stops the tool.
+//! - The client does not limit denied turns, and `stop_hook_active` is unreliable. Only the block
+//!   limiter ends them. A retried turn reports the first prompt again, which identifies the
+//!   episode.
+//! - A changed input is merged over the model's input.
+//! - `clearContext` at `AfterAgent` begins a new, empty transcript. A block that clears the context
+//!   would lose its own evidence, so it is never sent.
+//! - `PreCompress` fires before every model call, before the client checks the size of the context,
+//!   and its output never reaches the compressor. It therefore has no neutral kind. The summary is
+//!   written when the tier `act` is reached and when the session ends.
 
 use serde_json::Value;
 
@@ -40,7 +41,7 @@ const MOMENTS: [Moment; 11] = [
     unmapped("BeforeToolSelection"),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "gemini",
     title: "Gemini CLI",

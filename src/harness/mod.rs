@@ -1,7 +1,9 @@
-//! Harnesses: the coding-agent clients that call policyd, as tables. What each calls its events and
-//! tools, what can be said to it at each event, and in which fields. Rendering, the checks of lint,
-//! `install`, `doctor` and the docs read these rows; a harness is one file and one row.
-//! Lives here: what a row is, and how rows are found. No decision, no wire text.
+//! Clients (harnesses) that call policyd, as tables: their names of events and tools, and the
+//! response fields that they support at each event. Rendering, lint, `install`, `doctor` and the
+//! documentation read these rows.
+//!
+//! Contains: the shape of a row, and the search for rows. Does not contain: decisions and wire
+//! text.
 
 pub mod claude_code;
 pub mod codex;
@@ -16,31 +18,31 @@ use serde_json::{Map, Value};
 
 use crate::facts::event::{EventKind, spelled_alike};
 
-/// Something that can be said to a client at an event.
+/// Part of a response that a client can support at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ability {
-    /// Let through without asking the user.
+    /// Allow without asking the user.
     Allow,
-    /// Leave it to somebody later: the run ends, the call waits.
+    /// Defer: the run ends, and the call waits.
     Defer,
-    /// Ask the human.
+    /// Ask the user.
     Ask,
-    /// Refuse; continue a stop.
+    /// Block a call, or continue a stop.
     Block,
     /// End the session.
     Halt,
-    /// Tell the agent something beside what it does, without keeping it going.
+    /// Add text for the agent, without making it continue.
     Context,
     /// Change the input of the tool.
     Input,
     /// Change the result of the tool before the agent reads it.
     Output,
-    /// Tell the user.
+    /// Display a text to the user.
     Notice,
 }
 
 impl Ability {
-    /// Every ability.
+    /// All capabilities.
     pub const ALL: [Self; 9] = [
         Self::Allow,
         Self::Defer,
@@ -53,7 +55,7 @@ impl Ability {
         Self::Notice,
     ];
 
-    /// Stable name.
+    /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -70,107 +72,106 @@ impl Ability {
     }
 }
 
-/// What is put into a field of an answer.
+/// Value of a response field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// This text.
+    /// A fixed text.
     Text(&'static str),
-    /// This flag.
+    /// A fixed flag.
     Flag(bool),
-    /// Why it was decided so.
+    /// Reason of the decision.
     Reason,
-    /// What the user is told.
+    /// Text for the user.
     Notice,
-    /// What the agent is told.
+    /// Text for the agent.
     Context,
-    /// The changed input of the tool.
+    /// Changed input of the tool.
     Input,
-    /// The changed result of the tool.
+    /// Changed result of the tool.
     Output,
 }
 
-/// A field of an answer: its path, names joined by dots, and what is put there. Without a path it is
-/// printed as it is, in place of an object, where nothing is decided.
+/// A response field: its path (names joined by dots) and its value. A value with an empty path is
+/// printed as plain text instead of an object, without a decision.
 pub type Field = (&'static str, Put);
 
-/// How something is said.
+/// How a client expresses one capability.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Way {
-    /// What.
     pub says: Ability,
-    /// In which fields; none where silence says it.
+    /// Fields of the response. Empty if an empty output expresses it.
     pub fields: &'static [Field],
 }
 
-/// One event of a harness.
+/// One event of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The client's name of it, on the wire and in its settings.
+    /// The client's name of the event, in payloads and in its settings.
     pub native: &'static str,
-    /// The neutral kind; nothing for an event that has none: it gets an empty answer.
+    /// Neutral kind. `None`: the event has none and gets an empty response.
     pub kind: Option<EventKind>,
-    /// What can be said, and how.
+    /// Supported capabilities, with their fields.
     pub ways: &'static [&'static Way],
 }
 
 impl Moment {
-    /// How something is said here; nothing where it cannot be.
+    /// Returns the fields of a capability. `None` if it is not supported here.
     #[must_use]
     pub fn way(&self, ability: Ability) -> Option<&'static Way> {
         self.ways.iter().find(|it| it.says == ability).copied()
     }
 
-    /// The value of `--hook` for this event; empty if it has no neutral kind.
+    /// Returns the value of `--hook` for this event. Empty if it has no neutral kind.
     #[must_use]
     pub fn hook_name(&self) -> String {
         self.kind.map(|kind| kind.name().replace('_', "-")).unwrap_or_default()
     }
 
-    /// Whether something can be said here.
+    /// Returns whether a capability is supported here.
     #[must_use]
     pub fn can(&self, ability: Ability) -> bool {
         self.way(ability).is_some()
     }
 }
 
-/// By what the processes of a client are recognized, and those that it starts.
+/// Signs that identify the processes of a client and the processes that it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProcessSigns {
-    /// Variables that it sets for the commands that it runs, and that no terminal of a human has.
+    /// Variables that the client sets for its commands and that a user's terminal does not have.
     pub variables: &'static [&'static str],
-    /// Names of its program file, and of the script that an interpreter runs.
+    /// File names of its program, and of the script that an interpreter runs.
     pub programs: &'static [&'static str],
-    /// Directories that contain its program, as they are in the path of it.
+    /// Directories in the path of its program.
     pub packages: &'static [&'static str],
 }
 
-/// A harness: a row of [`HARNESSES`].
+/// A client: a row of [`HARNESSES`].
 #[derive(Debug)]
 pub struct Harness {
     /// Name on the command line.
     pub name: &'static str,
-    /// Name for people.
+    /// Product name.
     pub title: &'static str,
-    /// Its events.
+    /// Events of the client.
     pub moments: &'static [Moment],
-    /// Its names of tools beside the neutral ones, which are Claude Code's.
+    /// Its names of tools, with the neutral names, which are Claude Code's.
     pub tools: &'static [(&'static str, &'static str)],
-    /// Its names of the inputs of file tools beside the neutral ones.
+    /// Its names of the inputs of file tools, with the neutral names.
     pub inputs: &'static [(&'static str, &'static str)],
-    /// What is written where there is nothing to say.
+    /// Output of an empty response.
     pub silence: &'static str,
-    /// Whether a payload is surely one of this harness.
+    /// Returns whether a payload certainly belongs to this client.
     pub signs: fn(&Map<String, Value>) -> bool,
-    /// A variable that only this harness sets for its hooks; none where it is empty.
+    /// Environment variable that only this client sets for its hooks. Can be empty.
     pub variable: &'static str,
-    /// By what its processes are recognized.
+    /// Signs of its processes.
     pub process: ProcessSigns,
-    /// Puts a payload into the neutral spelling, which is Claude Code's; says whether there is
-    /// anything to judge.
+    /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
+    /// event needs an evaluation.
     pub neutral: fn(&Moment, &mut Map<String, Value>) -> bool,
 }
 
-/// Every harness, those first whose payloads are told by their signs.
+/// All clients. Those whose payloads have signs come first.
 pub const HARNESSES: [&Harness; 8] = [
     &cursor::HARNESS,
     &copilot::HARNESS,
@@ -186,19 +187,19 @@ const fn moment(native: &'static str, kind: EventKind, ways: &'static [&'static 
     Moment { native, kind: Some(kind), ways }
 }
 
-/// An event of a client that no neutral event represents.
+/// Creates an event without a neutral kind.
 const fn unmapped(native: &'static str) -> Moment {
     Moment { native, kind: None, ways: &[] }
 }
 
-/// Moves a field to its neutral name, where that is free.
+/// Renames a field to its neutral name, if that is not used.
 fn rename(fields: &mut Map<String, Value>, native: &str, neutral: &str) {
     if let Some(value) = fields.shift_remove(native) {
         fields.entry(neutral).or_insert(value);
     }
 }
 
-/// An object that came as its JSON text becomes that object.
+/// Replaces a field that contains JSON text by the parsed object.
 fn unpack(fields: &mut Map<String, Value>, name: &str) {
     let inner = fields.get(name).and_then(Value::as_str);
     if let Some(Ok(value @ Value::Object(_))) = inner.map(serde_json::from_str) {
@@ -206,13 +207,13 @@ fn unpack(fields: &mut Map<String, Value>, name: &str) {
     }
 }
 
-/// The harness of this name.
+/// Finds a client by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Harness> {
     HARNESSES.into_iter().find(|it| it.name == name)
 }
 
-/// Whose payload this is: by its signs, else by a variable, else Claude Code's.
+/// Detects the client of a payload: by its signs, by a variable, or Claude Code by default.
 #[must_use]
 pub fn detect(payload: &Map<String, Value>, is_set: &dyn Fn(&str) -> bool) -> &'static Harness {
     let signed = HARNESSES.into_iter().find(|it| (it.signs)(payload));
@@ -220,14 +221,14 @@ pub fn detect(payload: &Map<String, Value>, is_set: &dyn Fn(&str) -> bool) -> &'
     signed.or_else(set).unwrap_or(&claude_code::HARNESS)
 }
 
-/// Whether any client has an event of this name, its own or the neutral one.
+/// Returns whether any client has an event with this native or neutral name.
 #[must_use]
 pub fn knows_event(name: &str) -> bool {
     EventKind::find(name).is_some() || HARNESSES.iter().any(|it| it.moment(name).is_some())
 }
 
 impl Harness {
-    /// The event of this name, the client's or the neutral one, in any spelling.
+    /// Finds the event with this native or neutral name, in any spelling.
     #[must_use]
     pub fn moment(&self, name: &str) -> Option<&'static Moment> {
         if spelled_alike(name, "") {
@@ -238,31 +239,31 @@ impl Harness {
         native.or_else(spelled).or_else(|| self.moment_of(EventKind::find(name)?))
     }
 
-    /// Where a neutral event is reported; the first of several.
+    /// Returns the event that reports a neutral kind, the first of several.
     #[must_use]
     pub fn moment_of(&self, kind: EventKind) -> Option<&'static Moment> {
         self.moments.iter().find(|it| it.kind == Some(kind))
     }
 
-    /// Whether something can be said at a neutral event.
+    /// Returns whether a capability is supported at a neutral kind of event.
     #[must_use]
     pub fn can(&self, kind: EventKind, ability: Ability) -> bool {
         self.moment_of(kind).is_some_and(|it| it.can(ability))
     }
 
-    /// Bytes of a context that reaches the model in one piece.
+    /// Returns the maximum bytes of a context that reaches the model unchanged.
     #[must_use]
     pub fn context_bytes_max(&self) -> usize {
         if self.name == codex::HARNESS.name { codex::CONTEXT_BYTES_MAX } else { usize::MAX }
     }
 
-    /// Whether a tool, by its neutral name, is one of those whose inputs have own names.
+    /// Returns whether the inputs of a tool, given by its neutral name, have client-specific names.
     #[must_use]
     pub fn has_own_inputs(tool: &str) -> bool {
         matches!(tool, "Read" | "Write" | "Edit")
     }
 
-    /// Whether a tool is known by its name: one of the client's, a neutral one, or one of an MCP server.
+    /// Returns whether a tool name is known: of the client, neutral, or of an MCP server.
     #[must_use]
     pub fn knows_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|(own, _)| *own == name)
@@ -270,7 +271,7 @@ impl Harness {
             || name.starts_with("mcp_")
     }
 
-    /// The neutral name of a tool: `Bash` for `run_shell_command`.
+    /// Returns the neutral name of a tool: `Bash` for `run_shell_command`.
     #[must_use]
     pub fn tool<'a>(&self, native: &'a str) -> &'a str {
         self.tools.iter().find(|(own, _)| *own == native).map_or(native, |(_, neutral)| neutral)

@@ -1,5 +1,5 @@
-//! OpenCode 1.18.33, through the plugin that `policyd install --harness opencode` writes: OpenCode has
-//! no command hooks, so the plugin speaks the plain protocol and applies the answer.
+//! OpenCode 1.18.33, through the plugin that `policyd install --harness opencode` writes. OpenCode
+//! has no command hooks, so the plugin uses the plain protocol and applies the response.
 //!
 //! - A blocked stop sends its reason as the next prompt of the session.
 //! - The plugin interface has no hook for permission requests.
@@ -21,7 +21,7 @@ const MOMENTS: [Moment; 6] = [
     moment("session.error", EventKind::StopFailure, &[&NOTICE]),
 ];
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "opencode",
     title: "OpenCode",
@@ -46,7 +46,7 @@ pub const HARNESS: Harness = Harness {
         ("newString", "new_string"),
         ("replaceAll", "replace_all"),
     ],
-    // The plugin names itself on the command line.
+    // The plugin passes its name on the command line.
     signs: |_| false,
     variable: "",
     process: ProcessSigns {

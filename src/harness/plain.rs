@@ -1,45 +1,45 @@
-//! The plain protocol, for programs of one's own: neutral words in, neutral words out.
+//! The plain protocol, for custom clients, with neutral names in both directions.
 //!
-//! In: `{"event": "pre_tool_use", "session_id": "s", "tool": "Bash", "input": {"command": "ls"}}`, and
-//! `cwd`, `transcript_path`, `prompt`, `prompt_id`, `agent_id`, `last_message` where they are known.
-//! Out: `decision` with `reason`, `notice` for the user, `context` for the agent, `updated_input`,
-//! `updated_output`; `{}` where there is nothing to say.
+//! Input: `{"event": "pre_tool_use", "session_id": "s", "tool": "Bash", "input": {"command":
+//! "ls"}}`, and `cwd`, `transcript_path`, `prompt`, `prompt_id`, `agent_id`, `last_message` if they
+//! are known. Output: `decision` with `reason`, `notice` for the user, `context` for the agent,
+//! `updated_input`, `updated_output`; `{}` without a decision.
 
 use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, rename};
 use crate::facts::event::EventKind;
 
-/// Let through.
+/// Allow.
 pub(super) const ALLOW: Way = Way {
     says: Ability::Allow,
     fields: &[("decision", Put::Text("allow")), ("reason", Put::Reason)],
 };
-/// Left for later.
+/// Defer the call.
 const DEFER: Way = Way {
     says: Ability::Defer,
     fields: &[("decision", Put::Text("defer")), ("reason", Put::Reason)],
 };
-/// A question.
+/// Question to the user.
 pub(super) const ASK: Way =
     Way { says: Ability::Ask, fields: &[("decision", Put::Text("ask")), ("reason", Put::Reason)] };
-/// A refusal.
+/// Block.
 pub(super) const BLOCK: Way = Way {
     says: Ability::Block,
     fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
 };
-/// The end of the session.
+/// End of the session.
 const HALT: Way = Way {
     says: Ability::Halt,
     fields: &[("decision", Put::Text("halt")), ("reason", Put::Reason)],
 };
-/// The agent is told.
+/// Context for the agent.
 pub(super) const CONTEXT: Way =
     Way { says: Ability::Context, fields: &[("context", Put::Context)] };
-/// Another input for a tool.
+/// Changed input of a tool.
 pub(super) const INPUT: Way =
     Way { says: Ability::Input, fields: &[("updated_input", Put::Input)] };
-/// Another result of a tool.
+/// Changed result of a tool.
 const OUTPUT: Way = Way { says: Ability::Output, fields: &[("updated_output", Put::Output)] };
-/// The user is told.
+/// Notice to the user.
 pub(super) const NOTICE: Way = Way { says: Ability::Notice, fields: &[("notice", Put::Notice)] };
 
 const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &OUTPUT, &NOTICE];
@@ -59,7 +59,7 @@ const MOMENTS: [Moment; EventKind::ALL.len()] = {
     all
 };
 
-/// The row.
+/// Row of this client.
 pub const HARNESS: Harness = Harness {
     name: "plain",
     title: "plain JSON",

@@ -1,7 +1,10 @@
-//! What an agent's command prints, read as it comes: Claude Code's `--output-format stream-json` and
-//! `json`, Codex's `exec --json`, Gemini's `-o stream-json`, or plain text. Each line is taken for what
-//! it is; a line that is no JSON object is text. Nothing that is printed can fail the reading.
-//! Returned are transcript lines in the form of Claude Code, whatever client printed them.
+//! Incremental reader of an agent command's output: Claude Code's `--output-format stream-json` and
+//! `json`, Codex's `exec --json`, Gemini's `-o stream-json`, or plain text.
+//!
+//! The format of each line is detected; a line that is not a JSON object is text. Returns
+//! transcript lines in Claude Code's format, whatever client printed them.
+//!
+//! INVARIANT: no output is an error.
 
 mod codex;
 mod gemini;
@@ -15,85 +18,87 @@ use crate::facts::meters::{Meters, Usage};
 use crate::harness::claude_code;
 use crate::limits::OUTPUT_LINE_BYTES_MAX;
 
-/// Lines of what was said that are kept.
+/// Stored lines of the agent's text.
 const SAID_LINES: usize = 200;
-/// Characters kept of one such line.
+/// Maximum characters of one such line.
 const SAID_CHARS: usize = 2_000;
-/// API calls whose tokens are told apart.
+/// Maximum number of API calls whose tokens are counted separately.
 const CALLS_MAX: usize = 20_000;
 
-/// Most that a command can have cost, in USD: sums of such amounts stay finite.
+/// Maximum cost of a command in US dollars, so that sums stay finite.
 const COST_USD_MAX: f64 = 1e12;
 
-/// One API call.
+/// Tokens of one API call.
 #[derive(Debug, Clone, Default)]
-struct Call {
+struct CallUsage {
     model: String,
     usage: Usage,
-    /// Whether it is of the main conversation.
+    /// Whether the call belongs to the main conversation.
     own: bool,
 }
 
-/// What was read so far.
+/// Result of the output that was read so far.
 #[derive(Debug, Clone, Default)]
 pub struct AgentOutput {
-    /// The begun line.
+    /// The unfinished line.
     begun: Vec<u8>,
-    /// Whether the begun line is too long, so that it is dropped.
+    /// Whether the unfinished line is too long, so that it is dropped.
     overlong: bool,
-    /// What the agent said, newest last.
+    /// Texts of the agent, newest last.
     said: VecDeque<String>,
     /// API calls, oldest first.
-    calls: Vec<Call>,
-    /// Where a call is among them: each block of an answer repeats the tokens of its call.
+    calls: Vec<CallUsage>,
+    /// Index of each call in `calls`, because each block of a message repeats the tokens of its
+    /// call.
     places: BTreeMap<String, usize>,
-    /// Tokens that the command told at its end.
+    /// Total tokens that the command reported at its end.
     told: Option<Usage>,
-    /// What it cost in USD, as the command told.
+    /// Cost in US dollars that the command reported.
     pub cost_usd: Option<f64>,
     /// The agent's last answer.
     pub answer: String,
-    /// The agent's own session.
+    /// Session id of the agent.
     pub session_id: String,
-    /// The model, where it is told.
+    /// Model, if it was reported.
     pub model: String,
     /// The client's name of an error.
     pub error: String,
-    /// Whether the command said that it failed.
+    /// Whether the command reported a failure.
     pub failed: bool,
-    /// Whether an answer by a JSON schema says `complete: true`.
+    /// Whether a structured answer contains `complete: true`.
     pub complete: bool,
-    /// Lines that were dropped for their length.
+    /// Number of lines that were dropped because of their length.
     pub dropped: u32,
-    /// Records of the conversation.
+    /// Number of records of the conversation.
     pub records: u32,
-    /// Tool calls that were visible in the output, those of subagents included.
+    /// Number of visible tool calls, those of subagents included.
     pub tools: u32,
-    /// Gemini: the text of the agent that has no end yet.
+    /// Gemini: text of the agent that is not finished yet.
     begun_text: String,
     /// Codex: commands that have begun.
     begun_commands: BTreeSet<String>,
 }
 
-/// A file that an agent wrote, where its output names only the path.
+/// A file that an agent wrote, if the output contains only its path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenFile {
-    /// Its text before the run began; empty for a file that is new or is not known.
+    /// Text before the run began. Empty for a file that is new or unknown.
     pub before: String,
-    /// Its text now; `None` if it is gone, too large, or no text.
+    /// Current text. `None` if the file does not exist, is too large, or is not text.
     pub now: Option<String>,
 }
 
-/// Looks up a file that the output names: its path, and whether it existed before.
+/// Reads a file that the output names. Arguments: its path, and whether it existed before.
 pub type LookUp<'l> = &'l dyn Fn(&str, bool) -> WrittenFile;
 
 impl AgentOutput {
-    /// Takes what was printed; returns the whole lines that are records of the conversation.
+    /// Ingests output. Returns the complete lines that are records of the conversation.
     pub fn absorb(&mut self, bytes: &[u8]) -> Vec<String> {
         self.absorb_with(bytes, &|_, _| WrittenFile::default())
     }
 
-    /// Like [`absorb`](Self::absorb); `look_up` supplies the texts of files that the output only names.
+    /// Like [`absorb`](Self::absorb). `look_up` supplies the texts of files that the output only
+    /// names.
     pub fn absorb_with(&mut self, bytes: &[u8], look_up: LookUp<'_>) -> Vec<String> {
         let mut records = Vec::new();
         let mut rest = bytes;
@@ -107,7 +112,7 @@ impl AgentOutput {
         records
     }
 
-    /// Takes the last line, which may have no end.
+    /// Ingests the last line, which can lack a line break.
     pub fn finish(&mut self) -> Vec<String> {
         let mut records = self.line(&|_, _| WrittenFile::default());
         records.extend(self.end_text());
@@ -124,7 +129,7 @@ impl AgentOutput {
         }
     }
 
-    /// The begun line is whole.
+    /// Ends the unfinished line.
     fn line(&mut self, look_up: LookUp<'_>) -> Vec<String> {
         let line = std::mem::take(&mut self.begun);
         if std::mem::take(&mut self.overlong) {
@@ -153,7 +158,7 @@ impl AgentOutput {
         self.said.drain(..over);
     }
 
-    /// One JSON object; returns the records of the conversation that it holds.
+    /// Ingests one JSON object. Returns its records of the conversation.
     fn record(&mut self, record: &Value, look_up: LookUp<'_>) -> Vec<String> {
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
         self.records = self.records.saturating_add(u32::from(text("type") == "assistant"));
@@ -196,7 +201,7 @@ impl AgentOutput {
             it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
         if let Some(usage) = message.get("usage").filter(|it| it.is_object()) {
-            let call = Call { model: text(message, "model"), usage: usage_of(usage), own };
+            let call = CallUsage { model: text(message, "model"), usage: usage_of(usage), own };
             self.call(&text(message, "id"), call);
         }
         let name = text(record, "error");
@@ -218,7 +223,7 @@ impl AgentOutput {
         }
     }
 
-    fn call(&mut self, id: &str, call: Call) {
+    fn call(&mut self, id: &str, call: CallUsage) {
         if let Some(known) = self.places.get(id).copied().and_then(|at| self.calls.get_mut(at)) {
             *known = call;
         } else if self.calls.len() < CALLS_MAX {
@@ -229,7 +234,7 @@ impl AgentOutput {
         }
     }
 
-    /// What Claude Code says at the end of a call.
+    /// Ingests Claude Code's result at the end of a call.
     fn result(&mut self, record: &Value) {
         let cost = record.get("total_cost_usd").and_then(Value::as_f64);
         let cost = cost.filter(|it| it.is_finite() && *it >= 0.0);
@@ -257,7 +262,7 @@ impl AgentOutput {
             let message = record.pointer("/error/message").and_then(Value::as_str);
             message.unwrap_or_default().clone_into(&mut self.answer);
         }
-        // An agent that used up its own turns did what it could.
+        // An agent that used up its own turns did not fail.
         let subtype = text("subtype");
         let ran_out = subtype.starts_with("error_max_");
         self.failed = record.get("is_error").and_then(Value::as_bool) == Some(true) && !ran_out
@@ -270,7 +275,7 @@ impl AgentOutput {
         self.complete = structured.and_then(Value::as_bool) == Some(true);
     }
 
-    /// The tokens as they are counted: call by call where calls are told, else what all came to.
+    /// Returns the token counters: by call if calls were reported, otherwise the total.
     #[must_use]
     pub fn meters(&self) -> Meters {
         let mut meters = Meters { model: self.model.clone(), ..Meters::default() };
@@ -288,14 +293,14 @@ impl AgentOutput {
         meters
     }
 
-    /// The last of what the agent said.
+    /// Returns the last texts of the agent.
     #[must_use]
     pub fn said(&self) -> String {
         self.said.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// The record as transcripts have it: what a subagent does is not the agent's own conversation.
+/// Formats the record as a transcript line. Work of a subagent is a side chain.
 fn as_transcript(record: &Value) -> String {
     let mut record = record.clone();
     let of_subagent = record.get("parent_tool_use_id").is_some_and(|it| !it.is_null());

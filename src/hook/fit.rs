@@ -1,16 +1,17 @@
-//! Fits an answer to what an event of a client can take: nothing is ever rendered into a field that
-//! is not honoured there. What cannot be said becomes the nearest honest thing, and that is told.
+//! Adapts a response to the capabilities of a client at an event. No value is ever rendered into a
+//! field that the client does not support. An unsupported part becomes the nearest supported one,
+//! and the downgrade is reported.
 //!
-//! | meant | where it cannot be said |
+//! | part | if it is not supported |
 //! |---|---|
-//! | halt | block; where neither can be, the user is told |
-//! | block | the user is told that it was not enforced |
-//! | ask, defer | a question; before something happens a block that says to ask the user; else the user is told |
-//! | allow | silence: the client asks as it would |
-//! | another input | before a tool runs a block that names the input; else the user is told |
-//! | another result | the user is told that the result is unchanged |
-//! | context | added to the reason of a block; before a compaction nothing; else the user is told |
-//! | notice | the agent is told, where it can be without keeping it going; else nobody, which is logged |
+//! | halt | block; without block a notice to the user |
+//! | block | a notice to the user that it was not enforced |
+//! | ask, defer | a question; before an action a block that says to ask the user; otherwise a notice to the user |
+//! | allow | an empty response: the client asks as usual |
+//! | changed input | before a tool runs a block that contains the input; otherwise a notice to the user |
+//! | changed result | a notice to the user that the result is unchanged |
+//! | context | appended to the reason of a block; before a compaction dropped; otherwise a notice to the user |
+//! | notice | context for the agent, if that does not make it continue; otherwise dropped and logged |
 
 use super::{Answer, Caller};
 use crate::facts::event::EventKind;
@@ -19,16 +20,15 @@ use crate::judge::combine::Decision;
 use crate::judge::message::cut;
 use crate::limits::SPOKEN_CHARS_MAX;
 
-/// An answer that its event takes.
+/// A response that its event supports.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fitted {
-    /// The answer.
+pub struct AdaptedResponse {
     pub answer: Answer,
-    /// What could not be said as it was meant, one line each.
+    /// Downgrades, one line each.
     pub changed: Vec<String>,
 }
 
-/// What says a decision; nothing says that there is none.
+/// Returns the capability that expresses a decision. `None` for no decision.
 #[must_use]
 pub const fn ability(decision: Decision) -> Option<Ability> {
     match decision {
@@ -41,53 +41,54 @@ pub const fn ability(decision: Decision) -> Option<Ability> {
     }
 }
 
-/// Fits an answer to its caller.
+/// Adapts a response to its client.
 #[must_use]
-pub fn fit(caller: Caller, answer: &Answer) -> Fitted {
+pub fn adapt(caller: Caller, answer: &Answer) -> AdaptedResponse {
     let Some(moment) = caller.moment else {
         let nothing = *answer == Answer::default();
         let why = format!("{} has no such event, so nothing can be said", caller.harness.title);
         let changed = if nothing { Vec::new() } else { vec![why] };
-        return Fitted { answer: Answer::default(), changed };
+        return AdaptedResponse { answer: Answer::default(), changed };
     };
     let place = format!("{} at {}", caller.harness.title, moment.native);
-    let mut fitting = Fitting {
+    let mut adapter = ResponseAdapter {
         harness: caller.harness,
         moment,
         place,
         answer: answer.clone(),
         changed: Vec::new(),
     };
-    fitting.decision();
-    fitting.input(answer.decision);
-    fitting.output();
-    fitting.context();
-    fitting.reason();
-    fitting.notice();
-    Fitted { answer: fitting.answer, changed: fitting.changed }
+    adapter.decision();
+    adapter.input(answer.decision);
+    adapter.output();
+    adapter.context();
+    adapter.reason();
+    adapter.notice();
+    AdaptedResponse { answer: adapter.answer, changed: adapter.changed }
 }
 
-/// The beginning of a text, at most so many bytes, cut between characters.
+/// Returns the beginning of a text of at most `bytes_max` bytes, cut between characters.
 fn cut_end(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
-struct Fitting {
+struct ResponseAdapter {
     harness: &'static Harness,
     moment: &'static Moment,
-    /// Who it is said to, for people.
+    /// Client and event, for messages.
     place: String,
     answer: Answer,
     changed: Vec<String>,
 }
 
-impl Fitting {
+impl ResponseAdapter {
     fn can(&self, decision: Decision) -> bool {
         ability(decision).is_none_or(|it| self.moment.can(it))
     }
 
-    /// Whether something is about to happen, so that refusing it is the safe side of a question.
+    /// Returns whether the event precedes an action, so that a block is the safe replacement of a
+    /// question.
     fn comes_before(&self) -> bool {
         self.moment.kind.is_some_and(|it| it.is_before_call() || it == EventKind::PreModelSwitch)
     }
@@ -117,7 +118,8 @@ impl Fitting {
         let cannot = format!("{} cannot {name}", self.place);
         let reason = std::mem::take(&mut self.answer.reason);
         let sentence = match (meant, spoken) {
-            // Without a word the client does what it would: that is less than an allow, never more.
+            // Without a response the client asks as usual, which is weaker than an allow, never
+            // stronger.
             (Decision::Allow, _) => String::new(),
             (_, Decision::None) => {
                 self.tell_user(&format!("policyd: not enforced, {cannot}: {reason}"));
@@ -138,7 +140,8 @@ impl Fitting {
         self.changed.push(format!("{cannot}; said as `{}`", spoken.as_str()));
     }
 
-    /// `meant`: a changed input may need the allow that alone says nothing.
+    /// Adapts a changed input. `meant`: the decision, because some clients accept a changed input
+    /// only with an allow.
     fn input(&mut self, meant: Decision) {
         let Some(input) = self.answer.updated_input.take() else { return };
         if self.answer.refuses() {
@@ -180,7 +183,7 @@ impl Fitting {
             return;
         }
         self.changed.push(format!("{} takes no context", self.place));
-        // What the compactor should keep is of no use to the user.
+        // The instructions for the summarizer are of no use to the user.
         if self.moment.kind == Some(EventKind::PreCompact)
             && self.answer.decision != Decision::Block
         {
@@ -193,7 +196,7 @@ impl Fitting {
         }
     }
 
-    /// A context that the client hands to the model as it is.
+    /// Shortens a context to the size that the client passes to the model unchanged.
     fn shortened(&self, text: &str) -> String {
         let text = cut(text, SPOKEN_CHARS_MAX);
         let bytes_max = self.harness.context_bytes_max();
@@ -210,7 +213,7 @@ impl Fitting {
             self.answer.reason.clear();
             return;
         };
-        // A refusal without a reason is not honoured.
+        // Clients ignore a block without a reason.
         if self.answer.refuses() && self.answer.reason.trim().is_empty() {
             self.answer.reason = "policyd: refused without a reason; it is not done yet".to_owned();
         }
@@ -231,7 +234,7 @@ impl Fitting {
             self.answer.notice = Some(cut(&text, SPOKEN_CHARS_MAX));
             return;
         }
-        // What is printed as it is goes to whoever summarises, not to the agent.
+        // Plain text goes to the summarizer, not to the agent.
         let way = self.moment.way(Ability::Context);
         if way.is_some_and(|it| it.fields.iter().all(|(path, _)| !path.is_empty())) {
             let context = self.answer.context.take().unwrap_or_default();

@@ -1,6 +1,5 @@
-//! Protocols of the callers: their JSON in, neutral events out; answers in, their JSON out.
-//! Lives here: what crosses the wire. What differs between the callers stands in their rows
-//! (`harness`).
+//! Protocols of the clients: converts their JSON to neutral events, and responses to their JSON.
+//! The differences between clients are in their rows (`harness`).
 
 pub mod agent_output;
 pub mod fit;
@@ -12,60 +11,60 @@ use serde_json::Value;
 use crate::harness::{Harness, Moment, claude_code};
 use crate::judge::combine::Decision;
 
-/// What is said to the caller, in neutral words.
+/// Response to a client, independent of its protocol.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// What is decided about the event.
+    /// Decision on the event.
     pub decision: Decision,
-    /// Why; told to the agent with a block, to the user with the others.
+    /// Reason of the decision: for the agent with a block, for the user with other decisions.
     pub reason: String,
-    /// The user is told this.
+    /// Text for the user.
     pub notice: Option<String>,
-    /// The agent is told this beside what it does.
+    /// Additional text for the agent.
     pub context: Option<String>,
-    /// The tool is to run with this input.
+    /// Changed input of the tool.
     pub updated_input: Option<Value>,
-    /// The result that the agent reads instead of what the tool returned.
+    /// Changed result of the tool, which the agent reads instead.
     pub updated_output: Option<Value>,
 }
 
 impl Answer {
-    /// A refusal with its reason.
+    /// Creates a block with its reason.
     #[must_use]
     pub fn block(reason: impl Into<String>) -> Self {
         Self { decision: Decision::Block, reason: reason.into(), ..Self::default() }
     }
 
-    /// Something the user is told, and nothing else.
+    /// Creates a notice to the user without a decision.
     #[must_use]
     pub fn notice(text: impl Into<String>) -> Self {
         Self { notice: Some(text.into()), ..Self::default() }
     }
 
-    /// Whether the agent is refused what it wanted.
+    /// Returns whether the response blocks the agent.
     #[must_use]
     pub const fn refuses(&self) -> bool {
         matches!(self.decision, Decision::Block | Decision::Halt)
     }
 
-    /// The reason of a refusal; nothing where nothing is refused.
+    /// Returns the reason of a block. `None` if the response does not block.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.refuses().then_some(self.reason.as_str())
     }
 }
 
-/// Who asks, and about what: decides the form of the answer.
+/// Client and event of a call, which decide the format of the response.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller {
     /// The client.
     pub harness: &'static Harness,
-    /// Its event; nothing where it has no such event, so that nothing can be said.
+    /// Its event. `None` if the client has no such event, so that the response is empty.
     pub moment: Option<&'static Moment>,
 }
 
 impl Caller {
-    /// A client at its event of this name, the client's own or the neutral one.
+    /// Finds the event of a client by its native or neutral name.
     #[must_use]
     pub fn at(harness: &'static Harness, event: &str) -> Self {
         Self { harness, moment: harness.moment(event) }
@@ -73,15 +72,15 @@ impl Caller {
 }
 
 impl Default for Caller {
-    /// Claude Code at a stop: who calls a hook whose command line says neither.
+    /// Returns Claude Code at a stop, the default of a command line that names neither.
     fn default() -> Self {
         Self::at(&claude_code::HARNESS, "stop")
     }
 }
 
-/// The answer as the caller takes it, and what could not be said as it was meant.
+/// Renders the response for the client. Also returns the downgrades.
 #[must_use]
 pub fn speak(caller: Caller, answer: &Answer, tool: Option<&str>) -> (String, Vec<String>) {
-    let fitted = fit::fit(caller, answer);
-    (render::render(caller, &fitted.answer, tool), fitted.changed)
+    let adapted = fit::adapt(caller, answer);
+    (render::render(caller, &adapted.answer, tool), adapted.changed)
 }

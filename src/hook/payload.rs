@@ -1,5 +1,5 @@
-//! Reads what a client sent: whose payload it is, and what it says in neutral words. Whatever is
-//! wrong with it is one sentence, and a field of a wrong type counts as absent.
+//! Parses payloads of clients: detects the client, and converts the payload to a neutral event. A
+//! field of a wrong type counts as absent.
 
 use std::path::PathBuf;
 
@@ -13,16 +13,16 @@ use crate::harness::{self, Harness, claude_code};
 use crate::id::SessionId;
 use crate::limits;
 
-/// What is wrong with a payload.
+/// Reason why a payload is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PayloadError {
-    /// Nothing came on stdin.
+    /// Standard input was empty.
     Empty,
-    /// It is longer than the bound.
+    /// The payload exceeds the size limit.
     TooLong,
-    /// It is not JSON; the text says where.
+    /// The payload is not JSON. Contains the error of the parser.
     NotJson(String),
-    /// It is JSON, but not an object.
+    /// The payload is JSON, but not an object.
     NotAnObject,
 }
 
@@ -39,21 +39,21 @@ impl std::fmt::Display for PayloadError {
     }
 }
 
-/// What the command line says about a payload, and what is set around it.
+/// Expectations of a payload from the command line and the environment.
 pub struct Expected<'a> {
-    /// The event, in the client's words or in neutral ones; it wins over the payload's own name.
+    /// Event, by its native or neutral name. Overrides the payload's own name.
     pub hook: &'a str,
-    /// The client; it wins over what the payload looks like.
+    /// Client. Overrides the detected client.
     pub harness: Option<&'static Harness>,
-    /// Whether a variable is set.
+    /// Returns whether an environment variable is set.
     pub is_set: &'a dyn Fn(&str) -> bool,
 }
 
-/// Reads the payload of any client. Where the client has no such event in the neutral words, the
-/// event is none and nothing is to be said.
+/// Parses the payload of any client. The event is `None` if the client's event has no neutral kind;
+/// the response is then empty.
 ///
 /// # Errors
-/// The payload as a whole; the caller is known as far as the command line says.
+/// [`PayloadError`] for an invalid payload, with the client as far as the command line names it.
 pub fn read(
     bytes: &[u8],
     expected: &Expected<'_>,
@@ -74,7 +74,7 @@ pub fn read(
     Ok((kind.map(|it| event(harness, fields, it)), caller))
 }
 
-/// The tool and its input in neutral words.
+/// Converts the tool and its input to neutral names.
 fn neutral_tool(harness: &Harness, fields: &mut Map<String, Value>) {
     let Some(native) = fields.get("tool_name").and_then(Value::as_str) else { return };
     let tool = harness.tool(native).to_owned();
@@ -90,10 +90,11 @@ fn neutral_tool(harness: &Harness, fields: &mut Map<String, Value>) {
     fields.insert("tool_name".to_owned(), tool.into());
 }
 
-/// Reads a payload in the neutral spelling, which is Claude Code's.
+/// Parses a payload in the neutral spelling, which is Claude Code's. A field of a wrong type counts
+/// as absent.
 ///
 /// # Errors
-/// The payload as a whole; a field of a wrong type counts as absent.
+/// [`PayloadError`] for an invalid payload.
 pub fn parse(bytes: &[u8], kind: EventKind) -> Result<Event, PayloadError> {
     Ok(event(&claude_code::HARNESS, fields(bytes)?, kind))
 }
@@ -107,7 +108,7 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, PayloadError> {
     if text.is_empty() {
         return Err(PayloadError::Empty);
     }
-    // Clients write halves of surrogate pairs where they cut a text in the middle of a character.
+    // Clients write unpaired surrogates if they cut a text inside a character.
     let mended = || serde_json::from_slice(&repaired(text.as_bytes())?).ok();
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
@@ -120,7 +121,7 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, PayloadError> {
 fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> Event {
     let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let filled = |key: &str| text(key).filter(|it| !it.is_empty());
-    // Ids are keys of the state: no payload makes them as long as it likes.
+    // Ids are keys of the state, so their length is bounded.
     let id = |key: &str| filled(key).map(|it| it.chars().take(limits::NAME_TEXT_MAX).collect());
     let bounded = |key: &str| {
         let all = text(key).unwrap_or_default();
@@ -128,7 +129,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
     };
     let flag = |key: &str| fields.get(key).and_then(Value::as_bool);
     let session = filled("session_id");
-    // A subagent's own transcript tells what it did.
+    // A subagent's own transcript shows its work.
     let own = filled("agent_transcript_path").filter(|_| kind == EventKind::SubagentStop);
     let background = fields.get("background_tasks").and_then(Value::as_array);
     Event {

@@ -1,11 +1,11 @@
-//! Writes an answer that was fitted as its caller's JSON: one object, or the caller's silence.
+//! Renders an adapted response as the client's JSON: one object, or the client's empty output.
 
 use serde_json::{Map, Value};
 
 use super::{Answer, Caller, fit};
 use crate::harness::{Ability, Harness, Put, Way};
 
-/// The bytes for stdout. `tool` is the neutral name of the tool that the event is about.
+/// Returns the text for standard output. `tool` is the neutral name of the event's tool.
 #[must_use]
 pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
     let silence = || caller.harness.silence.to_owned();
@@ -57,7 +57,8 @@ fn put(
     }
 }
 
-/// Puts a value below a path of names; what is in the way was put there by a sound table.
+/// Sets a value at a path of names. Existing values on the path are objects, because the tables are
+/// consistent.
 fn set(fields: &mut Map<String, Value>, path: &str, value: Value) {
     let Some((first, rest)) = path.split_once('.') else {
         fields.insert(path.to_owned(), value);
@@ -69,7 +70,7 @@ fn set(fields: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// The input in the names of the client.
+/// Converts an input to the client's names.
 fn native_input(harness: &Harness, tool: Option<&str>, input: Option<Value>) -> Value {
     let mut input = input.unwrap_or_default();
     if let Value::Object(fields) = &mut input

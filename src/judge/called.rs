@@ -1,5 +1,7 @@
-//! What guards decided about, small enough to be logged with what they said: so that it can be judged
-//! again. Lives here: the values, taken from a tool call and made into one again.
+//! The event that guards decided about, small enough to be logged, so that `policyd explain` can
+//! evaluate it again.
+//!
+//! Contains: the conversion from a tool call and back.
 
 use std::path::PathBuf;
 
@@ -12,66 +14,67 @@ use crate::facts::call::{CallEnvironment, LinkTarget};
 use crate::facts::event::{Continued, Event};
 use crate::limits::READING_LOGGED_BYTES_MAX;
 
-/// What guards decided about.
+/// The logged event of a guard decision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["program", "pack_hash", "around", "masked", "left_out"]))]
 pub struct Called {
-    /// Version of the program.
+    /// Version of policyd that decided.
     #[schemars(length(min = 1))]
     pub program: String,
-    /// What the sources of the pack came to, in hexadecimal digits.
+    /// Hash of the pack's sources, in hexadecimal digits.
     pub pack_hash: String,
-    /// The folder of the pack; absent for the built-in one.
+    /// Directory of the pack. `None` for the built-in pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack_folder: Option<String>,
-    /// Where it happened.
+    /// Environment of the call.
     pub around: CallEnvironment,
-    /// The tool's input, secrets masked.
+    /// Input of the tool, with secrets replaced.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub input: Value,
-    /// What the user said, where the event is that; secrets masked.
+    /// Prompt of a prompt event, with secrets replaced.
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schemars(with = "Option<String>")]
     pub prompt: Value,
-    /// Secrets that were replaced before it was logged.
+    /// Number of secrets that were replaced.
     pub masked: usize,
-    /// Bytes that were too many to be logged.
+    /// Number of bytes that exceeded the limit and were not logged.
     pub left_out: usize,
-    /// The client's permission mode.
+    /// Permission mode of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// The subagent's type.
+    /// Type of the subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
-    /// What a session continues, where it begins.
+    /// The conversation that a session continues, at its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continued: Option<Continued>,
-    /// Guards that also looked at what the session did or what is stored, which is not kept.
+    /// Guards that also read the session's facts or stored state, which are not logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub elsewhere: Vec<String>,
-    /// Files whose patches were read, which are not kept.
+    /// Files whose patches were read. The patches are not logged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<String>,
 }
 
-/// What decided about a call.
+/// The program and the pack that decided.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// Version of the program.
+    /// Version of policyd.
     pub program: &'a str,
-    /// What the sources of the pack come to.
+    /// Hash of the pack's sources.
     pub pack_hash: &'a [u8],
-    /// The folder of the pack; none for the built-in one.
+    /// Directory of the pack. `None` for the built-in pack.
     pub pack_folder: Option<&'a str>,
 }
 
 impl Called {
-    /// Takes it from an event. `mask` replaces secrets and counts them.
+    /// Builds the log entry of an event. `mask` replaces secrets and returns their number.
     #[must_use]
     pub fn new(
         event: &Event,
-        (around, patches): (&CallEnvironment, &[String]),
+        around: &CallEnvironment,
+        patches: &[String],
         by: By<'_>,
         mask: fn(&mut Value) -> usize,
     ) -> Self {
@@ -87,7 +90,7 @@ impl Called {
             masked = masked.saturating_add(mask(&mut value));
             value.as_str().unwrap_or_default().to_owned()
         };
-        // A word of a command line is taken for a path where it could be one.
+        // A word of a command line counts as a path if it could be one.
         let mut around = around.clone();
         around.real = std::mem::take(&mut around.real)
             .into_iter()
@@ -118,7 +121,7 @@ impl Called {
         }
     }
 
-    /// The same event.
+    /// Builds the event again.
     #[must_use]
     pub fn event(&self, whose: &Whose, tool: Option<&str>) -> Event {
         Event {
@@ -135,12 +138,12 @@ impl Called {
         }
     }
 
-    /// What cannot be had of it any more, one sentence each.
+    /// Lists the missing inputs, one sentence each.
     #[must_use]
     pub fn lost(&self) -> Vec<String> {
         let mut lost = Vec::new();
         if self.masked > 0 {
-            lost.push(format!("{} secret(s) in the call were masked in the log", self.masked));
+            lost.push(format!("secrets of the call masked in the log: {}", self.masked));
         }
         if self.left_out > 0 {
             lost.push(format!("the call was too long to be logged ({} bytes)", self.left_out));

@@ -1,37 +1,37 @@
-//! Decisions and how several become one: a lattice, the stronger one wins.
+//! Decisions, and their combination: the strongest decision wins.
 //!
-//! `none < allow < defer < ask < block < halt`. No opinion never becomes an allow.
+//! `none < allow < defer < ask < block < halt`. No decision never becomes an allow.
 
-/// What is decided about an event.
+/// Decision on an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Decision {
-    /// No opinion: the client does what it would do anyway.
+    /// No decision: the client acts as it would without policyd.
     #[default]
     None,
-    /// Let through without asking.
+    /// Allow without asking the user.
     Allow,
-    /// Leave it to somebody later.
+    /// Defer the call. The run ends, and the call waits for a later decision.
     Defer,
-    /// Ask the human.
+    /// Ask the user.
     Ask,
-    /// Refuse (deny a tool call, continue a stop).
+    /// Block the tool call, or continue a stop.
     Block,
     /// End the session.
     Halt,
 }
 
 impl Decision {
-    /// Every decision, weakest first.
+    /// All decisions, weakest first.
     pub const ALL: [Self; 6] =
         [Self::None, Self::Allow, Self::Defer, Self::Ask, Self::Block, Self::Halt];
 
-    /// The stronger of two decisions.
+    /// Returns the stronger of two decisions.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         self.max(other)
     }
 
-    /// Stable name, as logged.
+    /// Returns the stable name, as in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

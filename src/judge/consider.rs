@@ -1,4 +1,4 @@
-//! Judges one consideration: applicable or not, satisfied or not, and what that leads to.
+//! Evaluates one check: its scope, its result, and its effect.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use super::Detail;
 use super::verdict::{Consequence, Explained, Status, Verdict};
 
-/// Why a consideration is not judged at all, as far as names and dates can tell.
+/// Returns why a check is out of scope, by its names and dates. `None` if it might apply.
 pub(super) fn out_of_scope(
     it: &Consideration,
     kind: EventKind,
@@ -62,7 +62,7 @@ pub(super) fn applicability(it: &Consideration, evaluator: &mut Evaluator) -> Ap
     missing.map_or(Applicability::Applies, Applicability::NotRecorded)
 }
 
-/// The verdict of a consideration that applies.
+/// Evaluates a check that applies.
 pub(super) fn consider(
     it: &Consideration,
     context: &Context,
@@ -72,7 +72,7 @@ pub(super) fn consider(
     let status = match evaluator.eval_bool(&it.check.body.satisfied) {
         Ok(true) => Status::Satisfied,
         Ok(false) => Status::Unsatisfied,
-        // `on_error` is about what goes wrong at a stop, not about what a recording leaves out.
+        // `on_error` is for failures at a stop, not for facts that a recording lacks.
         Err(error) if error.kind == ScriptErrorKind::NotRecorded => {
             return untold(it, unknown(&it.check.body.satisfied, &error));
         }
@@ -88,7 +88,7 @@ pub(super) fn consider(
     };
     let known = !matches!(status, Status::Unknown(_));
     let error = first(&it.check.body.error, evaluator).filter(|text| !text.is_empty());
-    // A text for all cases is one of what is amiss.
+    // A default text describes a check that did not pass.
     let texts = &it.check.body.details;
     let fits = status != Status::Satisfied || texts.iter().any(|it| it.when.is_some());
     let details = if known && fits { first(texts, evaluator) } else { None };
@@ -97,7 +97,8 @@ pub(super) fn consider(
         Status::Satisfied | Status::Unsatisfied | Status::Skipped(_) => it.question.to_string(),
     });
     let evidence = if known { evidence(&it.check.body.evidence, evaluator) } else { Vec::new() };
-    // What is amiss is explained by the log, however little is said; a recording is not logged.
+    // The log explains each check that did not pass, at any level of detail. A recording is not
+    // logged.
     let explains = detail == Detail::Values || (!context.recorded && status != Status::Satisfied);
     let explanation = if explains { explanation(it, &status, evaluator) } else { Vec::new() };
     let blank = blank(it);
@@ -114,17 +115,17 @@ pub(super) fn consider(
     }
 }
 
-/// The verdict of a consideration that rests on what a recording does not tell.
+/// Returns the verdict of a check that needs a fact that the recording lacks.
 pub(super) fn untold(it: &Consideration, why: String) -> Verdict {
     Verdict { status: Status::Unknown(why.clone()), details: why, ..blank(it) }
 }
 
-/// The verdict of a consideration that was not judged.
+/// Returns the verdict of a check that was not evaluated.
 pub(super) fn skipped(it: &Consideration, why: &'static str) -> Verdict {
     Verdict { status: Status::Skipped(why), details: why.to_owned(), ..blank(it) }
 }
 
-/// The verdict of a consideration whose conditions do not hold.
+/// Returns the verdict of a check with a false condition.
 pub(super) fn not_applicable(
     it: &Consideration,
     evaluator: &mut Evaluator,
@@ -160,7 +161,7 @@ fn unknown(expression: &Expression, error: &ScriptError) -> String {
     format!("could not be judged: {} ({})", error.message, expression.place)
 }
 
-/// Status and consequence are separate: a blocker blocks on structural evidence only.
+/// Decides the effect of a status. A blocker blocks only on structural evidence.
 fn consequence(
     it: &Consideration,
     mode: Mode,
@@ -192,7 +193,7 @@ fn consequence(
     }
 }
 
-/// The first text whose condition holds.
+/// Returns the first text whose condition is true.
 pub(super) fn first(choices: &[Choice], evaluator: &mut Evaluator) -> Option<String> {
     let choice = choices.iter().find(|it| holds(it, evaluator))?;
     Some(template::render(&choice.text, evaluator).trim().to_owned())
@@ -222,13 +223,13 @@ fn explanation(it: &Consideration, status: &Status, evaluator: &mut Evaluator) -
     explained(whens(it).chain(satisfied).chain(blocking), evaluator)
 }
 
-/// The conditions under which it is judged.
+/// Returns the conditions under which the check applies.
 fn whens(it: &Consideration) -> impl Iterator<Item = (&'static str, &Expression)> {
     let whens = [it.when.as_ref(), it.check.when.as_ref()];
     whens.into_iter().flatten().map(|it| ("when", it))
 }
 
-/// Conditions with the values of their parts, each condition once.
+/// Explains conditions with the values of their parts, each condition once.
 fn explained<'c>(
     conditions: impl Iterator<Item = (&'static str, &'c Expression)>,
     evaluator: &mut Evaluator,

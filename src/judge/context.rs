@@ -1,6 +1,7 @@
-//! How full an agent's context is, by its facts, the pack and the environment. Pure: what is read from
-//! outside arrives as values. `gauge` reads the meters, `settle` puts the remembered tier to them,
-//! `reading` is what the tiers are stepped by.
+//! Context usage of an agent, computed from facts, the pack and the environment.
+//!
+//! [`gauge`] reads the token counters, [`settle`] adds the saved tier, and [`reading`] builds the
+//! input of the tier step.
 
 use crate::facts::Facts;
 use crate::facts::glob::PathGlob;
@@ -14,7 +15,8 @@ use crate::state::context::{
     Effect, Measured, Overrides, Reading, Settings, Standing, exhausted, percent, share, step,
 };
 
-/// Tokens that a model can hold of which it `holds` so many now.
+/// Returns the size of a model's window in tokens. `holds`: current tokens, which are a lower
+/// bound.
 #[must_use]
 pub fn window(rules: &ContextRules, overrides: &Overrides, model: &str, holds: u64) -> u64 {
     if let Some(window) = overrides.window {
@@ -32,7 +34,7 @@ pub fn window(rules: &ContextRules, overrides: &Overrides, model: &str, holds: u
     }
 }
 
-/// What the meters say; the tier is told without memory.
+/// Returns the context usage. The tier does not depend on saved state.
 #[must_use]
 pub fn gauge(rules: &ContextRules, overrides: &Overrides, facts: &Facts) -> Gauge {
     let prompts = &facts.prompts;
@@ -40,7 +42,7 @@ pub fn gauge(rules: &ContextRules, overrides: &Overrides, facts: &Facts) -> Gaug
     Gauge { prompts: prompts.count.saturating_sub(prompts.before_compaction), ..gauge }
 }
 
-/// The same of meters that somebody fed, with no transcript behind them.
+/// Like [`gauge`], for token counters without a transcript.
 #[must_use]
 pub fn of_meters(rules: &ContextRules, overrides: &Overrides, meters: &Meters) -> Gauge {
     let settings = overrides.settings(&rules.settings);
@@ -72,19 +74,20 @@ pub fn of_meters(rules: &ContextRules, overrides: &Overrides, meters: &Meters) -
     settled(gauge, &Standing::default(), &settings)
 }
 
-/// The same with the tier that is remembered; `noted` is told by the files that were edited since.
+/// Adds the saved tier to a context usage. The files that were edited since decide `noted`.
 #[must_use]
 pub fn settle(
     gauge: &Gauge,
     standing: &Standing,
-    (rules, overrides): (&ContextRules, &Overrides),
+    rules: &ContextRules,
+    overrides: &Overrides,
     facts: &Facts,
 ) -> Gauge {
     let settings = overrides.settings(&rules.settings);
     let hidden = standing.hides(&reading(gauge, &settings, facts.seq));
     let gauge = &if hidden { emptied(gauge) } else { gauge.clone() };
     let (now, _) = step(standing, &reading(gauge, &settings, facts.seq), &settings);
-    // Where nobody remembered when the tier was reached, this prompt is what counts.
+    // If the time at which the tier was reached is unknown, this prompt counts.
     let prompts = &facts.prompts;
     let prompt = prompts.last.last().or(prompts.first.last()).map_or(0, |it| it.seq);
     let remembered = now.tier == standing.tier && !standing.tier.is_empty();
@@ -96,7 +99,7 @@ pub fn settle(
     Gauge { noted, restated, ..settled(gauge.clone(), &now, &settings) }
 }
 
-/// The same of a context that was emptied: what was spent stays spent.
+/// Returns the usage of a cleared or compacted context. Spent tokens stay counted.
 fn emptied(gauge: &Gauge) -> Gauge {
     let unknown = CONTEXT_TURNS_MAX;
     Gauge {
@@ -124,7 +127,7 @@ fn settled(gauge: Gauge, standing: &Standing, settings: &Settings) -> Gauge {
     Gauge { tier: now.tier, reached, measured, ..gauge }
 }
 
-/// What the tiers are stepped by; `position`: how far the transcript goes.
+/// Returns the input of the tier step. `position`: the last position of the transcript.
 #[must_use]
 pub fn reading(gauge: &Gauge, settings: &Settings, position: u64) -> Reading {
     let spent = gauge.input_tokens.saturating_add(gauge.output_tokens);
@@ -132,7 +135,7 @@ pub fn reading(gauge: &Gauge, settings: &Settings, position: u64) -> Reading {
         Measured::Occupancy => gauge.known.then(|| share(gauge.tokens, gauge.window)),
         Measured::Cumulative => (spent > 0 && gauge.window > 0).then(|| share(spent, gauge.window)),
     };
-    // What was spent stays spent, whatever is taken out of the context.
+    // Spent tokens stay spent, whatever is removed from the context.
     let compactions = match settings.measured {
         Measured::Occupancy => gauge.compactions,
         Measured::Cumulative => 0,
@@ -140,21 +143,22 @@ pub fn reading(gauge: &Gauge, settings: &Settings, position: u64) -> Reading {
     Reading { percent, compactions, calls: gauge.calls, position }
 }
 
-/// Steps what is remembered; the gauge with the tier that is reached now.
+/// Steps the saved tier state. Also returns the usage with the tier that is reached now.
 #[must_use]
 pub fn advance(
     gauge: &Gauge,
     standing: &Standing,
-    (rules, overrides): (&ContextRules, &Overrides),
+    rules: &ContextRules,
+    overrides: &Overrides,
     facts: &Facts,
 ) -> (Standing, Option<Effect>, Gauge) {
     let settings = overrides.settings(&rules.settings);
     let (next, effect) = step(standing, &reading(gauge, &settings, facts.seq), &settings);
-    let gauge = settle(gauge, &next, (rules, overrides), facts);
+    let gauge = settle(gauge, &next, rules, overrides, facts);
     (next, effect, gauge)
 }
 
-/// How full the context is, as the texts of `context.yaml` see it.
+/// Returns the context usage as a record for the texts of `context.yaml`.
 #[must_use]
 pub fn record(gauge: &Gauge, notes: &str) -> Record {
     let mut record = Record::new(records::shape(&records::context::CONTEXT));
@@ -182,7 +186,7 @@ pub fn record(gauge: &Gauge, notes: &str) -> Record {
     record
 }
 
-/// The tokens at which a window is that full, rounded up.
+/// Returns the tokens at which a window is full to this percentage, rounded up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -193,7 +197,7 @@ fn tokens_at(window: u64, threshold: f64) -> u64 {
     (window as f64 * threshold.max(0.0) / 100.0).ceil() as u64
 }
 
-/// A percentage as a whole number, rounded up, so that what is below it is below the real one.
+/// Rounds a percentage up to an integer, so that a value below it is also below the real one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

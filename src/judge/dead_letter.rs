@@ -1,5 +1,5 @@
-//! What becomes of a task that failed: the rules of `dead_letter.yaml` and the triggers of
-//! `escalation.yaml`, asked about one task. Pure: tasks, settings and the time come as values.
+//! Evaluates the rules of `dead_letter.yaml` and the triggers of `escalation.yaml` for one failed
+//! task. Tasks, settings and the time are arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::state;
 use crate::state::dead_letter::{Attempt, Decision, Place, Task};
 use crate::time::Timestamp;
 
-/// What is known beside a task: the other tasks.
+/// The other tasks of the queues.
 #[derive(Debug, Clone, Default)]
 pub struct Around {
-    /// Where every known task is.
+    /// Queue of every known task.
     places: BTreeMap<String, Place>,
-    /// Dead letters by the fingerprint of what they ended with.
+    /// Dead letters by the fingerprint of their last error.
     causes: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Around {
-    /// All tasks of the lists.
+    /// Indexes all tasks of the queues.
     pub fn new<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> Self {
         let mut around = Self::default();
         for task in tasks {
@@ -40,28 +40,29 @@ impl Around {
         around
     }
 
-    /// Dead letters that ended with the same error as this task, which counts too.
+    /// Counts dead letters that ended with the error of this task, itself included.
     fn sharing(&self, task: &Task) -> usize {
         let Some(cause) = cause(task) else { return 0 };
         let others =
-            self.causes.get(&cause).map(|it| it.iter().filter(|it| **it != task.id).count());
+            self.causes.get(&cause).map(|tasks| tasks.iter().filter(|it| **it != task.id).count());
         others.unwrap_or(0).saturating_add(1)
     }
 
-    /// Whether every task it needs is done: none of them is on a list any more.
+    /// Returns whether every dependency is done, so that none of them is in a queue.
     fn has_dependencies(&self, task: &Task) -> bool {
         let blocked = task.strategy == "dependency_blocked";
         let done = task.dependencies.iter().all(|it| !self.places.contains_key(it));
         blocked && !task.dependencies.is_empty() && done
     }
 
-    /// Whether a task it needs was given up.
+    /// Returns whether a dependency was abandoned.
     fn lost_dependency(&self, task: &Task) -> bool {
         task.dependencies.iter().any(|it| self.places.get(it) == Some(&Place::Abandoned))
     }
 }
 
-/// What names an error whatever its places, times and addresses: 16 hexadecimal digits.
+/// Returns a fingerprint of an error that ignores paths, times and addresses: 16 hexadecimal
+/// digits.
 #[must_use]
 pub fn fingerprint(error: &str) -> String {
     thread_local! {
@@ -70,7 +71,7 @@ pub fn fingerprint(error: &str) -> String {
         )
         .ok();
     }
-    let plain = VARYING.with(|it| match it {
+    let plain = VARYING.with(|patterns| match patterns {
         Some(regex) => regex.replace_all(error, "#").into_owned(),
         None => error.to_owned(),
     });
@@ -79,20 +80,20 @@ pub fn fingerprint(error: &str) -> String {
     digest.get(..8).map(hex).unwrap_or_default()
 }
 
-/// The last attempt that counts and says what it ended with.
+/// Returns the last attempt that counts and has an error.
 #[must_use]
 pub fn last_failure(task: &Task) -> Option<&Attempt> {
     task.attempts.iter().rev().find(|it| it.counts && !it.error.is_empty())
 }
 
-/// The fingerprint of what a task last ended with.
+/// Returns the fingerprint of the last error of a task.
 #[must_use]
 pub fn cause(task: &Task) -> Option<String> {
     last_failure(task).map(|it| fingerprint(&it.error))
 }
 
-/// The task as rules see it. `permanent`: whether its last error is of a class that no further
-/// attempt can mend.
+/// Returns a task as a record for rules. `permanent`: whether the class of its last error excludes
+/// success of a further attempt.
 #[must_use]
 pub fn record(task: &Task, around: &Around, permanent: bool, now: Timestamp) -> Record {
     let last = last_failure(task);
@@ -161,30 +162,31 @@ fn number(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// What the rules say, with the rule that said it. A condition that cannot be evaluated does not
-/// hold; what it was is told.
+/// Result of the review rules. A condition that cannot be evaluated counts as false and is
+/// reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
-    /// Id of the rule, or empty where none holds.
+    /// Id of the matching rule. Empty if none matches.
     pub rule: String,
-    /// The trigger that holds, by its number in the list.
+    /// Index of the matching trigger.
     pub trigger: Option<usize>,
-    /// Conditions that could not be evaluated, with why.
+    /// Conditions that could not be evaluated, with the errors.
     pub problems: Vec<String>,
 }
 
-/// The first of the triggers that holds.
+/// Returns the index of the first trigger that matches.
 fn triggered(
     triggers: &[Trigger],
     evaluator: &mut Evaluator,
     problems: &mut Vec<String>,
 ) -> Option<usize> {
-    triggers.iter().position(|it| holds(evaluator, (&it.id, &it.when), problems))
+    triggers.iter().position(|it| holds(evaluator, &it.id, &it.when, problems))
 }
 
 fn holds(
     evaluator: &mut Evaluator,
-    (id, condition): (&str, &Expression),
+    id: &str,
+    condition: &Expression,
     problems: &mut Vec<String>,
 ) -> bool {
     evaluator.eval_bool(condition).unwrap_or_else(|error| {
@@ -193,7 +195,8 @@ fn holds(
     })
 }
 
-/// The rule by which a failing task enters the queue.
+/// Returns the rule by which a failed task enters the dead-letter queue, and the errors of
+/// conditions.
 #[must_use]
 pub fn enters<'r>(
     rules: &'r DeadLetter,
@@ -203,11 +206,11 @@ pub fn enters<'r>(
     let mut evaluator = Evaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut all = rules.enter.iter();
-    let rule = all.find(|it| holds(&mut evaluator, (&it.id, &it.when), &mut problems));
+    let rule = all.find(|it| holds(&mut evaluator, &it.id, &it.when, &mut problems));
     (rule, problems)
 }
 
-/// What a review does with a task.
+/// Returns the rule by which a review decides about a task.
 #[must_use]
 pub fn review<'r>(
     rules: &'r DeadLetter,
@@ -222,13 +225,13 @@ pub fn review<'r>(
     record.set("trigger", trigger.map(|it| it.id.as_str()).unwrap_or_default());
     let mut evaluator = Evaluator::about(record).watched_by(watch);
     let rule =
-        rules.in_order().find(|it| holds(&mut evaluator, (&it.id, &it.when), &mut ruling.problems));
+        rules.in_order().find(|it| holds(&mut evaluator, &it.id, &it.when, &mut ruling.problems));
     rule.iter().for_each(|it| it.id.clone_into(&mut ruling.rule));
     (rule, ruling)
 }
 
-/// The decision that a rule stands for; `id` is that of the document, where it asks a human, or of
-/// the part, where it splits.
+/// Converts a rule to a decision. `id` is the id of the document if the rule escalates, and the id
+/// of the part if it splits.
 #[must_use]
 pub fn decision<'r>(rule: &'r Review, id: &'r str) -> Decision<'r> {
     let strategy = rule.strategy.as_str();
@@ -241,14 +244,14 @@ pub fn decision<'r>(rule: &'r Review, id: &'r str) -> Decision<'r> {
     }
 }
 
-/// Whether the queue is due for review: longer ago than `every`, or never.
+/// Returns whether the queue must be reviewed: never reviewed, or longer ago than `every`.
 #[must_use]
 pub fn review_due(last: Option<Timestamp>, every: Duration, now: Timestamp) -> bool {
-    // A review of the future was written by a clock that went back since.
+    // A review in the future was written before the clock went back.
     last.is_none_or(|last| now.since(last) > every || last.since(now) > every)
 }
 
-/// The queue as alarms see it.
+/// Returns the queue as a record for alarms.
 #[must_use]
 pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Timestamp) -> Record {
     let dead: Vec<&&Task> = tasks.iter().filter(|it| it.place == Place::DeadLetter).collect();
@@ -271,25 +274,26 @@ pub fn queue_record(tasks: &[&Task], last_reviewed: Option<Timestamp>, now: Time
         .with("unreviewed_hours", number(hours(last_reviewed, now)))
 }
 
-/// The alarms that hold, each with its text.
+/// Returns the alarms that fire, each with its text.
 #[must_use]
 pub fn alarms(rules: &DeadLetter, record: Record, watch: Watching<'_>) -> Vec<(String, String)> {
     let mut evaluator = Evaluator::about(record).watched_by(watch);
     let mut problems = Vec::new();
     let mut said = Vec::new();
     for alarm in &rules.alarms {
-        if holds(&mut evaluator, (&alarm.id, &alarm.when), &mut problems) {
+        if holds(&mut evaluator, &alarm.id, &alarm.when, &mut problems) {
             said.push((alarm.id.clone(), template::render(&alarm.text.text, &mut evaluator)));
         }
     }
     said
 }
 
-/// What waits in a project, as expressions see it.
+/// Returns the waiting work of a project as a record for expressions.
 #[must_use]
 pub fn waiting(
     rules: &DeadLetter,
-    (tasks, last_reviewed): (&[&Task], Option<Timestamp>),
+    tasks: &[&Task],
+    last_reviewed: Option<Timestamp>,
     escalations: &[state::escalation::Escalation],
     now: Timestamp,
 ) -> Queued {

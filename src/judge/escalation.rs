@@ -1,4 +1,4 @@
-//! What a human is told: the escalation of a task, and its document by `messages.yaml`.
+//! Escalation of a task, and its document from the texts of `messages.yaml`.
 
 use std::rc::Rc;
 
@@ -13,10 +13,11 @@ use crate::state::escalation::Escalation;
 use super::dead_letter::{cause, fingerprint};
 use super::message;
 
-/// Title of a question about all tasks that failed alike.
-const SEVERAL: &str = "Several tasks fail alike";
+/// Title of an escalation about all tasks with the same error.
+const SEVERAL: &str = "Several tasks fail with the same error";
 
-/// What a human is asked about a task by a trigger, or about all that failed alike; it gets its id and its time when it is opened.
+/// Builds the escalation of a task by a trigger, or of all tasks with the same error. Opening it
+/// sets its id and its time.
 #[must_use]
 pub fn of_task(task: &Task, trigger: &Trigger) -> Escalation {
     let own = if task.title.is_empty() { &task.id } else { &task.title };
@@ -34,22 +35,22 @@ pub fn of_task(task: &Task, trigger: &Trigger) -> Escalation {
     }
 }
 
-/// What is known beside the escalation itself.
+/// Details for the document of an escalation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// The task, where there is one.
+    /// The task, if the escalation is about one.
     pub task: Option<&'a Task>,
-    /// What fails, where no task says it.
+    /// Description of the failure, without a task.
     pub summary: &'a str,
-    /// What was tried and why it failed, in somebody's words; told from the attempts, where empty.
+    /// Analysis of the attempts. Empty: derived from the attempts.
     pub analysis: &'a str,
-    /// What may be decided.
+    /// Decisions that the user can make.
     pub options: &'a [String],
-    /// Is told which text was said; nobody is, unless somebody measures.
+    /// Records which text was chosen. Set only by `policyd test --coverage`.
     pub watch: Option<&'a Rc<Watch>>,
 }
 
-/// The document that asks a human to decide: the seed's form, as `messages.yaml` has it.
+/// Formats the document that asks the user for a decision, by the texts of `messages.yaml`.
 #[must_use]
 pub fn document(policy: &Policy, escalation: &Escalation, known: Known<'_>) -> String {
     let attempts = known.task.map(|it| it.attempts.as_slice()).unwrap_or_default();
@@ -108,10 +109,10 @@ fn attempt_line(attempt: &Attempt) -> String {
     line
 }
 
-/// The error of one attempt in its line, in characters.
+/// Maximum characters of the error in one line of an attempt.
 const ATTEMPT_CHARS_MAX: usize = 400;
 
-/// What the attempts tell by themselves.
+/// Summarizes the attempts.
 fn analysis(attempts: &[Attempt]) -> String {
     let counted: Vec<&Attempt> = attempts.iter().filter(|it| it.counts).collect();
     let different = |of: &dyn Fn(&Attempt) -> String| {
@@ -125,8 +126,8 @@ fn analysis(attempts: &[Attempt]) -> String {
     let same =
         counted.iter().filter(|it| fingerprint(&it.error) == fingerprint(&last.error)).count();
     format!(
-        "{} failed attempt(s) with {approaches} approach(es) ended with {errors} different error(s); \
-         the last error came {same} time(s).",
+        "Failed attempts: {}; approaches: {approaches}; different errors: {errors}; \
+         occurrences of the last error: {same}.",
         counted.len()
     )
 }

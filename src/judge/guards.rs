@@ -1,15 +1,15 @@
-//! Guards: what the rules on an event say to it, and how their answers become one.
+//! Guards: evaluates the rules on an event and combines their results.
 //!
-//! | a guard | its answer |
+//! | a guard | its effect |
 //! |---|---|
-//! | fires, `enforce` | its decision; context and warnings are texts and stand beside any decision |
-//! | fires, `warn` | the user is told |
-//! | fires, `shadow` | it is logged |
-//! | cannot be judged | what its `on_error` says: nothing, the user is told, a question, a refusal |
-//! | not all of the line was looked at | all that may stop it ask together, at least |
-//! | allows programs, and the line runs others that no guard allows | nothing: an allow holds for the whole line |
+//! | fires, `enforce` | its decision; context and warnings are texts that accompany any decision |
+//! | fires, `warn` | a warning to the user |
+//! | fires, `shadow` | a log entry |
+//! | is unknown | by its `on_error`: none, a warning to the user, a question, a block |
+//! | the line was only partly analyzed | the guards that may block ask together, at least |
+//! | allows programs, and the line runs others that no guard allows | none: an allow is for the whole line |
 //!
-//! Of several decisions the strongest wins ([`Decision`]); texts are joined in the order of the pack.
+//! The strongest decision wins ([`Decision`]). Texts are joined in the order of the pack.
 
 mod allows;
 mod judging;
@@ -32,40 +32,38 @@ use crate::script::context::Context;
 use crate::source::secrets::secrets;
 use crate::time::Timestamp;
 use allows::Allows;
-use judging::{Found, Judging, Said, words};
+use judging::{GuardEvaluator, GuardOutput, GuardResult, words};
 pub use judging::{recognised, recognises};
 
-/// What one guard came to.
+/// Result of one guard that fired or is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardVerdict {
-    /// Its id.
     pub id: String,
-    /// The set it belongs to.
+    /// Guard set that contains it.
     pub set: String,
-    /// What it does.
+    /// Action of the guard.
     pub verb: Verb,
-    /// What it says.
+    /// Message of the guard.
     pub message: String,
-    /// Why it could not be told whether it fires.
+    /// Reason why the result is unknown.
     pub unknown: Option<String>,
-    /// How far it is in force.
     pub mode: Mode,
-    /// The program it is about, else empty.
+    /// Program that the guard matched; otherwise empty.
     pub program: String,
-    /// Where it is written.
+    /// Source location of the guard.
     pub place: String,
-    /// Its conditions with the values of their parts, where they were asked for.
+    /// Conditions with the values of their parts, if requested.
     pub explanation: Vec<Explained>,
 }
 
 impl GuardVerdict {
-    /// What it came to: `fired`, or `unknown`.
+    /// Returns the status: `fired` or `unknown`.
     #[must_use]
     pub const fn status(&self) -> &'static str {
         if self.unknown.is_some() { "unknown" } else { "fired" }
     }
 
-    /// What it does as far as it is in force; nothing, where it is only recorded.
+    /// Returns the action by the guard's mode. `None` in shadow mode.
     #[must_use]
     pub const fn in_force(&self) -> Option<Verb> {
         match self.mode {
@@ -75,7 +73,7 @@ impl GuardVerdict {
         }
     }
 
-    /// The decision that this is; none, where it only says something.
+    /// Returns the decision. [`Decision::None`] if the guard only reports.
     #[must_use]
     pub const fn decision(&self) -> Decision {
         match self.in_force() {
@@ -88,7 +86,7 @@ impl GuardVerdict {
         }
     }
 
-    /// What it says, with its name.
+    /// Returns the message with the guard's name.
     #[must_use]
     pub fn said(&self) -> String {
         let Self { message, id, .. } = self;
@@ -101,43 +99,42 @@ impl GuardVerdict {
     }
 }
 
-/// What all guards say to an event together.
+/// Combined result of all guards for one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarded {
     /// The strongest decision.
     pub decision: Decision,
-    /// Why, as it is told.
+    /// Reason of the decision, as displayed.
     pub reason: String,
-    /// What the agent is told beside it.
+    /// Additional text for the agent.
     pub context: String,
-    /// What the user is told beside it.
+    /// Additional text for the user.
     pub notice: String,
-    /// The input that the tool is to run with.
+    /// Changed input of the tool.
     pub updated_input: Option<Json>,
-    /// Whether secrets in the result of the tool are to be replaced.
+    /// Whether secrets in the tool's result must be replaced.
     pub masks: bool,
-    /// Guards that fired, or could not be judged.
+    /// Guards that fired or are unknown.
     pub verdicts: Vec<GuardVerdict>,
-    /// Guards that were judged, by id.
+    /// Ids of the evaluated guards.
     pub judged: Vec<String>,
-    /// Of those, the ones that are silent, with their conditions, where they were asked for.
+    /// Evaluated guards that passed, if their conditions were requested.
     pub silent: Vec<SilentGuard>,
 }
 
-/// A guard that was judged and says nothing.
+/// A guard that was evaluated and passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SilentGuard {
-    /// Its id.
     pub id: String,
-    /// Where it is written.
+    /// Source location of the guard.
     pub place: String,
-    /// Why it is silent, where its conditions do not tell.
+    /// Reason, if the conditions do not explain it.
     pub why: String,
-    /// Its conditions with the values of their parts, as they are for the last program that it looked at.
+    /// Conditions with the values of their parts, for the last program that the guard matched.
     pub explanation: Vec<Explained>,
 }
 
-/// Guards of a pack that an event concerns, by what is known before anything is read.
+/// Returns the guards of a pack that can apply to an event, before any input is read.
 pub fn concerned<'p>(
     policy: &'p Policy,
     event: &Event,
@@ -147,28 +144,30 @@ pub fn concerned<'p>(
     meant_for(policy, event.kind, tool).filter(move |it| in_force(it, now))
 }
 
-/// Guards of a pack for one tool at one kind of event, whenever that is.
+/// Returns the guards of a pack for one tool and one kind of event, at any time.
 pub fn meant_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
     let listed = policy.guarded.contains(&kind);
     let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
-    rules.iter().filter(move |it| {
-        let fits = it.tools.is_empty() || it.tools.iter().any(|glob| word_matches(glob, &tool));
-        fits && it.on.contains(&kind)
+    rules.iter().filter(move |guard| {
+        let fits =
+            guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, &tool));
+        fits && guard.on.contains(&kind)
     })
 }
 
-/// Whether a guard has not expired.
+/// Returns whether a guard has not expired.
 #[must_use]
 pub fn in_force(guard: &Guard, now: Timestamp) -> bool {
     guard.expires_millis.is_none_or(|at| now.millis() < at)
 }
 
-/// Judges the guards that an event concerns; `seen` is its tool call.
+/// Evaluates guards. `seen` is the tool call of the event.
 pub fn judge<'p>(
     guards: impl Iterator<Item = &'p Guard>,
     event: &Event,
     seen: &Rc<Seen>,
-    (context, evaluator): (&Context, &mut Evaluator),
+    context: &Context,
+    evaluator: &mut Evaluator,
     detail: Detail,
 ) -> Guarded {
     let mut guarded = Guarded::default();
@@ -181,27 +180,28 @@ pub fn judge<'p>(
     let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
     for guard in guards.filter(|it| secret || it.body.verb != Verb::Mask) {
         let words = &words;
-        let mut judging = Judging { guard, seen, initials, words, context, evaluator, detail };
-        let found = judging.verdict();
+        let mut of_call =
+            GuardEvaluator { guard, seen, initials, words, context, evaluator, detail };
+        let found = of_call.evaluate();
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
-        if !matches!(found, Found::NotConcerned) {
+        if !matches!(found, GuardResult::NotApplicable) {
             guarded.judged.push(guard.id.clone());
         }
         match found {
-            Found::NotConcerned => {}
-            Found::Silent(explanation) => {
+            GuardResult::NotApplicable => {}
+            GuardResult::Passed(explanation) => {
                 if !explanation.is_empty() {
                     let (id, place) = (guard.id.clone(), guard.body.place.to_string());
                     guarded.silent.push(SilentGuard { id, place, why: String::new(), explanation });
                 }
             }
-            Found::Allows(said, programs) => allows.add(said, programs),
-            Found::Says((verdict, updated)) => guarded.add(*verdict, updated, event),
+            GuardResult::Allows(output, programs) => allows.add(output, programs),
+            GuardResult::Fired(output) => guarded.add(*output.verdict, output.updated_input, event),
         }
     }
     allows.take_effect(&mut guarded, &seen.call, event);
-    // What was not looked at may be anything, so no guard is sure of its silence.
+    // An unanalyzed part can contain anything, so no guard can pass for certain.
     if let Some(guard) = unsure {
         let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         guarded.ask_for(guard, &why, event);
@@ -209,7 +209,7 @@ pub fn judge<'p>(
     guarded
 }
 
-/// Whether a text within the result of a tool holds a secret.
+/// Returns whether a text in the result of a tool contains a secret.
 fn holds_secrets(result: &Json) -> bool {
     match result {
         Json::String(text) => !secrets(text).is_empty(),
@@ -219,7 +219,7 @@ fn holds_secrets(result: &Json) -> bool {
     }
 }
 
-/// Whether a guard stops or asks where it fires, and is not told to let go what it cannot tell.
+/// Returns whether a guard can block or ask, and does not ignore unknown results.
 pub fn may_stop(guard: &Guard) -> bool {
     let body = &*guard.body;
     guard.mode == Mode::Enforce
@@ -228,7 +228,7 @@ pub fn may_stop(guard: &Guard) -> bool {
 }
 
 impl Guarded {
-    /// Ids of the guards whose answer the decision is, each once.
+    /// Returns the distinct ids of the guards that determine the decision.
     #[must_use]
     pub fn decided_by(&self) -> Vec<&str> {
         let deciding = self.verdicts.iter().filter(|it| it.decision() == self.decision);
@@ -241,8 +241,8 @@ impl Guarded {
         ids
     }
 
-    /// Asks for a guard that may stop calls, since a part of this one was not looked at; nothing where something
-    /// as strong is decided.
+    /// Adds a question in the name of a guard that may block, because a part of the call was not
+    /// analyzed. Has no effect if the decision is already as strong.
     pub fn ask_for(&mut self, guard: &Guard, why: &str, event: &Event) {
         if self.decision >= Decision::Ask {
             return;

@@ -362,9 +362,9 @@ impl Inputs {
     pub fn lost_readings(&self) -> Vec<String> {
         let lost = |(id, it): (&String, &Answered)| match (it.left_out, it.masked) {
             (0, 0) => None,
-            (0, masked) => Some(format!(
-                "{masked} secret(s) in the answer of probe `{id}` were masked in the log"
-            )),
+            (0, masked) => {
+                Some(format!("secrets in the result of probe `{id}` masked in the log: {masked}"))
+            }
             (bytes, _) => Some(format!(
                 "the answer of probe `{id}` was too long to be logged ({bytes} bytes)"
             )),

@@ -1,4 +1,5 @@
-//! What is said: texts of the pack put together, the finding first, never longer than the bound.
+//! Formats the messages of a decision from the texts of the pack. The finding comes first, and
+//! every message is bounded.
 
 use std::borrow::Cow;
 
@@ -8,27 +9,28 @@ use crate::script::{Evaluator, template};
 
 use super::verdict::{Consequence, Verdict};
 
-/// Header or footer of a block; the rest is for the finding.
+/// Maximum characters of a header or footer. The finding uses the rest.
 const FRAME_CHARS_MAX: usize = limits::SPOKEN_CHARS_MAX / 6;
 
-/// Characters of a quoted text.
+/// Maximum characters of a quoted text.
 const QUOTED_CHARS_MAX: usize = limits::EVIDENCE_CHARS_MAX;
-/// Characters of a name that is shown without quotes.
+/// Maximum characters of a name that is displayed without quotes.
 const PLAIN_NAME_CHARS_MAX: usize = 64;
 
-/// The pack's text for a message id, in the pack's voice.
+/// Returns the pack's text with this message id, in the pack's voice.
 pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
     let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
     let voice = &policy.settings.voice;
-    let fitting = choices.iter().find(|it| {
-        let spoken = it.voice.as_ref().is_none_or(|own| own == voice);
-        let when = it.choice.when.as_ref();
+    let fitting = choices.iter().find(|choice| {
+        let spoken = choice.voice.as_ref().is_none_or(|own| own == voice);
+        let when = choice.choice.when.as_ref();
         spoken && when.is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
     });
     fitting.map(|it| template::render(&it.choice.text, evaluator)).unwrap_or_default()
 }
 
-/// What a blocked agent is told: what failed, the evidence, what to do, how many blocks remain.
+/// Formats the text that a blocked agent receives: failed checks, evidence, guidance, and the
+/// number of remaining blocks.
 pub(super) fn block_reason(
     policy: &Policy,
     verdicts: &[Verdict],
@@ -60,7 +62,7 @@ pub(super) fn block_reason(
     [header, body, footer].join("\n\n").trim().to_owned()
 }
 
-/// One failed consideration.
+/// Formats one failed check.
 fn item(it: &Verdict) -> String {
     let mut lines = vec![format!("- {}: {}", it.id, below(&it.details))];
     lines.extend(it.evidence.iter().map(|it| format!("    {}", below(it))));
@@ -71,12 +73,13 @@ fn item(it: &Verdict) -> String {
     lines.join("\n")
 }
 
-/// A text of an item, its further lines below it: what a command printed must not look like an item of its own.
+/// Indents the further lines of a text below an item, so that output of a command cannot look like
+/// an item.
 fn below(text: &str) -> Cow<'_, str> {
     indented(text, 6)
 }
 
-/// The text with its further lines this far from the margin.
+/// Indents the further lines of a text by `columns`.
 #[must_use]
 pub fn indented(text: &str, columns: usize) -> Cow<'_, str> {
     match text.contains('\n') {
@@ -85,13 +88,14 @@ pub fn indented(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// The text without line ends, for what is read line by line.
+/// Replaces line breaks, for a reader that works by lines.
 #[must_use]
 pub fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Warnings in one paragraph, for the user, without those of `repeated` rules; empty when there are none.
+/// Formats warnings as one paragraph for the user, without those of `repeated` rules. Can be
+/// empty.
 pub(super) fn warnings(verdicts: &[Verdict], repeated: &[&str]) -> String {
     let said = verdicts
         .iter()
@@ -99,7 +103,7 @@ pub(super) fn warnings(verdicts: &[Verdict], repeated: &[&str]) -> String {
     said.map(|it| format!("{}: {}", it.id, in_one_line(&it.details))).collect::<Vec<_>>().join("; ")
 }
 
-/// The text, cut to a number of characters with a notice.
+/// Cuts a text to a number of characters, with a notice.
 #[must_use]
 pub fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
@@ -109,8 +113,8 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     let kept = chars_max.saturating_sub(notice.chars().count());
     text.chars().take(kept).chain(notice.chars()).collect()
 }
-/// A text of another process or of a file as data within a message: in quotes, on one line, and at
-/// most `QUOTED_CHARS_MAX` characters. A plain name stays as it is: it cannot be an instruction.
+/// Quotes text of another process or of a file: in quotes, on one line, at most `QUOTED_CHARS_MAX`
+/// characters. A plain name is not quoted, because it cannot contain an instruction.
 #[must_use]
 pub fn quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@#".contains(c);

@@ -1,7 +1,7 @@
-//! The judge: what to ask before deciding, and the decision. Pure: everything arrives as values.
+//! Evaluation of a stop. All inputs are arguments.
 //!
-//! `plan` says which probes and preferences are needed; `decide` judges every consideration, asks
-//! the loop guard, and says what is to be remembered and spoken.
+//! [`plan`] lists the required probes and preferences. [`decide`] evaluates every check, applies
+//! the block limit, and returns the state to save and the texts to send.
 
 pub mod called;
 pub mod combine;
@@ -41,18 +41,17 @@ use consider::Applicability;
 pub use outcome::Outcome;
 use verdict::{Consequence, Verdict};
 
-/// What must be asked before deciding.
+/// Inputs that must be collected before a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Type of the session.
     pub session_type: String,
-    /// Probes to run, by id.
+    /// Ids of the probes to run.
     pub probes: Vec<String>,
-    /// Preferences to look for, by id.
+    /// Ids of the preferences to search for.
     pub preferences: Vec<String>,
 }
 
-/// Why an event gets no opinion, whatever the rules say.
+/// Returns why an event gets no decision, whatever the rules are.
 #[must_use]
 pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'static str> {
     if event.agent_type.as_deref() == Some("") && event.kind == EventKind::SubagentStop {
@@ -61,11 +60,11 @@ pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'s
     if event.permission_mode.as_deref() == Some("plan") {
         return Some("the agent is planning");
     }
-    // Other agents come back with results; a shell may be a server that never ends.
+    // Other agents return with results; a shell can be a server that never ends.
     if interactive && event.agents_in_background() > 0 {
         return Some("background agents are still running");
     }
-    // A question to the human that has no answer yet: the agent waits, and may.
+    // The agent waits for an answer of the user, and may stop.
     let asks = |name: &str| matches!(name, "AskUserQuestion" | "ExitPlanMode");
     if facts.pending.last().is_some_and(|it| asks(&it.name)) {
         return Some("the agent waits for the user");
@@ -73,7 +72,7 @@ pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'s
     None
 }
 
-/// Classifies the session and lists what the applicable considerations need to know.
+/// Classifies the session and lists the inputs of the applicable checks.
 #[must_use]
 pub fn plan(
     policy: &Policy,
@@ -85,11 +84,11 @@ pub fn plan(
     let mut uses = BTreeSet::new();
     for it in policy.considerations.iter() {
         let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
-        // What a condition needs to know must be asked before it can be evaluated.
+        // The inputs of a condition must be collected before its evaluation.
         let whens = [it.when.as_ref(), it.check.when.as_ref()].into_iter().flatten();
         let asked: Vec<&str> = whens.flat_map(|it| it.uses.iter()).map(String::as_str).collect();
-        // A probe that was not asked is an error, so that a condition that gets that far applies;
-        // the others have a value, which may not be theirs yet.
+        // A probe that has not run is an error, so a condition that reads it counts as applicable.
+        // The other globals already have a value, which can change later.
         let unknown_yet = |name: &&str| {
             ["prefs.", "state.", "rule.", "rationalizations.", "context."]
                 .iter()
@@ -110,7 +109,7 @@ pub fn plan(
     Plan { session_type, probes: named("probes."), preferences: named("prefs.") }
 }
 
-/// Classifies the session; expressions see its type from now on.
+/// Classifies the session and sets the session type for expressions.
 pub fn classify(
     policy: &Policy,
     context: &Context,
@@ -126,35 +125,33 @@ pub fn classify(
     session_type
 }
 
-/// How much is said of each consideration.
+/// Level of detail of verdicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// Texts where something is amiss: what a hook can say, and what it costs at every stop.
+    /// Texts of checks that did not pass: all that a hook needs.
     Findings,
-    /// Texts of every consideration that was judged.
+    /// Texts of all evaluated checks.
     Everything,
-    /// The values of the parts of each condition, too.
+    /// Also the values of the parts of each condition.
     Values,
 }
 
-/// What `decide` needs besides the context.
+/// Inputs of [`decide`] beside the evaluator.
 #[derive(Clone, Copy)]
 pub struct Bench<'a> {
-    /// The pack.
     pub policy: &'a Policy,
-    /// Everything expressions see; the plan's answers are in it.
+    /// Context of expressions, with the results of the plan.
     pub context: &'a Context,
-    /// What the session remembers, read under the lock.
+    /// Saved state of the session, read under the lock.
     pub state: &'a SessionState,
-    /// Time since some point, for timings; constant where they do not matter.
+    /// Time since a fixed point, for timings. Constant if timings do not matter.
     pub stopwatch: &'a dyn Fn() -> Duration,
-    /// How much is said of each consideration.
     pub detail: Detail,
-    /// Where the full report will be, for a message that had to be cut.
+    /// Path of the full report, for a message that is cut.
     pub report_path: &'a str,
 }
 
-/// Judges a stop.
+/// Evaluates a stop.
 #[must_use]
 pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let guard = guard_of(bench.state, &bench.context.event);
@@ -174,7 +171,7 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
     let facts = &bench.context.facts;
     let episode = episode(&bench.context.event, facts, &guard);
-    // Evidence may be a model's words, which are never the same twice.
+    // Evidence can be text of a model, which is never the same twice.
     let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
     let stop = Stop {
         episode: &episode,
@@ -186,24 +183,24 @@ pub fn decide(bench: Bench<'_>, evaluator: &mut Evaluator) -> Outcome {
     };
     let (guard, ruling) =
         guard::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
-    outcome::outcome(bench, verdicts, (guard, ruling), evaluator)
+    outcome::outcome(bench, verdicts, guard, ruling, evaluator)
 }
 
-/// Puts the remembered tier to what the meters say, where an expression asks.
+/// Adds the saved tier to the context usage, if an expression reads it.
 fn learn_context(bench: Bench<'_>) {
     let context = bench.context;
     let Some(measured) = context.learned.borrow().context.clone() else { return };
-    // Subagents come and go: what is remembered is the main agent's.
+    // The saved tier is the main agent's.
     let nothing = Standing::default();
     let main = context.event.agent_id.is_none();
     let standing = if main { &bench.state.context } else { &nothing };
     let overrides = context.overrides.naming(standing);
-    let by = (&*bench.policy.context, &overrides);
+    let rules = &*bench.policy.context;
     let gauge = match overrides == context.overrides {
         true => measured,
-        false => Rc::new(context::gauge(by.0, by.1, &context.facts)),
+        false => Rc::new(context::gauge(rules, &overrides, &context.facts)),
     };
-    let settled = context::settle(&gauge, standing, by, &context.facts);
+    let settled = context::settle(&gauge, standing, rules, &overrides, &context.facts);
     context.learned.borrow_mut().context = Some(Rc::new(settled));
 }
 
@@ -234,19 +231,20 @@ fn judge(it: &Consideration, bench: Bench<'_>, evaluator: &mut Evaluator) -> Ver
     verdict
 }
 
-/// Significant words of a question: four letters or more, stop words left out.
+/// Returns the significant words of a question: four or more letters, without stop words.
 fn keywords(question: &str, stop_words: &[String]) -> Vec<String> {
     let words = question.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     words.filter(|it| it.chars().count() >= 4 && !stop_words.contains(it)).collect()
 }
 
-/// Which considerations failed, as a short hash (amplihack's).
+/// Returns a short hash of the failed checks. amplihack computes the same hash.
 #[must_use]
 pub fn fingerprint<'a>(ids: impl Iterator<Item = &'a str>) -> Option<String> {
     digest(ids.map(str::to_owned))
 }
 
-/// First 16 hexadecimal digits of the SHA-256 of the sorted texts joined with `|` (amplihack).
+/// Returns the first 16 hexadecimal digits of the SHA-256 of the sorted texts, joined with `|`, as
+/// amplihack does.
 fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
     let texts: BTreeSet<String> = texts.collect();
     if texts.is_empty() {
@@ -256,7 +254,7 @@ fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
     digest.get(..8).map(hex)
 }
 
-/// The loop guard's memory for the agent that wants to stop.
+/// Returns the block limiter's state for the agent that wants to stop.
 fn guard_of(state: &SessionState, event: &Event) -> GuardState {
     match &event.agent_id {
         Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
@@ -264,7 +262,7 @@ fn guard_of(state: &SessionState, event: &Event) -> GuardState {
     }
 }
 
-/// What the session remembers, as expressions see it.
+/// Returns the session's saved state for expressions.
 #[must_use]
 pub fn memory(state: &SessionState, event: &Event) -> Memory {
     let guard = guard_of(state, event);
@@ -275,18 +273,18 @@ pub fn memory(state: &SessionState, event: &Event) -> Memory {
     }
 }
 
-/// What stands for the answer of a probe that is never run.
+/// Returns the result of a probe that is switched off.
 #[must_use]
 pub fn switched_off(probe: &Probe) -> Option<Reading> {
     let why = || format!("probe `{}` is switched off (`enabled: false`)", probe.id);
     (!probe.enabled).then(|| Reading::Failed(why()))
 }
 
-/// The human prompt that the agent works on. A new episode needs a prompt that the transcript
-/// shows to be a human's: the notice of a finished background task, a wake-up or a reminder
-/// continues the current episode, so that only a human can reset the count. A client that names no
-/// prompts might send the reason of a block back as one (GitHub Copilot CLI, Cursor): such a prompt
-/// continues the episode, too.
+/// Returns the user prompt that the agent works on. A new episode needs a prompt that the
+/// transcript shows as the user's. The notice of a finished background task, a wake-up or a
+/// reminder continues the current episode, so that only a user can reset the count. A client
+/// without prompt ids can send the reason of a block back as a prompt (GitHub Copilot CLI, Cursor).
+/// Such a prompt continues the episode, too.
 fn episode(event: &Event, facts: &Facts, guard: &GuardState) -> String {
     let (prompts, stored) = (&facts.prompts, guard.episode.as_str());
     let mut humans = prompts.last.iter().rev().chain(prompts.first.iter().rev());
@@ -303,7 +301,7 @@ fn episode(event: &Event, facts: &Facts, guard: &GuardState) -> String {
     }
 }
 
-/// What the guard said, in the words of messages.
+/// Returns the reason of a release, in the words of messages.
 fn release_reason(ruling: Ruling) -> &'static str {
     match ruling {
         Ruling::Release(reason) => reason.as_str(),

@@ -1,4 +1,4 @@
-//! The outcome: decision, what is to be remembered, what is to be spoken.
+//! The outcome of a stop: decision, state to save, and texts to send.
 
 use std::sync::Arc;
 
@@ -13,38 +13,37 @@ use crate::script::context::OutcomeFacts;
 use crate::state::guard::Ruling;
 use crate::state::{CheckResults, GuardState, SessionState};
 
-/// What was decided about a stop.
+/// Outcome of the evaluation of a stop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The decision.
     pub decision: Decision,
-    /// Type of the session.
     pub session_type: String,
-    /// What every consideration came to.
+    /// Verdicts of all checks.
     pub verdicts: Vec<Verdict>,
-    /// What the loop guard said.
+    /// Decision of the block limiter.
     pub ruling: Ruling,
-    /// Why the agent was let go, or empty.
+    /// Reason of a release. Empty if there was none.
     pub release: &'static str,
-    /// What the agent is told where it is blocked.
+    /// Text for the agent if the stop is blocked.
     pub reason: String,
-    /// What the user is told, or empty.
+    /// Text for the user. Can be empty.
     pub notice: String,
-    /// What the user is told where the block could not be remembered.
+    /// Text for the user if a block could not be saved.
     pub forgotten_notice: String,
     /// One line about the check results, in the pack's voice.
     pub summary: String,
-    /// The state to remember.
+    /// State to save.
     pub state: SessionState,
-    /// Whether it differs from what is remembered.
+    /// Whether the state differs from the saved state.
     pub moved: bool,
 }
 
-/// Puts verdicts and the guard's ruling together.
+/// Combines verdicts and the decision of the block limiter.
 pub(super) fn outcome(
     bench: Bench<'_>,
     verdicts: Vec<Verdict>,
-    (mut guard, ruling): (GuardState, Ruling),
+    mut guard: GuardState,
+    ruling: Ruling,
     evaluator: &mut Evaluator,
 ) -> Outcome {
     let check_results = check_results(bench, &verdicts);
@@ -79,7 +78,7 @@ pub(super) fn outcome(
         said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
     }
     let summary = message::text(policy, "summary", evaluator);
-    let state = next_state(bench, guard, (check_results, unreported));
+    let state = next_state(bench, guard, check_results, unreported);
     Outcome {
         decision: if blocked { Decision::Block } else { Decision::None },
         session_type: bench.context.learned.borrow().session_type.clone(),
@@ -95,19 +94,21 @@ pub(super) fn outcome(
     }
 }
 
-/// The warnings that are reported once per session, each with the id of its rule and a key that
-/// changes with its details and evidence.
+/// Returns the warnings that are reported once per session: the id of the rule, and a key that
+/// depends on its details and evidence.
 fn once_keys<'v>(
     policy: &'v Policy,
     verdicts: &'v [Verdict],
 ) -> impl Iterator<Item = (&'v str, String)> {
     let once = |id: &str| policy.considerations.iter().any(|it| it.once && it.id == id);
     verdicts.iter().filter(move |it| it.consequence == Consequence::Warns && once(&it.id)).map(
-        |it| {
-            let parts = [it.id.as_str(), it.details.as_str()].into_iter();
-            let parts: Vec<&[u8]> =
-                parts.chain(it.evidence.iter().map(String::as_str)).map(str::as_bytes).collect();
-            (it.id.as_str(), hex(&checksum(&parts)))
+        |verdict| {
+            let parts = [verdict.id.as_str(), verdict.details.as_str()].into_iter();
+            let parts: Vec<&[u8]> = parts
+                .chain(verdict.evidence.iter().map(String::as_str))
+                .map(str::as_bytes)
+                .collect();
+            (verdict.id.as_str(), hex(&checksum(&parts)))
         },
     )
 }
@@ -140,7 +141,7 @@ fn outcome_facts(
     }
 }
 
-/// The seed's check results: share of satisfied checks among those that were judged.
+/// Returns the share of passed checks among the evaluated checks, in amplihack's format.
 fn check_results(bench: Bench<'_>, verdicts: &[Verdict]) -> CheckResults {
     let count = |status: &Status| verdicts.iter().filter(|it| it.status == *status).count();
     let (satisfied, unsatisfied) = (count(&Status::Satisfied), count(&Status::Unsatisfied));
@@ -157,11 +158,12 @@ fn check_results(bench: Bench<'_>, verdicts: &[Verdict]) -> CheckResults {
     }
 }
 
-/// The state after this stop; the same state where there is nothing new to remember.
+/// Returns the state after this stop. Equal to the saved state if nothing changed.
 fn next_state(
     bench: Bench<'_>,
     guard: GuardState,
-    (results, unreported): (CheckResults, Vec<String>),
+    results: CheckResults,
+    unreported: Vec<String>,
 ) -> SessionState {
     let mut state = bench.state.clone();
     state.check_results = results;
@@ -173,7 +175,7 @@ fn next_state(
         Some(agent) => {
             let full =
                 state.agents.len() >= limits::AGENTS_MAX && !state.agents.contains_key(agent);
-            // The one that blocked longest ago is the likeliest to be gone.
+            // The agent with the oldest block has most likely ended.
             let oldest = state.agents.iter().min_by_key(|(_, it)| it.last_block);
             let oldest = oldest.map(|(id, _)| id.clone()).filter(|_| full);
             oldest.and_then(|it| state.agents.remove(&it));

@@ -1,15 +1,16 @@
-//! Finds user preferences in the text of a file: paragraph by paragraph, comments and code left out.
+//! Finds user preferences in the text of a file. Searches each paragraph, without comments and
+//! code.
 
 use crate::facts::lazy::LazyRegex;
 
-/// Whether one of `regexes` matches within one paragraph of `text`.
+/// Returns whether one of `regexes` matches within one paragraph of `text`.
 #[must_use]
 pub fn found(text: &str, regexes: &[LazyRegex]) -> bool {
     paragraphs(text).iter().any(|it| regexes.iter().any(|regex| regex.is_match(it)))
 }
 
-/// Paragraphs as single lines. A heading, a list item or a blank line ends one, so that words of
-/// unrelated sections are never read as one sentence.
+/// Returns paragraphs as single lines. A heading, a list item or an empty line ends a paragraph, so
+/// that unrelated sections never form one sentence.
 fn paragraphs(text: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![String::new()];
     let mut fenced = false;
@@ -36,7 +37,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     found
 }
 
-/// The text without HTML comments; one that is never closed hides the rest.
+/// Removes HTML comments. An unclosed comment hides the rest.
 fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;

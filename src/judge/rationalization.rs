@@ -1,5 +1,7 @@
-//! Which excuses stand in the agent's last text, and against which of them what happened speaks.
-//! Lives here: looking, cheapest first. What is looked for is in `policy::rationalizations`.
+//! Finds rationalizations in the agent's last text, and decides which of them the facts contradict.
+//!
+//! Contains: the search, cheapest test first. Does not contain: the table
+//! (`policy::rationalizations`).
 
 use std::rc::Rc;
 
@@ -11,17 +13,16 @@ use crate::script::context::{Context, Excuse};
 use crate::script::pattern::Sought;
 use crate::script::prose::{self, Prose};
 
-/// An entry of the table, and the sentence it was found in.
+/// An entry of the table with the sentence that matches it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match<'t> {
-    /// The entry.
     pub entry: &'t Rationalization,
-    /// The sentence, code and quotes cut out.
+    /// The sentence, without code and quotes.
     pub sentence: String,
 }
 
-/// The entries that a text matches, in their order, each with its first sentence. Code, what is
-/// quoted, questions and what others are said to have said do not count.
+/// Returns the entries that a text matches, in order, each with its first sentence. Code,
+/// quotations, questions and reported speech do not count.
 #[must_use]
 pub fn matches<'t>(table: &'t Rationalizations, sought: &Sought, text: &str) -> Vec<Match<'t>> {
     let own = prose::own_words(text);
@@ -43,16 +44,16 @@ pub fn matches<'t>(table: &'t Rationalizations, sought: &Sought, text: &str) -> 
     found
 }
 
-/// What a table looks for.
+/// Compiles the matcher of a table.
 #[must_use]
 pub fn sought(table: &Rationalizations) -> Sought {
     Sought::new(&table.unless, table.entries.len())
 }
 
-/// Learns, once, which excuses the agent's last text holds; expressions see them from then on.
+/// Searches the agent's last text once, and sets the result for expressions.
 pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
     if context.learned.borrow().rationalizations.is_none() {
-        // While they are looked for there are none yet.
+        // During the search the result is empty.
         let found = find(policy, context, evaluator);
         context.learned.borrow_mut().rationalizations = Some(Rc::new(found));
     }
@@ -60,7 +61,7 @@ pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
 
 fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {
     let (words, said) = (policy.rationalization_words.as_str(), context.last_message.as_str());
-    // The table stays as it was encoded while no word of it was said.
+    // The table stays encoded if the text contains none of its words.
     if words.is_empty() || !Searched::new(&said.to_lowercase()).holds_one(words) {
         return Vec::new();
     }
@@ -84,7 +85,7 @@ fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Ex
     found
 }
 
-/// What cannot be evaluated accuses nobody.
+/// Returns whether a condition is true. A condition that cannot be evaluated counts as false.
 fn holds(evaluator: &mut Evaluator, condition: &Expression) -> bool {
     evaluator.eval_bool(condition).unwrap_or(false)
 }

@@ -1,5 +1,5 @@
-//! What the rules of `signals.yaml` say: when a signal is due, what a drift leads to, what the agent
-//! is told of a signal.
+//! Evaluates the rules of `signals.yaml`: due triggers, the response to a drift, and the text of a
+//! signal.
 
 use serde_json::{Map, Value};
 
@@ -13,33 +13,32 @@ use crate::script::types::Type;
 use crate::script::watch::Watching;
 use crate::script::{Evaluator, ScriptError, template};
 
-/// A trigger that holds, and why.
+/// A trigger that fires, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due<'p> {
-    /// The trigger.
     pub trigger: &'p SignalTrigger,
-    /// Why, in one sentence.
+    /// Reason, one sentence.
     pub reason: String,
 }
 
-/// What a drift leads to.
+/// Response to a drift.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftAnswer<'p> {
-    /// What any drift leads to: its name for programs, and what the agent is told to do.
+    /// Responses to any drift: the name of the action, and the text for the agent.
     pub always: Vec<(&'p str, String)>,
-    /// The rule that holds.
+    /// The matching rule.
     pub rule: Option<&'p DriftRule>,
-    /// What the agent is told.
+    /// Text for the agent.
     pub message: String,
 }
 
-/// A run about which nothing is known yet.
+/// Returns the record of a run without known values.
 #[must_use]
 pub fn run() -> Record {
     Record::new(records::shape(&RUN)).with("confidence", 1.0)
 }
 
-/// The triggers that hold for a run, and those that could not be evaluated.
+/// Returns the triggers that fire for a run, and those that could not be evaluated.
 #[must_use]
 pub fn due<'s>(
     signals: &'s Signals,
@@ -61,7 +60,7 @@ pub fn due<'s>(
     (due, failed)
 }
 
-/// A drift with the fields of its signal, and how many came before it.
+/// Returns the record of a drift: the fields of its signal, and the number of earlier drifts.
 #[must_use]
 pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Record {
     let shape = records::shape(&DRIFT);
@@ -72,7 +71,8 @@ pub fn drift(fields: &Map<String, Value>, in_task: usize, total: usize) -> Recor
     record.with("distance", distance).with("in_task", count(in_task)).with("total", count(total))
 }
 
-/// What a drift leads to: the first rule that holds; one that cannot be evaluated does not.
+/// Returns the response to a drift by the first matching rule. A rule that cannot be evaluated does
+/// not match.
 #[must_use]
 pub fn answer<'s>(signals: &'s Signals, drift: Record, watch: Watching<'_>) -> DriftAnswer<'s> {
     let mut evaluator = Evaluator::about(drift).watched_by(watch);
@@ -84,24 +84,22 @@ pub fn answer<'s>(signals: &'s Signals, drift: Record, watch: Watching<'_>) -> D
     DriftAnswer { always, rule, message: message.unwrap_or_default() }
 }
 
-/// What every signal has, as its text sees it.
+/// Properties that every signal has, for its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct About<'s> {
-    /// Its id.
     pub id: &'s str,
-    /// Its name.
     pub name: &'s str,
-    /// Who sent it.
+    /// Sender of the signal.
     pub sender: &'s str,
-    /// Id of the request that it answers.
+    /// Id of the request that the signal answers.
     pub request: &'s str,
-    /// What is odd about it.
+    /// Remark about an irregularity.
     pub note: &'s str,
-    /// Hours since it was created.
+    /// Age in hours.
     pub age_hours: i64,
 }
 
-/// What the agent is told of a signal; empty, where that is nothing.
+/// Formats the text that the agent receives for a signal. Empty if the signal has none.
 #[must_use]
 pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) -> String {
     if !kind.shown {
@@ -122,7 +120,7 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
             .with("part", part.unwrap_or_default())
             .with("age_hours", about.age_hours)
     };
-    // Conditions see the fields as they are; a text shows them as data of another process.
+    // Conditions read the raw fields. A text quotes them, because they come from another process.
     let plain = record(fields, &str::to_owned);
     let Some(choice) = first_choice(&kind.text, &mut Evaluator::about(plain)) else {
         return String::new();
@@ -132,7 +130,7 @@ pub fn told(kind: &SignalKind, about: About<'_>, fields: &Map<String, Value>) ->
     template::render(&choice.text, &mut evaluator).trim().to_owned()
 }
 
-/// A value of a signal's file with its texts quoted.
+/// Returns a field value with its strings quoted.
 fn quoted(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(message::quote(text)),
@@ -141,7 +139,7 @@ fn quoted(value: &Value) -> Value {
     }
 }
 
-/// The first text whose condition holds.
+/// Returns the first text whose condition is true.
 pub fn chosen(choices: &[Choice], evaluator: &mut Evaluator) -> String {
     let choice = first_choice(choices, evaluator);
     choice.map(|it| template::render(&it.text, evaluator)).unwrap_or_default().trim().to_owned()
@@ -154,7 +152,7 @@ fn first_choice<'c>(choices: &'c [Choice], evaluator: &mut Evaluator) -> Option<
     choices.iter().find(holds)
 }
 
-/// Takes over what JSON says of fields, as far as it is of their types.
+/// Sets the fields of a record from JSON values of matching types.
 fn fill(record: &mut Record, shape: &Shape, values: &Map<String, Value>) {
     for field in &shape.fields {
         let Some(value) = values.get(&field.name) else { continue };

@@ -1,6 +1,5 @@
-//! One event and what is known of it before anything is asked, as the context expressions see.
-//! Lives here: what belongs to it and what does not. `eval` gathers it from the machine, a case or a
-//! recorded session brings it along.
+//! The context of one event: the event, the facts, and the environment, before any probe runs.
+//! `eval` collects it from the machine; a case or a recorded session supplies it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -18,51 +17,50 @@ use crate::script::pattern::{KeptPattern, Sought, TextPattern};
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
-/// What is known of an event before anything is asked.
+/// Inputs of the evaluation of one event, before any probe runs.
 #[derive(Debug, Clone)]
 pub struct Situation {
-    /// What just happened.
     pub event: Event,
-    /// What the transcript says.
+    /// Facts of the transcript.
     pub facts: Facts,
-    /// Why the transcript could not be read, if it could not.
+    /// Reason why the transcript could not be read.
     pub transcript_problem: Option<String>,
-    /// Whether a human watches.
+    /// Whether a user is present.
     pub interactive: bool,
-    /// Whether this happened before and is judged again: nothing can be asked any more.
+    /// Whether this is a new evaluation of a recorded event, for which no probe can run.
     pub recorded: bool,
-    /// The project's folder.
+    /// Directory of the project.
     pub project: PathBuf,
-    /// Host of the project's remote, in small letters.
+    /// Host of the project's remote, in lower case.
     pub remote_host: Option<String>,
-    /// What the environment says of the context's window.
+    /// Settings of the context window from the environment.
     pub overrides: Overrides,
-    /// Whether anybody will ask how full the context is.
+    /// Whether any expression reads the context usage.
     pub gauged: bool,
-    /// The wall clock.
+    /// Wall-clock time.
     pub now: Timestamp,
 }
 
-/// What facts and prose are recognised by; prepared once for all events of a pack.
+/// Matchers of a pack for facts and prose, compiled once for all events.
 #[derive(Debug, Clone)]
 pub struct Words {
-    /// How commands and files are recognised.
+    /// Matchers for commands and files.
     pub lens: Rc<CompiledLens>,
     /// Text patterns by name.
     pub patterns: Rc<BTreeMap<String, TextPattern>>,
-    /// What the pack's table of excuses looks for.
+    /// Matcher of the pack's rationalizations.
     pub sought: Rc<OnceCell<Sought>>,
 }
 
 impl Words {
-    /// Takes a pack's vocabulary.
+    /// Creates the matchers of a pack's vocabulary.
     #[must_use]
     pub fn new(lens: CompiledLens, texts: BTreeMap<String, KeptPattern>) -> Self {
         let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
         Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
     }
 
-    /// Takes the vocabulary out of a policy, which keeps everything else.
+    /// Removes the vocabulary from a policy and creates its matchers.
     #[must_use]
     pub fn out_of(policy: &mut Policy) -> Self {
         let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
@@ -71,7 +69,7 @@ impl Words {
 }
 
 impl Situation {
-    /// An event by itself: nothing is known of what the session did, and nothing outside was asked.
+    /// Creates the context of an event without facts of a session.
     #[must_use]
     pub fn alone(event: Event, project: PathBuf, now: Timestamp) -> Self {
         Self {
@@ -88,7 +86,7 @@ impl Situation {
         }
     }
 
-    /// The context of one evaluation.
+    /// Creates the context of one evaluation.
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Words) -> Context {
         let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
@@ -118,37 +116,37 @@ impl Situation {
     }
 }
 
-/// The forge that a host belongs to, empty where it is none of the known ones.
+/// Returns the code host of a host name. Empty if it is unknown.
 fn forge(policy: &Policy, host: &str) -> String {
     let mut forges = policy.forges.iter();
     let found = forges.find(|(_, parts)| parts.iter().any(|it| host.contains(it.as_str())));
     found.map(|(name, _)| name.clone()).unwrap_or_default()
 }
 
-/// Folders in which the agent may leave things that are nobody's work.
+/// Directories of temporary files, which do not belong to the agent's work.
 const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
 
-/// What was not counted as the agent's work: rising places in lists of the facts, so that the same
-/// can be forgotten again when the files are no longer what they were.
+/// Facts that were excluded from the agent's work: increasing indexes into the lists of facts. A
+/// new evaluation excludes the same facts, whatever the files contain then.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Forgotten {
-    /// Files that are scratch.
+    /// Scratch files.
     pub files: Vec<usize>,
     /// Findings in scratch files.
     pub findings: Vec<usize>,
-    /// Findings that were mended, among those that were left.
+    /// Fixed findings, as indexes into the remaining findings.
     pub mended: Vec<usize>,
 }
 
 impl Forgotten {
-    /// Whether everything counted.
+    /// Returns whether no fact was excluded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Forgets the same again.
+    /// Excludes the same facts again.
     pub fn again(&self, facts: &mut Facts) {
         fn at<T>(places: &[usize]) -> impl FnMut(usize, &T) -> bool {
             |place, _| places.contains(&place)
@@ -159,11 +157,11 @@ impl Forgotten {
     }
 }
 
-/// Removes items; returns their places.
+/// Removes items and returns their indexes.
 fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Vec<usize> {
     let (mut place, mut gone) = (0, Vec::new());
-    all.retain(|it| {
-        let keep = !foreign(place, it);
+    all.retain(|item| {
+        let keep = !foreign(place, item);
         if !keep {
             gone.push(place);
         }
@@ -173,13 +171,13 @@ fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Ve
     gone
 }
 
-/// Whether a file is scratch: in a temporary folder (`more` names further ones), unless one of the
-/// `own` folders of the project lies there.
+/// Returns whether a file is in a temporary directory (`more`: further ones) and not in one of the
+/// project's `own` directories.
 #[must_use]
 pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
     let begins = first_letter(path.as_bytes());
     let lies_in = |folder: &Path| {
-        // Most are turned away by the first letter behind the root.
+        // The first letter behind the root excludes most paths.
         let letters = begins.zip(first_letter(folder.as_os_str().as_encoded_bytes()));
         letters.is_none_or(|(one, other)| one == other) && Path::new(path).starts_with(folder)
     };
@@ -187,13 +185,13 @@ pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
     scratch.any(lies_in) && !own.iter().any(|it| lies_in(it))
 }
 
-/// The letter, in lower case, that the first name of a path begins with; nothing where that may be none.
+/// Returns the first letter of a path in lower case. `None` if there might be none.
 fn first_letter(path: &[u8]) -> Option<u8> {
     let letter = path.iter().find(|it| **it != b'/')?;
     (*letter != b'.').then(|| letter.to_ascii_lowercase())
 }
 
-/// Forgets scratch files. Returns what it forgot.
+/// Removes scratch files from the facts, and returns what was removed.
 pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> Forgotten {
     Forgotten {
         files: forget(&mut facts.files, |_, it| is_scratch(&it.path, own, more)),
@@ -202,19 +200,19 @@ pub fn forget_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> For
     }
 }
 
-/// What a file holds now.
+/// Current content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileNow {
-    /// This text.
+    /// Text of the file.
     Text(String),
-    /// Nothing: it is gone.
+    /// The file does not exist.
     Gone,
-    /// It cannot be told.
+    /// The content is unknown.
     Unknown,
 }
 
-/// Forgets findings that the file no longer has: they were mended by a command (`sed -i`, `rm`)
-/// that the transcript does not tell. Returns their places.
+/// Removes findings that the file no longer contains, because a command fixed them (`sed -i`, `rm`)
+/// that the transcript does not show. Returns their indexes.
 pub fn forget_mended(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) -> Vec<usize> {
     let mut texts: BTreeMap<String, FileNow> = BTreeMap::new();
     forget(&mut facts.findings, |_, it| {

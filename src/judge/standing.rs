@@ -1,11 +1,11 @@
-//! Where the circuit breakers of a project stand, as the expressions of a pack see them.
+//! States of a project's circuit breakers, for the expressions of a pack.
 
 use crate::policy::Policy;
 use crate::script::breaker_facts::{Standing, Stands};
 use crate::state::breaker::Breaker;
 use crate::time::{Timestamp, seconds_rounded_up};
 
-/// What is remembered of breakers, by name, as facts at a moment.
+/// Converts saved breakers, by name, to facts at a point in time.
 #[must_use]
 pub fn standing(policy: &Policy, known: &[(String, Breaker)], now: Timestamp) -> Standing {
     let seen = known.iter().map(|(key, it)| (key, it, policy.breaker(key)));

@@ -1,4 +1,4 @@
-//! Asks a decision table: the first row that holds answers.
+//! Evaluates a decision table: the first row whose condition is true gives the answer.
 
 use crate::policy::Place;
 use crate::policy::tables::Table;
@@ -6,21 +6,20 @@ use crate::script::record::Record;
 use crate::script::watch::Watching;
 use crate::script::{Evaluator, ScriptError, template, words};
 
-/// What a table answered.
+/// Result of a decision table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// The answer.
     pub answer: String,
-    /// Why; may be empty.
+    /// Reason. Can be empty.
     pub reason: String,
-    /// Number of the row that holds, from 1; none where none does.
+    /// Number of the matching row, from 1. `None` if no row matches.
     pub row: Option<usize>,
 }
 
-/// A table with what it is asked, `name=value` each.
+/// Parses the inputs of a table, given as `name=value`. Missing inputs get their defaults.
 ///
 /// # Errors
-/// An input or a value that does not fit, in one sentence with the cure.
+/// A message about an unknown input or an invalid value, with the fix.
 pub fn given(table: &Table, said: &[String]) -> Result<Record, String> {
     let is_given = |default: &&String| {
         let name = default.split('=').next().unwrap_or_default();
@@ -31,17 +30,17 @@ pub fn given(table: &Table, said: &[String]) -> Result<Record, String> {
     words::record(&table.inputs, Record::new(&table.inputs), &all)
 }
 
-/// Inputs that are neither given nor have a default.
+/// Returns the inputs that are not given and have no default.
 pub fn missing<'t>(table: &'t Table, said: &[String]) -> Vec<&'t str> {
     let all = || table.defaults.iter().chain(said).filter_map(|it| it.split('=').next());
     let names = table.inputs.fields.iter().map(|it| it.name.as_str());
     names.filter(|name| !all().any(|it| it == *name)).collect()
 }
 
-/// What a table answers.
+/// Evaluates a table.
 ///
 /// # Errors
-/// A row before the first one that holds could not be evaluated: where it is, and why.
+/// The location and the error of a row that could not be evaluated, before any row matched.
 pub fn decide(
     table: &Table,
     given: Record,

@@ -1,25 +1,25 @@
-//! Verdicts: what one consideration came to, status and consequence apart.
+//! Verdicts: status and effect of one check.
 
 use std::sync::Arc;
 
 use crate::policy::{Mode, Place, Severity};
 use crate::script::parts::Part;
 
-/// Whether a consideration holds.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// It holds.
+    /// The check passed.
     Satisfied,
-    /// It does not hold.
+    /// The check did not pass.
     Unsatisfied,
-    /// It was not judged, and why.
+    /// The check was not evaluated, for this reason.
     Skipped(&'static str),
-    /// It could not be judged, and why.
+    /// The check could not be evaluated, for this reason.
     Unknown(String),
 }
 
 impl Status {
-    /// Stable name, as logged.
+    /// Returns the stable name, as in the log.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -31,21 +31,21 @@ impl Status {
     }
 }
 
-/// What a status leads to.
+/// Effect of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consequence {
-    /// Nothing.
+    /// No effect.
     None,
-    /// Recorded only (shadow mode).
+    /// Log entry only (shadow mode).
     Recorded,
-    /// Said.
+    /// A warning.
     Warns,
-    /// Stands against the stop.
+    /// The stop is blocked.
     Blocks,
 }
 
 impl Consequence {
-    /// Stable name, as logged.
+    /// Returns the stable name, as in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,52 +57,47 @@ impl Consequence {
     }
 }
 
-/// What one consideration came to (the seed's `CheckResult`).
+/// Result of one check, with everything that reports display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its id.
     pub id: String,
-    /// Heading it is shown under.
+    /// Heading in reports.
     pub category: Arc<str>,
-    /// What was asked.
+    /// Question of the check.
     pub question: Arc<str>,
-    /// How much it matters.
     pub severity: Severity,
-    /// How far it is in force.
     pub mode: Mode,
-    /// Whether it holds.
     pub status: Status,
-    /// What that leads to.
     pub consequence: Consequence,
-    /// What it would lead to if the rule were enforced.
+    /// Effect in `enforce` mode.
     pub enforced: Consequence,
-    /// Why a blocker only warns, where it does.
+    /// Reason why a blocker only warns.
     pub softened: Option<&'static str>,
     /// One sentence that explains the result.
     pub details: String,
-    /// What decided.
+    /// Evidence of the result.
     pub evidence: Vec<String>,
-    /// What went wrong outside.
+    /// Error of a probe or of another external input.
     pub error: Option<String>,
-    /// What to do.
+    /// Guidance for the agent.
     pub guidance: Arc<str>,
-    /// Where it is written.
+    /// Source location of the check.
     pub place: Arc<Place>,
-    /// Time it took, in microseconds.
+    /// Evaluation time in microseconds.
     pub micros: u64,
-    /// Its conditions with the values of their parts, where it is not satisfied or asked for.
+    /// Conditions with the values of their parts, if the check did not pass or they were requested.
     pub explanation: Vec<Explained>,
 }
 
-/// A condition with the value of each of its parts.
+/// A condition with the value of each part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// What it is to the rule: the key it is written under.
+    /// Key of the condition in the rule.
     pub key: &'static str,
-    /// Where it is written.
+    /// Source location of the condition.
     pub place: String,
-    /// The expression.
+    /// Source text of the expression.
     pub expression: String,
-    /// Its parts, innermost first, the whole last.
+    /// Parts, innermost first, the whole expression last.
     pub parts: Vec<Part>,
 }

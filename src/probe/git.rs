@@ -1,6 +1,6 @@
-//! Questions to git about a folder that may be hostile. Git asks the configuration of the repository which
-//! programs to run: here it runs none of them, whatever the configuration says.
-//! May not live here: what the answers mean.
+//! Calls git in a directory that can be hostile. Git runs programs that the repository's
+//! configuration names; these calls run none of them, whatever the configuration contains. Does not
+//! contain: the meaning of git's output.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::outside_of;
 use crate::limits::GIT_CONFIG_BYTES_MAX;
 use crate::world::{Command, CommandOutput, World};
 
-/// How git is called: no lock, no pager, no file system monitor, no hook, no signature check, no summary of
-/// submodules, and no path quoted. What an option sets here comes before every configuration file.
+/// Global options of every call: no lock, pager, file system monitor, hook, signature check,
+/// submodule summary, or quoted path. These options override every configuration file.
 pub const NEUTRAL: [&str; 17] = [
     "git",
     "--no-optional-locks",
@@ -32,12 +32,12 @@ pub const NEUTRAL: [&str; 17] = [
     "status.submoduleSummary=false",
 ];
 
-/// The option of `status` and `diff` that keeps git out of the work trees of submodules, whose configuration
-/// it would read as well.
+/// Option of `status` and `diff` that excludes the work trees of submodules, whose configuration
+/// git would read, too.
 pub const NO_SUBMODULE_TREES: &str = "--ignore-submodules=dirty";
 
-/// No prompt, and no object fetched for a partial clone: that would start the transport that the
-/// configuration names.
+/// Environment of every call: no prompt, and no fetch of missing objects, which would start the
+/// transport that the configuration names.
 const ENVIRONMENT: [(&str, &str); 6] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -47,45 +47,46 @@ const ENVIRONMENT: [(&str, &str); 6] = [
     ("GIT_PAGER", ""),
 ];
 
-/// Names the filters that configuration files define, each with the scope of its file.
+/// Arguments that list the filters of all configuration files, each with the scope of its file.
 const FILTERS: [&str; 7] =
     ["config", "--includes", "--show-scope", "--name-only", "-z", "--get-regexp", "^filter\\."];
-/// Scopes of files that belong to the user and to this machine, and not to the repository.
+/// Scopes of configuration files that belong to the user or the machine, not to the repository.
 const OWN_SCOPES: [&str; 2] = ["system", "global"];
 
-/// A folder that git is asked about.
+/// Read access to git in one directory.
 pub struct Git<'a> {
     world: &'a dyn World,
     folder: &'a Path,
     project: &'a Path,
     deadline: Duration,
-    /// End of the time for all questions, as [`World::elapsed`] counts it.
+    /// Deadline of all calls, as [`World::elapsed`] counts.
     end: Option<Duration>,
     output_max: usize,
-    /// Options that switch the filters of the repository off; nothing if they are not known.
+    /// Options that disable the repository's filters. `None` if the filters are unknown.
     filters: OnceCell<Option<Vec<String>>>,
 }
 
 impl<'a> Git<'a> {
-    /// Asks about a folder of a project; each question may take `deadline`, and `output_max` bytes of its
-    /// answer are kept.
+    /// Prepares calls in a directory of a project. `deadline` is the time limit of each call, and
+    /// `output_max` the maximum bytes of its output.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
-        (folder, project): (&'a Path, &'a Path),
+        folder: &'a Path,
+        project: &'a Path,
         deadline: Duration,
         output_max: usize,
     ) -> Self {
         Self { world, folder, project, deadline, end: None, output_max, filters: OnceCell::new() }
     }
 
-    /// Ends all questions together at this time, as [`World::elapsed`] counts it.
+    /// Sets a deadline for all calls together, as [`World::elapsed`] counts.
     #[must_use]
     pub fn until(self, end: Duration) -> Self {
         Self { end: Some(end), ..self }
     }
 
-    /// What git answers; nothing where it fails, or where its filters are not known.
+    /// Runs git. `None` if it fails, or if the filters are unknown.
     #[must_use]
     pub fn ask(&self, words: &[&str]) -> Option<CommandOutput> {
         let filters = self.filters.get_or_init(|| self.filters()).as_ref()?;
@@ -114,20 +115,21 @@ impl<'a> Git<'a> {
         self.world.run(&command).ok()
     }
 
-    /// The options without which `status` and `diff` run the filters of a repository's own configuration.
-    /// Attributes alone cannot keep them off: `.git/info/attributes` is always read.
+    /// Returns the options that keep `status` and `diff` from running the repository's filters.
+    /// Attributes cannot disable them, because git always reads `.git/info/attributes`.
     fn filters(&self) -> Option<Vec<String>> {
         let told = self.call(&[], &FILTERS, GIT_CONFIG_BYTES_MAX)?;
         match told.code {
             Some(0) if !told.truncated => off(&String::from_utf8(told.stdout).ok()?),
-            // There is none.
+            // Git found no filter.
             Some(1) => Some(Vec::new()),
             Some(_) | None => None,
         }
     }
 }
 
-/// The options that switch the filters off that are listed. Nothing if an option cannot name one of them.
+/// Returns the options that disable the listed filters. `None` if an option cannot name one of
+/// them.
 fn off(listed: &str) -> Option<Vec<String>> {
     let mut options = Vec::new();
     let mut parts = listed.split('\0');

@@ -1,5 +1,7 @@
-//! Runs external commands whose answers are facts. Lives here: running one and reading its output.
-//! Which probes are needed, `judge::plan` says; their breakers and their deadline are kept above.
+//! Runs external commands whose results are facts.
+//!
+//! Contains: running a command and parsing its output. Does not contain: the selection of probes
+//! (`judge::plan`), their breakers and their deadline.
 
 pub mod git;
 
@@ -14,8 +16,8 @@ use crate::script::context::Reading;
 use crate::script::reply;
 use crate::world::{Command, CommandOutput, World, WorldError};
 
-/// Variables that probes run with: no pager, no prompt, no colour, no update notice in the output;
-/// and an agent that is asked to judge is not itself held at its stop, which would ask another one.
+/// Environment of probes: no pager, prompt, color or update notice. An LLM judge must not be
+/// stopped by its own stop hook, which would start another judge.
 const ENVIRONMENT: [(&str, &str); 5] = [
     ("GH_PAGER", "cat"),
     ("GH_PROMPT_DISABLED", "1"),
@@ -24,15 +26,15 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("POLICYD_DISABLED", "1"),
 ];
 
-/// Variables that probes do not inherit: with them a `claude` that is asked to judge takes itself
-/// for one inside another's session, and refuses.
+/// Variables that probes do not inherit. With them, a `claude` that is started as a judge detects a
+/// nested session and refuses to run.
 const NOT_INHERITED: [&str; 2] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"];
 
-/// Programs that start others by name, which are looked up as they are themselves.
+/// Programs that start others by name. PATH of these programs is reduced, too.
 const STARTERS: [&str; 4] = ["git", "gh", "glab", "tea"];
 
-/// Folders whose programs are not run by name: those of a project, and the working folder. A folder that
-/// holds the user's home is not a project's own.
+/// Returns the directories whose programs are not run by name: those of the project, and the
+/// working directory. A directory that contains the user's home does not count.
 #[must_use]
 pub fn outside_of(world: &dyn World, folders: &[&Path]) -> Vec<PathBuf> {
     let home = world.env("HOME").map(PathBuf::from);
@@ -42,41 +44,41 @@ pub fn outside_of(world: &dyn World, folders: &[&Path]) -> Vec<PathBuf> {
     all.filter(own).map(Path::to_path_buf).collect()
 }
 
-/// A probe that is to be run, and what it is told.
+/// A probe to run, with its input.
 #[derive(Debug)]
 pub struct Question<'p> {
-    /// The probe.
     pub probe: &'p Probe,
-    /// Its standard input.
+    /// Standard input.
     pub stdin: String,
 }
 
-/// What came of a probe.
+/// Result of a probe run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// What expressions see of it.
+    /// Value for expressions.
     pub reading: Reading,
-    /// How its circuit breaker takes it.
+    /// Result for the circuit breaker.
     pub health: Health,
 }
 
 /// Whether a program works, as one call of it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It answered, or said what is missing: a login, a pull request.
+    /// It answered, or reported a missing login or pull request.
     Works,
-    /// It did not, and may do so another time: it was too slow, or failed for no known reason.
+    /// It failed and might work later: it was too slow, or failed for an unknown reason.
     Fails,
-    /// It could not be run, or had less than its time: that tells nothing of it.
+    /// Unknown: it could not be started, or had less than its time limit.
     Unknown,
 }
 
-/// Runs a probe in a folder of a project, for `deadline` at most.
+/// Runs a probe in a directory of a project. `deadline` is its time limit.
 #[must_use]
 pub fn ask(
     world: &dyn World,
     question: &Question<'_>,
-    (folder, project): (&Path, &Path),
+    folder: &Path,
+    project: &Path,
     deadline: Duration,
 ) -> Answered {
     let probe = question.probe;
@@ -125,7 +127,7 @@ fn read(probe: &Probe, output: &CommandOutput) -> Answered {
         let first = said.find(|it| !it.trim().is_empty()).unwrap_or("no output");
         let first: String = first.chars().take(limits::EVIDENCE_CHARS_MAX).collect();
         return match cure {
-            // A program that says what is missing works.
+            // A program that reports what is missing works.
             Some((_, cure)) => failed(Health::Works, cure.clone()),
             None => {
                 let command = probe.command.join(" ");

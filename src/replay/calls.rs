@@ -1,5 +1,5 @@
-//! Tool calls as a transcript tells them, whatever client wrote it: the whole input of each, for rules
-//! that look closer than the facts do. May not live here: judging them.
+//! Extracts tool calls with their whole input from a transcript of any client, because facts
+//! contain only a part of it. Does not contain: their evaluation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,31 +13,31 @@ use crate::facts::Facts;
 use crate::facts::record::lenient::{Either, Text};
 use crate::facts::record::{self, Entry, Record};
 
-/// Names under which clients keep the id of a call.
+/// Names of the call id, by client.
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];
-/// Names under which they keep its input.
+/// Names of the input, by client.
 const INPUTS: [&str; 5] = ["input", "arguments", "args", "action", "parameters"];
 
-/// Levels of a line at which calls are looked for; known clients nest them six deep.
+/// Maximum nesting depth of the search. Known clients nest calls six levels deep.
 const DEPTH_MAX: usize = 16;
 
-/// A tool call that was recorded.
+/// A recorded tool call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(super) struct RecordedCall {
     /// Name of the tool.
     pub(super) tool: String,
-    /// What a hook would have been told as its input.
+    /// Input, as a hook would have received it.
     pub(super) input: Value,
 }
 
-/// The calls of a record that `facts` do not know yet. The line of a call is read again, since the
-/// facts keep little of an input.
-pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Call> {
-    let called = record.entries.iter().filter_map(|it| match it {
+/// Returns the calls of a record that `facts` do not contain yet. Parses the line again, because
+/// facts contain only a part of an input.
+pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<RecordedCall> {
+    let called = record.entries.iter().filter_map(|entry| match entry {
         Entry::Call { id, name, .. } => {
-            let search = Search { id, tool: name, deep: DEPTH_MAX, careful: false };
+            let search = InputSearch { id, tool: name, deep: DEPTH_MAX, careful: false };
             let input = search.of_line(line).unwrap_or_default();
-            Some(Call { tool: name.to_string(), input })
+            Some(RecordedCall { tool: name.to_string(), input })
         }
         Entry::Done { name, input: Either::One(input), result }
             if !facts.knows_call(&result.id) =>
@@ -46,7 +46,7 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Call
                 Either::Text(command) => ("command", command.as_ref()),
                 Either::One(_) | Either::Many(_) | Either::None => ("input", &*input.input),
             };
-            Some(Call { tool: name.to_string(), input: json!({ key: value }) })
+            Some(RecordedCall { tool: name.to_string(), input: json!({ key: value }) })
         }
         Entry::Done { .. }
         | Entry::Stopped { .. }
@@ -63,22 +63,22 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Call
     called.collect()
 }
 
-/// Looks for the input that stands beside the id of a call, or beside its name where it has none.
+/// InputSearches for the input that is beside the id of a call, or beside its name if it has no id.
 #[derive(Clone, Copy)]
-struct Search<'c> {
+struct InputSearch<'c> {
     id: &'c str,
     tool: &'c str,
-    /// Levels that are still looked at.
+    /// Remaining levels of the search.
     deep: usize,
-    /// Whether values that are not needed are not decoded: one that cannot be must hide no other.
+    /// Whether unneeded values stay undecoded, so that an invalid value does not hide another one.
     careful: bool,
 }
 
-impl Search<'_> {
-    /// The input in a line. Clients write halves of surrogate pairs, and maybe other things that a strict
-    /// reader refuses.
+impl InputSearch<'_> {
+    /// Returns the input in a line. Clients write unpaired surrogates and other text that the
+    /// strict parser rejects.
     fn of_line(self, line: &[u8]) -> Option<Value> {
-        // Nearly every line is sound, and that is told faster.
+        // Nearly every line is valid UTF-8, which is checked faster.
         let sound = std::str::from_utf8(line).map(Cow::Borrowed);
         let line = sound.unwrap_or_else(|_| String::from_utf8_lossy(line));
         let strictly = self.deserialize(&mut serde_json::Deserializer::from_str(&line));
@@ -86,19 +86,19 @@ impl Search<'_> {
         strictly.unwrap_or_else(|_| careful.within(&line))
     }
 
-    /// The input in a value.
+    /// Returns the input in a value.
     fn within(self, json: &str) -> Option<Value> {
         self.deserialize(&mut serde_json::Deserializer::from_str(json)).ok().flatten()
     }
 
-    /// The same in a value that is not decoded.
+    /// Returns the input in an undecoded value.
     fn within_raw(self, raw: &RawValue) -> Option<Value> {
         let holds_more = raw.get().starts_with(['{', '[']);
         holds_more.then(|| self.within(raw.get())).flatten()
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Search<'_> {
+impl<'de> DeserializeSeed<'de> for InputSearch<'_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
@@ -109,7 +109,7 @@ impl<'de> DeserializeSeed<'de> for Search<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Search<'_> {
+impl<'de> Visitor<'de> for InputSearch<'_> {
     type Value = Option<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,12 +181,12 @@ impl<'de> Visitor<'de> for Search<'_> {
     }
 }
 
-/// A text that is not decoded yet; empty where it is none.
+/// Decodes a text. Empty if the value is not a text.
 fn text(raw: &RawValue) -> String {
     serde_json::from_str::<Text<'_>>(raw.get()).map(|it| it.0.into_owned()).unwrap_or_default()
 }
 
-/// An input; some clients keep it as JSON within a text.
+/// Decodes an input. Some clients store it as JSON inside a text.
 fn input(written: &RawValue) -> Option<Value> {
     let json = written.get();
     let mended = || serde_json::from_slice(&record::repaired(json.as_bytes())?).ok();
@@ -209,9 +209,9 @@ mod tests {
             .collect()
     }
 
-    /// The input of the call `a` of a line.
+    /// Returns the input of the call `a` of a line.
     fn input_of_a(line: &str) -> Option<Value> {
-        let search = Search { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
+        let search = InputSearch { id: "a", tool: "Bash", deep: DEPTH_MAX, careful: false };
         search.of_line(line.as_bytes())
     }
 

@@ -1,4 +1,4 @@
-//! What another pack would change: stop by stop, and rule by rule.
+//! Compares two packs, for each stop and each rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,36 +11,35 @@ use crate::judge::verdict::{Consequence, Verdict};
 use crate::policy::guards::Verb;
 use crate::policy::{Mode, Policy};
 
-/// What one rule would do otherwise.
+/// Changed effects of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleChange {
-    /// Its id.
     pub id: String,
-    /// Whether this pack has it.
+    /// Whether this pack contains it.
     pub here: bool,
-    /// Whether the other pack has it.
+    /// Whether the other pack contains it.
     pub there: bool,
-    /// What it leads to here and there, where that differs.
+    /// Pairs of different effects in this pack and in the other pack.
     pub moves: BTreeMap<(Effect, Effect), Count>,
 }
 
-/// What a rule leads to at a stop; rising.
+/// Effect of a rule, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// Nothing.
+    /// No effect.
     Nothing,
-    /// It is recorded (shadow mode).
+    /// A log entry (shadow mode).
     Recorded,
-    /// It is said.
+    /// A warning.
     Warns,
-    /// A human is asked.
+    /// A question to the user.
     Asks,
-    /// It stands against the stop.
+    /// A block.
     Blocks,
 }
 
 impl Effect {
-    /// Stable name, as in the JSON report.
+    /// Returns the stable name, as in the JSON report.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +73,7 @@ impl From<&GuardVerdict> for Effect {
     }
 }
 
-/// What another pack would change.
+/// Comparison with another pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// Name of the other pack.
@@ -85,20 +84,20 @@ pub struct Comparison {
     pub newly_blocked: Count,
     /// Stops that only this pack blocks.
     pub no_longer_blocked: Count,
-    /// Tool calls that only the other pack stops or asks about.
+    /// Tool calls that only the other pack blocks or asks about.
     pub newly_stopped: Count,
-    /// Tool calls that only this pack stops or asks about.
+    /// Tool calls that only this pack blocks or asks about.
     pub no_longer_stopped: Count,
-    /// Guards that come to something else, by id.
+    /// Guards with a different effect, by id.
     pub guards: BTreeMap<String, RuleChange>,
-    /// Every rule of either pack: first those of this one, each in the order of its pack.
+    /// All rules of both packs: first those of this pack, each in the order of its pack.
     pub rules: Vec<RuleChange>,
-    /// For each rule its places among the verdicts here and there.
+    /// Positions of each rule among the verdicts of this pack and of the other pack.
     places: Vec<(Option<usize>, Option<usize>)>,
 }
 
 impl Comparison {
-    /// Nothing compared yet.
+    /// Creates an empty comparison.
     #[must_use]
     pub fn new(policy: &Policy, other: &Policy) -> Self {
         let place =
@@ -127,10 +126,11 @@ impl Comparison {
         }
     }
 
-    /// Compares what a stop came to here and there.
+    /// Adds the results of both packs for a stop.
     pub fn add(
         &mut self,
-        (here, there): (&Judged, &Judged),
+        here: &Judged,
+        there: &Judged,
         examples_max: usize,
         example: impl Fn(String) -> Example,
     ) {
@@ -159,10 +159,11 @@ impl Comparison {
         }
     }
 
-    /// Compares what guards said to a tool call here and there.
+    /// Adds the results of both packs for a tool call.
     pub fn add_call(
         &mut self,
-        (here, there): (&Guarded, &Guarded),
+        here: &Guarded,
+        there: &Guarded,
         examples_max: usize,
         example: impl Fn(String) -> Example,
     ) {
@@ -201,7 +202,7 @@ impl Comparison {
         }
     }
 
-    /// Takes in what was compared elsewhere.
+    /// Adds the comparison of another part.
     pub fn merge(&mut self, other: Self, examples_max: usize) {
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.newly_blocked.merge(other.newly_blocked, examples_max);

@@ -1,6 +1,7 @@
-//! One pack judging recorded stops and tool calls, one after the other, as `eval` would have.
-//! What a recording does not hold is not known: no probe has run, no preference was looked for, no
-//! file is there to be looked at.
+//! Evaluates one pack for recorded stops and tool calls, as `eval` would have done.
+//!
+//! Values that the recording lacks are unknown: no probe ran, no preference was searched, and no
+//! file can be read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,40 +23,40 @@ use crate::script::context::{Context, Spoken};
 use crate::state::SessionState;
 use crate::time::Timestamp;
 
-/// Tools whose guards are kept picked: sessions know a few dozen, unless they make names up.
+/// Tools with cached guard selections. Sessions use a few dozen, unless they invent names.
 const TOOLS_MAX: usize = 256;
 
-/// What a stop came to, or why the pack has no opinion on it.
+/// Outcome of a stop, or why the pack makes no decision.
 pub type Judged = Result<Outcome, &'static str>;
 
-/// A recorded stop, or a tool call before it happened.
+/// A recorded stop, or a tool call before its execution.
 #[derive(Debug)]
 pub struct Stop<'s> {
-    /// The event a hook would have been told of.
+    /// Event that a hook would have received.
     pub event: Event,
-    /// Whether a human watched.
+    /// Whether a user was present.
     pub interactive: bool,
-    /// Folder the session began in.
+    /// Working directory at the beginning of the session.
     pub project: &'s Path,
-    /// Temporary folders besides the usual ones.
+    /// Additional directories of temporary files.
     pub scratch: &'s [PathBuf],
-    /// When it was.
+    /// Time of the event.
     pub now: Timestamp,
 }
 
-/// A pack that judges; what it prepared for one stop serves the next.
+/// Evaluator of one pack. Its caches serve all stops.
 pub struct Judge<'p> {
     policy: &'p Policy,
     words: Words,
     evaluator: Option<Evaluator>,
-    /// What was said so far, as it was cut for the last stop.
+    /// Prose of the conversation, as split for the last stop.
     spoken: Spoken,
-    /// Guards by the kind of event and the tool that they are meant for.
+    /// Guards by kind of event and tool.
     meant: BTreeMap<(EventKind, String), Vec<&'p Guard>>,
 }
 
 impl<'p> Judge<'p> {
-    /// Makes a pack ready to judge.
+    /// Creates the evaluator of a pack.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
         let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
@@ -63,19 +64,19 @@ impl<'p> Judge<'p> {
         Self { policy, words, evaluator: None, spoken, meant }
     }
 
-    /// The pack.
+    /// Returns the pack.
     #[must_use]
     pub fn policy(&self) -> &'p Policy {
         self.policy
     }
 
-    /// What the fold notices for it.
+    /// Returns the matchers of the fold for this pack.
     #[must_use]
     pub fn lens(&self) -> Rc<CompiledLens> {
         Rc::clone(&self.words.lens)
     }
 
-    /// Judges a stop and moves the state on. The facts are the same afterwards.
+    /// Evaluates a stop and updates the state. Restores the facts afterwards.
     pub fn judge(
         &mut self,
         stop: &Stop<'_>,
@@ -92,7 +93,7 @@ impl<'p> Judge<'p> {
             return Err(why);
         }
         let own = [Some(stop.project), stop.event.folder.as_deref()].into_iter().flatten();
-        // Everything lies in the empty path: a folder that is not told says nothing.
+        // Every path is below an empty path, so an unknown directory must not count.
         let own: Vec<&Path> = own.filter(|it| !it.as_os_str().is_empty()).collect();
         let foreign = |path: &str| is_scratch(path, &own, stop.scratch);
         let any = facts.files.iter().any(|it| foreign(&it.path))
@@ -111,8 +112,8 @@ impl<'p> Judge<'p> {
     }
 
     fn decide(&mut self, stop: &Stop<'_>, facts: &mut Facts, state: &SessionState) -> Outcome {
-        self.ask((stop, true), facts, |policy, context, evaluator| {
-            // What else a plan would ask for is not there to be asked.
+        self.ask(stop, true, facts, |policy, context, evaluator| {
+            // The other inputs of a plan are not available.
             judge::classify(policy, context, None, evaluator);
             known_before(policy, context);
             let bench = Bench {
@@ -127,13 +128,13 @@ impl<'p> Judge<'p> {
         })
     }
 
-    /// Whether any guard looks at this event.
+    /// Returns whether any guard applies to this kind of event.
     #[must_use]
     pub fn guards(&self, kind: EventKind) -> bool {
         self.policy.settings.enabled && self.policy.guarded.contains(&kind)
     }
 
-    /// Judges a tool call before it happens. The facts are the same afterwards.
+    /// Evaluates a tool call before its execution. Restores the facts afterwards.
     pub fn guard(
         &mut self,
         call: &Stop<'_>,
@@ -166,23 +167,24 @@ impl<'p> Judge<'p> {
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| it.reads_transcript && guards::recognises(it, &seen.call, values);
         let gauged = concerned.iter().any(told);
-        self.ask((call, gauged), facts, |_, context, evaluator| {
+        self.ask(call, gauged, facts, |_, context, evaluator| {
             context.learned.borrow_mut().call = Some(Rc::clone(&seen));
             guards::judge(
                 concerned.iter().copied(),
                 &call.event,
                 &seen,
-                (context, evaluator),
+                context,
+                evaluator,
                 Detail::Findings,
             )
         })
     }
 
-    /// Puts expressions before what was known when something happened; whether they will ask how full
-    /// the context was.
+    /// Runs `ask` with the context of a recorded event.
     fn ask<T>(
         &mut self,
-        (happened, gauged): (&Stop<'_>, bool),
+        happened: &Stop<'_>,
+        gauged: bool,
         facts: &mut Facts,
         ask: impl FnOnce(&Policy, &Context, &mut Evaluator) -> T,
     ) -> T {
@@ -205,7 +207,7 @@ impl<'p> Judge<'p> {
         };
         let found = ask(self.policy, &context, evaluator);
         evaluator.leave();
-        // Nobody else holds the context any more; were it otherwise, a copy would do.
+        // This is the last reference to the context; otherwise a copy is sufficient.
         match Rc::try_unwrap(context) {
             Ok(context) => (*facts, self.spoken) = (context.facts, context.spoken),
             Err(held) => *facts = held.facts.clone(),
@@ -214,7 +216,7 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// What the pack alone answers: fixed preferences, and probes that never run.
+/// Sets the values that the pack alone determines: fixed preferences, and disabled probes.
 fn known_before(policy: &Policy, context: &Context) {
     let mut learned = context.learned.borrow_mut();
     let fixed = policy.preferences.iter().filter_map(|it| Some((it.id.clone(), it.value?)));

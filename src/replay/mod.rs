@@ -1,9 +1,10 @@
-//! Replay: recorded sessions, judged again at each of their stops and tool calls. Pure: lines come in, counts come
-//! out, and nothing is remembered beyond them.
-//! Lives here: one recording after the other; `turn` finds the stops, `judge` judges them, `tally`
-//! counts, `compare` holds two packs against each other.
+//! Replay: evaluates recorded sessions again at each stop and tool call. Lines are the input,
+//! counts the output, and nothing is stored.
 //!
-//! Considerations are asked at stops, guards at tool calls: before the record of the call is taken in.
+//! Contains: the loop over one recording. Does not contain: the detection of stops (`turn`), their
+//! evaluation (`judge`), the counts (`tally`), the comparison of two packs (`compare`).
+//!
+//! Checks are evaluated at stops, guards at tool calls, before the record of the call is ingested.
 
 mod calls;
 pub mod compare;
@@ -23,84 +24,90 @@ use crate::id::SessionId;
 use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
-use calls::Call;
+use calls::RecordedCall;
 use judge::{Judge, Stop};
 use tally::{Example, Tally, increase};
-use turn::{Ending, Turn};
+use turn::{Turn, TurnEnding};
 
-/// The pack that judges, and the one it is compared with.
+/// The evaluated pack, and the pack that it is compared with.
 pub struct Panel<'p> {
     own: Judge<'p>,
     other: Option<Judge<'p>>,
 }
 
 impl<'p> Panel<'p> {
-    /// Makes the packs ready to judge; what they prepare is of one thread.
+    /// Creates the evaluators of the packs for one thread.
     #[must_use]
     pub fn new(policy: &'p Policy, other: Option<&'p Policy>) -> Self {
         Self { own: Judge::new(policy), other: other.map(Judge::new) }
     }
 
-    /// Whether a guard of either pack looks at this event.
+    /// Returns whether a guard of either pack applies to this kind of event.
     fn guards(&self, kind: EventKind) -> bool {
         self.own.guards(kind) || self.other.as_ref().is_some_and(|it| it.guards(kind))
     }
 
-    /// Whether both packs notice the same in a transcript, so that one fold serves both.
+    /// Returns whether both packs have the same lens, so that one fold serves both.
     fn shares_facts(&self) -> bool {
         let own = self.own.policy().lens_key;
         self.other.as_ref().is_none_or(|it| it.policy().lens_key == own)
     }
 }
 
-/// The event that guards of tool calls are asked at.
+/// The kind of event at which guards of tool calls are evaluated.
 const TOOL_CALL: EventKind = EventKind::PreToolUse;
 
-/// What is known of a transcript before it is read.
+/// Data about a transcript from outside of its content.
 #[derive(Debug, Clone)]
 pub struct About<'a> {
-    /// The transcript, as it is named in examples.
+    /// Path, as displayed in examples.
     pub path: &'a Path,
-    /// The session, where no record names one.
+    /// Session id, if no record contains one.
     pub session: String,
-    /// The subagent, where no record names one.
+    /// Subagent id, if no record contains one.
     pub agent: Option<String>,
-    /// Type of the subagent, where known; empty for the client's internal agents.
+    /// Type of the subagent, if known. Empty for the client's internal agents.
     pub agent_type: Option<String>,
-    /// The user's home on this machine.
+    /// Home directory of the user on this machine.
     pub home: String,
-    /// Folders of this machine for temporary files, which tool calls may change.
+    /// Directories for temporary files on this machine, which tool calls can change.
     pub temporary: &'a [String],
-    /// Temporary folders of this machine besides the usual ones.
+    /// Additional directories of temporary files on this machine.
     pub scratch: &'a [PathBuf],
-    /// Stops before this time are left out.
+    /// Stops before this time are skipped.
     pub oldest: Timestamp,
-    /// Time of the file, for records that name none.
+    /// Modification time of the file, for records without a time.
     pub modified: Timestamp,
 }
 
-/// One transcript that is being judged again.
+/// Replay of one transcript.
 pub struct Recording<'r, 'p> {
     panel: &'r mut Panel<'p>,
     facts: Facts,
-    /// The facts of the other pack, where its lens is another one.
+    /// Facts for the other pack, if its lens differs.
     other_facts: Option<Facts>,
-    watch: Watch<'r>,
+    context: TranscriptContext<'r>,
     tally: &'r mut Tally,
 }
 
 impl<'r, 'p> Recording<'r, 'p> {
-    /// At the beginning of a transcript.
+    /// Starts at the beginning of a transcript.
     #[must_use]
     pub fn new(panel: &'r mut Panel<'p>, about: About<'r>, tally: &'r mut Tally) -> Self {
         let other_facts = (!panel.shares_facts()).then(Facts::default);
-        Self { panel, facts: Facts::default(), other_facts, watch: Watch::new(about), tally }
+        Self {
+            panel,
+            facts: Facts::default(),
+            other_facts,
+            context: TranscriptContext::new(about),
+            tally,
+        }
     }
 
-    /// Goes on by one line.
+    /// Processes one line.
     pub fn take(&mut self, piece: Piece<'_>) {
-        let Self { panel, facts, other_facts, watch, tally } = self;
-        increase(&mut watch.line);
+        let Self { panel, facts, other_facts, context, tally } = self;
+        increase(&mut context.line);
         let Piece::Line(line) = piece else {
             facts.skip_line();
             other_facts.iter_mut().for_each(Facts::skip_line);
@@ -108,58 +115,68 @@ impl<'r, 'p> Recording<'r, 'p> {
         };
         let lens = panel.own.lens();
         facts.absorb_seen(line, &lens, |facts, record| {
-            let both = (facts, other_facts.as_mut());
-            watch.see((line, record), both, (&mut **panel, &mut **tally));
+            let both = PackFacts { own: facts, other: other_facts.as_mut() };
+            context.see(line, record, both, panel, tally);
         });
         if let (Some(facts), Some(other)) = (other_facts, &panel.other) {
             facts.absorb(line, &other.lens());
         }
     }
 
-    /// Ends with the file.
+    /// Ends the transcript.
     pub fn finish(mut self) {
-        let Self { panel, facts, other_facts, watch, tally } = &mut self;
-        let ending = watch.turn.finish();
-        watch.end(ending, (facts, other_facts.as_mut()), (&mut **panel, &mut **tally));
+        let Self { panel, facts, other_facts, context, tally } = &mut self;
+        let ending = context.turn.finish();
+        context.end(ending, PackFacts { own: facts, other: other_facts.as_mut() }, panel, tally);
         let reading = &mut tally.reading;
         reading.broken_lines = reading.broken_lines.saturating_add(facts.lines_skipped);
-        increase(match watch.begun {
+        increase(match context.begun {
             true => &mut reading.transcripts,
             false => &mut reading.no_transcripts,
         });
     }
 }
 
-/// What of a transcript is no fact, and is needed to tell what a hook would have been told.
-struct Watch<'a> {
+/// State of a transcript beyond its facts, needed to rebuild the events that hooks received.
+struct TranscriptContext<'a> {
     about: About<'a>,
     turn: Turn,
-    /// Whether anything happened so far.
+    /// Whether any record was processed.
     begun: bool,
-    /// Lines so far.
+    /// Number of the current line.
     line: u64,
-    /// Line of the last thing the agent did.
+    /// Line of the agent's last action.
     done_line: u64,
-    /// Whether that was copied from another session.
+    /// Whether that line was copied from another session.
     copied: bool,
     time: String,
     session: String,
     agent: String,
-    /// Folder of the first record.
+    /// Directory of the first record.
     project: String,
-    /// Where calls happen in a folder and a project.
+    /// Environment of calls, for one pair of directory and project.
     stands: Option<([String; 2], Rc<CallEnvironment>)>,
     headless: bool,
     prompt_id: String,
-    /// Whether a hook sent the agent back since the last prompt.
+    /// Whether a hook sent the agent back to work since the last prompt.
     sent_back: bool,
     states: Option<(SessionState, SessionState)>,
 }
 
-/// The facts of the pack that judges, and of the other one where they differ.
-type BothFacts<'f> = (&'f mut Facts, Option<&'f mut Facts>);
+/// Facts for both packs.
+struct PackFacts<'f> {
+    own: &'f mut Facts,
+    /// Facts for the other pack, if its lens differs.
+    other: Option<&'f mut Facts>,
+}
 
-impl<'a> Watch<'a> {
+impl PackFacts<'_> {
+    fn reborrow(&mut self) -> PackFacts<'_> {
+        PackFacts { own: self.own, other: self.other.as_deref_mut() }
+    }
+}
+
+impl<'a> TranscriptContext<'a> {
     fn new(about: About<'a>) -> Self {
         Self {
             about,
@@ -180,49 +197,50 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at a record before it is taken in.
+    /// Processes a record before it is ingested.
     fn see(
         &mut self,
-        (line, record): (&[u8], &Record<'_>),
-        mut facts: BothFacts<'_>,
-        (panel, tally): (&mut Panel<'_>, &mut Tally),
+        line: &[u8],
+        record: &Record<'_>,
+        mut facts: PackFacts<'_>,
+        panel: &mut Panel<'_>,
+        tally: &mut Tally,
     ) {
         if !self.begun && !record.entries.is_empty() {
-            // The first thing that happens says whose transcript it is.
+            // The first entry identifies the agent of the transcript.
             self.begun = true;
-            facts.0.sidechain = record.sidechain;
-            facts.1.iter_mut().for_each(|it| it.sidechain = record.sidechain);
+            facts.own.sidechain = record.sidechain;
+            facts.other.iter_mut().for_each(|it| it.sidechain = record.sidechain);
         }
-        if record.sidechain != facts.0.sidechain {
+        if record.sidechain != facts.own.sidechain {
             return;
         }
         let ending = self.turn.take(record);
-        let (own, other) = facts;
-        let mut other = other;
-        self.end(ending, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
+        self.end(ending, facts.reborrow(), panel, tally);
         self.note(record, tally);
         if !record.origin.copied && panel.guards(TOOL_CALL) {
-            for call in calls::calls(line, record, own) {
-                self.guard(call, (&mut *own, other.as_deref_mut()), (&mut *panel, &mut *tally));
+            for call in calls::calls(line, record, facts.own) {
+                self.guard(call, facts.reborrow(), panel, tally);
             }
         }
     }
 
-    /// Counts, and judges, the end of a turn.
+    /// Counts and evaluates the end of a turn.
     fn end(
         &mut self,
-        ending: Option<Ending>,
-        facts: BothFacts<'_>,
-        (panel, tally): (&mut Panel<'_>, &mut Tally),
+        ending: Option<TurnEnding>,
+        facts: PackFacts<'_>,
+        panel: &mut Panel<'_>,
+        tally: &mut Tally,
     ) {
         match ending {
             None => {}
             Some(_) if self.now() < self.about.oldest => {}
-            Some(Ending::CutOff) => increase(&mut tally.cut_off),
-            Some(Ending::Stop { .. }) if self.copied => increase(&mut tally.copied),
-            Some(Ending::Stop { blocked }) => {
+            Some(TurnEnding::CutOff) => increase(&mut tally.cut_off),
+            Some(TurnEnding::Stop { .. }) if self.copied => increase(&mut tally.copied),
+            Some(TurnEnding::Stop { blocked }) => {
                 tally.blocked_then = tally.blocked_then.saturating_add(u64::from(blocked));
-                self.judge(self.now(), facts, (panel, tally));
+                self.judge(self.now(), facts, panel, tally);
             }
         }
     }
@@ -230,8 +248,9 @@ impl<'a> Watch<'a> {
     fn judge(
         &mut self,
         now: Timestamp,
-        (facts, other_facts): BothFacts<'_>,
-        (panel, tally): (&mut Panel<'_>, &mut Tally),
+        PackFacts { own: facts, other: other_facts }: PackFacts<'_>,
+        panel: &mut Panel<'_>,
+        tally: &mut Tally,
     ) {
         let kind = Some(if facts.sidechain { EventKind::SubagentStop } else { EventKind::Stop });
         let Some(event) = kind.map(|it| self.event(it, facts)) else { return };
@@ -249,9 +268,9 @@ impl<'a> Watch<'a> {
             now,
         };
         let judged = panel.own.judge(&stop, facts, state);
-        let other = panel.other.as_mut().map(|it| {
+        let other = panel.other.as_mut().map(|pack| {
             let facts = other_facts.unwrap_or(facts);
-            it.judge(&stop, facts, other_state)
+            pack.judge(&stop, facts, other_state)
         });
         let (path, line) = (self.about.path, self.done_line);
         tally.add(&judged, other.as_ref(), |details| Example {
@@ -261,12 +280,13 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// Judges a tool call as a hook before it would have been asked.
+    /// Evaluates a tool call, as a hook before it would have done.
     fn guard(
         &mut self,
-        call: Call,
-        (facts, other_facts): BothFacts<'_>,
-        (panel, tally): (&mut Panel<'_>, &mut Tally),
+        call: RecordedCall,
+        PackFacts { own: facts, other: other_facts }: PackFacts<'_>,
+        panel: &mut Panel<'_>,
+        tally: &mut Tally,
     ) {
         let now = self.now();
         let kind = Some(TOOL_CALL).filter(|_| now >= self.about.oldest);
@@ -282,9 +302,9 @@ impl<'a> Watch<'a> {
             now,
         };
         let guarded = panel.own.guard(&call, &around, facts);
-        let other = panel.other.as_mut().map(|it| {
+        let other = panel.other.as_mut().map(|pack| {
             let facts = other_facts.unwrap_or(facts);
-            it.guard(&call, &around, facts)
+            pack.guard(&call, &around, facts)
         });
         let (path, line) = (self.about.path, self.line);
         tally.add_call(&guarded, other.as_ref(), |details| Example {
@@ -294,12 +314,12 @@ impl<'a> Watch<'a> {
         });
     }
 
-    /// When the record was written that is looked at.
+    /// Returns the time of the current record.
     fn now(&self) -> Timestamp {
         Timestamp::parse(&self.time).unwrap_or(self.about.modified)
     }
 
-    /// Where a call happens; calls in one folder share it.
+    /// Returns the environment of a call. Calls in one directory share it.
     fn around(&mut self, folder: &str) -> Rc<CallEnvironment> {
         let at = Some(folder).filter(|it| !it.is_empty()).unwrap_or(&self.project);
         let folders = [at, &self.project];
@@ -314,7 +334,7 @@ impl<'a> Watch<'a> {
         around
     }
 
-    /// What a hook would have been told now.
+    /// Rebuilds the event that a hook would have received now.
     fn event(&self, kind: EventKind, facts: &Facts) -> Event {
         let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let session = filled(&self.session).unwrap_or_else(|| self.about.session.clone());
@@ -332,7 +352,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Remembers what the next stop will be told.
+    /// Updates the state for the next stop.
     fn note(&mut self, record: &Record<'_>, tally: &mut Tally) {
         let origin = &record.origin;
         let texts = [

@@ -1,5 +1,5 @@
-//! What a replay counts: rule by rule, and over all stops. Tallies of parts add up to the tally of
-//! the whole, in whatever order, so that it does not matter how the work was shared out.
+//! Counts of a replay, by rule and over all stops. Counts of parts add up in any order, so that the
+//! distribution of work does not matter.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,28 @@ use crate::judge::verdict::{Consequence, Status, Verdict};
 use crate::policy::guards::Verb;
 use crate::policy::{Mode, Policy};
 
-/// A place in a transcript, and what was found there.
+/// A location in a transcript, with the finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Example {
-    /// The transcript.
+    /// Path of the transcript.
     pub file: String,
-    /// Line of the last thing the agent did before it stopped, from 1.
+    /// Line of the agent's last action before the stop, from 1.
     pub line: u64,
-    /// What was found, in the rule's words.
+    /// Finding, in the rule's words.
     pub details: String,
 }
 
-/// How often something was the case, and where first.
+/// Number of occurrences, with the first examples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How often.
     pub times: u64,
-    /// The first ones, by file and line.
+    /// First examples, by file and line.
     pub examples: Vec<Example>,
 }
 
 impl Count {
-    /// Counts one more of the same transcript, further down; its example is made only where it is
-    /// kept.
+    /// Counts an occurrence further down in the same transcript. `example` runs only if its result
+    /// is stored.
     pub fn add(&mut self, examples_max: usize, example: impl FnOnce() -> Example) {
         self.times = self.times.saturating_add(1);
         if self.examples.len() < examples_max {
@@ -42,7 +41,7 @@ impl Count {
         }
     }
 
-    /// Takes in what was counted elsewhere.
+    /// Adds the count of another part.
     pub fn merge(&mut self, other: Self, examples_max: usize) {
         self.times = self.times.saturating_add(other.times);
         if !other.examples.is_empty() {
@@ -53,30 +52,28 @@ impl Count {
     }
 }
 
-/// What became of one rule.
+/// Counts of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleTally {
-    /// Its id.
     pub id: String,
-    /// How far it is in force.
     pub mode: Mode,
-    /// Where it is written.
+    /// Source location.
     pub place: String,
-    /// Stops at which it was not satisfied.
+    /// Stops at which it fired.
     pub fired: Count,
-    /// Stops at which it was satisfied.
+    /// Stops at which it passed.
     pub silent: u64,
-    /// Stops at which it could not be judged; the examples say why.
+    /// Stops at which its result was unknown. The examples contain the reasons.
     pub unknown: Count,
     /// Stops at which it did not apply.
     pub skipped: u64,
     /// Sessions in which it fired.
     pub sessions: u64,
-    /// Stops that it would stand against if it were enforced.
+    /// Stops that it would block in `enforce` mode.
     pub would_block: u64,
-    /// Stops at which it would be said if it were enforced.
+    /// Stops at which it would warn in `enforce` mode.
     pub would_warn: u64,
-    /// Tool calls that it would ask a human about if it were enforced.
+    /// Tool calls that it would ask about in `enforce` mode.
     pub would_ask: u64,
 }
 
@@ -97,7 +94,7 @@ impl RuleTally {
         }
     }
 
-    /// Counts what a guard said to a tool call.
+    /// Counts the result of a guard.
     fn add_said(
         &mut self,
         verdict: &GuardVerdict,
@@ -146,68 +143,68 @@ impl RuleTally {
     }
 }
 
-/// What was read.
+/// Statistics of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Transcripts in which something happened.
+    /// Transcripts with at least one entry.
     pub transcripts: u64,
-    /// Files in which nothing is told that a client writes.
+    /// Files without any record of a client.
     pub no_transcripts: u64,
-    /// Files that could not be read, and why.
+    /// Files that could not be read, with the reason.
     pub unreadable: Vec<(String, String)>,
-    /// Lines that are no JSON, too long, or of no known shape.
+    /// Lines that are not JSON, too long, or of an unknown shape.
     pub broken_lines: u64,
-    /// Bytes.
+    /// Bytes read.
     pub bytes: u64,
 }
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// Examples kept of each kind.
+    /// Maximum examples of each count.
     pub examples_max: usize,
-    /// What was read.
+    /// Statistics of the input.
     pub reading: Reading,
     /// Sessions with a stop.
     pub sessions: u64,
-    /// Stops, those of subagents among them.
+    /// Stops, those of subagents included.
     pub stops: u64,
     /// Stops of subagents.
     pub subagent_stops: u64,
-    /// Stops that were judged.
+    /// Stops that were evaluated.
     pub judged: u64,
-    /// Stops on which the pack has no opinion, by the reason.
+    /// Stops without a decision, by reason.
     pub no_opinion: BTreeMap<&'static str, u64>,
     /// Stops that a hook blocked when the session was recorded.
     pub blocked_then: u64,
-    /// Stops left out: the session was forked, and they are counted where they were copied from.
+    /// Copied stops of forked sessions, which count only in the original.
     pub copied: u64,
-    /// Turns that broke off without a stop.
+    /// Turns that ended without a stop.
     pub cut_off: u64,
     /// Tool calls.
     pub tool_calls: u64,
-    /// Stops the pack blocks.
+    /// Stops that the pack blocks.
     pub blocks: Count,
-    /// Stops at which it says a warning and does not block.
+    /// Stops at which the pack warns and does not block.
     pub warnings: u64,
-    /// Stops it lets go although something is unsatisfied, by the reason.
+    /// Stops that the block limit releases, by reason.
     pub releases: BTreeMap<&'static str, u64>,
-    /// Every rule, in the order of the pack.
+    /// All checks, in the order of the pack.
     pub rules: Vec<RuleTally>,
-    /// Tool calls that guards were asked about.
+    /// Tool calls for which guards were evaluated.
     pub guarded: u64,
-    /// Tool calls the pack stops.
+    /// Tool calls that the pack blocks.
     pub stopped: Count,
-    /// Tool calls it asks a human about.
+    /// Tool calls that the pack asks about.
     pub asked: Count,
-    /// Every guard, in the order of the pack.
+    /// All guards, in the order of the pack.
     pub guards: Vec<RuleTally>,
-    /// What another pack would change.
+    /// Comparison with another pack.
     pub comparison: Option<Comparison>,
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Creates an empty tally.
     #[must_use]
     pub fn new(policy: &Policy, other: Option<&Policy>, examples_max: usize) -> Self {
         let rules = policy.considerations.iter();
@@ -238,7 +235,7 @@ impl Tally {
         }
     }
 
-    /// Counts a judged stop; `place` tells where it was with the details of what was found.
+    /// Counts an evaluated stop. `place` builds an example from the details of a finding.
     pub fn add(
         &mut self,
         judged: &Judged,
@@ -250,7 +247,7 @@ impl Tally {
             Err(why) => increase(self.no_opinion.entry(*why).or_default()),
         }
         if let (Some(comparison), Some(other)) = (&mut self.comparison, other) {
-            comparison.add((judged, other), self.examples_max, place);
+            comparison.add(judged, other, self.examples_max, place);
         }
     }
 
@@ -270,7 +267,7 @@ impl Tally {
         }
     }
 
-    /// Counts a tool call that guards were asked about; `place` as for a stop.
+    /// Counts a tool call for which guards were evaluated. `place` is as for a stop.
     pub fn add_call(
         &mut self,
         guarded: &Guarded,
@@ -297,11 +294,12 @@ impl Tally {
             Decision::None | Decision::Allow | Decision::Defer => {}
         }
         if let (Some(comparison), Some(other)) = (&mut self.comparison, other) {
-            comparison.add_call((guarded, other), max, place);
+            comparison.add_call(guarded, other, max, place);
         }
     }
 
-    /// The guard of this id. `next` is where it is looked for first: most come in the order of the pack.
+    /// Returns the counts of a guard. The search begins at `next`, because most guards come in the
+    /// order of the pack.
     fn guard(&mut self, id: &str, next: &mut usize) -> Option<&mut RuleTally> {
         let mut places = (*next..self.guards.len()).chain(0..*next);
         let is_it = |place: &usize| self.guards.get(*place).is_some_and(|it| it.id == id);
@@ -310,7 +308,7 @@ impl Tally {
         self.guards.get_mut(place)
     }
 
-    /// Ends a session: what was counted so far is all of one.
+    /// Ends a session.
     pub fn end_session(&mut self) {
         self.sessions = u64::from(self.stops > 0);
         for rule in self.rules.iter_mut().chain(&mut self.guards) {
@@ -318,7 +316,7 @@ impl Tally {
         }
     }
 
-    /// Takes in what was counted elsewhere, by the same packs.
+    /// Adds the tally of another part, of the same packs.
     pub fn merge(&mut self, other: Self) {
         let max = self.examples_max;
         if !other.reading.unreadable.is_empty() {
@@ -358,7 +356,7 @@ impl Tally {
     }
 }
 
-/// Counts one more.
+/// Increments a number.
 pub fn increase(number: &mut u64) {
     *number = number.saturating_add(1);
 }
@@ -370,7 +368,7 @@ fn add_all(own: &mut BTreeMap<&'static str, u64>, more: BTreeMap<&'static str, u
     }
 }
 
-/// What stands against a stop: each rule with what it found.
+/// Returns the blockers of a stop: each check with its finding.
 #[must_use]
 pub fn blockers(outcome: &Outcome) -> String {
     let blocking = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);

@@ -1,30 +1,30 @@
-//! Where a recorded agent stopped: the turns of a transcript out of its records.
+//! Detects the turns of a transcript, and so the stops of a recorded agent.
 //!
-//! | the turn | is ended by | and was |
+//! | last event of the turn | followed by | result |
 //! |---|---|---|
-//! | the agent spoke last | a prompt, of a human or of the client | a stop |
-//! | anything happened | feedback or summary of Stop hooks | a stop |
-//! | a call or its result came last | a prompt | cut off: the client was killed |
-//! | anything happened | an interruption, an error of the API | cut off: no Stop hook is asked |
+//! | a text of the agent | a prompt, of the user or of the client | a stop |
+//! | any | feedback or summary of Stop hooks | a stop |
+//! | a call or its result | a prompt | cut off: the client was killed |
+//! | any | an interruption, an API error | cut off: no Stop hook runs |
 //!
-//! The end of the file is as a prompt. A prompt that was queued and put in while the agent was at
-//! work ends nothing.
+//! The end of the file counts as a prompt. A queued prompt that the client inserted while the agent
+//! was working does not end the turn.
 
 use crate::facts::record::{Entry, Record};
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum TurnEnding {
     /// The agent wanted to stop.
     Stop {
-        /// Whether a hook sent it back to work there and then.
+        /// Whether a hook sent the agent back to work.
         blocked: bool,
     },
-    /// It was interrupted, or broke off.
+    /// The turn was interrupted or failed.
     CutOff,
 }
 
-/// What the agent did last in this turn.
+/// Last action of the agent in this turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Last {
     #[default]
@@ -33,15 +33,15 @@ enum Last {
     Worked,
 }
 
-/// The turn that is going on.
+/// The current turn.
 #[derive(Debug, Default)]
 pub struct Turn {
     last: Last,
 }
 
 impl Turn {
-    /// Goes on by one record of the agent's chain; tells how a turn ended before it, if one did.
-    pub fn take(&mut self, record: &Record<'_>) -> Option<Ending> {
+    /// Processes a record of the agent's chain. Returns how a turn ended before it, if one did.
+    pub fn take(&mut self, record: &Record<'_>) -> Option<TurnEnding> {
         let mut ended = None;
         for entry in &record.entries {
             let ending = match entry {
@@ -53,8 +53,8 @@ impl Turn {
                     self.last = Last::Worked;
                     None
                 }
-                Entry::Stopped { blocked } => self.end(|_| Ending::Stop { blocked: *blocked }),
-                Entry::CutOff => self.end(|_| Ending::CutOff),
+                Entry::Stopped { blocked } => self.end(|_| TurnEnding::Stop { blocked: *blocked }),
+                Entry::CutOff => self.end(|_| TurnEnding::CutOff),
                 Entry::Prompt { queued: false, .. } | Entry::Injected { .. } => self.finish(),
                 Entry::Prompt { queued: true, .. }
                 | Entry::Said(_)
@@ -68,15 +68,15 @@ impl Turn {
         ended
     }
 
-    /// Ends the turn as a prompt or the end of the file does.
-    pub fn finish(&mut self) -> Option<Ending> {
+    /// Ends the turn, as a prompt or the end of the file does.
+    pub fn finish(&mut self) -> Option<TurnEnding> {
         self.end(|last| match last {
-            Last::Spoke => Ending::Stop { blocked: false },
-            Last::Worked | Last::Nothing => Ending::CutOff,
+            Last::Spoke => TurnEnding::Stop { blocked: false },
+            Last::Worked | Last::Nothing => TurnEnding::CutOff,
         })
     }
 
-    fn end(&mut self, how: impl FnOnce(Last) -> Ending) -> Option<Ending> {
+    fn end(&mut self, how: impl FnOnce(Last) -> TurnEnding) -> Option<TurnEnding> {
         let last = std::mem::take(&mut self.last);
         (last != Last::Nothing).then(|| how(last))
     }
@@ -87,14 +87,15 @@ mod tests {
     use super::*;
     use crate::facts::record;
 
-    /// The endings of a transcript in short form, each with the number of the record it came before.
+    /// Returns the endings of a transcript in short form, each with the number of the record after
+    /// it.
     fn endings(lines: &[&str]) -> Vec<String> {
         let mut turn = Turn::default();
         let mut found = Vec::new();
         let word = |ending| match ending {
-            Ending::Stop { blocked: false } => "stop",
-            Ending::Stop { blocked: true } => "blocked",
-            Ending::CutOff => "cut off",
+            TurnEnding::Stop { blocked: false } => "stop",
+            TurnEnding::Stop { blocked: true } => "blocked",
+            TurnEnding::CutOff => "cut off",
         };
         for (line, number) in lines.iter().zip(1..) {
             let line = match *line {

@@ -1,27 +1,27 @@
-//! The circuit breaker: what fails again and again is left alone for a while (seed 003).
+//! The circuit breaker: rejects calls for a while after repeated failures.
 //!
 //! `step(breaker, event, settings, now) -> (breaker, answer)`:
 //!
 //! | state | request | success | failure that counts |
 //! |---|---|---|---|
-//! | `CLOSED` | admitted | seed: nothing, failures leave the window by age only; a window of calls, a rate or a count in a row takes it in | counted; `threshold` of them within `window`, both ends counted, or the rate of them: `OPEN` until `now + cooldown` |
-//! | `OPEN`, cooling | rejected with the time to wait | late, nothing | late, only its time and error are kept: the cooldown does not grow, a `Retry-After` lengthens it |
-//! | `OPEN`, cooled | `HALF_OPEN`, admitted as a probe | late, nothing | the same |
-//! | `OPEN`, forced | rejected until the time that was given, or for good | late, nothing | late, only its time and error |
-//! | `HALF_OPEN`, a probe holds the lease | rejected with the rest of the lease | counted; `recovery_threshold` of them: `CLOSED`, all counters and times cleared | `OPEN` until `now + cooldown` |
-//! | `HALF_OPEN`, the lease expired | admitted as the next probe | counted, as above | `OPEN`, as above |
+//! | `CLOSED` | admitted | no effect with a time window and a threshold, whose failures leave by age only; recorded with a window of calls, a rate or consecutive failures | recorded; at `threshold` within `window` (both ends included), or at the failure rate: `OPEN` until `now + cooldown` |
+//! | `OPEN`, cooling down | rejected with the time to wait | late, no effect | late, only its time and error are recorded: the cooldown does not grow, a `Retry-After` lengthens it |
+//! | `OPEN`, cooled down | `HALF_OPEN`, admitted as a trial call | late, no effect | late, as above |
+//! | `OPEN`, forced | rejected until the given time, or until a reset | late, no effect | late, only its time and error are recorded |
+//! | `HALF_OPEN`, a trial call holds the lease | rejected with the rest of the lease | counted; at `recovery_threshold`: `CLOSED`, all counters and times cleared | `OPEN` until `now + cooldown` |
+//! | `HALF_OPEN`, the lease expired | admitted as the next trial call | counted, as above | `OPEN`, as above |
 //! | `CLOSED`, ramping | admitted; the capacity grows with time alone | as `CLOSED` | as `CLOSED` |
 //!
-//! In every state: a failure to be ignored is noted (its time and error) and moves nothing; a
-//! permanent one asks for a human, and outside of `OPEN` opens at once, unless it is only to be
-//! noted; a `Retry-After` opens at once, too. A result that carries the generation of another state
-//! is late, and only noted. A trip by hand forces `OPEN`, a reset gives a fresh `CLOSED`; both, like
-//! each change of the state, begin a new generation. In `observe` a call that would be rejected is
-//! admitted, and said to be; `off` admits and records nothing.
+//! In every state, an ignored failure records its time and error only. A permanent failure needs a
+//! human; outside of `OPEN` it opens the breaker at once, unless it is only recorded. A
+//! `Retry-After` opens the breaker at once, too. A result with the generation of another state is
+//! late and only recorded. A manual trip forces `OPEN`, and a reset gives a new `CLOSED`. Both
+//! begin a new generation, as each change of the state does. In `observe` mode, a call that would
+//! be rejected is admitted and reported. In `off` mode, calls are admitted and nothing is recorded.
 //!
-//! A probe whose process died blocks nobody: its lease expires after `half_open_interval`. A clock
-//! that went back shortens waits, it never lengthens them: what lies in the future by more than its
-//! own length counts from now.
+//! A trial call whose process died blocks no other call for long: its lease expires after
+//! `half_open_interval`. A clock that goes back shortens waits and never lengthens them: an end
+//! that is further away than its own length counts from now.
 
 use std::time::Duration;
 
@@ -39,21 +39,21 @@ pub use crate::state::failure::Effect;
 pub use event::{Answer, Event, Failure, Told};
 pub use settings::{Mode, OnPermanent, Settings, Window};
 
-/// Where a breaker stands.
+/// State of a breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Phase {
-    /// Calls go through.
+    /// Calls are permitted.
     #[default]
     Closed,
     /// Calls are rejected.
     Open,
-    /// One call at a time tries whether it works again.
+    /// One trial call at a time is permitted.
     HalfOpen,
 }
 
 impl Phase {
-    /// The seed's name of it.
+    /// Returns the name, as in loki-mode's files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,60 +68,60 @@ impl Phase {
 pub const PHASES: [&str; 3] =
     [Phase::Closed.as_str(), Phase::Open.as_str(), Phase::HalfOpen.as_str()];
 
-/// What became of a call that counts.
+/// Outcome of a call that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It failed.
+    /// The call failed.
     Failed,
-    /// It worked, and took too long.
+    /// The call succeeded and was slow.
     Slow,
-    /// It worked.
+    /// The call succeeded.
     Worked,
 }
 
-/// A call that counts.
+/// A recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counted {
-    /// When its result came.
+    /// Time of the result.
     pub at: Timestamp,
-    /// What became of it.
     pub outcome: Outcome,
 }
 
-/// Memory of one breaker.
+/// Saved state of one breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Breaker {
-    /// Where it stands.
+    /// State at the last change.
     pub phase: Phase,
-    /// Goes up whenever the state changes; a result may say in which one its call was admitted.
+    /// Number that grows with each change of the state. A result can carry the generation in which
+    /// its call was admitted.
     pub generation: u64,
-    /// The calls of the window, oldest first; successes only where the settings look at them.
+    /// Calls of the window, oldest first. Successes are recorded only if the settings need them.
     pub calls: Vec<Counted>,
-    /// Successes in a row since it is half open.
+    /// Consecutive successes in the half-open state.
     pub successes: u32,
-    /// The last failure of all, late ones too.
+    /// Time of the last failure, late failures included.
     pub last_failure: Option<Timestamp>,
-    /// What the last failure said.
+    /// Error text of the last failure.
     pub last_error: String,
-    /// When `phase` last changed.
+    /// Time of the last change of the state.
     pub last_change: Option<Timestamp>,
-    /// When it stops being open.
+    /// End of the open state.
     pub cooldown_until: Option<Timestamp>,
-    /// Until when what was called wants to be left alone.
+    /// End of the delay that the server requested.
     pub open_until: Option<Timestamp>,
-    /// When the last probe was admitted.
+    /// Time at which the last trial call was admitted.
     pub last_probe: Option<Timestamp>,
-    /// Times it opened since it last stayed closed for as long as its longest cooldown.
+    /// Number of openings since the breaker last stayed closed for its maximum cooldown.
     pub openings: u32,
-    /// When it closed after having been open.
+    /// Time at which it closed after it was open.
     pub recovered_at: Option<Timestamp>,
-    /// Why it was opened by hand, where it was.
+    /// Reason of a manual trip.
     pub forced: Option<String>,
-    /// Whether the last failures do not go away by waiting.
+    /// Whether the last failures are permanent.
     pub needs_human: bool,
 }
 
-/// The next state of a breaker, and its answer.
+/// Returns the next state of a breaker, and its response.
 #[must_use]
 pub fn step(
     breaker: &Breaker,
@@ -162,23 +162,23 @@ pub fn step(
 }
 
 impl Breaker {
-    /// Whether it is as good as none: closed, and nothing failed lately.
+    /// Returns whether the breaker has no relevant state: closed, and no recent failure.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Closed && self.calls.is_empty() && !self.needs_human
     }
 
-    /// The failures that count, oldest first.
+    /// Returns the times of failures that count, oldest first.
     pub fn failures(&self) -> impl Iterator<Item = Timestamp> {
         self.of(Outcome::Failed)
     }
 
-    /// When the calls that count came to this, oldest first.
+    /// Returns the times of calls with this outcome, oldest first.
     pub fn of(&self, outcome: Outcome) -> impl Iterator<Item = Timestamp> {
         self.calls.iter().filter(move |it| it.outcome == outcome).map(|it| it.at)
     }
 
-    /// The failures that still count at a moment.
+    /// Returns the number of failures in the window at a point in time.
     #[must_use]
     pub fn failures_at(&self, settings: &Settings, now: Timestamp) -> usize {
         let counts = |at: Timestamp| match settings.window {
@@ -188,7 +188,7 @@ impl Breaker {
         self.failures().filter(|at| counts(*at)).count()
     }
 
-    /// Where it stands at a moment: open is over when the cooldown is.
+    /// Returns the state at a point in time. `Open` ends with the cooldown.
     #[must_use]
     pub fn phase_at(&self, settings: &Settings, now: Timestamp) -> Phase {
         match self.phase {
@@ -197,13 +197,13 @@ impl Breaker {
         }
     }
 
-    /// Whether it rejects every call at a moment.
+    /// Returns whether the breaker rejects every call at a point in time.
     #[must_use]
     pub fn is_open(&self, settings: &Settings, now: Timestamp) -> bool {
         settings.mode == Mode::Enforce && self.phase_at(settings, now) == Phase::Open
     }
 
-    /// Time until a call may be made at a moment; none where it was opened by hand for good.
+    /// Returns the time until a call is permitted. `None` if a manual trip has no end.
     #[must_use]
     pub fn wait(&self, settings: &Settings, now: Timestamp) -> Option<Duration> {
         match self.phase {
@@ -217,7 +217,7 @@ impl Breaker {
         }
     }
 
-    /// The longest that it can be open from now on.
+    /// Returns the maximum remaining time in the open state.
     fn longest(&self, settings: &Settings) -> Duration {
         if self.forced.is_some() {
             let begin = self.last_change.unwrap_or_default();
@@ -227,11 +227,12 @@ impl Breaker {
         settings.cooldown_longest().max(asked)
     }
 
-    /// The rest of the lease of the last probe.
+    /// Returns the rest of the trial call's lease.
     fn lease(&self, settings: &Settings, now: Timestamp) -> Duration {
         let interval = settings.half_open_interval;
         let rest = self.last_probe.map_or(Duration::ZERO, |it| it.plus(interval).since(now));
-        // A probe may lie in the future by what a process waited for the lock, not by more.
+        // A trial call can be in the future by the time that another process waited for the lock,
+        // not by more.
         if rest > interval.saturating_mul(2) { Duration::ZERO } else { rest.min(interval) }
     }
 
@@ -258,20 +259,20 @@ impl Breaker {
         }
     }
 
-    /// Files keep whole seconds; an end that is further off was written by a clock that went back.
+    /// Corrects times that a clock wrote before it went back. Files store whole seconds.
     fn mend_clock(&mut self, settings: &Settings, now: Timestamp) {
         let longest = self.longest(settings);
         let sound = now.plus(longest).plus(Duration::from_secs(1));
         if self.cooldown_until.is_some_and(|until| until > sound) {
             self.cooldown_until = Some(now.plus(longest));
             if self.forced.is_some() {
-                // Its length is what lies between the two.
+                // The length is the time between the two.
                 self.last_change = Some(now);
             }
         }
     }
 
-    /// Whether a result belongs to another state than this one.
+    /// Returns whether a result belongs to another generation.
     fn is_late(&self, told: Told) -> bool {
         told.generation.is_some_and(|it| it != self.generation)
     }
@@ -333,16 +334,17 @@ impl Breaker {
         }
     }
 
-    /// Counts a call in, and opens where that is one too many.
+    /// Records a call, and opens the breaker if a threshold is reached.
     fn count(&mut self, outcome: Outcome, settings: &Settings, now: Timestamp) {
         let kept = match settings.window {
             Window::Time(length) => {
-                // A process that waited for the lock comes with a time before that of others.
+                // A process that waited for the lock has an earlier time than others.
                 self.calls.retain(|it| apart(it.at, now) <= length);
                 BREAKER_CALLS_MAX
             }
             Window::Calls(count) => {
-                // They are in the order in which they came, whatever the clock did.
+                // Clamp to `now`: after a clock step back, an older call must not sort behind the
+                // new one.
                 self.calls.iter_mut().for_each(|it| it.at = it.at.min(now));
                 usize::try_from(count).unwrap_or(BREAKER_CALLS_MAX)
             }
@@ -357,7 +359,7 @@ impl Breaker {
         }
     }
 
-    /// Whether the calls of the window open it.
+    /// Returns whether the calls of the window open the breaker.
     fn is_due(&self, settings: &Settings) -> bool {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let (all, failed) = (number(self.calls.len()), number(self.failures().count()));
@@ -373,7 +375,7 @@ impl Breaker {
         failing || settings.slow_rate.is_some_and(|rate| reaches(slow(), rate))
     }
 
-    /// Opens it for its cooldown, or for as long as it was asked to if that is longer.
+    /// Opens the breaker for its cooldown, or for the requested time if that is longer.
     fn open(&mut self, asked: Option<Duration>, settings: &Settings, now: Timestamp) {
         let stayed_closed = |since: Timestamp| now.since(since) >= settings.cooldown_longest();
         if self.phase == Phase::Closed && self.last_change.is_none_or(stayed_closed) {
@@ -386,7 +388,7 @@ impl Breaker {
         self.leave_alone(asked, now);
     }
 
-    /// Stays open for at least as long as it was asked to.
+    /// Extends the open state to at least the requested time.
     fn leave_alone(&mut self, asked: Option<Duration>, now: Timestamp) {
         let Some(asked) = asked.map(|it| now.plus(it)) else { return };
         if self.forced.is_none() && self.cooldown_until.is_some_and(|until| until < asked) {
@@ -395,7 +397,7 @@ impl Breaker {
         }
     }
 
-    /// Closes it after it has proved to work.
+    /// Closes the breaker after a recovery.
     fn close(&mut self, now: Timestamp) {
         let (generation, openings) = (self.generation.saturating_add(1), self.openings);
         let now = Some(now);
@@ -403,7 +405,7 @@ impl Breaker {
             Self { generation, openings, last_change: now, recovered_at: now, ..Self::default() };
     }
 
-    /// Changes the phase; what belongs to the former one is forgotten.
+    /// Changes the state, and clears the data of the previous state.
     fn turn(&mut self, phase: Phase, now: Timestamp) {
         self.phase = phase;
         self.generation = self.generation.saturating_add(1);
@@ -417,7 +419,7 @@ impl Breaker {
     }
 }
 
-/// Time between two moments, whichever comes first.
+/// Returns the time between two points, in either order.
 fn apart(one: Timestamp, other: Timestamp) -> Duration {
     one.since(other).max(other.since(one))
 }

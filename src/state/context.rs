@@ -1,82 +1,86 @@
-//! How full an agent's context is: percentages of a window, and the tiers with their memory. Lives here:
-//! arithmetic on plain numbers. What is counted is in `facts::meters`; which model has which window
-//! is the pack's.
+//! Context usage of an agent: percentages of a window, and tiers with their saved state.
 //!
-//! `step(standing, reading, settings) -> (standing, effect)`; a tier *fits* where the percentage is at
-//! least its `at`, and *holds* until the percentage is more than `hysteresis` below it:
+//! Contains: arithmetic. Does not contain: token counters (`facts::meters`), the windows of models
+//! (the pack).
 //!
-//! | stands on | compacted since | nothing is known | a higher tier fits | its tier holds | it does not hold |
+//! `step(standing, reading, settings) -> (standing, effect)`. A tier is *reached* if the percentage
+//! is at least its `at`. A reached tier *holds* until the percentage is more than `hysteresis`
+//! below it.
+//!
+//! | saved tier | compacted since | usage unknown | a higher tier is reached | the tier holds | the tier does not hold |
 //! |---|---|---|---|---|---|
-//! | no tier | no tier, then as below | stays | that tier, `Crossed` | (stays) | (stays) |
-//! | a tier | no tier, then as below; `Rearmed` where no tier fits | stays | that tier, `Crossed` | stays | the highest that fits, or none: `Rearmed` |
+//! | none | no tier, then as below | no change | that tier, `Crossed` | (no change) | (no change) |
+//! | a tier | no tier, then as below; `Rearmed` if no tier is reached | no change | that tier, `Crossed` | no change | the highest reached tier, or none: `Rearmed` |
 //!
-//! So each crossing is told once, and again only after the context was emptied. A client that says so
-//! before its transcript does is believed: [`Standing::emptied`], and what was read before is not known.
+//! Each crossing is reported once, and again only after the context was cleared or compacted. A
+//! client that reports this before its transcript shows it takes precedence
+//! ([`Standing::emptied`]): earlier readings then count as unknown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stored::or_default;
 
-/// Tokens in the window of a model that nobody named (seed 004: `CONTEXT_WINDOW_TOKENS`).
+/// Tokens in the window of an unknown model.
 pub const WINDOW: u64 = 200_000;
-/// Percentage at which a context counts as exhausted (seed 004: `CONTEXT_EXHAUSTION_THRESHOLD`).
+/// Percentage at which a context counts as exhausted. shipwright has the same default.
 pub const THRESHOLD: f64 = 70.0;
-/// Tokens of the window, whatever the model (seed 004).
+/// Environment variable with the tokens of the window, for any model. shipwright uses it, too.
 pub const WINDOW_VARIABLE: &str = "CONTEXT_WINDOW_TOKENS";
-/// Percentage of the tier `act` (seed 004).
+/// Environment variable with the percentage of the tier `act`. shipwright uses it, too.
 pub const THRESHOLD_VARIABLE: &str = "CONTEXT_EXHAUSTION_THRESHOLD";
-/// Claude Code's name of the model, with the ending that its transcripts leave out.
+/// Environment variable with Claude Code's name of the model, including the suffix that its
+/// transcripts lack.
 pub const MODEL_VARIABLE: &str = "ANTHROPIC_MODEL";
-/// Set by whatever drives an agent and can give it a fresh context.
+/// Environment variable that a supervisor sets if it can give the agent a new context.
 pub const DRIVEN_VARIABLE: &str = "POLICYD_RUN";
 
-/// Id of the tier at which something is done.
+/// Id of the tier that triggers an action.
 pub const ACT: &str = "act";
 
-/// A count as another program wrote it: digits alone. Anything else is no number (seed 004).
+/// Parses a number of digits only, as shipwright does. `None` for any other text.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    // More digits than a number has stand for the greatest there is.
+    // A number with too many digits is the maximum.
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Whole percent of a window, rounded down; more than 100 where it is overrun, 0 where there is no
-/// window (seed 004).
+/// Returns the percentage of a window, rounded down. More than 100 if the window is exceeded, 0 if
+/// the window is 0.
 #[must_use]
 pub fn percent(tokens: u64, window: u64) -> u64 {
     let whole = u128::from(tokens).saturating_mul(100).checked_div(u128::from(window));
     whole.map_or(0, |it| u64::try_from(it).unwrap_or(u64::MAX))
 }
 
-/// The same with its fraction.
+/// Like [`percent`], with the fraction.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts of tokens are far below 2^52")]
 pub fn share(tokens: u64, window: u64) -> f64 {
     if window == 0 { 0.0 } else { tokens as f64 * 100.0 / window as f64 }
 }
 
-/// Whether a meter says that the context is used up: some tokens were counted, and they are at least
-/// that much of the window (seed 004). No window, no answer but `false`.
+/// Returns whether a context is exhausted: at least one token, and at least `threshold` percent of
+/// the window. `false` without a window.
 #[must_use]
 pub fn exhausted(tokens: u64, window: u64, threshold: f64) -> bool {
     tokens > 0 && window > 0 && share(tokens, window) >= threshold
 }
 
-/// Which meter the tiers are measured on.
+/// Counter that the tiers are compared with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Measured {
-    /// What stands before the model now.
+    /// Current size of the context.
     #[default]
     Occupancy,
-    /// What was spent so far: the seed's proxy.
+    /// Tokens spent so far, as shipwright counts.
     Cumulative,
 }
 
 impl Measured {
-    /// Its name in `context.yaml`.
+    /// Returns the name in `context.yaml`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -86,28 +90,27 @@ impl Measured {
     }
 }
 
-/// A tier: from this percentage on, something is said or done.
+/// A tier: a percentage from which something is reported or done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
-    /// Its id.
+    /// Id, as in `context.yaml`.
     pub id: String,
-    /// The percentage.
+    /// Percentage of the window.
     pub at: f64,
 }
 
-/// How the tiers are measured.
+/// Settings of the tiers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The meter.
     pub measured: Measured,
-    /// The tiers, rising.
+    /// Tiers, in increasing order.
     pub tiers: Vec<Tier>,
-    /// Percentage points that a tier holds below its own.
+    /// Percentage points below its own percentage at which a tier still holds.
     pub hysteresis: f64,
 }
 
 impl Settings {
-    /// The same with `act` at another percentage; tiers that would stand above it give way.
+    /// Returns the settings with `act` at another percentage. Tiers above it are removed.
     #[must_use]
     pub fn acting_at(mut self, threshold: f64) -> Self {
         self.tiers.retain(|it| it.id != ACT && it.at < threshold);
@@ -115,19 +118,19 @@ impl Settings {
         self
     }
 
-    /// The percentage of a tier.
+    /// Returns the percentage of a tier.
     #[must_use]
     pub fn at(&self, tier: &str) -> Option<f64> {
         self.tiers.iter().find(|it| it.id == tier).map(|it| it.at)
     }
 
-    /// The percentage at which something is done.
+    /// Returns the percentage of the tier `act`.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.at(ACT).unwrap_or(THRESHOLD)
     }
 
-    /// The highest tier that fits.
+    /// Returns the highest reached tier.
     fn fitting(&self, percent: f64) -> Option<&Tier> {
         self.tiers.iter().rev().find(|it| percent >= it.at)
     }
@@ -149,12 +152,12 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Reads the environment; a value that is no number is passed over, and said.
+    /// Reads the environment. Also returns a message for each invalid value, which is ignored.
     #[must_use]
     pub fn read(get: impl Fn(&str) -> Option<String>) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
         let mut odd = |name: &str, text: &str| {
-            wrong.push(format!("{name} is `{text}`, which is no number; context.yaml decides"));
+            wrong.push(format!("{name} is `{text}`, which is not a number; context.yaml decides"));
         };
         let window = get(WINDOW_VARIABLE).and_then(|text| {
             let below = text.trim().strip_prefix('-').and_then(number).map(|_| 0);
@@ -175,7 +178,7 @@ impl Overrides {
         (Self { window, threshold, model }, wrong)
     }
 
-    /// The same, where they name no model with the name that the session remembers.
+    /// Fills a missing model name from the saved state of the session.
     #[must_use]
     pub fn naming(&self, standing: &Standing) -> Self {
         let mut all = self.clone();
@@ -185,13 +188,13 @@ impl Overrides {
         all
     }
 
-    /// Whether nothing is said.
+    /// Returns whether nothing is overridden.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The tiers that are in force.
+    /// Returns the effective tiers.
     #[must_use]
     pub fn settings(&self, settings: &Settings) -> Settings {
         let settings = settings.clone();
@@ -229,7 +232,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The client says that the context was emptied. Its transcript may show that already, or later.
+    /// Resets the tier, because the client reports that the context was cleared or compacted. The
+    /// transcript might show this only later.
     #[must_use]
     pub fn emptied(&self, reading: &Reading) -> Self {
         let shown = reading.compactions > self.compactions;
@@ -247,44 +251,44 @@ impl Standing {
         }
     }
 
-    /// A summary with the goal is given to the context that follows a compaction. The transcript
-    /// shows that compaction already, or later.
+    /// Marks that a summary with the goal is delivered after a compaction. The transcript might
+    /// show the compaction only later.
     #[must_use]
     pub fn restating(&self, reading: &Reading) -> Self {
         Self { restated: self.emptied(reading).compactions, ..self.clone() }
     }
 
-    /// Whether a reading is of the context that was emptied: the transcript does not show yet that it
-    /// was, nor any call since.
+    /// Returns whether a reading describes the context before the reset, because the transcript
+    /// shows neither the reset nor a later call.
     #[must_use]
     pub const fn hides(&self, reading: &Reading) -> bool {
         reading.compactions < self.compactions && reading.calls <= self.calls
     }
 }
 
-/// What a meter says now.
+/// Measurement of the context usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Reading {
-    /// How full it is; `None` where nothing is known.
+    /// Percentage of the window. `None` if unknown.
     pub percent: Option<f64>,
-    /// Compactions so far.
+    /// Number of compactions.
     pub compactions: u64,
-    /// API calls so far.
+    /// Number of API calls.
     pub calls: u64,
-    /// Where the transcript is.
+    /// Position in the transcript.
     pub position: u64,
 }
 
-/// What a reading leads to.
+/// Effect of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A tier was reached: it is told, once.
+    /// A tier was reached, which must be reported once.
     Crossed,
-    /// The context was emptied: what is reached again is told again.
+    /// The context was cleared or compacted. Tiers are reported again when they are reached again.
     Rearmed,
 }
 
-/// Takes a reading in.
+/// Returns the next state after a measurement, and its effect.
 #[must_use]
 pub fn step(
     standing: &Standing,
@@ -293,7 +297,7 @@ pub fn step(
 ) -> (Standing, Option<Effect>) {
     let compacted = reading.compactions > standing.compactions;
     let before = if compacted { "" } else { standing.tier.as_str() };
-    // A tier that the pack no longer has is none.
+    // A tier that the pack no longer contains does not count.
     let held = settings.at(before);
     let stays = |tier: &str| Standing {
         tier: tier.to_owned(),

@@ -1,26 +1,27 @@
-//! The dead-letter queue: a task that fails again and again is put aside, looked at, and goes back to
-//! work, to a human, or is given up (seed 003). Rules decide; here is what a decision does.
+//! The dead-letter queue: a task that fails repeatedly is dead-lettered and reviewed. It is then
+//! requeued, escalated to a human, or abandoned. Contains: the effect of a decision. Does not
+//! contain: the rules that decide.
 //!
 //! `step(task, event, now) -> (task, effects)`:
 //!
-//! | event | at work (pending, in progress) | dead letter | abandoned |
+//! | event | pending, in progress | dead letter | abandoned |
 //! |---|---|---|---|
-//! | `Started` | in progress | nothing | nothing |
-//! | `Failed` | noted, counted where it counts; back to pending | noted, counted | noted, counted |
-//! | `Entered` | dead letter | nothing | nothing |
-//! | `Reviewed(Wait)` | nothing | nothing | nothing |
-//! | `Reviewed(Retry)` | nothing | pending, recovered; its hints are used up | nothing |
-//! | `Reviewed(Split)` | nothing | stays, with a smaller task linked to it | nothing |
-//! | `Reviewed(Escalate)` | nothing | stays, asks a human once | nothing |
-//! | `Reviewed(Abandon)` | nothing | abandoned | nothing |
-//! | `Released` | blocked no more | pending, recovered | pending, recovered |
-//! | `Redriven` | nothing | pending, recovered; nothing where it waits for a human | nothing |
-//! | `GivenUp` | abandoned | abandoned | nothing |
-//! | `Blocked` | blocked; one that waits already goes on waiting for that | the same | nothing |
-//! | `Answered` | blocked no more, where it waits for just that | waits no more; the approval is a hint | nothing |
+//! | `Started` | in progress | no change | no change |
+//! | `Failed` | recorded, and counted if it counts; back to pending | recorded, counted | recorded, counted |
+//! | `Entered` | dead letter | no change | no change |
+//! | `Reviewed(Wait)` | no change | no change | no change |
+//! | `Reviewed(Retry)` | no change | pending, recovered; its hints are removed | no change |
+//! | `Reviewed(Split)` | no change | stays, linked to a smaller task | no change |
+//! | `Reviewed(Escalate)` | no change | stays, asks a human once | no change |
+//! | `Reviewed(Abandon)` | no change | abandoned | no change |
+//! | `Released` | no longer blocked | pending, recovered | pending, recovered |
+//! | `Redriven` | no change | pending, recovered; no change if it waits for a human | no change |
+//! | `GivenUp` | abandoned | abandoned | no change |
+//! | `Blocked` | blocked; if it already waits, it waits for the same as before | as before | no change |
+//! | `Answered` | no longer blocked, if it waits for this | no longer blocked; the approval is a hint | no change |
 //! | `Resolved` | done | done, recovered | done |
 //!
-//! Attempts are never forgotten; the counter of failures may begin anew.
+//! Attempts are never removed. The counter of failures can restart.
 
 use crate::time::Timestamp;
 
@@ -28,92 +29,91 @@ mod task;
 
 pub use task::{Attempt, Hints, MARKS, Place, Task, cut};
 
-/// Marks that say what a task is, not what has happened: no retry uses them up.
+/// Marks that describe the task, not an event. A retry does not remove them.
 const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];
 
-/// What a review came to.
+/// Decision of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// It stays.
+    /// The task stays.
     Wait,
-    /// It goes back to work; `fresh`: failures count from 0 again.
+    /// The task is requeued.
     Retry {
         /// Whether failures count from 0 again.
         fresh: bool,
-        /// The strategy written down; empty to keep the one there is.
+        /// New strategy. Empty: the current strategy stays.
         strategy: &'a str,
     },
-    /// A smaller task goes to work.
+    /// A smaller task is created.
     Split {
-        /// Its id, which no task has.
+        /// Id of the new task, which must be unused.
         id: &'a str,
     },
     /// A human is asked.
     Escalate {
-        /// The strategy written down; empty to keep the one there is.
+        /// New strategy. Empty: the current strategy stays.
         strategy: &'a str,
         /// Id of the escalation.
         id: &'a str,
     },
-    /// It is given up.
+    /// The task is abandoned.
     Abandon {
-        /// Why, in one word.
+        /// Reason, one word.
         reason: &'a str,
     },
 }
 
-/// What happens to a task.
+/// Event of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody took it.
+    /// An agent started work on it.
     Started,
     /// An attempt failed.
     Failed(Attempt),
-    /// A rule says that it failed too often.
+    /// A rule dead-letters the task.
     Entered {
-        /// What is to be tried next.
+        /// Strategy of the next attempt.
         strategy: &'a str,
     },
-    /// It was looked at.
+    /// A review decided about the task.
     Reviewed(Decision<'a>),
-    /// Somebody's word puts it back to work.
+    /// A user or an agent requeues the task.
     Released,
-    /// It is put back to work with others.
+    /// The task is redriven, together with others.
     Redriven,
-    /// A human gives it up.
+    /// A human abandons the task.
     GivenUp {
-        /// Why.
+        /// Reason, as given.
         reason: &'a str,
     },
-    /// It has to wait for a human.
+    /// The task waits for a human.
     Blocked {
-        /// Id of what it waits for.
+        /// Id of the request that it waits for.
         by: &'a str,
     },
-    /// A human says that it may go on.
+    /// A human approves that the task continues.
     Answered {
-        /// Id of what was answered.
+        /// Id of the approved request.
         by: &'a str,
     },
-    /// It is done.
+    /// The task is done.
     Resolved,
 }
 
-/// What an event causes beside the task itself.
+/// Effect of an event besides the change of the task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// A dead letter came back to life.
+    /// A dead letter was requeued.
     Recovered,
-    /// One was given up.
+    /// A task was abandoned.
     Abandoned,
-    /// A smaller task goes to work.
+    /// A smaller task was created.
     Created(Box<Task>),
-    /// The task is done and leaves the lists.
+    /// The task is done and leaves the queues.
     Done,
 }
 
-/// The task after an event, and what else that causes. A task that is unchanged had nothing to do
-/// with the event.
+/// Returns the task after an event, and its further effects. An unchanged task was not affected.
 #[must_use]
 pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>) {
     let mut next = task.clone();
@@ -125,7 +125,7 @@ pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>
 }
 
 impl Task {
-    /// The task with what somebody else knows of it: what they leave empty stays, marks are joined.
+    /// Merges another report of this task. Empty fields stay unchanged, and marks are combined.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         let texts = [
@@ -189,7 +189,7 @@ impl Task {
                 Vec::new()
             }
             Event::Answered { by } => {
-                // What a human said about something else is no answer to this.
+                // An approval of another request does not unblock this task.
                 if self.waits_for == by {
                     self.waits_for.clear();
                     if self.place == Place::DeadLetter {
@@ -305,7 +305,7 @@ impl Task {
         }
     }
 
-    /// Attempts that count.
+    /// Returns the attempts that count.
     pub fn counted(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().filter(|it| it.counts)
     }

@@ -1,91 +1,92 @@
-//! An escalation: a human is asked to decide, told again where they do not answer, and answers once.
+//! An escalation: a human is asked to decide, is notified again if they do not answer, and answers
+//! once.
 //!
 //! `step(escalation, event, now) -> (escalation, answer)`:
 //!
 //! | event | open | closed |
 //! |---|---|---|
-//! | `Told` | the time of the alert is kept | nothing |
-//! | `Looked` | due where nobody was told, or not since `answer_within` | nothing |
-//! | `Closed` | closed, with the decision | refused: the first answer stands |
+//! | `Told` | the time of the notification is recorded | no change |
+//! | `Looked` | due, if no human was notified, or not within `answer_within` | no change |
+//! | `Closed` | closed, with the decision | rejected: the first answer is final |
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// A question to a human.
+/// A request for a decision of a human.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Escalation {
-    /// Its id, and the name of its document.
+    /// Id of the escalation, and name of its document.
     pub id: String,
-    /// The task it is about, or empty.
+    /// Id of the task. Empty if it is about several tasks.
     pub task_id: String,
     /// Title of the task.
     pub title: String,
     /// Id of the trigger.
     pub trigger: String,
-    /// Why a human is needed.
+    /// Reason for which a human is needed.
     pub reason: String,
     /// `low`, `medium`, `high` or `critical`.
     pub severity: String,
-    /// Whether the task stands still until a human answered.
+    /// Whether the task is blocked until a human answers.
     pub blocking: bool,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub created: Timestamp,
-    /// Time after which humans are told again.
+    /// Time after which the human is notified again.
     pub answer_within: Option<Duration>,
-    /// When humans were last told, and how often.
+    /// Time of the last notification.
     pub told: Option<Timestamp>,
-    /// How often they were told.
+    /// Number of notifications.
     pub times_told: u32,
-    /// What was decided, once it was.
+    /// The decision, after it was made.
     pub closed: Option<Closed>,
 }
 
-/// The answer of a human.
+/// The decision of a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// When.
+    /// Time of the decision.
     pub at: Timestamp,
-    /// Whether the task may go on.
+    /// Whether the task may continue.
     pub approved: bool,
-    /// In their words.
+    /// Decision, in the human's words.
     pub decision: String,
-    /// Who.
+    /// Name of the human.
     pub by: String,
 }
 
-/// What happens to an escalation.
+/// Event of an escalation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Humans were told.
+    /// A human was notified.
     Told,
-    /// Somebody looks whether they must be told.
+    /// A process checks whether a notification is due.
     Looked,
     /// A human answered.
     Closed {
-        /// Whether the task may go on.
+        /// Whether the task may continue.
         approved: bool,
-        /// In their words.
+        /// Decision, in the human's words.
         decision: String,
-        /// Who.
+        /// Name of the human.
         by: String,
     },
 }
 
-/// What an escalation says.
+/// Effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It was taken in.
+    /// The event was recorded.
     Noted,
-    /// Humans must be told.
+    /// A notification is due.
     Due,
-    /// Nothing is to be done.
+    /// No effect.
     Nothing,
-    /// It was answered before.
+    /// The escalation was answered before.
     AlreadyClosed,
 }
 
-/// The next state of an escalation, and its answer.
+/// Returns the next state of an escalation, and the effect of the event.
 #[must_use]
 pub fn step(escalation: &Escalation, event: Event, now: Timestamp) -> (Escalation, Answer) {
     let mut next = escalation.clone();
@@ -110,7 +111,7 @@ pub fn step(escalation: &Escalation, event: Event, now: Timestamp) -> (Escalatio
 fn is_due(escalation: &Escalation, now: Timestamp) -> bool {
     match (escalation.told, escalation.answer_within) {
         (None, _) => true,
-        // An alert of the future was written by a clock that went back since.
+        // A notification in the future was recorded before the clock went back.
         (Some(told), Some(within)) => now.since(told) >= within || told.since(now) > within,
         (Some(_), None) => false,
     }

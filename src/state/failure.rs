@@ -1,11 +1,12 @@
-//! What a failure is: the classes of `failures.yaml`, and other programs' names for them. Lives here:
-//! the values. Texts are held against them in `policy::failures`.
+//! Failure classes of `failures.yaml`, and other programs' names of errors.
 //!
-//! | effect | breaker | tried again | a person |
+//! Contains: the values. Does not contain: the matching of texts (`policy::failures`).
+//!
+//! | effect | breaker | retried | a human |
 //! |---|---|---|---|
-//! | `trip` | counts it | after a wait | where `human` says so |
-//! | `ignore` | takes no notice | after a wait | where `human` says so |
-//! | `permanent` | takes no notice | never | where `human` says so |
+//! | `trip` | counts it | after a wait | if `human` is set |
+//! | `ignore` | ignores it | after a wait | if `human` is set |
+//! | `permanent` | ignores it | never | if `human` is set |
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,8 @@ use super::recovery::{Ladder, Limits};
 use super::retry::{Claims, Pause, Retry, Waits};
 use super::uncertainty;
 
-/// Names that hooks and dead letters give errors: Claude Code's `StopFailure.error`, then the
-/// `error_type` of seed 003. A class may name others, too.
+/// Names of errors in hooks and dead letters: Claude Code's `StopFailure.error`, then loki-mode's
+/// `error_type`. A class can use further names.
 pub const ERROR_NAMES: [&str; 14] = [
     "rate_limit",
     "overloaded",
@@ -32,20 +33,20 @@ pub const ERROR_NAMES: [&str; 14] = [
     "validation",
 ];
 
-/// What a failure of a class does to the breaker of what failed.
+/// Effect of a failure on the breaker of the failed program or service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
-    /// It counts towards opening it.
+    /// Counts as a failure.
     #[default]
     Trip,
-    /// It says nothing about what was called.
+    /// Does not count.
     Ignore,
-    /// The same call fails again, whenever it is made.
+    /// Shows that every retry fails.
     Permanent,
 }
 
 impl Effect {
-    /// Its name in `failures.yaml`.
+    /// Returns the name in `failures.yaml`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,32 +57,32 @@ impl Effect {
     }
 }
 
-/// One class of failures.
+/// A failure class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Class {
-    /// Its id.
+    /// Id, as in breakers and reports.
     pub id: String,
-    /// Names by which hooks and programs tell it.
+    /// Names of the error in hooks and programs.
     pub errors: Vec<String>,
-    /// Regexes for a line of output, tried where no name is known.
+    /// Regexes for a line of output, used if the name is unknown.
     pub regexes: Vec<String>,
-    /// Regexes that excuse the line.
+    /// Regexes of lines that do not belong to the class.
     pub unless: Vec<String>,
-    /// What it does to a breaker.
+    /// Effect on a breaker.
     pub effect: Effect,
     /// Whether it counts as an attempt at the task.
     pub attempt: bool,
-    /// Whether a person is needed.
+    /// Whether a human is needed.
     pub human: bool,
-    /// When to try again.
+    /// Retry policy.
     pub retry: Retry,
 }
 
-/// Id of the class of failures that nothing recognises, where the pack names none.
+/// Id of the class of unrecognized failures, if the pack sets none.
 pub const UNKNOWN: &str = "unknown";
 
 impl Default for Class {
-    /// What nobody recognises is tried again: a wrong guess costs one attempt, never the task.
+    /// An unrecognized failure is retried: a wrong guess costs one attempt, never the task.
     fn default() -> Self {
         Self {
             id: UNKNOWN.to_owned(),
@@ -99,36 +100,35 @@ impl Default for Class {
 /// Another program's name for some classes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Label {
-    /// The name.
     pub name: String,
-    /// Ids of the classes it stands for.
+    /// Ids of these classes.
     pub classes: Vec<String>,
-    /// When that program tries again; as the class says, where absent.
+    /// Retry policy of that program. `None`: the policy of the class.
     pub retry: Option<Retry>,
 }
 
-/// All that `failures.yaml` says.
+/// Content of `failures.yaml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failures {
-    /// Classes, the first match wins.
+    /// Classes. The first match wins.
     pub classes: Vec<Class>,
-    /// Id of the class of failures that nothing recognises; empty where the pack names none.
+    /// Id of the class of unrecognized failures. Empty if the pack sets none.
     pub unrecognized: String,
-    /// Lines of a text that are looked at, counted from its end.
+    /// Number of lines that are searched, from the end of a text.
     pub lines: usize,
-    /// Vocabularies of other programs by name; of each, the first label wins.
+    /// Labels of other programs, by the name of the program. The first label wins.
     pub profiles: Vec<(String, Vec<Label>)>,
-    /// How waits are told from what a server says.
+    /// Policy for delays that a server requests.
     pub waits: Waits,
-    /// The pause after failures of one class in a row.
+    /// Pause after consecutive failures of one class.
     pub pause: Pause,
-    /// When recovering is given up.
+    /// Limits of the recovery.
     pub recovery: Limits,
-    /// What gates do that fail again and again.
+    /// Thresholds for repeated failures of a quality gate.
     pub ladder: Ladder,
-    /// When signs of being lost are passed on.
+    /// Thresholds for a lost agent.
     pub uncertainty: uncertainty::Settings,
-    /// When a worker is taken for dead.
+    /// Heartbeat policy of workers.
     pub claims: Claims,
 }
 

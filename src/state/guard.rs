@@ -1,40 +1,41 @@
-//! The loop guard: whether a stop with unsatisfied blockers may be blocked once more.
+//! The block limiter: decides whether a stop with failed blockers can be blocked once more.
 //!
-//! `step(state, stop, limits, now) -> (state, ruling)`; the agent can never be trapped.
+//! `step(state, stop, limits, now) -> (state, ruling)`. The agent can never be trapped.
 //!
-//! | what the stop shows | ruling | state |
+//! | the stop | decision | state |
 //! |---|---|---|
-//! | nothing unsatisfied | `Approve` | the episode ends: its counters return to zero, a release is forgotten |
-//! | something, in an episode that was already let go | `Release(already_released)` | `releases` grows |
-//! | the finding that was let go, no edit since | `Release(already_released)` | `releases` grows |
-//! | something, blocks at the cap of the episode or of the session | `Release(max_blocks)` | finding and edits are remembered |
-//! | the same finding for the last allowed time | `Release(same_failure)` | the same |
-//! | something, no tool ran after the last blocks | `Release(no_progress)` | the same |
-//! | something else | `Block` | counters grow |
+//! | no blocker failed | `Approve` | the episode ends: its counters return to zero, a release is cleared |
+//! | a failure, in an episode that was already released | `Release(already_released)` | `releases` grows |
+//! | the released finding, no edit since | `Release(already_released)` | `releases` grows |
+//! | a failure, blocks at the limit of the episode or of the session | `Release(max_blocks)` | finding and edits are saved |
+//! | the same finding for the last permitted time | `Release(same_failure)` | finding and edits are saved |
+//! | a failure, no tool ran after the last blocks | `Release(no_progress)` | finding and edits are saved |
+//! | any other failure | `Block` | counters grow |
 //!
-//! The cap of the session holds whatever a client calls an episode: blocks since the last clean
-//! stop are never more than `SESSION_CAP_FACTOR` times the cap of an episode.
+//! The limit of the session holds whatever a client reports as an episode: blocks since the last
+//! clean stop never exceed `SESSION_CAP_FACTOR` times the limit of an episode.
 //!
-//! INVARIANT: within an episode `consecutive_blocks` never shrinks while something is unsatisfied;
-//! `total_blocks` and `releases` never shrink at all.
+//! INVARIANT: within an episode `consecutive_blocks` never shrinks while a blocker fails;
+//! `total_blocks` and `releases` never shrink.
 
 use super::{BlockRecord, FailedConsideration, GuardState, Release};
 use crate::limits;
 use crate::time::Timestamp;
 
-/// Caps of an episode that one session may use up before a stop is clean again.
+/// Limit of the session, as a multiple of the limit of an episode.
 const SESSION_CAP_FACTOR: u32 = 4;
 
-/// How long a guard may hold an agent; every number is set in the manifest.
+/// Limits of consecutive blocks. The manifest sets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GuardLimits {
-    /// Blocks of one episode after which it is let go (amplihack: 5; below the callers' 8).
+    /// Number of blocks in one episode after which the agent is released. amplihack: 5; below the
+    /// clients' limit of 8.
     pub max_consecutive_blocks: u32,
-    /// Blocks from which the agent is warned that it will be let go (amplihack: 2).
+    /// Number of blocks from which the agent is warned of the release. amplihack: 2.
     pub warn_from: u32,
-    /// Stops with the same fingerprint at which it is let go (amplihack: 3).
+    /// Number of stops with the same fingerprint at which the agent is released. amplihack: 3.
     pub same_failure_max: u32,
-    /// Blocks in a row without a tool call after which it is let go.
+    /// Number of consecutive blocks without a tool call after which the agent is released.
     pub idle_blocks_max: u32,
 }
 
@@ -44,38 +45,38 @@ impl Default for GuardLimits {
     }
 }
 
-/// One stop, as the guard sees it.
+/// Input of the block limiter for one stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop<'a> {
-    /// Key of the human prompt that began the episode; empty when the client names none.
+    /// Key of the user prompt that began the episode. Empty if the client sends no prompt id.
     pub episode: &'a str,
-    /// Fingerprint of the unsatisfied blockers, or `None` when there are none.
+    /// Fingerprint of the failed blockers. `None` if none failed.
     pub fingerprint: Option<&'a str>,
-    /// The same with details: what exactly was let go.
+    /// Fingerprint of the failed blockers with their details, which identifies a release.
     pub digest: &'a str,
-    /// What is unsatisfied, for the history.
+    /// Failed blockers, for the history.
     pub failed: &'a [FailedConsideration],
-    /// Tool calls so far.
+    /// Number of tool calls.
     pub tools: u64,
-    /// Edits so far.
+    /// Number of edits.
     pub edits: u64,
 }
 
-/// Why an agent is let go although something is unsatisfied.
+/// Reason of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseReason {
-    /// The cap on blocks is reached.
+    /// The limit of blocks is reached.
     MaxBlocks,
-    /// The same finding came back too often.
+    /// The same finding was repeated too often.
     SameFailure,
     /// No tool ran after the last blocks.
     NoProgress,
-    /// It was let go before and nothing was edited since.
+    /// The agent was released before, and nothing was edited since.
     AlreadyReleased,
 }
 
 impl ReleaseReason {
-    /// Stable name, as stored and logged.
+    /// Returns the stable name, as stored and logged.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -87,27 +88,27 @@ impl ReleaseReason {
     }
 }
 
-/// What the guard says to a stop.
+/// Decision of the block limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// Nothing stands against the stop.
+    /// No blocker failed.
     Approve,
     /// Block once more.
     Block {
         /// Number of this block in its episode, from 1.
         number: u32,
-        /// Blocks that remain before the cap lets the agent go.
+        /// Number of blocks until the limit releases the agent.
         remaining: u32,
-        /// Blocks that remain while it is the same finding.
+        /// Number of blocks until the same finding releases the agent.
         same_remaining: u32,
-        /// Whether the agent should be told that it will be let go.
+        /// Whether the agent should be warned of the release.
         warn: bool,
     },
-    /// Let go and hand over to the human.
+    /// Release the agent, and hand over to the user.
     Release(ReleaseReason),
 }
 
-/// Judges one stop against what the session remembers.
+/// Decides about one stop by the saved state.
 #[must_use]
 pub fn step(
     state: &GuardState,
@@ -125,7 +126,7 @@ pub fn step(
     block(state, stop, fingerprint, limits, now)
 }
 
-/// The state at the beginning of `stop`: a new human prompt begins a new episode.
+/// Returns the state at the beginning of `stop`. A new user prompt begins a new episode.
 fn enter_episode(state: &GuardState, episode: &str) -> GuardState {
     if state.episode == episode {
         return state.clone();
@@ -162,9 +163,9 @@ fn release_reason(
     fingerprint: &str,
     limits: &GuardLimits,
 ) -> Option<ReleaseReason> {
-    let let_go = state.released.as_ref().is_some_and(|it| {
-        let same_episode = it.episode == stop.episode;
-        let same_finding = it.finding == stop.digest && stop.edits <= it.edits;
+    let let_go = state.released.as_ref().is_some_and(|release| {
+        let same_episode = release.episode == stop.episode;
+        let same_finding = release.finding == stop.digest && stop.edits <= release.edits;
         same_episode || same_finding
     });
     let same = state.fingerprints.iter().filter(|it| *it == fingerprint).count();
@@ -258,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Runs stops in order and returns the rulings as short words.
+    /// Runs stops in order and returns the decisions as short words.
     fn rulings(stops: &[Stop<'_>]) -> Vec<String> {
         let mut state = GuardState::default();
         let mut words = Vec::new();
@@ -357,7 +358,7 @@ mod tests {
         );
     }
 
-    /// Every (state x stop) pair over the values that the step distinguishes.
+    /// Every pair of state and stop, over the values that the step distinguishes.
     #[test]
     fn every_pair_lets_the_agent_go_in_the_end() {
         for max in 0..4 {

@@ -75,7 +75,7 @@ pub struct StopMark {
 }
 
 impl StopMark {
-    /// Longest time in milliseconds between two hook lines of one stop.
+    /// Maximum time in milliseconds between two hook lines of one stop.
     const TOGETHER_MAX: i64 = 5_000;
 
     /// Returns whether another hook line just reported this stop.

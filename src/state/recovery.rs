@@ -1,46 +1,46 @@
-//! What to do after a failure, and what a gate does that fails again and again. Lives here: the
-//! decisions; what a failure is says `failure`.
+//! Decisions after a failure, and after repeated failures of a quality gate. Does not contain:
+//! failure classes (`failure`).
 //!
-//! `recover(situation, limits) -> (action, reason)`, the first row that holds:
+//! `recover(situation, limits) -> (action, reason)`, by the first row that is true:
 //!
-//! | holds | action | reason |
+//! | condition | action | reason |
 //! |---|---|---|
 //! | the failure is permanent | `stop` | `permanent:<name>` |
-//! | the same name stands `repeats` times in a row at the end of the history | `stop` | `repeated_signature:<name>` |
-//! | `attempts` are used up | `escalate` | `cap_attempts` |
-//! | `time` is used up | `escalate` | `cap_time` |
-//! | `cost` is used up, where it is limited | `escalate` | `cap_cost` |
+//! | the last `repeats` failures of the history have the same name | `stop` | `repeated_signature:<name>` |
+//! | all `attempts` are used | `escalate` | `cap_attempts` |
+//! | all `time` is used | `escalate` | `cap_time` |
+//! | all `cost` is used, if it is limited | `escalate` | `cap_cost` |
 //! | the working tree is damaged | `checkpoint_rollback` | `tree_corrupt` |
 //! | the provider is down | `failover` | `provider_unavailable` |
-//! | a build or test ended with an exit code other than 0 | `revise` | `build_failed` |
-//! | nothing of this | `retry` | `transient:<name>` |
+//! | a build or test ended with a non-zero exit code | `revise` | `build_failed` |
+//! | none of these | `retry` | `transient:<name>` |
 //!
-//! That a build failed says its exit code alone, never a text: an agent that writes a compiler prints
-//! compile errors all day.
+//! Only the exit code shows a failed build, never a text: an agent that writes a compiler prints
+//! compile errors often.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// When recovering is given up.
+/// Limits of the recovery from one failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Attempts at one failure.
+    /// Maximum number of attempts.
     pub attempts: u32,
-    /// Time spent on one failure.
+    /// Maximum time.
     pub time: Duration,
-    /// Cost of one failure in the currency of the caller; no limit, where absent.
+    /// Maximum cost in the caller's currency. `None`: no limit.
     pub cost: Option<f64>,
-    /// Failures of one name in a row that mean that nothing changes.
+    /// Number of consecutive failures with one name that show a lack of progress.
     pub repeats: u32,
-    /// Tier that is asked for where the provider is down; never a model's name.
+    /// Tier that replaces an unavailable provider. Never the name of a model.
     pub tier: String,
-    /// A program that failed with fewer lines of output than this crashed.
+    /// A failed program with fewer lines of output counts as crashed.
     pub crash_lines: u32,
 }
 
 impl Default for Limits {
-    /// loki-mode: 3 attempts, 1800 s, the same class 3 times; shipwright: 3 lines.
+    /// Defaults of loki-mode (3 attempts, 1800 s, the same class 3 times) and shipwright (3 lines).
     fn default() -> Self {
         Self {
             attempts: 3,
@@ -53,50 +53,50 @@ impl Default for Limits {
     }
 }
 
-/// What is known of a failure when it is decided what to do.
+/// Input of the decision after a failure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Situation<'a> {
-    /// Name of its class.
+    /// Name of the failure class.
     pub class: &'a str,
-    /// Whether its class is permanent.
+    /// Whether the class is permanent.
     pub permanent: bool,
-    /// Its name in the history.
+    /// Name of the failure in the history.
     pub signature: &'a str,
-    /// Names of the failures before it, oldest first.
+    /// Names of earlier failures, oldest first.
     pub history: &'a [String],
-    /// Attempts made so far.
+    /// Number of attempts.
     pub attempts: u32,
-    /// Time spent on it so far.
+    /// Time since the first attempt.
     pub elapsed: Duration,
-    /// Cost of it so far.
+    /// Cost of all attempts.
     pub cost: f64,
-    /// Whether the working tree is damaged: conflict markers, half-written files.
+    /// Whether the working tree is damaged: conflict markers, partly written files.
     pub tree_corrupt: bool,
-    /// Whether the provider cannot be reached at all.
+    /// Whether the provider cannot be reached.
     pub provider_down: bool,
-    /// Exit code of a build or test command; `None` where none ran.
+    /// Exit code of a build or test command. `None` if none ran.
     pub exit_code: Option<i64>,
 }
 
-/// What to do.
+/// Action after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The same again.
+    /// Retry unchanged.
     Retry,
-    /// Again with what was wrong.
+    /// Retry with the error.
     Revise,
-    /// Back to the last sound state.
+    /// Restore the last intact state.
     Rollback,
-    /// Another provider or model of a tier.
+    /// Use another provider or model of a tier.
     Failover,
-    /// A person decides.
+    /// Ask a human.
     Escalate,
-    /// Nothing can succeed.
+    /// Stop, because no attempt can succeed.
     Stop,
 }
 
 impl Action {
-    /// Its name, as loki-mode has it.
+    /// Returns the name. loki-mode uses the same names.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl Action {
     }
 }
 
-/// What to do after a failure, and which row of the table says so.
+/// Returns the action after a failure, and the reason.
 #[must_use]
 pub fn recover(it: &Situation<'_>, limits: &Limits) -> (Action, String) {
     let told = |action: Action, reason: &str| (action, reason.to_owned());
@@ -141,43 +141,43 @@ pub fn recover(it: &Situation<'_>, limits: &Limits) -> (Action, String) {
     (Action::Retry, format!("transient:{}", it.class))
 }
 
-/// Whether a name stands at least `threshold` times in a row at the end of the history. What was
-/// broken off an hour ago says nothing about now.
+/// Returns whether the history ends with at least `threshold` equal names. Interrupted repetitions
+/// do not count.
 #[must_use]
 pub fn repeats(history: &[String], name: &str, threshold: u32) -> bool {
     let in_a_row = history.iter().rev().take_while(|it| *it == name).count();
     threshold > 0 && !name.is_empty() && u32::try_from(in_a_row).is_ok_and(|it| it >= threshold)
 }
 
-/// What a gate does that fails again and again.
+/// Thresholds for repeated failures of a quality gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ladder {
-    /// Failures in a row from which it is passed on.
+    /// Consecutive failures at which a human is notified.
     pub escalate: u32,
-    /// Failures in a row from which the loop pauses.
+    /// Consecutive failures at which the loop pauses.
     pub pause: u32,
 }
 
 impl Default for Ladder {
-    /// loki-mode: passed on from 3 on, paused from 10 on.
+    /// Defaults of loki-mode: escalates at 3 failures, pauses at 10.
     fn default() -> Self {
         Self { escalate: 3, pause: 10 }
     }
 }
 
-/// A step of the ladder. A gate that fails is never let pass for failing often.
+/// Step of an escalation. A failing quality gate never passes because it failed often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
-    /// It blocks.
+pub enum EscalationStep {
+    /// The gate blocks.
     Block,
-    /// It blocks, and somebody above is told.
+    /// The gate blocks, and a human is notified.
     Escalate,
-    /// It blocks, and the loop pauses for a person.
+    /// The gate blocks, and the loop pauses until a human decides.
     Pause,
 }
 
-impl Rung {
-    /// Its name.
+impl EscalationStep {
+    /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -189,15 +189,15 @@ impl Rung {
 }
 
 impl Ladder {
-    /// What a gate does after so many failures in a row.
+    /// Returns the step after a number of consecutive failures.
     #[must_use]
-    pub const fn at(&self, failures: u32) -> Rung {
+    pub const fn at(&self, failures: u32) -> EscalationStep {
         if failures >= self.pause {
-            Rung::Pause
+            EscalationStep::Pause
         } else if failures >= self.escalate {
-            Rung::Escalate
+            EscalationStep::Escalate
         } else {
-            Rung::Block
+            EscalationStep::Block
         }
     }
 }
@@ -206,10 +206,11 @@ impl Ladder {
 mod tests {
     use super::*;
 
-    /// One row of the table in the header: what makes it hold, and what it says.
+    /// One row of the table in the header: the change that makes it true, its action, and its
+    /// reason.
     type Row = (fn(&mut Situation<'_>), Action, &'static str);
 
-    /// The rows from the first to the last.
+    /// The rows in order.
     const ROWS: [Row; 8] = [
         (|it| it.permanent = true, Action::Stop, "permanent:auth"),
         (|it| it.signature = "again", Action::Stop, "repeated_signature:again"),

@@ -1,14 +1,13 @@
-//! How long to wait before trying again. Lives here: the arithmetic of waits, and the times that a
-//! server's words name.
+//! Delays before a retry. Contains: the arithmetic, and the parsers of delays in error texts.
 //!
-//! | known | wait |
+//! | known | delay |
 //! |---|---|
-//! | `Retry-After: 30`, `Retry-After: Wed, 21 Oct 2015 07:28:00 GMT` | as said, the last one in the text, at most `Waits::longest` |
-//! | `try again in 1m26.5s`, `try again in 5 minutes` | as said |
-//! | `limit reached\|1795305600` | until then, a Unix time in seconds or milliseconds |
-//! | `resets 4am`, `resets 3:30pm (Europe/Berlin)` | until then and `Waits::margin` longer; tomorrow, where it is past |
-//! | requests per minute | `Waits::per_minute` seconds shared among them, within `Waits::least` and `Waits::most` |
-//! | attempt `n`, from 1 | `initial · multiplier^(n-1)`, at most `cap`; up to the share `jitter` of it less, so that those who failed together do not come back together |
+//! | `Retry-After: 30`, `Retry-After: Wed, 21 Oct 2015 07:28:00 GMT` | as given, the last one in the text, at most `Waits::longest` |
+//! | `try again in 1m26.5s`, `try again in 5 minutes` | as given |
+//! | `limit reached\|1795305600` | until this Unix time in seconds or milliseconds |
+//! | `resets 4am`, `resets 3:30pm (Europe/Berlin)` | until this time plus `Waits::margin`; tomorrow if it is past |
+//! | requests per minute | `Waits::per_minute` seconds divided by them, from `Waits::least` to `Waits::most` |
+//! | attempt `n`, from 1 | `initial · multiplier^(n-1)`, at most `cap`; reduced by a random share up to `jitter`, so that calls that failed together do not retry together |
 
 use std::time::Duration;
 
@@ -17,23 +16,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
 
-/// When a failed call is made again.
+/// Retry policy of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Times it is made again at most.
+    /// Maximum number of retries.
     pub max: u32,
-    /// Wait before the first.
+    /// Delay before the first retry.
     pub initial: Duration,
-    /// What each wait is longer than the one before it.
+    /// Backoff multiplier: delay *n* is `initial · multiplier^(n-1)`, at most `cap`.
     pub multiplier: f64,
-    /// Longest wait.
+    /// Maximum delay.
     pub cap: Duration,
-    /// Share of a wait that chance may take off, 0 to 1.
+    /// Maximum share of a delay that is subtracted at random, 0 to 1.
     pub jitter: f64,
 }
 
 impl Default for Retry {
-    /// Seed 003, `rate_limit_handling`: 5 s, doubling up to 300 s, 5 times.
+    /// Defaults of loki-mode's `rate_limit_handling`: 5 s, doubling up to 300 s, 5 attempts.
     fn default() -> Self {
         Self {
             max: 5,
@@ -46,15 +45,15 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The wait before attempt `number`, counted from 1. `chance` is between 0 and 1; 0 takes nothing
-    /// off.
+    /// Returns the delay before attempt `number`, from 1. `chance` from 0 to 1 scales the jitter; 0
+    /// means no jitter.
     #[must_use]
     pub fn wait(&self, number: u32, chance: f64) -> Duration {
         if self.initial.is_zero() {
             return Duration::ZERO;
         }
         let power = i32::try_from(number.saturating_sub(1)).unwrap_or(i32::MAX);
-        // Far up the power is infinite, which the cap bounds as any other number.
+        // For many attempts the power is infinite, and the cap limits it as well.
         let full = self.initial.as_secs_f64() * self.multiplier.powi(power);
         let capped = full.min(self.cap.as_secs_f64());
         let taken = self.jitter.clamp(0.0, 1.0) * chance.clamp(0.0, 1.0);
@@ -62,23 +61,24 @@ impl Retry {
     }
 }
 
-/// How waits are told from what a server says.
+/// Policy for delays that a server requests in its error texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// Longest wait that a server's words are followed for.
+    /// Maximum delay that is honored.
     pub longest: Duration,
-    /// Waited beyond the time at which a limit is reset.
+    /// Additional delay after the reset time of a limit.
     pub margin: Duration,
-    /// Time shared among the requests allowed per minute.
+    /// Time that is divided by the permitted requests per minute.
     pub per_minute: Duration,
-    /// Least wait by requests per minute.
+    /// Minimum delay by requests per minute.
     pub least: Duration,
-    /// Longest wait by requests per minute.
+    /// Maximum delay by requests per minute.
     pub most: Duration,
 }
 
 impl Default for Waits {
-    /// loki-mode: 120 s beyond a reset; 7200 s by the requests per minute, within 60 and 300.
+    /// Defaults of loki-mode: 120 s after a reset; 7200 s divided by the requests per minute, from
+    /// 60 s to 300 s.
     fn default() -> Self {
         Self {
             longest: Duration::from_secs(86_400),
@@ -91,8 +91,8 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// The wait that a text asks for: its last `Retry-After`, else its last "try again in", else until
-    /// the last time at which it says that a limit ends; nothing where it has none.
+    /// Returns the delay that a text requests: the last `Retry-After`, otherwise the last "try
+    /// again in", otherwise the last end of a limit. `None` if the text contains none.
     #[must_use]
     pub fn retry_after(&self, text: &str, now: Timestamp) -> Option<Duration> {
         let header = retry_after(text, now);
@@ -102,7 +102,7 @@ impl Waits {
         asked.map(|it| it.min(self.longest))
     }
 
-    /// The zone that the last reset time of a text is read in, where it names one: `Europe/Berlin`.
+    /// Returns the time zone of the last reset time in a text: `Europe/Berlin`.
     #[must_use]
     pub fn reset_zone(text: &str) -> Option<&str> {
         let rest = after_each(text, "resets").filter(|it| hour_of_day(it).is_some()).last()?;
@@ -110,8 +110,8 @@ impl Waits {
         zone.split_once(')').map(|(zone, _)| zone)
     }
 
-    /// The wait until the last `resets 3:30pm` of a text; nothing where it names no time of day.
-    /// `clock` is the time since midnight that the wall clock shows after a wait.
+    /// Returns the delay until the last `resets 3:30pm` in a text. `None` if the text has no time
+    /// of day. `clock` returns the time since midnight that the wall clock shows after a delay.
     #[must_use]
     pub fn reset_time(&self, text: &str, clock: &dyn Fn(Duration) -> Duration) -> Option<Duration> {
         const DAY: Duration = Duration::from_secs(86_400);
@@ -119,7 +119,7 @@ impl Waits {
         let now = clock(Duration::ZERO);
         let next = if at > now { at } else { at.saturating_add(DAY) };
         let wait = next.saturating_sub(now);
-        // Where daylight saving time begins or ends until then, the clock shows another time.
+        // Daylight saving time can begin or end meanwhile.
         let ahead = clock(wait).saturating_add(DAY).saturating_sub(at);
         let ahead = ahead.checked_sub(DAY).unwrap_or(ahead);
         let wait = if ahead > DAY / 2 {
@@ -130,7 +130,7 @@ impl Waits {
         Some(wait.saturating_add(self.margin))
     }
 
-    /// The wait where a provider allows so many requests per minute.
+    /// Returns the delay for a provider that permits this number of requests per minute.
     #[must_use]
     pub fn by_requests_per_minute(&self, requests: u32) -> Duration {
         let share = self.per_minute.as_secs().checked_div(u64::from(requests));
@@ -139,7 +139,7 @@ impl Waits {
     }
 }
 
-/// What the last `Retry-After` asks for.
+/// Returns the delay of the last `Retry-After`.
 fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let asked = after_each(text, "retry").filter_map(|rest| {
         let rest = rest.strip_prefix(['-', '_', ' ']).unwrap_or(rest);
@@ -150,7 +150,8 @@ fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     asked.last()
 }
 
-/// A leading time in words or letters: ` 20s`, ` 1m26.5s`, ` 5 minutes`, ` 1 hour and 30 minutes`.
+/// Parses a duration at the beginning of a text: ` 20s`, ` 1m26.5s`, ` 5 minutes`, ` 1 hour and 30
+/// minutes`.
 fn in_words(text: &str) -> Option<Duration> {
     let (mut rest, mut all) = (text, None);
     loop {
@@ -176,7 +177,8 @@ fn in_words(text: &str) -> Option<Duration> {
     }
 }
 
-/// A leading Unix time in seconds, or in milliseconds where it has thirteen digits.
+/// Parses a Unix time at the beginning of a text, in seconds, or in milliseconds if it has thirteen
+/// digits.
 fn unix_time(text: &str) -> Option<Timestamp> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next()?;
     let number: i64 = digits.parse().ok()?;
@@ -187,7 +189,7 @@ fn unix_time(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// The rest of the text after each place where a word of ASCII letters stands, in any case.
+/// Returns the rest of the text after each occurrence of an ASCII word, ignoring case.
 fn after_each<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = &'t str> {
     let starts = text.char_indices().map(|(at, _)| at);
     starts.filter_map(move |at| strip_prefix_any_case(text.get(at..)?, word))
@@ -198,13 +200,13 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// A leading whole number of seconds; one too large for any clock is as long as there is.
+/// Parses an integer number of seconds at the beginning of a text. Saturates.
 fn seconds(text: &str) -> Option<Duration> {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next().filter(|it| !it.is_empty())?;
     Some(Duration::from_secs(digits.parse().unwrap_or(u64::MAX)))
 }
 
-/// The time until an HTTP date: `Wed, 21 Oct 2015 07:28:00 GMT`.
+/// Returns the time until an HTTP date: `Wed, 21 Oct 2015 07:28:00 GMT`.
 fn until_date(text: &str, now: Timestamp) -> Option<Duration> {
     let line = text.lines().next()?;
     let end = line.find("GMT").map(|at| at + "GMT".len())?;
@@ -212,7 +214,7 @@ fn until_date(text: &str, now: Timestamp) -> Option<Duration> {
     Some(Timestamp::from_millis(at.timestamp_millis()).since(now))
 }
 
-/// A leading time of day on a clock of twelve hours: ` 4am`, ` at 3:30pm`.
+/// Parses a time of day on a 12-hour clock at the beginning of a text: ` 4am`, ` at 3:30pm`.
 fn hour_of_day(text: &str) -> Option<Duration> {
     let text = text.trim_start();
     let text = strip_prefix_any_case(text, "at ").unwrap_or(text).trim_start();
@@ -231,17 +233,17 @@ fn hour_of_day(text: &str) -> Option<Duration> {
     Some(Duration::from_secs((hour % 12 + later) * 3_600 + minute * 60))
 }
 
-/// The pause after failures of one class in a row.
+/// Pause after consecutive failures of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Failures of one class in a row from which it pauses.
+    /// Number of consecutive failures at which the pause begins.
     pub after: u32,
-    /// How long, and how it grows.
+    /// Duration of the pause, and its growth.
     pub retry: Retry,
 }
 
 impl Default for Pause {
-    /// shipwright: from the third on, 5 minutes, doubling up to 480.
+    /// Defaults of shipwright: from the third failure on, 5 minutes, doubling up to 480.
     fn default() -> Self {
         let minutes = |it: u64| Duration::from_secs(it * 60);
         let retry = Retry { initial: minutes(5), cap: minutes(480), ..Retry::default() };
@@ -250,7 +252,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// How long to pause after so many failures of one class in a row; no time below the threshold.
+    /// Returns the pause after consecutive failures of one class. Zero below the threshold.
     #[must_use]
     pub fn after(&self, in_a_row: u32) -> Duration {
         match in_a_row.checked_sub(self.after) {
@@ -260,22 +262,22 @@ impl Pause {
     }
 }
 
-/// When a worker is taken for dead, and what it holds is free again.
+/// Heartbeat policy: when a worker counts as dead and its claims are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
-    /// Longest silence of a worker that is alive.
+    /// Maximum time between two heartbeats.
     pub silence: Duration,
 }
 
 impl Default for Claims {
-    /// loki-mode: ten minutes without a heartbeat.
+    /// Default of loki-mode: ten minutes without a heartbeat.
     fn default() -> Self {
         Self { silence: Duration::from_secs(600) }
     }
 }
 
 impl Claims {
-    /// Whether whoever was last heard of so long ago is dead.
+    /// Returns whether a process without a heartbeat for this time counts as dead.
     #[must_use]
     pub fn is_dead(&self, silence: Duration) -> bool {
         silence > self.silence

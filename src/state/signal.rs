@@ -1,24 +1,24 @@
-//! A signal from its creation to its end (seed 003). Whoever wants it claims it; a claim ends by
-//! itself, so that a consumer that died gives it back.
+//! A signal from its creation to its end. A consumer claims it. A claim expires, so that the signal
+//! returns if its consumer dies.
 //!
 //! `step(signal, event, now) -> (signal, effects)`:
 //!
 //! | state | claim | consume | release | approve | reject | tick |
 //! |---|---|---|---|---|---|---|
-//! | pending | claimed until `now + lease` | consumed | refused: nobody claimed it | approved; refused, where the approval is older | rejected | past `expires` or `answer_by`: seen late; expired or timed out, if seen late before; else nothing |
-//! | claimed by the same | the lease begins anew | consumed | pending | as pending | rejected | given back when the lease is over, else nothing |
-//! | claimed by others | refused: it is taken | refused | refused | as pending | rejected | the same |
-//! | ended | refused: how it ended | the same | the same | the same | the same | nothing |
+//! | pending | claimed until `now + lease` | consumed | refused: not claimed | approved; refused if the approval is older | rejected | past `expires` or `answer_by`: seen late; expired or timed out, if seen late before; otherwise no change |
+//! | claimed by the same consumer | the lease restarts | consumed | pending | as pending | rejected | released when the lease is over, otherwise no change |
+//! | claimed by another consumer | refused: claimed | refused | refused | as pending | rejected | as above |
+//! | ended | refused: how it ended | refused | refused | refused | refused | no change |
 //!
-//! Where a lease is over, or a signal is void, that is seen before anything else happens to it. A
-//! human's answer counts until somebody acted on its being late. A clock that went back ends no
-//! lease early by more than its own length, and makes none longer.
+//! Expired leases and signals are handled before any other event. An answer of a human counts until
+//! a later process ends the signal as late. A clock that goes back ends no lease early by more than
+//! its own length, and lengthens none.
 //!
-//! A clock that jumps ahead ends no wait. The first tick past `expires` or `answer_by` only records
-//! that it saw the signal late. A later tick ends the signal if the time between the two is plausible:
-//! at least a quarter of the wait (at most `SIGNAL_LATE_MIN`) and at most `SIGNAL_LATE_MAX`. A clock that
-//! comes back clears the record. policyd cannot distinguish a clock that stays wrong for longer from
-//! a break of the user.
+//! A clock that jumps forward ends no wait. The first tick past `expires` or `answer_by` only
+//! records that the signal is late. A later tick ends the signal if the time between the two is
+//! plausible: at least a quarter of the wait (at most `SIGNAL_LATE_MIN`) and at most
+//! `SIGNAL_LATE_MAX`. A clock that comes back clears the record. policyd cannot distinguish a clock
+//! that stays wrong for longer from a break of the user.
 
 use std::time::Duration;
 
@@ -28,15 +28,15 @@ use crate::time::Timestamp;
 /// How a signal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Somebody took it and acts on it.
+    /// A consumer took it and acts on it.
     Consumed,
-    /// A human said yes.
+    /// A human approved the request.
     Approved,
-    /// A human said no, or it was an approval of nothing.
+    /// A human rejected the request, or it was an approval without a request.
     Rejected,
-    /// Nobody consumed it while it meant something.
+    /// It was not consumed before its expiry.
     Expired,
-    /// Nobody answered in time.
+    /// It was not answered in time.
     TimedOut,
 }
 
@@ -64,101 +64,100 @@ impl End {
     }
 }
 
-/// Where a signal stands.
+/// State of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
-    /// It waits.
+    /// It waits for a consumer.
     Pending,
-    /// Somebody wants to consume it.
+    /// A consumer has claimed it.
     Claimed {
-        /// Who.
+        /// Name of the consumer.
         by: String,
-        /// Until when nobody else may.
+        /// End of the lease.
         until: Timestamp,
     },
-    /// It is over.
+    /// It has ended.
     Ended(End),
 }
 
-/// One signal.
+/// Saved state of one signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// Where it stands.
     pub phase: Phase,
-    /// When it was created.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// From when on it is void.
+    /// Expiry, after which it is void.
     pub expires: Option<Timestamp>,
-    /// Until when it should be answered.
+    /// Deadline of the answer.
     pub answer_by: Option<Timestamp>,
-    /// When a tick first saw the signal late.
+    /// Time at which a tick first saw the signal late.
     pub late_since: Option<Timestamp>,
 }
 
-/// What happens to a signal.
+/// Event of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody wants to consume it, and has that long to say that they did.
+    /// A consumer claims the signal.
     Claim {
-        /// Who.
+        /// Name of the consumer.
         by: &'a str,
-        /// At most `SIGNAL_LEASE_MAX`.
+        /// Duration of the claim, at most `SIGNAL_LEASE_MAX`.
         lease: Duration,
     },
-    /// Somebody consumes it.
+    /// A consumer consumes the signal.
     Consume {
-        /// Who.
+        /// Name of the consumer.
         by: &'a str,
     },
-    /// Somebody who claimed it gives it back.
+    /// A consumer releases its claim.
     Release {
-        /// Who.
+        /// Name of the consumer.
         by: &'a str,
     },
-    /// A human said yes.
+    /// A human approved the request.
     Approve {
-        /// When they did.
+        /// Time of the approval.
         made: Timestamp,
     },
-    /// A human said no.
+    /// A human rejected the request.
     Reject,
     /// Time passed.
     Tick,
 }
 
-/// What is to be done after a step.
+/// Effect of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// It is kept for whoever claimed it.
+    /// The signal is claimed.
     Held {
-        /// Until when.
+        /// End of the lease.
         until: Timestamp,
     },
-    /// It waits again.
+    /// The signal is pending again.
     GivenBack,
     /// `late_since` changed: a tick saw the signal late, or the clock came back.
     LateChanged,
-    /// It ended: the history gets it, its file goes.
+    /// The signal ended. It must be added to the history, and its file removed.
     Closed(End),
-    /// Nothing happened.
+    /// The event had no effect.
     Refused(Refusal),
 }
 
-/// Why nothing happened.
+/// Reason why an event had no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Somebody else claimed it.
+    /// Another consumer holds the claim.
     Taken {
-        /// Who.
+        /// Name of that consumer.
         by: String,
-        /// Until when.
+        /// End of its lease.
         until: Timestamp,
     },
-    /// Nobody claimed it.
+    /// The signal is not claimed.
     NotClaimed,
-    /// The approval was made before the request.
+    /// The approval is older than the request.
     OlderThanRequest,
-    /// It is over.
+    /// The signal has ended.
     Over(End),
 }
 
@@ -166,7 +165,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Taken { by, until } => write!(f, "{by} claimed it until {until}"),
-            Self::NotClaimed => f.write_str("nobody claimed it"),
+            Self::NotClaimed => f.write_str("it is not claimed"),
             Self::OlderThanRequest => f.write_str("the approval is older than the request"),
             Self::Over(End::TimedOut) => f.write_str("it timed out"),
             Self::Over(end) => write!(f, "it was {}", end.as_str()),
@@ -174,7 +173,7 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// The next state of a signal, and what is to be done.
+/// Returns the next state of a signal, and the effects of the event.
 #[must_use]
 pub fn step(signal: &Signal, event: Event<'_>, now: Timestamp) -> (Signal, Vec<Effect>) {
     let mut next = signal.clone();
@@ -187,14 +186,14 @@ pub fn step(signal: &Signal, event: Event<'_>, now: Timestamp) -> (Signal, Vec<E
 }
 
 impl Signal {
-    /// Whether it waits for somebody at a moment.
+    /// Returns whether the signal is pending at a point in time.
     #[must_use]
     pub fn is_pending(&self, now: Timestamp) -> bool {
         let next = step(self, Event::Tick, now).0;
         next.phase == Phase::Pending && !next.is_over(now)
     }
 
-    /// Whether it is void at a moment, or over.
+    /// Returns whether the signal has ended or is void at a point in time.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         let claimed = matches!(self.phase, Phase::Claimed { .. });
@@ -230,7 +229,7 @@ impl Signal {
         }
     }
 
-    /// Whether an earlier tick saw the signal late at `at`, a plausible time before `now`.
+    /// Returns whether an earlier tick saw the signal late at `at`, a plausible time before `now`.
     fn is_late_for_certain(&self, at: Timestamp, now: Timestamp) -> bool {
         let between = SIGNAL_LATE_MIN.min(at.since(self.created) / 4);
         self.late_since.is_some_and(|seen| is_plausible(seen, now) && seen.plus(between) <= now)
@@ -280,7 +279,7 @@ impl Signal {
     }
 }
 
-/// Whether a clock that showed `earlier` can show `now` without a jump.
+/// Returns whether a clock can show `now` after `earlier` without a jump.
 fn is_plausible(earlier: Timestamp, now: Timestamp) -> bool {
     earlier <= now && now.since(earlier) <= SIGNAL_LATE_MAX
 }
@@ -309,8 +308,8 @@ mod tests {
         effects.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Every state meets every event: the table of this file, row by row, at second 100 of a signal
-    /// that was created at second 10.
+    /// Every state with every event, as in the header's table, at second 100 of a signal that was
+    /// created at second 10.
     #[test]
     #[expect(clippy::too_many_lines, reason = "the table is the test")]
     fn every_state_meets_every_event() {
@@ -335,7 +334,7 @@ mod tests {
                 [
                     "held to 160",
                     "consumed",
-                    "refused: nobody claimed it",
+                    "refused: it is not claimed",
                     "approved",
                     stale,
                     "rejected",
@@ -349,7 +348,7 @@ mod tests {
                 [
                     "held to 160",
                     "consumed",
-                    "refused: nobody claimed it",
+                    "refused: it is not claimed",
                     "approved",
                     stale,
                     "rejected",
@@ -397,7 +396,7 @@ mod tests {
                 [
                     "given back, held to 160",
                     "given back, consumed",
-                    "given back, refused: nobody claimed it",
+                    "given back, refused: it is not claimed",
                     "given back, approved",
                     "given back, refused: the approval is older than the request",
                     "given back, rejected",
@@ -411,7 +410,7 @@ mod tests {
                 [
                     "given back, held to 160",
                     "given back, consumed",
-                    "given back, refused: nobody claimed it",
+                    "given back, refused: it is not claimed",
                     "given back, approved",
                     "given back, refused: the approval is older than the request",
                     "given back, rejected",
@@ -458,7 +457,7 @@ mod tests {
         Signal { phase: Phase::Pending, created, expires, answer_by, late_since: None }
     }
 
-    /// The effects of ticks at these seconds of a signal whose wait ends at second 4,000.
+    /// Returns the effects of ticks at these seconds of a signal whose wait ends at second 4,000.
     fn ticks(signal: &Signal, seconds: &[i64]) -> Vec<String> {
         let mut signal = signal.clone();
         let tick = |second: &i64| {
@@ -476,12 +475,12 @@ mod tests {
         let void = pending(Some(at(4_000)), None);
         for (signal, end) in [(&request, "timed_out"), (&void, "expired")] {
             for (seconds, expected) in [
-                // Waited for a quarter of its time beyond its end.
+                // A quarter of the wait after its end.
                 (vec![3_999, 4_000, 4_999, 5_000], vec!["", "late", "", end]),
-                // Ahead and back, again and again.
+                // Forward and back repeatedly.
                 (vec![73 * YEAR, 100, 74 * YEAR, 200], vec!["late", "late", "late", "late"]),
                 (vec![73 * YEAR, 73 * YEAR + 999, 200], vec!["late", "", "late"]),
-                // Back, but not before the end of the wait: from then on it counts.
+                // Back, but not before the end of the wait.
                 (vec![73 * YEAR, 4_000, 5_000], vec!["late", "late", end]),
                 // A jump after a jump.
                 (vec![YEAR, 2 * YEAR, 2 * YEAR + 1_000], vec!["late", "late", end]),

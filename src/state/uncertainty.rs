@@ -1,47 +1,47 @@
-//! Whether an agent is lost: several signs at once, several rounds in a row.
+//! Detects a lost agent: several signs at once, in several consecutive rounds.
 //!
 //! `step(watch, round, signs, settings) -> (watch, escalate)`:
 //!
 //! | state | the same round again | fewer signs than `signs` | enough signs |
 //! |---|---|---|---|
-//! | quiet, `n` rounds so far | nothing | `n` = 0 | `n` + 1; from `rounds` on it is told, once |
-//! | told | nothing | quiet, `n` = 0: the next episode is told again | nothing |
+//! | quiet, `n` rounds so far | no change | `n` = 0 | `n` + 1; at `rounds` it is reported, once |
+//! | reported | no change | quiet, `n` = 0: the next episode is reported again | no change |
 //!
-//! One cause must not show as two signs: a diff that stays as it is stands still, and only one that
-//! comes back after another one swings.
+//! One cause must not count as two signs: an unchanged diff is a standstill, and only a diff that
+//! returns after another one oscillates.
 
 use serde::{Deserialize, Serialize};
 
-/// When it is told.
+/// Thresholds for a lost agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Signs that must hold at once.
+    /// Number of simultaneous signs.
     pub signs: u32,
-    /// Rounds in a row they must hold.
+    /// Number of consecutive rounds with these signs.
     pub rounds: u32,
-    /// Diffs that are remembered to see them come back.
+    /// Number of stored diffs that a returning diff is compared with.
     pub ring: usize,
 }
 
 impl Default for Settings {
-    /// loki-mode: two signs, two rounds, six diffs.
+    /// Defaults of loki-mode: two signs, two rounds, six diffs.
     fn default() -> Self {
         Self { signs: 2, rounds: 2, ring: 6 }
     }
 }
 
-/// Memory of the rounds.
+/// Saved state of the rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Number of the last round.
     pub round: Option<u64>,
-    /// Rounds in a row in which enough signs held.
+    /// Consecutive rounds with enough signs.
     pub in_a_row: u32,
-    /// Whether this episode was told.
+    /// Whether this episode was reported.
     pub told: bool,
 }
 
-/// Takes a round in: so many signs hold. Whether somebody is to be told now.
+/// Records a round with this number of signs. Also returns whether to report it now.
 #[must_use]
 pub fn step(watch: &Watch, round: u64, signs: u32, settings: Settings) -> (Watch, bool) {
     if watch.round == Some(round) {
@@ -55,8 +55,8 @@ pub fn step(watch: &Watch, round: u64, signs: u32, settings: Settings) -> (Watch
     (Watch { round: Some(round), in_a_row, told: watch.told || told }, told && !watch.told)
 }
 
-/// Whether a diff comes back after another one: A, B, A does; A, A does not. `ring` holds the diffs
-/// before it, oldest first.
+/// Returns whether a diff returns after another one: A, B, A does; A, A does not. `ring` contains
+/// earlier diffs, oldest first.
 #[must_use]
 pub fn swings(ring: &[String], current: &str) -> bool {
     let changed = ring.iter().rposition(|it| it != current);
@@ -64,7 +64,7 @@ pub fn swings(ring: &[String], current: &str) -> bool {
     !current.is_empty() && before.iter().any(|it| it == current)
 }
 
-/// The ring with a diff more, the oldest left out where it is full.
+/// Appends a diff to the ring, and removes the oldest above the limit.
 #[must_use]
 pub fn remembered(ring: &[String], current: &str, settings: Settings) -> Vec<String> {
     let mut ring: Vec<String> = ring.to_vec();
@@ -114,7 +114,7 @@ mod tests {
         ] {
             assert_eq!(swings(&of(ring), current), wanted, "{ring} {current}");
         }
-        assert!(!swings(&["".to_owned(), "A".to_owned()], ""), "no diff is no diff");
+        assert!(!swings(&["".to_owned(), "A".to_owned()], ""), "an empty diff does not return");
     }
 
     #[test]

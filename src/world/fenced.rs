@@ -1,5 +1,5 @@
-//! A World with folders in which nothing is to be changed, or nothing behind a link: whatever would is
-//! refused, with the reason. Everything else reaches the World beneath.
+//! A World that protects directories: changes in them, or behind a symbolic link, fail with the
+//! reason. Every other operation passes through.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,31 +10,30 @@ use super::{
 };
 use crate::time::Timestamp;
 
-/// What to do about a folder that is not written to.
+/// Remedy for a directory that is not written to.
 const CURE: &str = "nothing is written there; move it away, or name a folder in POLICYD_STATE_DIR";
 
-/// Why nothing is written behind a link.
+/// Formats the error of a write behind a link.
 #[must_use]
 pub fn link_refusal(path: &Path, leads_to: &Path) -> String {
     format!("`{}` is a symbolic link to `{}`; {CURE}", path.display(), leads_to.display())
 }
 
-/// Why nothing is written to a folder of somebody else.
+/// Formats the error of a write into a directory of another user.
 #[must_use]
 pub fn owner_refusal(path: &Path, owner: u32) -> String {
     format!("`{}` belongs to another user ({owner}); {CURE}", path.display())
 }
 
-/// A folder below which changes follow no link, and reach no folder of another user.
+/// A directory below which changes follow no link and write into no directory of another user.
 #[derive(Debug, Clone)]
 pub struct Confined {
-    /// The folder.
     pub root: PathBuf,
-    /// The users whose folders may be written to; none if the machine has no owners.
+    /// Users whose directories may be written to. Empty if the machine has no owners.
     pub owners: Vec<u32>,
 }
 
-/// A World with folders in which nothing is to be changed, or nothing behind a link.
+/// A World with write-protected and confined directories.
 pub struct FencedWorld<'a> {
     beneath: &'a dyn World,
     fences: Vec<(PathBuf, String)>,
@@ -42,8 +41,8 @@ pub struct FencedWorld<'a> {
 }
 
 impl<'a> FencedWorld<'a> {
-    /// Refuses changes in these folders; the text beside each is the error. Changes below the confined
-    /// folders follow no link.
+    /// Protects directories, each with the error of a change. Changes below the `confined`
+    /// directories follow no link.
     #[must_use]
     pub fn new(
         beneath: &'a dyn World,
@@ -53,7 +52,7 @@ impl<'a> FencedWorld<'a> {
         Self { beneath, fences, confined }
     }
 
-    /// The World to change something at `path` in.
+    /// Returns the World for a change of `path`.
     fn beyond(&self, path: &Path) -> Result<&'a dyn World, WorldError> {
         if let Some((_, why)) = self.fences.iter().find(|(folder, _)| path.starts_with(folder)) {
             return Err(WorldError::Refused(why.clone()));
@@ -72,7 +71,7 @@ impl<'a> FencedWorld<'a> {
         Ok(self.beneath)
     }
 
-    /// Names the link on the way to a path, the first one.
+    /// Returns the error that names the first link on the way to a path.
     fn link_on_way(&self, root: &Path, path: &Path) -> Option<WorldError> {
         let above = path.ancestors().skip(1).take_while(|it| *it != root);
         let links = above.filter_map(|it| Some((it, self.beneath.entry(it).ok()?.link?)));
@@ -163,7 +162,7 @@ impl World for FencedWorld<'_> {
     }
 
     fn create_folder(&self, path: &Path) -> Result<(), WorldError> {
-        // The folder itself is a folder on the way to what it will hold.
+        // The directory itself is on the way to its future content.
         self.beyond(&path.join("_"))?;
         self.beyond(path)?.create_folder(path)
     }

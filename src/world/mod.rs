@@ -1,5 +1,5 @@
-//! The World: every effect the program can have, as one trait.
-//! Lives here: the trait, its values and its error. May not live here: any decision.
+//! The World: a trait with every effect of the program. Contains: the trait, its values and its
+//! error. Does not contain: decisions.
 
 pub mod fake;
 pub mod fenced;
@@ -12,57 +12,57 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// What kind of thing a path names, links followed.
+/// Type of a file, after links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
-    /// A folder.
+    /// A directory.
     Folder,
-    /// A pipe, socket, device or anything else that must not be opened blindly.
+    /// A pipe, a socket, a device or another file whose opening can block.
     Special,
 }
 
-/// What is known of a file without reading it.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// File, folder or special.
     pub kind: FileKind,
     /// Length in bytes.
     pub length: u64,
-    /// Last modification.
+    /// Time of the last modification.
     pub modified: Timestamp,
-    /// Identity of the file on its device, so that a replaced file is noticed (0 where unknown).
+    /// Id of the file on its device, which detects a replaced file; 0 if unknown.
     pub identity: u64,
 }
 
-/// What stands at a path itself, before any link is followed.
+/// Entry at a path, without following a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it leads, if it is a symbolic link, as it is written there.
+    /// Target as written, if the entry is a symbolic link.
     pub link: Option<PathBuf>,
-    /// The number of the user whom it belongs to; nothing where the machine has no owners.
+    /// User id of the owner. `None` if the machine has no owners.
     pub owner: Option<u32>,
 }
 
-/// What the machine answered when it did not do what was asked.
+/// Error of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldError {
-    /// No such file or folder.
+    /// The file or directory does not exist.
     Missing,
-    /// It exists already (exclusive creation).
+    /// The file already exists (exclusive creation).
     Exists,
-    /// The machine said no: disk full, permission, input/output error. The text is the machine's.
+    /// Any other error, such as a full disk or a missing permission, with the operating system's
+    /// message.
     Refused(String),
-    /// The operation is not supported here (exchange on some file systems).
+    /// The operation is not supported, such as an exchange on some file systems.
     Unsupported,
-    /// It took longer than allowed.
+    /// The time limit was reached.
     TimedOut,
-    /// Another process holds the lock: which lock, and who.
+    /// Another process holds the lock. Contains the lock and the process.
     Locked(String),
-    /// It is larger than allowed, in bytes.
+    /// The file exceeds this limit, in bytes.
     TooLarge(u64),
-    /// Not a regular file.
+    /// The path is not a regular file.
     NotAFile,
     /// The simulated machine lost power.
     Crashed,
@@ -86,184 +86,188 @@ impl fmt::Display for WorldError {
 
 impl std::error::Error for WorldError {}
 
-/// An external command: program and arguments, never a shell line.
+/// An external command: a program with arguments, never a shell line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Command {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Folder to run it in.
+    /// Working directory.
     pub folder: PathBuf,
-    /// Text for its standard input.
+    /// Standard input.
     pub stdin: Vec<u8>,
-    /// Variables set in addition to the inherited ones.
+    /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Variables that are not inherited.
+    /// Environment variables that are not inherited.
     pub env_removed: Vec<String>,
-    /// After this time its whole process group is killed.
+    /// Time limit. The whole process group is then killed.
     pub deadline: Duration,
-    /// Bytes kept of each output stream; the rest is read and dropped.
+    /// Maximum stored bytes of each output stream. The rest is dropped.
     pub output_max: usize,
-    /// Folders whose programs are not run by name. If given, a program that is named without a slash is
-    /// looked up in the absolute entries of PATH outside of these folders alone.
+    /// Directories whose programs are not run by name. If set, a program name without a slash is
+    /// only searched in the absolute entries of PATH outside of these directories.
     pub not_from: Option<Vec<PathBuf>>,
-    /// Whether the PATH of the program itself is reduced to those entries, for one that starts others.
+    /// Whether PATH of the program is also reduced to those entries, for a program that starts
+    /// others.
     pub path_reduced: bool,
 }
 
-/// What an external command answered.
+/// Result of an external command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandOutput {
-    /// Exit code; `None` when a signal ended it.
+    /// Exit code. `None` if a signal ended the command.
     pub code: Option<i32>,
-    /// Standard output, cut at the bound.
+    /// Standard output, cut at `output_max`.
     pub stdout: Vec<u8>,
-    /// Standard error, cut at the bound.
+    /// Standard error, cut at `output_max`.
     pub stderr: Vec<u8>,
-    /// Whether a stream was cut at the bound.
+    /// Whether a stream was cut.
     pub truncated: bool,
 }
 
-/// What a program that runs did.
+/// Event of a running program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sign {
-    /// It wrote to its standard output.
+    /// Output on standard output.
     Said(Vec<u8>),
-    /// It wrote to its standard error.
+    /// Output on standard error.
     Complained(Vec<u8>),
-    /// It ended with this exit code, or by a signal; its process group is dead.
+    /// The program ended with this exit code, or by a signal. Its process group is dead.
     Ended(Option<i32>),
-    /// Nothing in the time that was waited.
+    /// Nothing happened during the wait.
     Nothing,
 }
 
-/// A program that runs in a process group of its own; dropped, the whole group is killed.
+/// A running program in its own process group. Dropping it kills the whole group.
 pub trait RunningProgram {
-    /// What it did next, waiting at most `wait_max` for it. After `Ended` there is nothing more.
+    /// Waits at most `wait_max` for the next event. No event follows `Ended`.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the program cannot be waited for.
     fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError>;
-    /// Asks the whole group to end, and kills what is left of it after `grace`. What it still says
-    /// until then is heard, piece by piece.
+    /// Asks the group to end, and kills the rest of it after `grace`. Passes the output until then
+    /// to `hear`.
     fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign));
 }
 
-/// An open file for reading; dropped, it is closed.
+/// A file that is open for reading. Dropping it closes the file.
 pub trait OpenFile {
-    /// Its kind, length and identity at this moment.
+    /// Returns the current metadata.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the metadata cannot be read.
     fn stat(&self) -> Result<FileStat, WorldError>;
-    /// Fills `buffer` from `offset`; returns the bytes read, 0 at the end.
+    /// Reads from `offset` into `buffer`. Returns the number of bytes, 0 at the end.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the file cannot be read.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError>;
 }
 
-/// A process that started this one, directly or through others.
+/// An ancestor process of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ancestor {
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// The program file that it runs; its short name where the machine does not show the file.
+    /// Path of the program file. Only its short name if the machine does not list the path.
     pub program: String,
-    /// Its arguments, the name that it was started by first; empty where they cannot be read.
+    /// Arguments, beginning with the program name. Empty if they cannot be read.
     pub arguments: Vec<String>,
-    /// Names of its environment's variables; empty where they cannot be read.
+    /// Names of its environment variables. Empty if they cannot be read.
     pub variables: Vec<String>,
 }
 
-/// Most ancestors that are looked at.
+/// Maximum number of ancestors.
 pub const ANCESTORS_MAX: usize = 64;
 
-/// What the user at the terminal answered.
+/// Answer of the user at the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmation {
     /// The word `yes`.
     Yes,
-    /// Anything else.
+    /// Any other answer.
     No,
     /// This process has no terminal.
     NoTerminal,
 }
 
-/// A held lock; dropped, it is released. The lock file itself is never deleted.
+/// A held lock. Dropping it releases the lock. The lock file is never deleted.
 pub trait HeldLock {}
 
-/// Effects. `&self`: implementations use interior mutability, so one World is shared freely, by
-/// threads too.
+/// Effects of the program. `&self`: implementations use interior mutability, so that threads share
+/// one World.
 pub trait World: Sync {
-    /// The wall clock.
+    /// Returns the wall-clock time.
     fn now(&self) -> Timestamp;
-    /// Time since this World was made, never going backwards; deadlines are measured with it.
+    /// Returns the time since this World was created. Never goes backward; deadlines use it.
     fn elapsed(&self) -> Duration;
-    /// Waits.
+    /// Waits for a duration.
     fn sleep(&self, duration: Duration);
-    /// Where this program lies; nothing where the machine does not say.
+    /// Returns the path of this program. `None` if it is unknown.
     fn program(&self) -> Option<PathBuf>;
-    /// An environment variable that is set and not empty.
+    /// Returns an environment variable that is set and not empty.
     fn env(&self, name: &str) -> Option<String>;
-    /// Names of the environment's variables, in no order; those that are no text are left out.
+    /// Returns the names of the environment variables that are valid text, in any order.
     fn variables(&self) -> Vec<String>;
-    /// The working folder of the process.
+    /// Returns the working directory of the process.
     fn working_folder(&self) -> PathBuf;
-    /// The id of this process.
+    /// Returns the id of this process.
     fn process_id(&self) -> u32;
-    /// The number of the user that this process acts for; nothing where the machine has none.
+    /// Returns the id of the effective user. `None` if the machine has no users.
     fn user(&self) -> Option<u32>;
-    /// The processes that started this one, the nearest first, and the process that leads the session of
-    /// the terminal with those that started it. At most [`ANCESTORS_MAX`]; empty where the machine does
-    /// not list them.
+    /// Returns the ancestors of this process, the nearest first, and the leader of the terminal's
+    /// session with its ancestors. At most [`ANCESTORS_MAX`]. Empty if the machine does not list
+    /// processes.
     fn ancestors(&self) -> Vec<Ancestor>;
-    /// Asks the user at the terminal of this process, which is not standard input, for the word `yes`.
+    /// Asks the user at the terminal of this process (not standard input) for the word `yes`.
     fn confirm(&self, question: &str) -> Confirmation;
-    /// Whether something to read comes on standard input within a time, its end included.
+    /// Returns whether standard input has data, or its end, within a duration.
     fn input_comes(&self, within: Duration) -> bool;
-    /// Threads that can run at the same time, at least 1.
+    /// Returns the number of threads that can run in parallel, at least 1.
     fn cores(&self) -> usize;
 
-    /// What `path` is, links followed.
+    /// Returns the metadata of a path, after links are followed.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the metadata cannot be read.
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError>;
-    /// What stands at `path` itself; the folders above it are followed.
+    /// Returns the entry at a path. Links in its parent directories are followed.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the entry cannot be read.
     fn entry(&self, path: &Path) -> Result<Entry, WorldError>;
-    /// Where a path leads, every link in it followed.
+    /// Resolves every link in a path.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if a link cannot be read.
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError>;
-    /// Follows the folders below `root` on the way to `path`, and no link. The owner of the folder that
-    /// holds `path`, as far as both exist.
+    /// Checks that no directory between `root` and `path` is a symbolic link. Returns the owner of
+    /// the last existing directory.
     ///
     /// # Errors
-    /// `Refused` if one of the folders is a symbolic link.
+    /// [`WorldError::Refused`] if one of the directories is a symbolic link.
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError>;
-    /// Opens a regular file for reading; never blocks on a pipe.
+    /// Opens a regular file for reading. Never blocks on a pipe.
     ///
     /// # Errors
-    /// `Missing`, `NotAFile`, or what the machine said.
+    /// [`WorldError::Missing`], [`WorldError::NotAFile`], or [`WorldError::Refused`] if the file
+    /// cannot be opened.
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError>;
-    /// The whole content of a regular file of at most `bytes_max` bytes.
+    /// Reads a regular file of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// `Missing`, `NotAFile`, `TooLarge`, or what the machine said.
+    /// [`WorldError::Missing`], [`WorldError::NotAFile`], [`WorldError::TooLarge`], or
+    /// [`WorldError::Refused`] if the file cannot be read.
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>;
-    /// Names in a folder, sorted.
+    /// Lists the names in a directory, sorted.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the directory cannot be listed.
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError>;
-    /// Which folder `path` leads to (its identity, as [`FileStat`] has it), and the names in it, sorted.
+    /// Returns the identity of a directory, as in [`FileStat`], and the names in it, sorted.
     ///
     /// # Errors
-    /// `Missing`, also where it is no folder, or what the machine said.
+    /// [`WorldError::Missing`], also if `path` is not a directory, or [`WorldError::Refused`] if it
+    /// cannot be listed.
     fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
         let stat = self.stat(path)?;
         match stat.kind {
@@ -272,81 +276,85 @@ pub trait World: Sync {
         }
     }
 
-    /// Makes a folder and its parents, private to the user (0700).
+    /// Creates a directory and its parents, private to the user (0700).
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if a directory cannot be created.
     fn create_folder(&self, path: &Path) -> Result<(), WorldError>;
-    /// Replaces the content of a file in place, creating it private to the user (0600). Not
-    /// durable, not atomic. A link at `path` is refused.
+    /// Replaces the content of a file in place, or creates the file, private to the user (0600).
+    /// Neither durable nor atomic. Does not follow a link at `path`.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the file cannot be written.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
-    /// Appends to a file in one write, creating it private to the user (0600).
+    /// Appends to a file in one write, or creates the file, private to the user (0600).
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the file cannot be written.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
-    /// Gives the file at `to` the permissions and the owner of the file at `from`.
+    /// Copies the permissions and the owner of the file at `from` to the file at `to`.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if they cannot be changed.
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
-    /// Makes the content of one file durable.
+    /// Makes the content of a file durable.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the sync fails.
     fn sync_file(&self, path: &Path) -> Result<(), WorldError>;
-    /// Makes the entries of a folder durable.
+    /// Makes the entries of a directory durable.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the sync fails.
     fn sync_folder(&self, path: &Path) -> Result<(), WorldError>;
-    /// Renames, replacing the target atomically.
+    /// Renames a file. Replaces the target atomically.
     ///
     /// # Errors
-    /// What the machine said.
+    /// [`WorldError::Refused`] if the rename fails.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
     /// Exchanges two existing names atomically.
     ///
     /// # Errors
-    /// `Unsupported` where the file system cannot, `Missing`, or what the machine said.
+    /// [`WorldError::Unsupported`] by the file system, [`WorldError::Missing`], or
+    /// [`WorldError::Refused`] if the exchange fails.
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError>;
     /// Deletes a file.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the file cannot be deleted.
     fn remove(&self, path: &Path) -> Result<(), WorldError>;
-    /// Deletes a folder with all it holds; links inside are removed, not followed.
+    /// Deletes a directory with its content. Links in it are deleted, not followed.
     ///
     /// # Errors
-    /// `Missing`, or what the machine said.
+    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the directory cannot be deleted.
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError>;
-    /// Takes an exclusive lock on the file at `path`, creating it, waiting at most `wait_max`.
+    /// Acquires an exclusive lock on the file at `path`, and creates the file if necessary. Waits
+    /// at most `wait_max`.
     ///
     /// # Errors
-    /// `Locked`, or what the machine said.
+    /// [`WorldError::Locked`], or [`WorldError::Refused`] if the file cannot be opened or locked.
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError>;
-    /// Runs an external command to its end or its deadline.
+    /// Runs an external command until its end or its deadline.
     ///
     /// # Errors
-    /// `Missing` when there is no such program, `TimedOut`, or what the machine said.
+    /// [`WorldError::Missing`] if the program does not exist, [`WorldError::TimedOut`], or
+    /// [`WorldError::Refused`] if it cannot be started.
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError>;
-    /// Starts an external command, whose output is taken as it comes. Its `deadline` and `output_max`
-    /// are the caller's to keep.
+    /// Starts an external command, whose output is read incrementally. The caller must enforce its
+    /// `deadline` and `output_max`.
     ///
     /// # Errors
-    /// `Missing` when there is no such program, or what the machine said.
+    /// [`WorldError::Missing`] if the program does not exist, or [`WorldError::Refused`] if it
+    /// cannot be started.
     fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError>;
-    /// From now on somebody who interrupts this process is noted instead of ending it.
+    /// From now on, records an interruption of this process instead of ending the process.
     fn note_interrupts(&self);
-    /// Whether somebody interrupted this process since then.
+    /// Returns whether this process was interrupted since then.
     fn interrupted(&self) -> bool;
-    /// Kills every process whose environment has this variable with this value: what a process left
-    /// behind that was killed itself. Returns how many there were.
+    /// Kills every process whose environment contains this variable with this value: the remains of
+    /// a killed process. Returns their number.
     ///
     /// # Errors
-    /// `Unsupported` where the environment of processes cannot be looked at.
+    /// [`WorldError::Unsupported`] if the environment of processes cannot be read.
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError>;
 }

@@ -1,5 +1,5 @@
-//! A dry run: reads and commands reach the World beneath, writes stay in memory and are lost.
-//! May not live here: what is worth writing.
+//! A dry run: reads and commands use the World beneath, and writes stay in memory. Does not
+//! contain: decisions about what to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,48 +13,49 @@ use super::{
 use crate::limits;
 use crate::time::Timestamp;
 
-/// What the dry run did to a path.
+/// Change of a path in the dry run.
 #[derive(Debug, Clone)]
-enum Change {
+enum PathChange {
     File(Vec<u8>, Timestamp),
     Folder,
     Gone,
 }
 
-/// A World whose writes are seen by its own reads and by nobody else.
+/// A World whose writes are visible only to its own reads.
 pub struct OverlayWorld<'a> {
     beneath: &'a dyn World,
-    changes: Mutex<BTreeMap<PathBuf, Change>>,
+    changes: Mutex<BTreeMap<PathBuf, PathChange>>,
 }
 
 impl<'a> OverlayWorld<'a> {
-    /// A dry run over `beneath`.
+    /// Starts a dry run over `beneath`.
     #[must_use]
     pub fn new(beneath: &'a dyn World) -> Self {
         Self { beneath, changes: Mutex::default() }
     }
 
-    fn changes(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Change>> {
+    fn changes(&self) -> MutexGuard<'_, BTreeMap<PathBuf, PathChange>> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the dry run says of `path`; `None`: ask beneath.
-    fn change(&self, path: &Path) -> Option<Change> {
+    /// Returns the change of `path`. `None`: it is unchanged.
+    fn change(&self, path: &Path) -> Option<PathChange> {
         let changes = self.changes();
         if let Some(change) = changes.get(path) {
             return Some(change.clone());
         }
         let mut folders = path.ancestors().skip(1);
-        // A folder made here hides what was beneath it.
-        let gone = |folder| matches!(changes.get(folder), Some(Change::Gone | Change::Folder));
-        folders.any(gone).then_some(Change::Gone)
+        // A directory that was created here hides the one beneath it.
+        let gone =
+            |folder| matches!(changes.get(folder), Some(PathChange::Gone | PathChange::Folder));
+        folders.any(gone).then_some(PathChange::Gone)
     }
 
-    fn set(&self, path: &Path, change: Change) {
+    fn set(&self, path: &Path, change: PathChange) {
         self.changes().insert(path.to_owned(), change);
     }
 
-    /// Content that is about to be changed; empty where there is no file yet.
+    /// Returns the content of a file that is about to change. Empty if it does not exist.
     fn content(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
         match self.read(path, limits::STDIN_BYTES_MAX) {
             Err(WorldError::Missing) => Ok(Vec::new()),
@@ -124,17 +125,19 @@ impl World for OverlayWorld<'_> {
     fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
         match self.change(path) {
             None => self.beneath.entry(path),
-            Some(Change::Gone) => Err(WorldError::Missing),
-            Some(Change::File(..) | Change::Folder) => Ok(Entry { link: None, owner: self.user() }),
+            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::File(..) | PathChange::Folder) => {
+                Ok(Entry { link: None, owner: self.user() })
+            }
         }
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         match self.change(path) {
             None => self.beneath.stat(path),
-            Some(Change::Gone) => Err(WorldError::Missing),
-            Some(Change::File(bytes, modified)) => Ok(file_stat(&bytes, modified)),
-            Some(Change::Folder) => {
+            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::File(bytes, modified)) => Ok(file_stat(&bytes, modified)),
+            Some(PathChange::Folder) => {
                 Ok(FileStat { kind: FileKind::Folder, ..file_stat(&[], self.now()) })
             }
         }
@@ -143,9 +146,9 @@ impl World for OverlayWorld<'_> {
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
         match self.change(path) {
             None => self.beneath.real_path(path),
-            Some(Change::Gone) => Err(WorldError::Missing),
-            // What was written here is no link.
-            Some(Change::File(..) | Change::Folder) => Ok(path.to_owned()),
+            Some(PathChange::Gone) => Err(WorldError::Missing),
+            // A path that was written here is not a link.
+            Some(PathChange::File(..) | PathChange::Folder) => Ok(path.to_owned()),
         }
     }
 
@@ -156,29 +159,29 @@ impl World for OverlayWorld<'_> {
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         match self.change(path) {
             None => self.beneath.open(path),
-            Some(Change::Gone) => Err(WorldError::Missing),
-            Some(Change::Folder) => Err(WorldError::NotAFile),
-            Some(Change::File(bytes, modified)) => Ok(Box::new(MemoryFile { bytes, modified })),
+            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Folder) => Err(WorldError::NotAFile),
+            Some(PathChange::File(bytes, modified)) => Ok(Box::new(MemoryFile { bytes, modified })),
         }
     }
 
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
         match self.change(path) {
             None => self.beneath.read(path, bytes_max),
-            Some(Change::Gone) => Err(WorldError::Missing),
-            Some(Change::Folder) => Err(WorldError::NotAFile),
-            Some(Change::File(bytes, _)) if bytes.len() > bytes_max => {
+            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Folder) => Err(WorldError::NotAFile),
+            Some(PathChange::File(bytes, _)) if bytes.len() > bytes_max => {
                 Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
             }
-            Some(Change::File(bytes, _)) => Ok(bytes),
+            Some(PathChange::File(bytes, _)) => Ok(bytes),
         }
     }
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
         let mut names: BTreeSet<String> = match self.change(folder) {
             None => self.beneath.list(folder)?.into_iter().collect(),
-            Some(Change::Folder) => BTreeSet::new(),
-            Some(Change::Gone | Change::File(..)) => return Err(WorldError::Missing),
+            Some(PathChange::Folder) => BTreeSet::new(),
+            Some(PathChange::Gone | PathChange::File(..)) => return Err(WorldError::Missing),
         };
         for (path, change) in &*self.changes() {
             if path.parent() != Some(folder) {
@@ -188,8 +191,8 @@ impl World for OverlayWorld<'_> {
                 continue;
             };
             match change {
-                Change::Gone => names.remove(&name),
-                Change::File(..) | Change::Folder => names.insert(name),
+                PathChange::Gone => names.remove(&name),
+                PathChange::File(..) | PathChange::Folder => names.insert(name),
             };
         }
         Ok(names.into_iter().collect())
@@ -199,14 +202,14 @@ impl World for OverlayWorld<'_> {
         let missing: Vec<&Path> =
             path.ancestors().take_while(|folder| self.stat(folder).is_err()).collect();
         for folder in missing.into_iter().filter(|it| !it.as_os_str().is_empty()) {
-            self.set(folder, Change::Folder);
+            self.set(folder, PathChange::Folder);
         }
         Ok(())
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         self.require_folder_of(path)?;
-        self.set(path, Change::File(bytes.to_vec(), self.now()));
+        self.set(path, PathChange::File(bytes.to_vec(), self.now()));
         Ok(())
     }
 
@@ -214,7 +217,7 @@ impl World for OverlayWorld<'_> {
         self.require_folder_of(path)?;
         let mut content = self.content(path)?;
         content.extend_from_slice(bytes);
-        self.set(path, Change::File(content, self.now()));
+        self.set(path, PathChange::File(content, self.now()));
         Ok(())
     }
 
@@ -233,7 +236,7 @@ impl World for OverlayWorld<'_> {
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
         let content = self.read(from, limits::STDIN_BYTES_MAX)?;
         self.write(to, &content)?;
-        self.set(from, Change::Gone);
+        self.set(from, PathChange::Gone);
         Ok(())
     }
 
@@ -246,19 +249,19 @@ impl World for OverlayWorld<'_> {
 
     fn remove(&self, path: &Path) -> Result<(), WorldError> {
         self.stat(path)?;
-        self.set(path, Change::Gone);
+        self.set(path, PathChange::Gone);
         Ok(())
     }
 
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
         self.stat(path)?;
         self.changes().retain(|it, _| !it.starts_with(path));
-        self.set(path, Change::Gone);
+        self.set(path, PathChange::Gone);
         Ok(())
     }
 
     fn lock(&self, _path: &Path, _wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
-        Ok(Box::new(NoLock)) // Nothing is written, so nobody has to be kept out.
+        Ok(Box::new(NoLock)) // Nothing is written, so no other process must wait.
     }
 
     fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {

@@ -1,5 +1,5 @@
-//! The machine: the one place that names files, clocks, processes and the environment.
-//! May not live here: any decision.
+//! The real machine: the only module that accesses files, clocks, processes and the environment.
+//! Does not contain: decisions.
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
 mod ancestry;
@@ -20,9 +20,9 @@ use super::{
     RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
-use file::{Links, RealFile, exchange, file_stat, open_regular, owner, said, timestamp};
+use file::{Links, RealFile, exchange, file_stat, open_regular, owner, timestamp, world_error};
 
-/// The machine this process runs on.
+/// The machine that runs this process.
 #[derive(Debug)]
 pub struct RealWorld {
     started: Instant,
@@ -31,7 +31,7 @@ pub struct RealWorld {
 }
 
 impl RealWorld {
-    /// The machine; `elapsed` starts now.
+    /// Creates the machine. `elapsed` starts now.
     #[must_use]
     pub fn new() -> Self {
         program::outlive_file_limits();
@@ -39,7 +39,8 @@ impl RealWorld {
         Self { started, interrupted, announces_waits: false }
     }
 
-    /// The same machine, which says on standard error which lock it waits for, if the wait is long.
+    /// Sets whether a long wait for a lock is announced on standard error, with the name of the
+    /// lock.
     #[must_use]
     pub fn announcing_waits(self, announces_waits: bool) -> Self {
         Self { announces_waits, ..self }
@@ -109,7 +110,7 @@ impl World for RealWorld {
         let stdin = io::stdin();
         let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
         let within = Timespec::try_from(within).ok();
-        // What cannot be asked is read, as it was before.
+        // If the poll fails, the caller reads and blocks.
         poll(&mut asked, within.as_ref()).map_or(true, |ready| ready > 0)
     }
 
@@ -119,7 +120,7 @@ impl World for RealWorld {
     }
 
     fn cores(&self) -> usize {
-        // Telling it takes several files; it is asked for before each piece of work.
+        // The number is read from several files, and needed before each piece of work.
         static CORES: LazyLock<usize> = LazyLock::new(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
         });
@@ -127,20 +128,20 @@ impl World for RealWorld {
     }
 
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
-        fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| said(&error))
+        fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| world_error(&error))
     }
 
     fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
-        let meta = fs::symlink_metadata(path).map_err(|error| said(&error))?;
+        let meta = fs::symlink_metadata(path).map_err(|error| world_error(&error))?;
         let link = match meta.is_symlink() {
-            true => Some(fs::read_link(path).map_err(|error| said(&error))?),
+            true => Some(fs::read_link(path).map_err(|error| world_error(&error))?),
             false => None,
         };
         Ok(Entry { link, owner: owner(&meta) })
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
-        fs::canonicalize(path).map_err(|error| said(&error))
+        fs::canonicalize(path).map_err(|error| world_error(&error))
     }
 
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
@@ -157,25 +158,25 @@ impl World for RealWorld {
 
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|error| said(&error))? {
-            let name = entry.map_err(|error| said(&error))?.file_name();
+        for entry in fs::read_dir(folder).map_err(|error| world_error(&error))? {
+            let name = entry.map_err(|error| world_error(&error))?.file_name();
             names.push(name.to_string_lossy().into_owned());
         }
         names.sort();
         Ok(names)
     }
 
-    /// The folder is opened once, where asking for it by its path and listing it would find it twice.
+    /// Opens the directory once. A `stat` and a listing by path could see two directories.
     #[cfg(unix)]
     fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
         use rustix::fs::{Dir, Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = rustix::fs::open(path, flags, Mode::empty());
-        let folder = File::from(opened.map_err(|error| said(&error.into()))?);
-        let identity = file::identity(&folder.metadata().map_err(|error| said(&error))?);
+        let folder = File::from(opened.map_err(|error| world_error(&error.into()))?);
+        let identity = file::identity(&folder.metadata().map_err(|error| world_error(&error))?);
         let mut names = Vec::new();
-        for entry in Dir::new(folder).map_err(|error| said(&error.into()))? {
-            let entry = entry.map_err(|error| said(&error.into()))?;
+        for entry in Dir::new(folder).map_err(|error| world_error(&error.into()))? {
+            let entry = entry.map_err(|error| world_error(&error.into()))?;
             let name = entry.file_name().to_string_lossy();
             if name != "." && name != ".." {
                 names.push(name.into_owned());
@@ -190,21 +191,21 @@ impl World for RealWorld {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(path).map_err(|error| said(&error))
+        builder.create(path).map_err(|error| world_error(&error))
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         let mut file =
             open_regular(OpenOptions::new().write(true).create(true), path, Links::Refuse)?;
-        // Emptied first, so that a write cut by a power loss leaves a beginning of the new content
-        // and never a mixture with the old one, which could pass for a value.
-        file.set_len(0).and_then(|()| file.write_all(bytes)).map_err(|error| said(&error))
+        // Truncated first, so that a power loss leaves a beginning of the new content, and never a
+        // mixture with the old content, which could pass for a value.
+        file.set_len(0).and_then(|()| file.write_all(bytes)).map_err(|error| world_error(&error))
     }
 
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         let mut file =
             open_regular(OpenOptions::new().append(true).create(true), path, Links::Refuse)?;
-        file.write_all(bytes).map_err(|error| said(&error))
+        file.write_all(bytes).map_err(|error| world_error(&error))
     }
 
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
@@ -213,7 +214,7 @@ impl World for RealWorld {
 
     fn sync_file(&self, path: &Path) -> Result<(), WorldError> {
         let file = open_regular(OpenOptions::new().write(true), path, Links::Refuse)?;
-        file.sync_all().map_err(|error| said(&error))
+        file.sync_all().map_err(|error| world_error(&error))
     }
 
     fn sync_folder(&self, path: &Path) -> Result<(), WorldError> {
@@ -223,12 +224,12 @@ impl World for RealWorld {
         let synced = File::open(path).and_then(|folder| folder.sync_all());
         synced.map_err(|error| match error.kind() == io::ErrorKind::InvalidInput {
             true => WorldError::Unsupported,
-            false => said(&error),
+            false => world_error(&error),
         })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        fs::rename(from, to).map_err(|error| said(&error))
+        fs::rename(from, to).map_err(|error| world_error(&error))
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
@@ -236,11 +237,11 @@ impl World for RealWorld {
     }
 
     fn remove(&self, path: &Path) -> Result<(), WorldError> {
-        fs::remove_file(path).map_err(|error| said(&error))
+        fs::remove_file(path).map_err(|error| world_error(&error))
     }
 
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError> {
-        fs::remove_dir_all(path).map_err(|error| said(&error))
+        fs::remove_dir_all(path).map_err(|error| world_error(&error))
     }
 
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
@@ -256,7 +257,7 @@ impl World for RealWorld {
     }
 
     fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
-        Ok(Box::new(program::Program::start(command)?))
+        Ok(Box::new(program::RunningProcess::start(command)?))
     }
 
     fn note_interrupts(&self) {

@@ -76,13 +76,13 @@ struct Hit {
 }
 
 /// Number of hits by file and word.
-type Counts = BTreeMap<(String, String), usize>;
+pub(super) type Counts = BTreeMap<(String, String), usize>;
 
-fn root() -> &'static Path {
+pub(super) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
+pub(super) fn files(dir: &str, extension: &str) -> Vec<PathBuf> {
     let (mut found, mut todo) = (vec![], vec![root().join(dir)]);
     while let Some(dir) = todo.pop() {
         for entry in fs::read_dir(dir).unwrap() {
@@ -222,13 +222,16 @@ fn counts(found: &BTreeMap<String, Vec<Hit>>) -> Counts {
     counts
 }
 
-fn parse_baseline(text: &str) -> Counts {
+pub(super) fn parse_baseline(text: &str) -> Counts {
     let rows = text.lines().map(|it| it.split(' ').collect::<Vec<_>>());
     rows.map(|it| ((it[0].to_owned(), it[1].to_owned()), it[2].parse().unwrap())).collect()
 }
 
 /// Files and words whose count differs from the baseline: more hits, or a stale line.
-fn differences(found: &Counts, baseline: &Counts) -> Vec<(String, String, usize, usize)> {
+pub(super) fn differences(
+    found: &Counts,
+    baseline: &Counts,
+) -> Vec<(String, String, usize, usize)> {
     let keys: BTreeSet<_> = found.keys().chain(baseline.keys()).collect();
     let count = |counts: &Counts, key| counts.get(key).copied().unwrap_or(0);
     let rows = keys.into_iter().map(|key| (key, count(found, key), count(baseline, key)));

@@ -8,6 +8,7 @@
 )]
 
 mod language;
+mod names;
 mod readme;
 mod texts;
 mod tidy;

@@ -174,7 +174,7 @@ impl Metering<'_> {
         let by = (self.rules(), &self.overrides);
         let mut crossed = None;
         let saved = self.remember(report, |known| {
-            let (next, effect, gauge) = advance(read, known, by, facts);
+            let (next, effect, gauge) = advance(read, known, by.0, by.1, facts);
             crossed = (effect == Some(Effect::Crossed)).then_some(gauge);
             next
         });

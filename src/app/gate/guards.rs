@@ -92,7 +92,7 @@ impl Guarding<'_> {
         let end = self.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
         let in_time = |_: &&Guard| self.world.elapsed() <= end;
         let judged = concerned.iter().copied().take_while(in_time);
-        let mut guarded = guards::judge(judged, event, &seen, asked, detail);
+        let mut guarded = guards::judge(judged, event, &seen, asked.0, asked.1, detail);
         if self.world.elapsed() > end
             && let Some(guard) = concerned.iter().find(|it| guards::may_stop(it))
         {
@@ -183,7 +183,7 @@ impl Guarding<'_> {
             pack_hash: self.found.map(packs::Found::short_hash).unwrap_or_default(),
             pack_folder: self.found.and_then(packs::Found::folder),
         };
-        let mut called = Called::new(event, (&seen.around, &patches), by, mask_json);
+        let mut called = Called::new(event, &seen.around, &patches, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);

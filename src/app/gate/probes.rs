@@ -97,7 +97,8 @@ impl Stopping<'_> {
         let Answered { reading, health } = probe::ask(
             world,
             question,
-            (&self.project.folder, &self.project.root),
+            &self.project.folder,
+            &self.project.root,
             left.min(question.probe.timeout),
         );
         let took = Some(world.elapsed().saturating_sub(began));

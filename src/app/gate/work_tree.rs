@@ -29,7 +29,7 @@ pub(super) fn look(
         if around.clean_trees.contains_key(&folder) {
             continue;
         }
-        let git = Git::new(world, (Path::new(&folder), project), TIME_MAX, ANSWER_BYTES_MAX);
+        let git = Git::new(world, Path::new(&folder), project, TIME_MAX, ANSWER_BYTES_MAX);
         if let Some(answer) = git.until(end).ask(&QUESTION) {
             around.clean_trees.insert(folder, answer.stdout.is_empty());
         }

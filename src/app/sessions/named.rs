@@ -95,7 +95,7 @@ impl Session {
         let overrides = context.overrides.naming(&standing);
         let by = (&*policy.context, &overrides);
         let gauge = judge::context::gauge(by.0, by.1, &context.facts);
-        let gauge = judge::context::settle(&gauge, &standing, by, &context.facts);
+        let gauge = judge::context::settle(&gauge, &standing, by.0, by.1, &context.facts);
         context.learned.borrow_mut().context = Some(Rc::new(gauge));
     }
 }

@@ -113,7 +113,7 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// The project in `root`, whose state directory is `own`.
     pub(super) fn new(world: &'a dyn World, root: &'a Path, own: &'a Path) -> Self {
-        Self { world, root, own, git: Git::new(world, (root, root), GIT_MAX, OUTPUT_MAX) }
+        Self { world, root, own, git: Git::new(world, root, root, GIT_MAX, OUTPUT_MAX) }
     }
 
     fn git(&self, words: &[&str]) -> Option<CommandOutput> {

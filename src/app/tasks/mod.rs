@@ -77,7 +77,7 @@ impl<'a> Stores<'a> {
         let lists = self.queues.peek();
         let tasks: Vec<_> = lists.tasks.iter().collect();
         let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
-        waiting(&self.policy.dead_letter, queue, &self.escalations.all(), self.now)
+        waiting(&self.policy.dead_letter, queue.0, queue.1, &self.escalations.all(), self.now)
     }
 
     /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).

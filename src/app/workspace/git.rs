@@ -17,7 +17,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 pub(crate) fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> Git {
     let checkout = folder.ancestors().find(|it| world.stat(&it.join(".git")).is_ok());
     let project = checkout.unwrap_or(folder);
-    let git = git::Git::new(world, (folder, project), DEADLINE, ANSWER_BYTES_MAX);
+    let git = git::Git::new(world, folder, project, DEADLINE, ANSWER_BYTES_MAX);
     let run = |arguments: &[&str]| {
         Some(String::from_utf8_lossy(&git.ask(arguments)?.stdout).into_owned())
     };

@@ -1,4 +1,4 @@
-//! What was watched while the cases ran, put beside what they say of each rule.
+//! Combines the recorded evaluations with the expectations of cases.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,10 +8,10 @@ use crate::policy::{Choice, Expression, Place, Policy, builtin};
 use crate::script::branches::Branch;
 use crate::script::watch::{Watch, Ways};
 
-/// The message that every judged stop has.
+/// The message that every evaluated stop has.
 const SAID_AT_EVERY_STOP: &str = "summary";
 
-/// What was watched of the rules that are written in the pack itself: `inherited` is the pack below.
+/// Measures the rules of the pack itself. `inherited` is the extended pack.
 #[must_use]
 pub fn measure(
     policy: &Policy,
@@ -35,7 +35,7 @@ pub fn measure(
         let choices = texts.into_iter().flat_map(|(key, it)| whens(key, it.iter()));
         let errors = whens("error", body.error.iter());
         found.conditions = meter.conditions(named.chain(choices).chain(errors));
-        // What is switched off need not be looked at; where a case does, all of it counts.
+        // A disabled rule needs no coverage. If a case enables it, it counts.
         if it.enabled || found.firing || found.silent {
             rules.push((meter.is_own(&it.place), found));
         }
@@ -76,10 +76,10 @@ pub fn measure(
         let own = !inherited.is_some_and(|below| below.failures.classes.contains(it));
         rules.push((own, meter.rule(RuleKind::FailureClass, &it.id, None)));
     }
-    // A rule that inherits everything else may still have a condition of its own.
+    // A rule that inherits everything else can still have a condition of its own.
     rules.retain(|(own, it)| *own || !it.conditions.is_empty());
     let mut rules: Vec<RuleCoverage> = rules.into_iter().map(|(_, it)| it).collect();
-    // What a shared condition was for any rule, it was.
+    // The value of a shared condition counts for each of its rules.
     for condition in rules.iter_mut().flat_map(|it| &mut it.conditions) {
         let ways = meter.ways.remove(&written(&condition.place, &condition.text));
         for ((_, own), all) in condition.operands.iter_mut().zip(ways.unwrap_or_default()) {
@@ -89,12 +89,12 @@ pub fn measure(
     Coverage { rules }
 }
 
-/// A condition is one wherever it is used: where it is written, and its text.
+/// Returns the identity of a condition: its location and its text.
 fn written(place: &Place, text: &str) -> (String, u32, u32, String) {
     (place.file.clone(), place.line, place.column, text.to_owned())
 }
 
-/// The conditions of texts, with the keys they stand under.
+/// Returns the conditions of texts, with their keys.
 fn whens<'p>(
     key: &'static str,
     choices: impl Iterator<Item = &'p Choice>,
@@ -107,7 +107,7 @@ struct Meter<'a> {
     watch: &'a Watch,
     covered: &'a Covered,
     extends: bool,
-    /// What the operands of conditions were, all rules that use them together.
+    /// Observed values of operands, over all rules that use the condition.
     ways: BTreeMap<(String, u32, u32, String), Vec<Ways>>,
 }
 
@@ -128,7 +128,7 @@ impl Meter<'_> {
         }
     }
 
-    /// The conditions among these that are the pack's own and stand at no rule yet.
+    /// Returns the pack's own conditions among these that no earlier rule listed.
     fn conditions<'p>(
         &mut self,
         found: impl Iterator<Item = (String, &'p Expression)>,

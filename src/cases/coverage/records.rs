@@ -1,10 +1,10 @@
-//! The rules over records that a pack has: of dead letters, escalations, reactions, signals, tables
-//! and failures, each with its condition.
+//! Rules over records in a pack: dead letters, escalations, reactions, signals, tables and
+//! failures, each with its condition.
 
 use super::RuleKind;
 use crate::policy::{Expression, Policy};
 
-/// Every rule over a record with a condition of its own, in the order of the files.
+/// Returns every rule over a record that has a condition, in the order of the files.
 pub(super) fn rules(policy: &Policy) -> Vec<(RuleKind, String, &Expression)> {
     let dead = &policy.dead_letter;
     let enter = dead.enter.iter().map(|it| (RuleKind::Entry, it.id.clone(), &it.when));

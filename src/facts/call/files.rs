@@ -79,7 +79,7 @@ impl OperandSelector {
     /// Names in `vocabulary.yaml`.
     pub const NAMES: &[&str] = &["all", "first", "last", "after_first", "before_last"];
 
-    /// Returns the selector with this name, `None` if there is no such name.
+    /// Returns the selector with this name, `None` if it is unknown.
     #[must_use]
     pub fn find(name: &str) -> Self {
         match name {

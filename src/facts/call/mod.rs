@@ -39,7 +39,7 @@ pub struct Call {
     pub command: String,
     /// Programs that the call starts, in order, without wrappers and shells.
     pub programs: Vec<Invocation>,
-    /// Variables that the call sets for programs, by name.
+    /// Variables that the call sets for its programs, by name.
     pub variables: BTreeMap<String, ShellText>,
     /// Files that the call accesses.
     pub files: Vec<FileAccess>,
@@ -47,7 +47,7 @@ pub struct Call {
     pub patches: Vec<PatchFile>,
     /// Text that the call writes into files, one entry for each text.
     pub written: Vec<String>,
-    /// URL that the tool fetches. Empty if there is none.
+    /// URL that the tool fetches. Can be empty.
     pub address: String,
     /// Prompt of the user. Empty for other events.
     pub prompt: String,
@@ -79,7 +79,7 @@ pub struct Invocation {
     pub input: StandardInput,
     /// Indexes of the programs whose output it receives: by a pipe, as an argument, or as a file.
     pub fed_by: Vec<usize>,
-    /// Code that it runs. Empty if there is none or if it is unknown.
+    /// Code that it runs. Empty without code or if it is unknown.
     pub code: String,
     /// Whether it runs unknown code.
     pub runs_unknown: bool,

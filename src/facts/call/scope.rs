@@ -724,7 +724,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Calls a function that the line defines. Returns `None` if there is no function of this name,
+    /// Calls a function that the line defines. Returns `None` if the function is not defined,
     /// or if the program of this name may run instead. `is_own` is false if a program (a wrapper)
     /// makes the call.
     pub(super) fn call_function(

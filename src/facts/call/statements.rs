@@ -908,7 +908,7 @@ impl Scanner<'_> {
     }
 
     /// Adds a program for redirections that belong to no program: `> file`, `{ …; } > file`.
-    /// Returns its index, or `None` if there are no redirections.
+    /// Returns its index, or `None` without redirections.
     pub(super) fn add_redirect_program(
         &mut self,
         redirects: &Redirects,

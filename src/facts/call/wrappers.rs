@@ -538,7 +538,7 @@ impl Scanner<'_> {
     }
 
     /// Runs the command that `find` starts for each file: once for an unknown file below each root,
-    /// and once for each name that it searches for. `fd` appends the file if there is no
+    /// and once for each name that it searches for. `fd` appends the file without a
     /// placeholder.
     pub(super) fn run_for_each(
         &mut self,

@@ -1,4 +1,5 @@
-//! Tool calls: counted, awaited, and handed to the subject they are about.
+//! Tool calls: counts them, stores them until their result arrives, and passes them to their
+//! subject.
 
 use super::super::compiled::CompiledLens;
 use super::super::record::decode_input;
@@ -8,7 +9,7 @@ use super::super::{Facts, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
 use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
 
-/// Codex's tool that looks at a command that runs in a session.
+/// Codex's tool that polls a command that runs in a session.
 pub(super) const POLL: &str = "write_stdin";
 
 impl Facts {

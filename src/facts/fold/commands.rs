@@ -1,4 +1,5 @@
-//! Commands: what a call of a shell tool runs, how it came out, and what its output says.
+//! Commands: the programs that a shell tool runs, how the call ended, and the verdict of its
+//! output.
 
 use std::iter;
 use std::rc::Rc;
@@ -17,7 +18,7 @@ use crate::limits::{
 use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
-pub(super) struct Ending<'a> {
+pub(super) struct CallEnding<'a> {
     pub(super) outcome: Outcome,
     pub(super) exit_code: Option<i32>,
     pub(super) output: &'a str,
@@ -52,7 +53,7 @@ impl Facts {
         self.written_by_command(tool, &line.writes, lens)
     }
 
-    pub(super) fn command_ended(&mut self, seq: u64, ending: &Ending<'_>, lens: &CompiledLens) {
+    pub(super) fn command_ended(&mut self, seq: u64, ending: &CallEnding<'_>, lens: &CompiledLens) {
         let recent = &mut self.commands.recent;
         let Ok(index) = recent.binary_search_by_key(&seq, |command| command.seq) else { return };
         let Some(shared) = recent.get_mut(index) else { return };
@@ -101,7 +102,7 @@ impl Facts {
         }
     }
 
-    /// A refused command did not run: the one before it is the newest again.
+    /// Removes a denied command from its class. The previous command becomes the newest again.
     fn kind_not_run(&mut self, name: &str, seq: u64) {
         let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         kind.count = kind.count.saturating_sub(1);
@@ -123,20 +124,21 @@ impl Facts {
     }
 }
 
-/// Reads a command line.
+/// Parses a command line.
 fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
     let (programs, understood) = shell::parse(text, lens);
     let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
     let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
     let writes = written_paths(&programs, text);
-    // A word alone might not show what it is: `me:SECRET@db` of an address.
+    // A word alone does not always show that it is a secret, such as `me:SECRET@db` of an address.
     let known: Vec<&str> =
         secrets(text).into_iter().filter_map(|(range, _)| text.get(range)).collect();
     let programs = programs.into_iter().map(|it| bounded(it, &known)).collect();
     CommandLine { programs, understood, kinds, writes }
 }
 
-/// The verdict stored with a command is that of all its kinds; what this kind said is in its marks.
+/// Returns an earlier command with the verdict of one class. The stored verdict combines all
+/// classes; the class's own result is in its counters.
 fn earlier_of_kind(kind: &KindFacts, earlier: &Rc<Command>) -> Rc<Command> {
     let verdict = if earlier.seq == kind.last_failed_seq {
         Verdict::Failed
@@ -149,7 +151,7 @@ fn earlier_of_kind(kind: &KindFacts, earlier: &Rc<Command>) -> Rc<Command> {
     judged(earlier, verdict, quote)
 }
 
-/// A command as one of its kinds sees it.
+/// Returns a command with the verdict of one class.
 fn judged(command: &Rc<Command>, verdict: Verdict, quote: &str) -> Rc<Command> {
     if (command.verdict, command.quote.as_str()) == (verdict, quote) {
         return Rc::clone(command);
@@ -157,7 +159,8 @@ fn judged(command: &Rc<Command>, verdict: Verdict, quote: &str) -> Rc<Command> {
     Rc::new(Command { verdict, quote: quote.to_owned(), ..Command::clone(command) })
 }
 
-/// Text of a command line; a list of words becomes one that the shell would read as the same.
+/// Returns the text of a command line. A list of words is quoted so that a shell reads the same
+/// words.
 fn command_text(command: &Either<'_, Empty>) -> Option<String> {
     match command {
         Either::Text(text) => Some(text.clone().into_owned()),
@@ -172,11 +175,11 @@ fn command_text(command: &Either<'_, Empty>) -> Option<String> {
     }
 }
 
-/// Exit status and output taken together, with the line that decided.
+/// Decides the verdict by exit status and output, and returns the deciding line.
 fn verdict<'o>(
     kind: &CompiledKind,
     command: &Command,
-    ending: &Ending<'o>,
+    ending: &CallEnding<'o>,
     lens: &CompiledLens,
 ) -> (Verdict, &'o str) {
     match ending.outcome {
@@ -227,7 +230,8 @@ fn drop_older_outputs(recent: &mut [Rc<Command>]) {
     }
 }
 
-/// A program that is kept: without secrets, those of its command line among them, and bounded.
+/// Returns a program for storage: without secrets, those of its command line included, and bounded
+/// in size.
 fn bounded(mut program: Program, secrets: &[&str]) -> Program {
     program.args.truncate(PROGRAM_ARGS_MAX);
     program.writes.truncate(PROGRAM_ARGS_MAX);
@@ -247,7 +251,8 @@ fn bounded(mut program: Program, secrets: &[&str]) -> Program {
     program
 }
 
-/// Files a command line edits: redirections, `tee`, `sed -i`, and patches fed to `apply_patch`.
+/// Returns the files that a command line edits: redirections, `tee`, `sed -i`, and patches piped to
+/// `apply_patch`.
 fn written_paths(programs: &[Program], text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for program in programs {
@@ -267,7 +272,7 @@ fn written_paths(programs: &[Program], text: &str) -> Vec<String> {
     paths
 }
 
-/// The files of a `sed` call: what is neither an option nor the script.
+/// Returns the files of a `sed` call: every argument except options and the script.
 fn sed_files(args: &[String]) -> Vec<String> {
     let mut files = Vec::new();
     let mut script_seen = false;
@@ -296,7 +301,7 @@ fn is_throwaway(path: &str) -> bool {
         || ["/dev/", "/tmp/", "/var/tmp/", "$"].iter().any(|start| path.starts_with(start))
 }
 
-/// The branch a successful git command says or sets.
+/// Returns the branch that a successful git command prints or switches to.
 fn branch_after<'a>(programs: &'a [Program], output: &'a str) -> Option<&'a str> {
     let mut found = None;
     for program in programs.iter().filter(|program| program.name == "git") {

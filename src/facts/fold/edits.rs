@@ -1,5 +1,5 @@
-//! Edited files and the findings in their text. An edit counts when it is called and is taken back
-//! when its result says that it did not happen.
+//! Edited files and the findings in their text. An edit counts when the tool is called. It is
+//! reverted if its result says that it did not happen.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use super::{cut, masked_front, patch};
 use crate::limits::{EVIDENCE_CHARS_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX};
 use crate::source::secrets::{MARK, mask};
 
-/// What an edit takes from a file and puts into it.
-struct Change<'a> {
+/// The text that an edit removes from a file and adds to it.
+struct EditChange<'a> {
     path: &'a str,
     old: &'a str,
     new: &'a str,
-    /// Whether the file is made or replaced as a whole.
+    /// Whether the edit creates or replaces the whole file.
     whole: bool,
 }
 
 impl Facts {
-    /// A call of an edit tool. `text` is the input where it is no object.
+    /// Records a call of an edit tool. `text` is the input if it is not an object.
     pub(super) fn edit_call(
         &mut self,
         tool: &str,
@@ -35,7 +35,7 @@ impl Facts {
             let mut undos = Vec::new();
             for file in patched.iter().take(FILES_KEPT_MAX) {
                 let patch::FilePatch { path, old, new, whole } = file;
-                self.change(tool, &Change { path, old, new, whole: *whole }, lens, &mut undos);
+                self.change(tool, &EditChange { path, old, new, whole: *whole }, lens, &mut undos);
             }
             return undos;
         }
@@ -46,17 +46,22 @@ impl Facts {
             return Vec::new();
         }
         let mut undos = Vec::new();
-        let mut changes: Vec<Change<'_>> = input
+        let mut changes: Vec<EditChange<'_>> = input
             .edits
             .elements()
             .filter_map(Either::one)
-            .map(|edit| Change { path, old: &edit.old_string, new: &edit.new_string, whole: false })
+            .map(|edit| EditChange {
+                path,
+                old: &edit.old_string,
+                new: &edit.new_string,
+                whole: false,
+            })
             .collect();
         if changes.is_empty() {
             let whole = !input.content.is_empty()
                 || (input.old_string.is_empty() && input.new_string.is_empty());
             let new = if whole { &*input.content } else { &*input.new_string };
-            changes.push(Change { path, old: &input.old_string, new, whole });
+            changes.push(EditChange { path, old: &input.old_string, new, whole });
         }
         for change in &changes {
             self.change(tool, change, lens, &mut undos);
@@ -64,7 +69,7 @@ impl Facts {
         undos
     }
 
-    /// Files that a command writes; their text is not seen.
+    /// Records files that a command writes. Their content is unknown.
     pub(super) fn written_by_command(
         &mut self,
         tool: &str,
@@ -73,7 +78,12 @@ impl Facts {
     ) -> Vec<EditUndo> {
         let mut undos = Vec::new();
         for path in paths {
-            self.change(tool, &Change { path, old: "", new: "", whole: false }, lens, &mut undos);
+            self.change(
+                tool,
+                &EditChange { path, old: "", new: "", whole: false },
+                lens,
+                &mut undos,
+            );
         }
         undos
     }
@@ -81,7 +91,7 @@ impl Facts {
     fn change(
         &mut self,
         tool: &str,
-        change: &Change<'_>,
+        change: &EditChange<'_>,
         lens: &CompiledLens,
         undos: &mut Vec<EditUndo>,
     ) {
@@ -102,14 +112,14 @@ impl Facts {
         if let Some(undo) = undos.iter_mut().find(|undo| undo.path == path) {
             undo.removed.extend(removed.into_iter().filter(|finding| finding.seq != self.seq));
         }
-        // What stood there before the agent came is not its doing.
+        // Text that was in the file before the edit is not the agent's work.
         let inherited = |excerpt: &str| {
             !known.contains(excerpt) && change.old.lines().any(|line| excerpt_of(line) == excerpt)
         };
         self.add_findings(path, &kinds, change.new, inherited, lens);
     }
 
-    /// Counts one edit of a file and moves it to the end; what was known before is returned.
+    /// Counts one edit of a file, moves the file to the end, and returns its previous state.
     fn touch(&mut self, path: &str, tool: &str, lens: &CompiledLens) -> Option<EditedFile> {
         let known = self.files.iter().position(|file| file.path == path);
         let before = known.map(|index| self.files.remove(index));
@@ -129,7 +139,7 @@ impl Facts {
     fn remove_findings(
         &mut self,
         path: &str,
-        change: &Change<'_>,
+        change: &EditChange<'_>,
         lens: &CompiledLens,
     ) -> Vec<Finding> {
         let gone = |finding: &mut Finding| {
@@ -165,14 +175,14 @@ impl Facts {
         }
     }
 
-    /// Takes an edit back that did not happen.
+    /// Reverts an edit that did not happen.
     pub(super) fn retract(&mut self, undo: EditUndo, seq: u64) {
         self.findings.retain(|finding| finding.path != undo.path || finding.seq != seq);
         for finding in undo.removed {
             keep_finding(&mut self.findings, finding);
         }
         self.findings.sort_by_key(|finding| finding.seq);
-        // What later calls would restore was known with this edit in it.
+        // Later calls stored a state that includes this edit.
         let later = self.pending.iter_mut().filter(|it| it.seq > seq);
         for other in later.flat_map(|it| &mut it.edited).filter(|it| it.path == undo.path) {
             other.removed.retain(|it| it.path != undo.path || it.seq != seq);
@@ -193,26 +203,26 @@ impl Facts {
     }
 }
 
-/// What is kept of the line of a finding.
+/// Returns the stored part of the line of a finding.
 fn excerpt_of(line: &str) -> String {
     masked_front(line.trim(), EVIDENCE_CHARS_MAX)
 }
 
-/// Whether a text holds the line of a finding.
+/// Returns whether a text contains the line of a finding.
 fn holds_excerpt(text: &str, excerpt: &str) -> bool {
     text.contains(excerpt)
         || (excerpt.contains(MARK) && text.lines().any(|line| excerpt_of(line) == excerpt))
 }
 
-/// A file with an edit less, which replaced it as a `whole` or did not; what is known of it may be of later edits
-/// alone.
+/// Removes one edit from a file's counters. `whole` says whether the edit replaced the file. Other
+/// counters can stem from later edits.
 fn without_one(file: EditedFile, whole: bool) -> EditedFile {
     let edits = file.edits.saturating_sub(1).max(1);
     EditedFile { edits, written: file.written.saturating_sub(u64::from(whole)), ..file }
 }
 
-/// Appends a finding; over the bound the oldest of the same pattern goes, so that a pattern that
-/// is found often does not push out one that is found seldom.
+/// Appends a finding. Above the bound, the oldest finding of the same pattern is removed, so that a
+/// frequent pattern does not displace a rare one.
 fn keep_finding(findings: &mut Vec<Finding>, finding: Finding) {
     let same = |it: &Finding| it.pattern == finding.pattern;
     if findings.iter().filter(|it| same(it)).count() >= FINDINGS_KEPT_MAX
@@ -223,8 +233,8 @@ fn keep_finding(findings: &mut Vec<Finding>, finding: Finding) {
     findings.push(finding);
 }
 
-/// Whether an edit inside the line of a finding takes the finding away.
-fn mended(finding: &Finding, change: &Change<'_>, lens: &CompiledLens) -> bool {
+/// Returns whether an edit inside the line of a finding removes the finding.
+fn mended(finding: &Finding, change: &EditChange<'_>, lens: &CompiledLens) -> bool {
     let (old, new) = (mask(change.old.trim()).0, mask(change.new.trim()).0);
     let old = old.as_ref();
     if old.is_empty() || old.contains('\n') || !finding.excerpt.contains(old) {
@@ -233,7 +243,7 @@ fn mended(finding: &Finding, change: &Change<'_>, lens: &CompiledLens) -> bool {
     let pattern = lens.contents().iter().find(|pattern| pattern.name == finding.pattern);
     let is_found = |pattern: &&CompiledContent, line: &str| !pattern.lines(line).is_empty();
     let Some(pattern) = pattern.filter(|it| is_found(it, &finding.excerpt)) else {
-        // The pattern was found in the secret itself: it is gone with the secret.
+        // The pattern matched inside a secret, which is gone.
         return pattern.is_some_and(|it| old.contains(MARK) && !is_found(&it, change.new));
     };
     !is_found(&pattern, &finding.excerpt.replacen(old, &new, 1))

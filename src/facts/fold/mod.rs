@@ -1,7 +1,9 @@
-//! The fold: facts after a line out of facts before it. Lives here: which lines can matter, and
-//! what a record changes; each subject has its own file.
-//! Texts are kept with marks in place of secrets: what is folded is stored in the cursor.
-//! INVARIANT: absorbing lines one by one gives the same facts wherever reading was interrupted.
+//! The fold: computes the facts after a transcript line from the facts before it. Each subject has
+//! its own file.
+//!
+//! Stored texts have placeholders instead of secrets, because the cursor stores the facts.
+//!
+//! INVARIANT: the facts do not depend on where reading was interrupted.
 
 mod calls;
 mod commands;
@@ -22,7 +24,7 @@ use crate::limits::{
 };
 use crate::source::secrets::mask;
 
-/// State records of Claude Code that no fact is made of, by the beginning of their line.
+/// Beginnings of Claude Code's state records, which do not affect facts.
 const STATE_KINDS: [&[u8]; 8] = [
     b"api-request",
     b"file-history-",
@@ -35,12 +37,12 @@ const STATE_KINDS: [&[u8]; 8] = [
 ];
 
 impl Facts {
-    /// Takes one line of the transcript in. Nothing can fail: a line that cannot be read is counted.
+    /// Ingests one line of the transcript. A line that cannot be parsed is counted.
     pub fn absorb(&mut self, line: &[u8], lens: &CompiledLens) {
         self.absorb_seen(line, lens, |_, _| {});
     }
 
-    /// The same; `before` sees the record, and the facts as they were before it.
+    /// Like [`absorb`](Self::absorb). `before` sees each record, and the facts before it.
     pub fn absorb_seen(
         &mut self,
         line: &[u8],
@@ -84,7 +86,8 @@ impl Facts {
             return;
         }
         if record.names_session {
-            // A client that names the session does so on each message; another program wrote the others.
+            // A client that names the session does so in each message. Another program wrote the
+            // other messages.
             if record.origin.session.is_empty() && self.session_named {
                 self.lines_foreign += 1;
                 return;
@@ -111,7 +114,7 @@ impl Facts {
                 Entry::Call { id, .. } | Entry::Result(record::ToolResult { id, .. })
                     if !replaces.is_empty() && self.tokens.is_counted(&id) => {}
                 Entry::Call { id, name, input } => {
-                    // Each call has a position of its own.
+                    // Each call gets its own position.
                     self.seq += u64::from(calls > 0);
                     calls += 1;
                     self.call(&id, &name, &input, lens);
@@ -164,7 +167,7 @@ impl Facts {
     fn prompt(&mut self, id: &str, text: &str, queued: bool) {
         self.said(text);
         if !queued {
-            // What was interrupted is not awaited any more; a command that runs in a session continues.
+            // Interrupted calls get no result. A command that runs in a session continues.
             self.pending.retain(|it| !it.session.is_empty());
             self.tokens.meters.turn();
         }
@@ -241,7 +244,7 @@ impl Tokens {
             return; // Written by the client itself: no model was asked.
         }
         if self.is_counted(&usage.id) {
-            // While a message is streamed, its blocks tell of more and more output.
+            // The blocks of a streamed message report an increasing output.
             let more = tokens.output.saturating_sub(self.last_output);
             let newest = self.counted.last().is_some_and(|it| it == cut(&usage.id, NAME_TEXT_MAX));
             if newest && more > 0 {
@@ -268,8 +271,8 @@ impl Tokens {
     }
 }
 
-/// Whether the line is, by its beginning alone, a record that no fact is made of. These are the
-/// longest lines there are (system prompts, API requests), so they are not even parsed.
+/// Returns whether the beginning of the line shows a record that does not affect facts. These are
+/// the longest lines (system prompts, API requests), so they are not parsed.
 fn cannot_matter(line: &[u8]) -> bool {
     let starts_with_kind = |line: &[u8]| {
         let kind = after_key(line.strip_prefix(b"{").unwrap_or_default(), b"\"type\":");
@@ -280,12 +283,12 @@ fn cannot_matter(line: &[u8]) -> bool {
         || (holds_attachment(line) && memmem::find(line, b"queued_command").is_none())
 }
 
-/// Whether the first object inside the line is the value of the key `attachment`.
+/// Returns whether the first object inside the line is the value of the key `attachment`.
 fn holds_attachment(line: &[u8]) -> bool {
     const KEY: &[u8] = b"\"attachment\":";
     let Some(inner) = memchr::memchr_iter(b'{', line).nth(1) else { return false };
     let before = line.get(..inner).unwrap_or_default().trim_ascii_end();
-    // In a string the quotes of the key would be escaped, and its second one would not match.
+    // Inside a string the quotes of the key are escaped, and the second quote does not match.
     before.ends_with(KEY) && !before.ends_with(b"\\\"attachment\":")
 }
 
@@ -293,7 +296,7 @@ fn after_key<'l>(line: &'l [u8], key: &[u8]) -> Option<&'l [u8]> {
     line.trim_ascii_start().strip_prefix(key).map(<[u8]>::trim_ascii_start)
 }
 
-/// Appends, dropping the oldest over the bound.
+/// Appends a value, and removes the oldest above the bound.
 pub(super) fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
     if list.len() >= max {
         list.drain(..=list.len() - max);
@@ -301,26 +304,26 @@ pub(super) fn push_bounded<T>(list: &mut Vec<T>, value: T, max: usize) {
     list.push(value);
 }
 
-/// The beginning of a text, at most so many bytes, cut between characters.
+/// Returns the beginning of a text of at most `bytes_max` bytes, cut between characters.
 fn cut(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or_default()
 }
 
-/// Bytes beyond a cut that are masked with what is kept, so that no cut leaves a part of a secret.
+/// Bytes beyond a cut that are masked with the stored text, so that no part of a secret remains.
 const MASKED_BEYOND: usize = 512;
 
-/// The beginning of a text with marks in place of its secrets, at most so many bytes.
+/// Returns the beginning of a text of at most `bytes_max` bytes, with secrets replaced.
 fn masked_front(text: &str, bytes_max: usize) -> String {
     cut(&mask(cut(text, bytes_max + MASKED_BEYOND)).0, bytes_max).to_owned()
 }
 
-/// The end of a text with marks in place of its secrets, at most so many bytes.
+/// Returns the end of a text of at most `bytes_max` bytes, with secrets replaced.
 fn masked_end(text: &str, bytes_max: usize) -> String {
     cut_front(&mask(cut_front(text, bytes_max + MASKED_BEYOND)).0, bytes_max).to_owned()
 }
 
-/// The end of a text, at most so many bytes, cut between characters.
+/// Returns the end of a text of at most `bytes_max` bytes, cut between characters.
 #[must_use]
 pub fn cut_front(text: &str, bytes_max: usize) -> &str {
     let start = text.len().saturating_sub(bytes_max);

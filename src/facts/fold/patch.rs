@@ -1,4 +1,4 @@
-//! The patch text of `apply_patch`: which files it touches, with the lines taken and put.
+//! The patch text of `apply_patch`: the files that it changes, with their removed and added lines.
 
 /// One file of a patch.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -6,11 +6,11 @@ pub(super) struct FilePatch<'a> {
     pub(super) path: &'a str,
     pub(super) old: String,
     pub(super) new: String,
-    /// Whether the file is made or replaced as a whole.
+    /// Whether the patch creates or replaces the whole file.
     pub(super) whole: bool,
 }
 
-/// The files of a patch in their order; text of no known shape has none.
+/// Returns the files of a patch in order. Text of an unknown format has none.
 pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
     let mut files: Vec<FilePatch<'_>> = Vec::new();
     for line in patch.lines() {
@@ -35,8 +35,8 @@ pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
     files
 }
 
-/// What a line of a patch says is done with which file: `Add File`, `Update File`, `Delete File` or
-/// `Move to`, and its path.
+/// Returns the operation and the path of a header line of a patch. Operations: `Add File`, `Update
+/// File`, `Delete File`, `Move to`.
 pub(in crate::facts) fn header(line: &str) -> Option<(&str, &str)> {
     let (verb, path) = line.strip_prefix("*** ")?.split_once(": ")?;
     let known = ["Update File", "Add File", "Delete File", "Move to"].contains(&verb);

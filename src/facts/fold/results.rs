@@ -1,4 +1,4 @@
-//! Results of tool calls: how a call ended, and what that changes.
+//! Results of tool calls: how a call ended, and the facts that change with it.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use super::super::compiled::CompiledLens;
 use super::super::record::ToolResult;
 use super::super::{Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
-use super::commands::Ending;
+use super::commands::CallEnding;
 use super::{cut, masked_front, push_bounded};
 use crate::checksum::checksum;
 use crate::limits::{ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX};
 
-/// Beginnings of results that say a call was refused, from before clients marked it.
+/// Beginnings of results of denied calls, from versions before clients marked them.
 const REFUSALS: [&str; 6] = [
     "The user doesn't want to proceed with this tool use",
     "The user doesn't want to take this action",
@@ -22,12 +22,12 @@ const REFUSALS: [&str; 6] = [
     "PreToolUse:",
 ];
 
-/// Lines of an error that tell it apart from others.
+/// Number of lines that identify an error.
 const ERROR_LINES: usize = 2;
 
 impl Facts {
-    /// A result. The end of a call counts once, however often the client records it; a command that
-    /// still runs has not ended.
+    /// Records a result. The end of a call counts once, however often the client records it. A
+    /// command that still runs has not ended.
     pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledLens) {
         let id = cut(&result.id, NAME_TEXT_MAX);
         if !result.running.is_empty() {
@@ -40,7 +40,7 @@ impl Facts {
         let code = result.exit_code.or_else(|| leading_code(&result.text.first_line()));
         let outcome = outcome(result, code);
         let call = self.awaited(id, code);
-        // A look at a command that ended before repeats its result.
+        // Polling a command that ended before repeats its result.
         if call.as_ref().is_none_or(|it| it.name != POLL) {
             self.count_outcome(outcome, result);
         }
@@ -51,10 +51,10 @@ impl Facts {
             self.end_call(&call.id);
         }
         if lens.is_shell_tool(&call.name) {
-            let ending = Ending { outcome, exit_code: code, output: &output(result) };
+            let ending = CallEnding { outcome, exit_code: code, output: &output(result) };
             self.command_ended(call.seq, &ending, lens);
         }
-        // A command that failed may well have written before it did; a refused one did not.
+        // A failed command can have written files; a denied command has not.
         let undone = match outcome {
             Outcome::Denied => true,
             Outcome::Failed => !lens.is_shell_tool(&call.name),
@@ -82,20 +82,20 @@ impl Facts {
         }
     }
 
-    /// Whether a call with this id was recorded.
+    /// Returns whether a call with this id was recorded.
     pub(crate) fn knows_call(&self, id: &str) -> bool {
         let id = cut(id, NAME_TEXT_MAX);
         let awaited = self.pending.iter().chain(&self.background);
         self.has_ended(id) || awaited.into_iter().any(|it| it.id == id)
     }
 
-    /// Whether a call with this id has a result. Known of the last calls only.
+    /// Returns whether a call with this id has a result. Known only for the last calls.
     #[must_use]
     pub fn has_ended(&self, id: &str) -> bool {
         !id.is_empty() && self.ended.contains(&call_hash(id))
     }
 
-    /// A new call might use the id of an earlier one.
+    /// Removes an id from the ended calls, because a new call can use it again.
     pub(super) fn reopen(&mut self, id: &str) {
         let hash = call_hash(cut(id, NAME_TEXT_MAX));
         self.ended.retain(|it| *it != hash);
@@ -107,8 +107,8 @@ impl Facts {
         }
     }
 
-    /// Takes the call that a result ends. The output of `write_stdin` ends the command of its
-    /// session, if it names an exit code.
+    /// Removes and returns the pending call that a result ends. The output of `write_stdin` ends
+    /// the command of its session if it contains an exit code.
     fn awaited(&mut self, id: &str, code: Option<i32>) -> Option<PendingTool> {
         let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else {
             let index = self.background.iter().rposition(|tool| tool.id == id)?;
@@ -124,12 +124,12 @@ impl Facts {
         Some(self.pending.remove(index))
     }
 
-    /// A command did not end within the time that its call waits.
+    /// Records a command that did not end within the wait time of its call.
     fn runs_on(&mut self, id: &str, session: &str) {
         let Some(index) = self.pending.iter().rposition(|tool| tool.id == id) else { return };
         let polled = self.pending.get(index).is_some_and(|it| it.name == POLL);
         if polled {
-            // A look at a running command is over; the command is not.
+            // Polling a running command ends; the command does not.
             let call = self.pending.remove(index);
             self.end_call(&call.id);
         } else if let Some(call) = self.pending.get_mut(index) {
@@ -137,7 +137,7 @@ impl Facts {
         }
     }
 
-    /// Where a subagent reported back: what it did came before.
+    /// Records the position at which a subagent reported. Its work precedes the report.
     fn reported(&mut self, result: &ToolResult<'_>) {
         if result.agent.is_empty() {
             return;
@@ -148,8 +148,8 @@ impl Facts {
         push_bounded(&mut self.subagents, report, SUBAGENTS_KEPT_MAX);
     }
 
-    /// Counts an error that comes again and again. Its beginning tells it apart: the exit code and
-    /// the first line of words.
+    /// Counts repeated errors. The beginning identifies an error: the exit code and the first line
+    /// of text.
     fn failed_with(&mut self, text: &str) {
         let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
         let begins = lines.take(ERROR_LINES).collect::<Vec<_>>().join("\n");
@@ -163,7 +163,7 @@ impl Facts {
     }
 }
 
-/// Tells the ids of calls apart in little room.
+/// Returns a compact hash of a call id.
 fn call_hash(id: &str) -> u64 {
     u64::from_le_bytes(checksum(&[id.as_bytes()]))
 }
@@ -187,7 +187,7 @@ fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> Outcome {
     }
 }
 
-/// What the command printed, without the line that names its exit code.
+/// Returns the output of a command without the line that contains its exit code.
 fn output<'r>(result: &'r ToolResult<'_>) -> Cow<'r, str> {
     let (stdout, stderr) = (result.stdout.text(), result.stderr.text());
     match (stdout.is_empty(), stderr.is_empty()) {
@@ -211,7 +211,7 @@ fn without_code(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// `Exit code 101`, which is a line of its own before the output.
+/// Parses `Exit code 101`, a separate line before the output.
 fn leading_code(line: &str) -> Option<i32> {
     let line = line.strip_prefix("Error: ").unwrap_or(line);
     line.strip_prefix("Exit code ")?.trim().parse().ok()

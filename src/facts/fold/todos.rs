@@ -36,7 +36,7 @@ impl Facts {
         }
     }
 
-    /// The task exists once its result names its id.
+    /// Adds a task once its result contains its id.
     pub(super) fn task_created(&mut self, subject: &str, id: &str, text: &str) {
         let id = if id.is_empty() { created_id(text).unwrap_or_default() } else { id };
         if self.todos.items.len() < TODOS_KEPT_MAX {
@@ -58,7 +58,7 @@ fn todo(input: &TodoInput<'_>) -> Todo {
     }
 }
 
-/// The id in `Task #1 created successfully`.
+/// Parses the id in `Task #1 created successfully`.
 fn created_id(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("Task #")?;
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

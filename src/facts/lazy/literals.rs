@@ -103,19 +103,19 @@ impl LiteralReader<'_> {
             let atom = self.atom(c)?;
             let repeated = self.repetition()?;
             match (atom, repeated) {
-                (Atom::Literal(c), Repeated::Once) => run.push(c),
-                (Atom::Literal(c), Repeated::AtLeastOnce) => {
+                (Atom::Literal(c), Repetition::Once) => run.push(c),
+                (Atom::Literal(c), Repetition::AtLeastOnce) => {
                     run.push(c);
                     keep_better(&mut best, vec![std::mem::take(&mut run)]);
                 }
-                (Atom::Other(found), Repeated::Once | Repeated::AtLeastOnce) => {
+                (Atom::Other(found), Repetition::Once | Repetition::AtLeastOnce) => {
                     keep_better(&mut best, vec![std::mem::take(&mut run)]);
                     if self.depth == 0 && found.iter().any(|literal| literal.len() > 1) {
                         self.sets.push(found.clone());
                     }
                     keep_better(&mut best, found);
                 }
-                (Atom::Literal(_) | Atom::Other(_), Repeated::Perhaps) => {
+                (Atom::Literal(_) | Atom::Other(_), Repetition::Perhaps) => {
                     keep_better(&mut best, vec![std::mem::take(&mut run)]);
                 }
             }
@@ -174,16 +174,16 @@ impl LiteralReader<'_> {
         }
     }
 
-    fn repetition(&mut self) -> Option<Repeated> {
+    fn repetition(&mut self) -> Option<Repetition> {
         let repeated = match self.rest.peek() {
-            Some('*' | '?') => Repeated::Perhaps,
-            Some('+') => Repeated::AtLeastOnce,
+            Some('*' | '?') => Repetition::Perhaps,
+            Some('+') => Repetition::AtLeastOnce,
             Some('{') => {
                 while self.rest.next()? != '}' {}
                 self.rest.next_if_eq(&'?');
-                return Some(Repeated::Perhaps);
+                return Some(Repetition::Perhaps);
             }
-            _ => return Some(Repeated::Once),
+            _ => return Some(Repetition::Once),
         };
         self.rest.next();
         self.rest.next_if_eq(&'?');
@@ -197,7 +197,7 @@ enum Atom {
     Other(Vec<String>),
 }
 
-enum Repeated {
+enum Repetition {
     Once,
     AtLeastOnce,
     Perhaps,

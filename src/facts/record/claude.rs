@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use super::lenient::{Either, Flag, Text};
 use super::output::Output;
-use super::wire::{Attachment, Block, Line, Message, ToolUseResult, Usage};
+use super::wire::{ApiMessage, ApiUsage, Attachment, Block, Line, ToolUseResult};
 use super::{Entry, Origin, Record, TokenUse, ToolResult, joined, or};
 
-/// Beginnings of user texts that the client wrote itself.
+/// Beginnings of user texts that the client wrote.
 const CLIENT_TEXTS: [&str; 11] = [
     "<local-command-stdout>",
     "<local-command-stderr>",
@@ -28,14 +28,14 @@ const CLIENT_TEXTS: [&str; 11] = [
     "Caveat:",
 ];
 
-/// Beginning of what a Stop hook that blocked told the agent.
+/// Beginning of the text that the agent receives from a Stop hook that blocked.
 const STOP_FEEDBACK: &str = "Stop hook feedback:";
 /// Beginning of the client's report that a background task ended.
 const TASK_NOTIFICATION: &str = "<task-notification>";
-/// Beginning of what stands where a human interrupted the agent.
+/// Beginning of the text that marks an interruption by the user.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
-/// What a line says; nothing for state records.
+/// Converts a line. A state record gives an empty record.
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
     let mut record = Record { sidechain: line.is_sidechain.0, ..Record::default() };
     match &*line.kind {
@@ -96,8 +96,8 @@ fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
     }
 }
 
-/// Results of background tasks, as `<task-notification>` texts report them: the result of the call
-/// that started the task.
+/// Appends the results of background tasks in `<task-notification>` texts. Each is the result of
+/// the call that started the task.
 fn ended_tasks(text: &str, entries: &mut Vec<Entry<'_>>) {
     for notification in text.split(TASK_NOTIFICATION).skip(1) {
         let field = |name: &str| {
@@ -132,7 +132,8 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
         block.one().is_some_and(|block| &*block.kind == "tool_result")
     };
     if content.elements().any(is_result) {
-        let mut told = Told { details: line.tool_use_result, denial: line.tool_denial_kind.0 };
+        let mut told =
+            ToolResultExtras { details: line.tool_use_result, denial: line.tool_denial_kind.0 };
         for element in content.into_elements() {
             if let Either::One(element) = element
                 && &*element.kind == "tool_result"
@@ -180,12 +181,12 @@ fn or_text<'a>(first: Text<'a>, second: Text<'a>) -> Text<'a> {
     Text(or(first, second))
 }
 
-/// Whether the first text of a content begins like this.
+/// Returns whether the first text of a content starts with `start`.
 fn begins_with(content: &Either<'_, Block<'_>>, start: &str) -> bool {
     match content {
         Either::Text(text) => text.starts_with(start),
         Either::One(block) => block.text.starts_with(start),
-        Either::Many(_) => content.elements().next().is_some_and(|it| match it {
+        Either::Many(_) => content.elements().next().is_some_and(|element| match element {
             Either::Text(text) => text.starts_with(start),
             Either::One(block) => block.text.starts_with(start),
             Either::Many(_) | Either::None => false,
@@ -198,13 +199,14 @@ fn is_human_text(text: &str) -> bool {
     !CLIENT_TEXTS.iter().any(|start| text.trim_start().starts_with(start))
 }
 
-/// The skill that a prompt names in the client's tag. With a slash the client loads it itself.
+/// Returns the skill that a prompt names in the client's tag. The client loads a skill that is
+/// named with a slash.
 fn asked_skill(text: &str) -> Option<&str> {
     let name = tagged(text, "command-name")?;
     (!name.is_empty() && !name.starts_with('/')).then_some(name)
 }
 
-/// What stands in a tag of a text that begins as the client writes commands.
+/// Returns the content of a tag, if the text begins as the client writes commands.
 fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     if !text.trim_start().starts_with("<command-") {
         return None;
@@ -213,7 +215,7 @@ fn tagged<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
 }
 
-/// A typed slash command as it was typed: `/fix the login bug`.
+/// Returns a slash command as the user typed it: `/fix the login bug`.
 fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
     let Some(name) = tagged(&text, "command-name") else { return text };
     match tagged(&text, "command-args") {
@@ -225,7 +227,7 @@ fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
 fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     let (content, message) = match line.message {
         Either::One(message) => {
-            let Message { id, model, content, usage } = *message;
+            let ApiMessage { id, model, content, usage } = *message;
             (content, Some((id, model, usage)))
         }
         Either::Text(text) => (Either::Text(text), None),
@@ -249,7 +251,7 @@ fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     }
 }
 
-fn token_use<'a>(id: Cow<'a, str>, model: Cow<'a, str>, usage: &Usage) -> TokenUse<'a> {
+fn token_use<'a>(id: Cow<'a, str>, model: Cow<'a, str>, usage: &ApiUsage) -> TokenUse<'a> {
     TokenUse {
         id,
         model,
@@ -260,14 +262,14 @@ fn token_use<'a>(id: Cow<'a, str>, model: Cow<'a, str>, usage: &Usage) -> TokenU
     }
 }
 
-/// What a user line says of its result beside the block itself.
+/// Fields of a user line that describe its tool result, beside the result block.
 #[derive(Default)]
-struct Told<'a> {
+struct ToolResultExtras<'a> {
     details: Either<'a, ToolUseResult<'a>>,
     denial: Cow<'a, str>,
 }
 
-fn block<'a>(block: Block<'a>, told: Option<Told<'a>>, entries: &mut Vec<Entry<'a>>) {
+fn block<'a>(block: Block<'a>, told: Option<ToolResultExtras<'a>>, entries: &mut Vec<Entry<'a>>) {
     match &*block.kind {
         "text" if !block.text.is_empty() => entries.push(Entry::Said(block.text.0)),
         "tool_use" => {

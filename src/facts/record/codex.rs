@@ -1,6 +1,7 @@
-//! Codex's rollout lines, each with a `payload`. An action is recorded up to twice: as the model's
-//! call with its output (`response_item`), and as what was done (`item_completed`), with the same
-//! id. In code mode the model's only tool is `exec`, and only the items name commands and files.
+//! Codex's rollout lines, each with a `payload`. Codex records an action up to twice with the same
+//! id: as the model's call with its output (`response_item`), and as the executed action
+//! (`item_completed`). In code mode the model's only tool is `exec`, and only the items contain
+//! commands and files.
 //!
 //! | how a command ended | where Codex records it |
 //! |---|---|
@@ -14,13 +15,13 @@ use std::fmt::Write as _;
 
 use super::lenient::{Either, Exit, Text};
 use super::output::Output;
-use super::wire::{CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload, Usage};
+use super::wire::{ApiUsage, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
 
-/// Beginnings of outputs that say that a call did not run.
+/// Beginnings of outputs of calls that did not run.
 const REFUSED: [&str; 3] =
     ["Command blocked by PreToolUse hook", "Tool call blocked by PreToolUse hook", "rejected: "];
-/// Beginnings of outputs that say that a call failed before it did anything.
+/// Beginnings of outputs of calls that failed before they had an effect.
 const NOT_DONE: [&str; 2] = ["exec_command failed", "apply_patch verification failed"];
 
 pub(super) fn record(line: Line<'_>) -> Record<'_> {
@@ -109,7 +110,8 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
     })
 }
 
-/// An action that ended, with its result. Other kinds of items repeat `response_item` lines.
+/// Converts an action that ended, with its result. Other types of items repeat `response_item`
+/// lines.
 fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
     let CodexItem { kind, id, status, command, exit_code, aggregated_output, changes, stderr } =
         item;
@@ -136,7 +138,7 @@ fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
     Some(Entry::Done { name: name.into(), input: Either::One(Box::new(input)), result })
 }
 
-/// The command line of `["/bin/bash", "-lc", TEXT]`; other argument lists stay as they are.
+/// Returns the command line of `["/bin/bash", "-lc", TEXT]`. Other argument lists do not change.
 fn script<'a>(command: Either<'a, Empty>) -> Either<'a, Empty> {
     let Either::Many(mut words) = command else { return command };
     let option = match words.get(1) {
@@ -149,7 +151,7 @@ fn script<'a>(command: Either<'a, Empty>) -> Either<'a, Empty> {
     }
 }
 
-/// The changes of an item as the patch text that `apply_patch` takes.
+/// Converts the changes of an item to the patch text of `apply_patch`.
 fn patch(changes: &str) -> String {
     let changes: BTreeMap<Cow<'_, str>, CodexChange<'_>> =
         serde_json::from_str(changes).unwrap_or_default();
@@ -179,13 +181,13 @@ fn patch(changes: &str) -> String {
     patch
 }
 
-/// The session of a command that has not ended, empty where it has.
+/// Returns the session of a command that has not ended; otherwise an empty text.
 fn running_session(text: &str) -> String {
     let session = head(text).find_map(|line| line.strip_prefix("Process running with session ID "));
     session.unwrap_or_default().trim().to_owned()
 }
 
-/// Older versions write `{"output": …, "metadata": {"exit_code": …}}` into the text.
+/// Parses `{"output": …, "metadata": {"exit_code": …}}`, which older versions write into the text.
 fn nested_output(text: &str) -> Option<(String, Option<i32>)> {
     if !text.starts_with('{') {
         return None;
@@ -195,13 +197,13 @@ fn nested_output(text: &str) -> Option<(String, Option<i32>)> {
     Some((inner.content.0.into_owned(), code))
 }
 
-/// The lines before the output proper.
+/// Returns the header lines before the output.
 fn head(text: &str) -> impl Iterator<Item = &str> {
     const HEAD_LINES: usize = 8;
     text.lines().take(HEAD_LINES).take_while(|line| !line.starts_with("Output:"))
 }
 
-/// The exit code named in the lines before the output proper.
+/// Returns the exit code in the header lines before the output.
 fn exit_code(text: &str) -> Option<i32> {
     head(text).find_map(|line| {
         let code = line
@@ -211,10 +213,11 @@ fn exit_code(text: &str) -> Option<i32> {
     })
 }
 
-/// Input counts what was cached too; the running total tells events of one call apart.
+/// Converts token usage. Input includes cached tokens. The running total distinguishes the events
+/// of one call.
 fn usage<'a>(payload: &Payload<'a>) -> Option<Entry<'a>> {
     let info = payload.info.one()?;
-    let last: &Usage = info.last_token_usage.one()?;
+    let last: &ApiUsage = info.last_token_usage.one()?;
     let total = info.total_token_usage.one()?.total_tokens.0;
     let Text(model) = payload.model.clone();
     Some(Entry::Usage(TokenUse {

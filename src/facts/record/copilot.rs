@@ -15,7 +15,7 @@ use super::{Entry, Record, ToolResult, joined, or};
 /// Beginning of the error of a call that did not run.
 const REFUSED: &str = "Denied by ";
 
-/// Whether a line is Copilot's: `role` without `message`, `event`, or a dotted type.
+/// Returns whether Copilot wrote a line: `role` without `message`, `event`, or a dotted type.
 pub(super) fn is_copilot(line: &Line<'_>) -> bool {
     let dotted = ["user.", "assistant.", "session.", "tool.", "hook."];
     (!line.role.is_empty() && matches!(line.message, Either::None) && line.kind.is_empty())
@@ -92,7 +92,8 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         Either::Text(_) | Either::Many(_) | Either::None => None,
     };
     let exit_code = exit_code.or_else(|| footer(&text).1);
-    // A later `read_bash` has the end, which is not joined with this call: it never passed.
+    // A later `read_bash` contains the end and is not joined with this call, so the call never
+    // passes.
     let background = text
         .lines()
         .next_back()
@@ -113,7 +114,7 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
     })
 }
 
-/// Length of the output before the client's last line, and the exit code that this line names:
+/// Returns the length of the output before the client's last line, and the exit code in that line:
 /// `<shellId: 0 completed with exit code 2>`.
 fn footer(text: &str) -> (Option<usize>, Option<i32>) {
     let text = text.trim_end();

@@ -13,12 +13,12 @@ use super::output::Output;
 use super::wire::{GeminiCall, GeminiPart, Line};
 use super::{Entry, Record, TokenUse, ToolResult, joined};
 
-/// Lines that the client puts behind the output of a command.
+/// Lines that the client appends to the output of a command.
 const FOOTER: [&str; 3] = ["Process Group PGID: ", "Background PIDs: ", "</untrusted_context>"];
 /// Part of the error of a call that did not run.
 const REFUSED: &str = "blocked by hook";
 
-/// Whether a line is Gemini's: a message without `message`, a `$set`, or the header.
+/// Returns whether Gemini wrote a line: a message without `message`, a `$set`, or the header.
 pub(super) fn is_gemini(line: &Line<'_>) -> bool {
     let message = matches!(line.message, Either::None) && !line.id.is_empty();
     (&*line.kind == "gemini" && message)
@@ -94,7 +94,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
     }));
 }
 
-/// Output and error of a call, as the model reads them.
+/// Returns the output and the error of a call, as the model reads them.
 fn response<'a>(result: Either<'a, GeminiPart<'a>>) -> (Cow<'a, str>, Cow<'a, str>) {
     for part in result.into_elements() {
         if let Either::One(part) = part
@@ -107,7 +107,7 @@ fn response<'a>(result: Either<'a, GeminiPart<'a>>) -> (Cow<'a, str>, Cow<'a, st
     Default::default()
 }
 
-/// How a command ended, by the lines that the client puts behind its output.
+/// How a command ended, by the lines that the client appends to its output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Footer {
     exit_code: Option<i32>,

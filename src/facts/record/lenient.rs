@@ -1,4 +1,5 @@
-//! Lenient JSON values: a field of an unexpected type reads as empty instead of failing its line.
+//! Lenient JSON values: a field of an unexpected type reads as empty, so that its line stays
+//! readable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,9 +9,9 @@ use std::ops::Deref;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A scalar, borrowed from the line where it holds no escapes.
+/// A scalar, borrowed from the line if it contains no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Scalar<'a> {
+enum JsonScalar<'a> {
     Text(Cow<'a, str>),
     Flag(bool),
     Number(u64),
@@ -22,50 +23,50 @@ enum Scalar<'a> {
 struct ScalarVisitor<'a>(PhantomData<&'a ()>);
 
 impl<'de: 'a, 'a> Visitor<'de> for ScalarVisitor<'a> {
-    type Value = Scalar<'a>;
+    type Value = JsonScalar<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("anything")
     }
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Scalar::Text(Cow::Borrowed(text)))
+        Ok(JsonScalar::Text(Cow::Borrowed(text)))
     }
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+        Ok(JsonScalar::Text(Cow::Owned(text.to_owned())))
     }
     fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-        Ok(Scalar::Text(Cow::Owned(text)))
+        Ok(JsonScalar::Text(Cow::Owned(text)))
     }
     fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
-        Ok(Scalar::Flag(flag))
+        Ok(JsonScalar::Flag(flag))
     }
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Scalar::Number(number))
+        Ok(JsonScalar::Number(number))
     }
     fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(u64::try_from(number).map_or(Scalar::Negative(number), Scalar::Number))
+        Ok(u64::try_from(number).map_or(JsonScalar::Negative(number), JsonScalar::Number))
     }
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(Scalar::Other)
+        Ok(JsonScalar::Other)
     }
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Scalar::Other)
+        Ok(JsonScalar::Other)
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other)
+        Ok(JsonScalar::Other)
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Other)
+        Ok(JsonScalar::Other)
     }
 }
 
-fn scalar<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Scalar<'a>, D::Error> {
+fn scalar<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<JsonScalar<'a>, D::Error> {
     from.deserialize_any(ScalarVisitor(PhantomData))
 }
 
-/// A text; a number reads as its digits, anything else as the empty text.
+/// A text. A number reads as its digits, any other value as an empty text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Text<'a>(pub Cow<'a, str>);
 
@@ -79,68 +80,70 @@ impl Deref for Text<'_> {
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(match scalar(from)? {
-            Scalar::Text(text) => Self(text),
-            Scalar::Number(number) => Self(Cow::Owned(number.to_string())),
-            Scalar::Flag(_) | Scalar::Negative(_) | Scalar::Other => Self::default(),
+            JsonScalar::Text(text) => Self(text),
+            JsonScalar::Number(number) => Self(Cow::Owned(number.to_string())),
+            JsonScalar::Flag(_) | JsonScalar::Negative(_) | JsonScalar::Other => Self::default(),
         })
     }
 }
 
-/// A flag; anything but `true` reads as false.
+/// A flag. Any value except `true` reads as false.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self(scalar(from)? == Scalar::Flag(true)))
+        Ok(Self(scalar(from)? == JsonScalar::Flag(true)))
     }
 }
 
-/// A count; anything but a whole number from 0 on reads as 0.
+/// A count. Any value except a non-negative integer reads as 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count(pub u64);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Ok(Self(match scalar(from)? {
-            Scalar::Number(number) => number,
-            Scalar::Text(_) | Scalar::Flag(_) | Scalar::Negative(_) | Scalar::Other => 0,
+            JsonScalar::Number(number) => number,
+            JsonScalar::Text(_)
+            | JsonScalar::Flag(_)
+            | JsonScalar::Negative(_)
+            | JsonScalar::Other => 0,
         }))
     }
 }
 
-/// An exit code; a value that is not a whole number reads as -1, which is never success.
+/// An exit code. A value that is not an integer reads as -1, which never means success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit(pub i32);
 
 impl<'de> Deserialize<'de> for Exit {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let code = match scalar(from)? {
-            Scalar::Number(number) => i32::try_from(number).ok(),
-            Scalar::Negative(number) => i32::try_from(number).ok(),
-            Scalar::Text(text) => text.trim().parse().ok(),
-            Scalar::Flag(_) | Scalar::Other => None,
+            JsonScalar::Number(number) => i32::try_from(number).ok(),
+            JsonScalar::Negative(number) => i32::try_from(number).ok(),
+            JsonScalar::Text(text) => text.trim().parse().ok(),
+            JsonScalar::Flag(_) | JsonScalar::Other => None,
         };
         Ok(Self(code.unwrap_or(-1)))
     }
 }
 
-/// Text or nested values, whichever a field holds.
+/// A text or nested values, depending on the JSON value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Either<'a, T> {
-    /// A text.
     Text(Cow<'a, str>),
-    /// An object. Boxed: the shapes hold one another, and most lines use few of them.
+    /// An object. Boxed, because the shapes contain each other and most lines use few of them.
     One(Box<T>),
-    /// A list; what is neither text nor object in it is left out.
+    /// A list. Elements that are neither text nor object are dropped.
     Many(Vec<Either<'a, T>>),
-    /// Anything else.
+    /// Any other value.
     #[default]
     None,
 }
 
 impl<'a, T> Either<'a, T> {
-    /// The object, if it is one.
+    /// Returns the object, if the value is one.
     pub fn one(&self) -> Option<&T> {
         match self {
             Self::One(value) => Some(value),
@@ -148,7 +151,7 @@ impl<'a, T> Either<'a, T> {
         }
     }
 
-    /// The elements of a list, the value itself where it is none, as values of their own.
+    /// Returns the elements of a list, or the value itself, as owned values.
     pub fn into_elements(self) -> Vec<Self> {
         match self {
             Self::Many(values) => values,
@@ -157,7 +160,7 @@ impl<'a, T> Either<'a, T> {
         }
     }
 
-    /// The elements of a list, the value itself where it is none.
+    /// Returns the elements of a list, or the value itself.
     pub fn elements(&self) -> std::slice::Iter<'_, Either<'a, T>> {
         match self {
             Self::Many(values) => values.iter(),

@@ -1,6 +1,10 @@
-//! One transcript line as the things it says happened, whatever client wrote it.
-//! Lives here: shapes and their meaning. May not live here: what follows from several lines.
-//! Nothing can fail: a line of no known shape is `None`, a field of a wrong type is empty.
+//! Converts one transcript line of any client into records.
+//!
+//! Contains: the shapes of lines and their meaning. Does not contain: conclusions from several
+//! lines.
+//!
+//! INVARIANT: no line is an error. A line of an unknown shape is `None`, a field of a wrong type is
+//! empty.
 
 mod claude;
 mod codex;
@@ -9,7 +13,6 @@ mod gemini;
 pub mod lenient;
 mod opencode;
 pub mod output;
-#[expect(missing_docs, reason = "field names are those of the clients")]
 pub mod wire;
 
 use std::borrow::Cow;
@@ -18,148 +21,137 @@ use lenient::{Either, Text};
 use output::Output;
 use wire::{Block, Input, Line};
 
-/// What one line says.
+/// Content of one transcript line.
 #[derive(Debug, Default)]
 pub struct Record<'a> {
-    /// Git branch at that moment, empty when not told.
+    /// Git branch at that time. Empty if the line contains none.
     pub branch: Cow<'a, str>,
-    /// Working folder, empty when not told.
+    /// Working directory. Empty if the line contains none.
     pub folder: Cow<'a, str>,
-    /// Permission mode, empty when not told.
+    /// Permission mode. Empty if the line contains none.
     pub permission_mode: Cow<'a, str>,
-    /// Id of the message where a later line with the same id replaces this one; else empty.
+    /// Id of the message, if a later line with the same id replaces this one; otherwise empty.
     pub replaces: Cow<'a, str>,
-    /// Whether it is of a subagent.
+    /// Whether a subagent wrote the line.
     pub sidechain: bool,
-    /// Where and when it was written.
+    /// Source of the line.
     pub origin: Origin<'a>,
-    /// Whether the client names the session on each line of this kind.
+    /// Whether the client writes the session id on each line of this type.
     pub names_session: bool,
-    /// What happened, in order.
+    /// Entries in order.
     pub entries: Vec<Entry<'a>>,
 }
 
-/// Where and when a line was written, as far as the client says; no fact is made of it.
+/// Source of a line. No fact depends on it.
 #[derive(Debug, Default)]
 pub struct Origin<'a> {
-    /// Time, as written; empty when not told.
+    /// Time as written. Empty if the line contains none.
     pub time: Cow<'a, str>,
-    /// Session, empty when not told.
+    /// Session id. Empty if the line contains none.
     pub session: Cow<'a, str>,
-    /// Subagent, empty when not told.
+    /// Subagent id. Empty if the line contains none.
     pub agent: Cow<'a, str>,
-    /// How the client was started: `cli`, `sdk-cli`, …; empty when not told.
+    /// Entry point of the client: `cli`, `sdk-cli`, …. Empty if the line contains none.
     pub entrypoint: Cow<'a, str>,
-    /// Whether it was copied from the session that this one was forked from.
+    /// Whether the line was copied from the session that this session was forked from.
     pub copied: bool,
 }
 
-/// One thing that happened on the main chain.
+/// One entry of the main chain.
 #[derive(Debug)]
 pub enum Entry<'a> {
-    /// A stop was over: a hook sent the agent back to work, or the client summed its hooks up.
+    /// A stop ended: a hook sent the agent back to work, or the client summarized its hooks.
     Stopped {
-        /// Whether a hook sent the agent back.
+        /// Whether a hook sent the agent back to work.
         blocked: bool,
     },
-    /// The turn ended without a stop: a human interrupted it, or the API failed.
+    /// The turn ended without a stop: the user interrupted it, or the API failed.
     CutOff,
-    /// A human named a skill that the client did not load.
+    /// The user named a skill that the client did not load.
     Asked(Cow<'a, str>),
-    /// A human asked.
+    /// The user sent a prompt.
     Prompt {
-        /// `promptId`, else `uuid`.
+        /// `promptId`, otherwise `uuid`.
         id: Cow<'a, str>,
-        /// What was asked.
+        /// Text of the prompt.
         text: Cow<'a, str>,
-        /// Whether it was put in while the agent was at work.
+        /// Whether the user sent it while the agent was working.
         queued: bool,
     },
-    /// Something else than a human asked.
-    Injected {
-        /// `promptId`.
-        id: Cow<'a, str>,
-    },
-    /// The agent said something.
+    /// A prompt that the user did not write.
+    Injected { id: Cow<'a, str> },
+    /// A text of the agent.
     Said(Cow<'a, str>),
-    /// The agent called a tool.
+    /// A tool call of the agent.
     Call {
-        /// Id its result will name.
+        /// Id that the result will contain.
         id: Cow<'a, str>,
-        /// Tool name.
         name: Cow<'a, str>,
-        /// Its input.
         input: Either<'a, Input<'a>>,
     },
-    /// A tool answered.
+    /// The result of a tool call.
     Result(ToolResult<'a>),
-    /// An action ended that may not have been recorded as a call before. The same id as a call's: the same action.
-    Done {
-        /// Tool name.
-        name: Cow<'a, str>,
-        /// Its input.
-        input: Either<'a, Input<'a>>,
-        /// How it ended.
-        result: ToolResult<'a>,
-    },
-    /// The client recorded that it calls the stop hooks: everything before that moment is recorded.
+    /// An action that ended, and that might not have been recorded as a call. An action with the id
+    /// of a call is that call.
+    Done { name: Cow<'a, str>, input: Either<'a, Input<'a>>, result: ToolResult<'a> },
+    /// The client is calling the stop hooks. All earlier lines are written.
     Stopping {
         /// Time of the hook payload, in milliseconds since 1970.
         sent_at: u64,
     },
-    /// An API call used tokens.
+    /// Token usage of an API call.
     Usage(TokenUse<'a>),
     /// The context was compacted.
     Compacted,
 }
 
-/// The answer of a tool.
+/// The result of a tool call.
 #[derive(Debug, Default)]
 pub struct ToolResult<'a> {
     /// Id of the call.
     pub id: Cow<'a, str>,
-    /// What the agent saw.
+    /// Text that the agent received.
     pub text: Output<'a>,
-    /// Standard output and standard error, where told apart; else empty.
+    /// Standard output, if the client separates it from standard error; otherwise empty.
     pub stdout: Output<'a>,
-    /// See `stdout`.
+    /// Standard error, if the client separates it from standard output; otherwise empty.
     pub stderr: Output<'a>,
-    /// Whether it is marked as an error.
+    /// Whether the client marked the result as an error.
     pub error: bool,
-    /// Why it was not run, empty when it was.
+    /// Reason why the call was denied. Empty if it ran.
     pub denial: Cow<'a, str>,
-    /// Whether it was cut short.
+    /// Whether the call was interrupted.
     pub interrupted: bool,
-    /// Whether it goes on in the background.
+    /// Whether the call continues in the background.
     pub background: bool,
-    /// Id of a task it created, else empty.
+    /// Id of a task that the call created; otherwise empty.
     pub task_id: Cow<'a, str>,
-    /// Id of the subagent that did the work, else empty.
+    /// Id of the subagent that did the work; otherwise empty.
     pub agent: Cow<'a, str>,
-    /// Session of a command that still runs, else empty.
+    /// Session of a command that still runs; otherwise empty.
     pub running: Cow<'a, str>,
-    /// Exit code, where the client tells it apart from the text.
+    /// Exit code, if the client stores it outside of the text.
     pub exit_code: Option<i32>,
 }
 
-/// Tokens of one API call.
+/// Token usage of one API call.
 #[derive(Debug, Default)]
 pub struct TokenUse<'a> {
-    /// Message id; blocks of one message repeat it.
+    /// Message id. Several blocks of one message repeat it.
     pub id: Cow<'a, str>,
-    /// Model, empty when not told.
+    /// Model. Empty if the line contains none.
     pub model: Cow<'a, str>,
-    /// Fresh input.
+    /// Uncached input tokens.
     pub input: u64,
-    /// Output.
+    /// Output tokens.
     pub output: u64,
-    /// Input read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Input written to the cache.
+    /// Input tokens written to the cache.
     pub cache_creation: u64,
 }
 
-/// Whose shape a line has: `claude_code` (also where it cannot be told), `copilot`, `codex`,
+/// Returns the format of a line: `claude_code` (also if the format is unknown), `copilot`, `codex`,
 /// `gemini`, `opencode`.
 #[must_use]
 pub fn format(line: &[u8]) -> &'static str {
@@ -178,7 +170,7 @@ pub fn format(line: &[u8]) -> &'static str {
     }
 }
 
-/// Reads one line; `None` when it is not a JSON object of a known shape.
+/// Converts one line. `None` if it is not a JSON object of a known shape.
 #[must_use]
 pub fn read(line: &[u8]) -> Option<Record<'_>> {
     if line.first() != Some(&b'{') {
@@ -200,8 +192,8 @@ pub fn read(line: &[u8]) -> Option<Record<'_>> {
     (!line.kind.is_empty()).then(|| claude::record(line))
 }
 
-/// What a line says. What is invalid UTF-8 is refused where it stands in something that is looked at;
-/// of a line that is sound as a whole no part is asked again.
+/// Parses a line. Invalid UTF-8 is an error only in fields that are used, and a line that is valid
+/// as a whole is checked once.
 fn decoded(line: &[u8]) -> Option<Line<'_>> {
     match std::str::from_utf8(line) {
         Ok(line) => serde_json::from_str(line).ok(),
@@ -209,7 +201,8 @@ fn decoded(line: &[u8]) -> Option<Line<'_>> {
     }
 }
 
-/// A line without the bytes of nothing that a file system leaves where a write was cut, and without blanks around.
+/// Removes surrounding whitespace, and the NUL bytes that a file system leaves after an interrupted
+/// write.
 #[must_use]
 pub fn trimmed(line: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(0, line).is_none() {
@@ -219,7 +212,8 @@ pub fn trimmed(line: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(clean.trim_ascii().to_vec())
 }
 
-/// What is made of what a line says; where a strict reader refuses it, of what it says with that replaced.
+/// Converts a line, and passes the record to `take`. A line that the strict parser rejects is
+/// repaired first.
 pub fn read_repaired<R>(line: &[u8], take: impl FnOnce(Record<'_>) -> R) -> Option<R> {
     if let Some(record) = read(line) {
         return Some(take(record));
@@ -227,9 +221,8 @@ pub fn read_repaired<R>(line: &[u8], take: impl FnOnce(Record<'_>) -> R) -> Opti
     repaired(line).as_deref().and_then(read).map(take)
 }
 
-/// The line with what a strict reader refuses replaced: invalid UTF-8 and halves of surrogate
-/// pairs, which clients write when they cut text in the middle of a character. `None` when there
-/// was nothing to replace.
+/// Replaces what the strict parser rejects: invalid UTF-8, and unpaired surrogates, which clients
+/// write when they cut text inside a character. `None` if the line is valid.
 #[must_use]
 pub fn repaired(line: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(line);
@@ -261,7 +254,7 @@ fn surrogate(text: &str) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok().filter(|code| (0xd800..=0xdfff).contains(code))
 }
 
-/// Decodes input that was written as JSON inside a string (Copilot, Codex).
+/// Parses a tool input that was written as JSON inside a string (Copilot, Codex).
 #[must_use]
 pub fn decode_input(text: &str) -> Option<Input<'_>> {
     if !text.trim_start().starts_with('{') {
@@ -270,7 +263,7 @@ pub fn decode_input(text: &str) -> Option<Input<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// The texts of a content, one after the other.
+/// Joins the wanted texts of a content.
 fn joined<'a>(content: Either<'a, Block<'a>>, wanted: impl Fn(&str) -> bool) -> Cow<'a, str> {
     let mut out: Cow<'a, str> = Cow::Borrowed("");
     let mut add = |text: Cow<'a, str>| {

@@ -1,5 +1,6 @@
-//! OpenCode's messages as its plugin writes them: one line per message, `{"info": …, "parts": […]}`.
-//! The plugin writes the whole file again at each stop, so a later line replaces one with its id.
+//! OpenCode's messages as its plugin writes them: one message per line, `{"info": …, "parts":
+//! […]}`. The plugin rewrites the whole file at each stop, so a later line replaces an earlier line
+//! with its id.
 //!
 //! | how a command ended | where OpenCode records it |
 //! |---|---|
@@ -14,7 +15,7 @@ use super::output::Output;
 use super::wire::Input;
 use super::{Entry, Origin, Record, TokenUse, ToolResult};
 
-/// The beginning of each line, which no other client writes.
+/// The beginning of each line. No other client writes it.
 const START: &[u8] = b"{\"info\":";
 
 /// Name of OpenCode's todo tool, and the neutral name.
@@ -22,11 +23,11 @@ const TODO_TOOL: (&str, &str) = ("todowrite", "TodoWrite");
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message<'a> {
+struct OpenCodeMessage<'a> {
     #[serde(borrow)]
     info: Either<'a, Info<'a>>,
     #[serde(borrow)]
-    parts: Either<'a, Part<'a>>,
+    parts: Either<'a, OpenCodePart<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -41,22 +42,22 @@ struct Info<'a> {
     #[serde(rename = "modelID", borrow)]
     model: Text<'a>,
     #[serde(borrow)]
-    tokens: Either<'a, Tokens<'a>>,
+    tokens: Either<'a, OpenCodeTokens<'a>>,
     #[serde(borrow)]
-    path: Either<'a, Folder<'a>>,
+    path: Either<'a, OpenCodePath<'a>>,
     summary: Flag,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Folder<'a> {
+struct OpenCodePath<'a> {
     #[serde(borrow)]
     cwd: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Tokens<'a> {
+struct OpenCodeTokens<'a> {
     input: Count,
     output: Count,
     reasoning: Count,
@@ -73,14 +74,14 @@ struct Cache {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Part<'a> {
+struct OpenCodePart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Text<'a>,
     #[serde(borrow)]
     text: Text<'a>,
     synthetic: Flag,
     #[serde(borrow)]
-    metadata: Either<'a, Metadata<'a>>,
+    metadata: Either<'a, OpenCodeMetadata<'a>>,
     #[serde(rename = "callID", borrow)]
     call: Text<'a>,
     #[serde(borrow)]
@@ -101,12 +102,12 @@ struct State<'a> {
     #[serde(borrow)]
     error: Text<'a>,
     #[serde(borrow)]
-    metadata: Either<'a, Metadata<'a>>,
+    metadata: Either<'a, OpenCodeMetadata<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Metadata<'a> {
+struct OpenCodeMetadata<'a> {
     #[serde(borrow)]
     exit: Text<'a>,
     interrupted: Flag,
@@ -117,13 +118,13 @@ struct Metadata<'a> {
     policyd: Text<'a>,
 }
 
-/// Whether a line is a message of OpenCode.
+/// Returns whether OpenCode wrote a line.
 pub(super) fn is_opencode(line: &[u8]) -> bool {
     line.starts_with(START)
 }
 
 pub(super) fn record(line: &[u8]) -> Option<Record<'_>> {
-    let message: Message<'_> = match std::str::from_utf8(line) {
+    let message: OpenCodeMessage<'_> = match std::str::from_utf8(line) {
         Ok(line) => serde_json::from_str(line).ok()?,
         Err(_) => serde_json::from_slice(line).ok()?,
     };
@@ -150,7 +151,7 @@ pub(super) fn record(line: &[u8]) -> Option<Record<'_>> {
     Some(record)
 }
 
-fn prompt<'a>(id: &Text<'a>, part: Part<'a>, entries: &mut Vec<Entry<'a>>) {
+fn prompt<'a>(id: &Text<'a>, part: OpenCodePart<'a>, entries: &mut Vec<Entry<'a>>) {
     if &*part.kind != "text" {
         return;
     }
@@ -162,16 +163,17 @@ fn prompt<'a>(id: &Text<'a>, part: Part<'a>, entries: &mut Vec<Entry<'a>>) {
     }
 }
 
-fn answer<'a>(part: Part<'a>, entries: &mut Vec<Entry<'a>>) {
+fn answer<'a>(part: OpenCodePart<'a>, entries: &mut Vec<Entry<'a>>) {
     match (&*part.kind, part.state) {
         ("text", _) if !part.text.is_empty() => entries.push(Entry::Said(part.text.0)),
-        ("tool", Either::One(state)) => call_and_result((part.call, part.tool), *state, entries),
+        ("tool", Either::One(state)) => call_and_result(part.call, part.tool, *state, entries),
         _ => {}
     }
 }
 
 fn call_and_result<'a>(
-    (id, tool): (Text<'a>, Text<'a>),
+    id: Text<'a>,
+    tool: Text<'a>,
     state: State<'a>,
     entries: &mut Vec<Entry<'a>>,
 ) {
@@ -195,7 +197,7 @@ fn call_and_result<'a>(
     }));
 }
 
-fn usage<'a>(id: &Text<'a>, model: Text<'a>, tokens: Tokens<'a>) -> TokenUse<'a> {
+fn usage<'a>(id: &Text<'a>, model: Text<'a>, tokens: OpenCodeTokens<'a>) -> TokenUse<'a> {
     let (read, write) = tokens.cache.one().map_or((0, 0), |cache| (cache.read.0, cache.write.0));
     TokenUse {
         id: id.0.clone(),

@@ -1,5 +1,5 @@
-//! What a tool printed, as its line holds it: decoded when it is looked at, since most of it (files
-//! that were read, above all) never is.
+//! Output of a tool, decoded on first use, because most outputs (above all the content of files)
+//! are never used.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use super::lenient::Either;
 use super::repaired;
 use super::wire::InnerBlock;
 
-/// A text, or a list of blocks that hold texts.
+/// A text, or a list of blocks with texts.
 #[derive(Debug, Clone)]
 pub enum Output<'a> {
-    /// Known as text.
+    /// A decoded text.
     Text(Cow<'a, str>),
-    /// As written, not decoded.
+    /// JSON as written, not decoded.
     Json(&'a RawValue),
 }
 
 impl Output<'_> {
-    /// The whole text; the texts of several blocks one after the other.
+    /// Returns the whole text. Texts of several blocks are joined.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -29,7 +29,7 @@ impl Output<'_> {
         }
     }
 
-    /// The text up to its first line break, often without decoding the rest.
+    /// Returns the text up to its first line break, often without decoding the rest.
     #[must_use]
     pub fn first_line(&self) -> Cow<'_, str> {
         let text = match self {
@@ -62,7 +62,8 @@ fn before_line_break(text: &str) -> &str {
     text.split_once('\n').map_or(text, |(line, _)| line)
 }
 
-/// A JSON string up to its first line break; `None` when it has none, or is no string.
+/// Returns a JSON string up to its first line break. `None` if it has no line break or is not a
+/// string.
 fn first_line_as_written(json: &str) -> Option<&str> {
     let mut from = json.starts_with('"').then_some(1)?;
     loop {
@@ -78,13 +79,13 @@ fn decoded(json: &str) -> Cow<'_, str> {
     if let Ok(content) = serde_json::from_str(json) {
         return inner_text(content);
     }
-    // Only what no decoder looked at yet can be wrong in here: halves of surrogate pairs.
+    // No decoder has checked this text, so it can contain unpaired surrogates.
     let content = repaired(json.as_bytes())
         .and_then(|json| Some(inner_text(serde_json::from_slice(&json).ok()?).into_owned()));
     Cow::Owned(content.unwrap_or_default())
 }
 
-/// The texts of a content, one a line.
+/// Joins the texts of a content with line breaks.
 fn inner_text<'a>(content: Either<'a, InnerBlock<'a>>) -> Cow<'a, str> {
     let mut texts = content.into_elements().into_iter().filter_map(|element| match element {
         Either::Text(text) => Some(text),

@@ -1,5 +1,5 @@
-//! The shapes of transcript lines as clients write them, all families in one struct so that a line
-//! is parsed once. What the fields mean is said in `claude`, `copilot`, `codex` and `gemini`.
+//! Shapes of transcript lines as clients write them. One struct covers all clients, so that a line
+//! is parsed once. `claude`, `copilot`, `codex` and `gemini` define the meaning of the fields.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub struct Line<'a> {
     #[serde(borrow)]
     pub forked_from: Either<'a, Empty>,
     #[serde(borrow)]
-    pub origin: Either<'a, Origin<'a>>,
+    pub origin: Either<'a, MessageOrigin<'a>>,
     #[serde(borrow)]
     pub prompt_source: Text<'a>,
     #[serde(borrow)]
@@ -44,7 +44,7 @@ pub struct Line<'a> {
     #[serde(borrow)]
     pub git_branch: Text<'a>,
     #[serde(borrow)]
-    pub message: Either<'a, Message<'a>>,
+    pub message: Either<'a, ApiMessage<'a>>,
     #[serde(borrow)]
     pub tool_use_result: Either<'a, ToolUseResult<'a>>,
     #[serde(borrow)]
@@ -93,20 +93,22 @@ pub struct Line<'a> {
     pub set: Either<'a, Empty>,
 }
 
-/// An object nothing is read of.
+/// An object whose fields are ignored.
 #[derive(Debug, Default, Deserialize)]
 pub struct Empty {}
 
+/// Origin of a Claude Code user message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Origin<'a> {
+pub struct MessageOrigin<'a> {
     #[serde(borrow)]
     pub kind: Text<'a>,
 }
 
+/// API message of Claude Code.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Message<'a> {
+pub struct ApiMessage<'a> {
     #[serde(borrow)]
     pub id: Text<'a>,
     #[serde(borrow)]
@@ -114,12 +116,13 @@ pub struct Message<'a> {
     #[serde(borrow)]
     pub content: Either<'a, Block<'a>>,
     #[serde(borrow)]
-    pub usage: Either<'a, Usage>,
+    pub usage: Either<'a, ApiUsage>,
 }
 
+/// Token usage of an API message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Usage {
+pub struct ApiUsage {
     pub input_tokens: Count,
     pub output_tokens: Count,
     pub cache_read_input_tokens: Count,
@@ -129,6 +132,7 @@ pub struct Usage {
     pub total_tokens: Count,
 }
 
+/// Content block of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Block<'a> {
@@ -157,7 +161,7 @@ pub struct InnerBlock<'a> {
     pub text: Text<'a>,
 }
 
-/// Input of a tool, all tools in one.
+/// Input of a tool, with the fields of all tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Input<'a> {
@@ -193,6 +197,7 @@ pub struct Input<'a> {
     pub session_id: Text<'a>,
 }
 
+/// One replacement of an edit tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Replacement<'a> {
@@ -202,6 +207,7 @@ pub struct Replacement<'a> {
     pub new_string: Text<'a>,
 }
 
+/// Item of a todo list in the input of a todo tool.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct TodoInput<'a> {
@@ -211,6 +217,7 @@ pub struct TodoInput<'a> {
     pub status: Text<'a>,
 }
 
+/// Claude Code's result of a tool call, beside its content block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolUseResult<'a> {
@@ -224,16 +231,18 @@ pub struct ToolUseResult<'a> {
     #[serde(borrow)]
     pub agent_id: Text<'a>,
     #[serde(borrow)]
-    pub task: Either<'a, Task<'a>>,
+    pub task: Either<'a, CreatedTask<'a>>,
 }
 
+/// Task that a tool created.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Task<'a> {
+pub struct CreatedTask<'a> {
     #[serde(borrow)]
     pub id: Text<'a>,
 }
 
+/// Attachment line of Claude Code.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Attachment<'a> {
@@ -244,9 +253,10 @@ pub struct Attachment<'a> {
     #[serde(borrow)]
     pub command_mode: Text<'a>,
     #[serde(borrow)]
-    pub origin: Either<'a, Origin<'a>>,
+    pub origin: Either<'a, MessageOrigin<'a>>,
 }
 
+/// Copilot: the `data` of a dotted event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CopilotData<'a> {
@@ -283,6 +293,7 @@ pub struct CopilotShell {
     pub exit_code: Option<Exit>,
 }
 
+/// Copilot: the result of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CopilotResult<'a> {
@@ -290,6 +301,7 @@ pub struct CopilotResult<'a> {
     pub content: Text<'a>,
 }
 
+/// Copilot: a tool call of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolRequest<'a> {
@@ -303,6 +315,7 @@ pub struct ToolRequest<'a> {
     pub function: Either<'a, FunctionCall<'a>>,
 }
 
+/// Copilot: the function of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionCall<'a> {
@@ -312,7 +325,7 @@ pub struct FunctionCall<'a> {
     pub arguments: Either<'a, Input<'a>>,
 }
 
-/// Codex: what a rollout line carries.
+/// Codex: the payload of a rollout line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Payload<'a> {
@@ -348,7 +361,7 @@ pub struct Payload<'a> {
     pub item: Either<'a, CodexItem<'a>>,
 }
 
-/// Codex: an action that has ended, as `item_completed` reports it.
+/// Codex: an executed action, from `item_completed`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexItem<'a> {
@@ -369,7 +382,7 @@ pub struct CodexItem<'a> {
     pub stderr: Output<'a>,
 }
 
-/// Codex: what one file became.
+/// Codex: the change of one file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexChange<'a> {
@@ -383,6 +396,7 @@ pub struct CodexChange<'a> {
     pub move_path: Text<'a>,
 }
 
+/// Codex: an output stored as JSON in a text.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexOutput<'a> {
@@ -394,6 +408,7 @@ pub struct CodexOutput<'a> {
     pub metadata: Either<'a, CodexExit<'a>>,
 }
 
+/// Codex: the metadata of an output.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexExit<'a> {
@@ -401,6 +416,7 @@ pub struct CodexExit<'a> {
     pub exit_code: Text<'a>,
 }
 
+/// Codex: the git state at the start.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexGit<'a> {
@@ -408,13 +424,14 @@ pub struct CodexGit<'a> {
     pub branch: Text<'a>,
 }
 
+/// Codex: token usage.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CodexTokens<'a> {
     #[serde(borrow)]
-    pub total_token_usage: Either<'a, Usage>,
+    pub total_token_usage: Either<'a, ApiUsage>,
     #[serde(borrow)]
-    pub last_token_usage: Either<'a, Usage>,
+    pub last_token_usage: Either<'a, ApiUsage>,
 }
 
 /// Gemini: a call with its result.
@@ -443,6 +460,7 @@ pub struct GeminiPart<'a> {
     pub function_response: Either<'a, GeminiFunction<'a>>,
 }
 
+/// Gemini: a function response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GeminiFunction<'a> {
@@ -450,6 +468,7 @@ pub struct GeminiFunction<'a> {
     pub response: Either<'a, GeminiResponse<'a>>,
 }
 
+/// Gemini: the response of a function.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GeminiResponse<'a> {
@@ -459,6 +478,7 @@ pub struct GeminiResponse<'a> {
     pub error: Text<'a>,
 }
 
+/// Gemini: token usage of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct GeminiTokens {

@@ -1,11 +1,11 @@
-//! `codex exec --json`: items that begin and end.
+//! Reads `codex exec --json`: items with a beginning and an end.
 
 use serde_json::{Value, json};
 
 use super::{AgentOutput, LookUp, lines, number, usage_of};
 
 impl AgentOutput {
-    /// The end of a turn, or an error.
+    /// Ingests the end of a turn, or an error.
     pub(super) fn codex(&mut self, record: &Value) {
         let text = |path: &[&str]| {
             let found = path.iter().try_fold(record, |it, key| it.get(key));
@@ -23,12 +23,12 @@ impl AgentOutput {
         }
     }
 
-    /// An item that began or ended, as records of the conversation.
+    /// Converts the beginning or the end of an item to records of the conversation.
     pub(super) fn codex_item(&mut self, record: &Value, look_up: LookUp<'_>) -> Vec<String> {
         let Some(item) = record.get("item") else { return Vec::new() };
         let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
         let ended = record.get("type").and_then(Value::as_str) == Some("item.completed");
-        // Ids count from 0 in each call of the program.
+        // Ids start from 0 in each run of the program.
         let id = format!("{}-{}", self.session_id, text("id"));
         match text("type") {
             "command_execution" => self.codex_command(item, &id, ended),
@@ -41,7 +41,7 @@ impl AgentOutput {
                 let failed = text("status") == "failed";
                 vec![
                     lines::tool_use(&id, &name, &input),
-                    lines::tool_result(&id, "", lines::Ending::of(failed)),
+                    lines::tool_result(&id, "", lines::ToolEnding::of(failed)),
                 ]
             }
             kind if ended && kind.ends_with("message") => {
@@ -54,7 +54,7 @@ impl AgentOutput {
         }
     }
 
-    /// A command: its call once it begins, its result once it ended.
+    /// Converts a command: a call at its beginning, a result at its end.
     fn codex_command(&mut self, item: &Value, id: &str, ended: bool) -> Vec<String> {
         let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
         let mut records = Vec::new();
@@ -65,16 +65,16 @@ impl AgentOutput {
         let code = item.get("exit_code").and_then(Value::as_i64);
         let output = text("aggregated_output");
         let result = match (text("status"), code) {
-            ("declined", _) => lines::tool_result(id, output, lines::Ending::Denied),
+            ("declined", _) => lines::tool_result(id, output, lines::ToolEnding::Denied),
             ("completed" | "failed", Some(0)) => {
-                lines::tool_result(id, output, lines::Ending::Succeeded)
+                lines::tool_result(id, output, lines::ToolEnding::Succeeded)
             }
             ("completed" | "failed", Some(code)) => {
                 let output = format!("Exit code {code}\n{output}");
-                lines::tool_result(id, &output, lines::Ending::Failed)
+                lines::tool_result(id, &output, lines::ToolEnding::Failed)
             }
-            ("failed", None) => lines::tool_result(id, output, lines::Ending::Failed),
-            // It is still running, or its end is not known.
+            ("failed", None) => lines::tool_result(id, output, lines::ToolEnding::Failed),
+            // The command is still running, or its end is unknown.
             _ => return records,
         };
         if ended {
@@ -83,7 +83,7 @@ impl AgentOutput {
         records
     }
 
-    /// Files that a patch wrote: one call for each, with the text that `look_up` finds.
+    /// Converts a patch: one call for each file, with the text that `look_up` returns.
     fn codex_files(&mut self, item: &Value, id: &str, look_up: LookUp<'_>) -> Vec<String> {
         let failed = item.get("status").and_then(Value::as_str) != Some("completed");
         let changes = item.get("changes").and_then(Value::as_array);
@@ -101,7 +101,7 @@ impl AgentOutput {
             self.tools = self.tools.saturating_add(1);
             let id = format!("{id}-{at}");
             records.push(lines::tool_use(&id, "Write", &input));
-            records.push(lines::tool_result(&id, "", lines::Ending::of(failed)));
+            records.push(lines::tool_result(&id, "", lines::ToolEnding::of(failed)));
         }
         records
     }

@@ -1,4 +1,5 @@
-//! Gemini's `-o stream-json`: messages in pieces, tool calls, and results without an exit code.
+//! Reads Gemini's `-o stream-json`: messages in parts, tool calls, and results without an exit
+//! code.
 
 use serde_json::{Value, json};
 
@@ -7,12 +8,12 @@ use crate::facts::meters::Usage;
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";
-/// What a recorded command line ends with. The stream has `status: success` for a command that failed,
-/// and no exit code. With this line the exit code does not decide; only the output does.
+/// Suffix of a recorded command line. The stream contains `status: success` for a failed command
+/// and no exit code. With this suffix the output alone decides the verdict.
 const EXIT_CODE_UNKNOWN: &str = "\ntrue # the client does not report the exit code";
 
 impl AgentOutput {
-    /// One line of the stream, as records of the conversation.
+    /// Converts one line of the stream to records of the conversation.
     pub(super) fn gemini(&mut self, record: &Value) -> Vec<String> {
         let text = |key: &str| record.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
@@ -45,7 +46,7 @@ impl AgentOutput {
         }
     }
 
-    /// The text that was begun is whole.
+    /// Ends the unfinished text.
     pub(super) fn end_text(&mut self) -> Option<String> {
         let said = std::mem::take(&mut self.begun_text);
         if said.trim().is_empty() {
@@ -63,15 +64,15 @@ fn result(record: &Value) -> String {
     let text = |path: &str| record.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (id, failed) = (text("/tool_id"), text("/status") != "success");
     let ending = match text("/error/type") {
-        "policy_violation" => lines::Ending::Denied,
-        _ => lines::Ending::of(failed),
+        "policy_violation" => lines::ToolEnding::Denied,
+        _ => lines::ToolEnding::of(failed),
     };
     let output = text("/output");
     let output = if failed && output.is_empty() { text("/error/message") } else { output };
     lines::tool_result(id, output, ending)
 }
 
-/// Tokens of the whole call.
+/// Returns the tokens of the whole run.
 pub(super) fn usage_of(stats: &Value) -> Usage {
     let cached = number(stats, "cached");
     Usage {

@@ -1,27 +1,27 @@
-//! Transcript lines in the form of Claude Code.
+//! Formats transcript lines as Claude Code does.
 
 use serde_json::{Value, json};
 
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum ToolEnding {
     Succeeded,
     Failed,
     Denied,
 }
 
-impl Ending {
+impl ToolEnding {
     pub(super) const fn of(failed: bool) -> Self {
         if failed { Self::Failed } else { Self::Succeeded }
     }
 }
 
-/// A text of the agent.
+/// Formats a text of the agent.
 pub(super) fn said(text: &str) -> String {
     assistant(&json!({"type": "text", "text": text}))
 }
 
-/// A call of a tool.
+/// Formats a tool call.
 pub(super) fn tool_use(id: &str, name: &str, input: &Value) -> String {
     assistant(&json!({"type": "tool_use", "id": id, "name": name, "input": input}))
 }
@@ -30,14 +30,14 @@ fn assistant(block: &Value) -> String {
     json!({"type": "assistant", "message": {"role": "assistant", "content": [block]}}).to_string()
 }
 
-/// The result of a call.
-pub(super) fn tool_result(id: &str, output: &str, ending: Ending) -> String {
+/// Formats the result of a tool call.
+pub(super) fn tool_result(id: &str, output: &str, ending: ToolEnding) -> String {
     let block = json!({
         "type": "tool_result", "tool_use_id": id, "content": output,
-        "is_error": ending != Ending::Succeeded,
+        "is_error": ending != ToolEnding::Succeeded,
     });
     let mut line = json!({"type": "user", "message": {"role": "user", "content": [block]}});
-    if let (Ending::Denied, Value::Object(fields)) = (ending, &mut line) {
+    if let (ToolEnding::Denied, Value::Object(fields)) = (ending, &mut line) {
         fields.insert("toolDenialKind".to_owned(), "declined".into());
     }
     line.to_string()

@@ -1,30 +1,31 @@
-//! What guards of programs allow: a whole command line, or nothing of it.
+//! Combines the allows of command guards: the whole command line is allowed, or nothing.
 
 use std::collections::BTreeSet;
 
-use super::{GuardVerdict, Guarded, Said, SilentGuard};
+use super::{GuardOutput, GuardVerdict, Guarded, SilentGuard};
 use crate::facts::call::{Call, Invocation};
 use crate::facts::event::Event;
 use crate::policy::Mode;
 use crate::policy::guards::{GuardBody, Verb};
 use crate::script::program_facts::line;
 
-/// What guards of programs allow, each on its own.
+/// Collected allows of command guards.
 #[derive(Default)]
 pub(super) struct Allows {
-    /// Programs of the call, by their numbers.
+    /// Indexes of the allowed programs of the call.
     programs: BTreeSet<usize>,
-    said: Vec<Said>,
+    outputs: Vec<GuardOutput>,
 }
 
 impl Allows {
-    /// Takes in what a guard says that allows these programs, by their numbers.
-    pub(super) fn add(&mut self, said: Said, programs: Vec<usize>) {
+    /// Adds the result of a guard that allows these programs.
+    pub(super) fn add(&mut self, output: GuardOutput, programs: Vec<usize>) {
         self.programs.extend(programs);
-        self.said.push(said);
+        self.outputs.push(output);
     }
 
-    /// An allow is one of the whole line, and skips the user's own prompt: it holds where every program is allowed.
+    /// Applies the allows if every program of the line is allowed. An allow skips the client's own
+    /// permission prompt, so it must cover the whole line.
     pub(super) fn take_effect(self, guarded: &mut Guarded, call: &Call, event: &Event) {
         let mut programs = call.programs.iter().enumerate();
         let other = programs.find(|(at, _)| !self.programs.contains(at)).map(|(_, it)| it);
@@ -40,9 +41,9 @@ impl Allows {
             })
         };
         let why = unread().or_else(|| other.map(more)).or_else(set);
-        for (verdict, updated) in self.said {
+        for GuardOutput { verdict, updated_input } in self.outputs {
             match &why {
-                None => guarded.add(*verdict, updated, event),
+                None => guarded.add(*verdict, updated_input, event),
                 Some(why) => {
                     let GuardVerdict { id, place, explanation, .. } = *verdict;
                     guarded.silent.push(SilentGuard { id, place, why: why.clone(), explanation });
@@ -52,13 +53,13 @@ impl Allows {
     }
 }
 
-/// Whether a guard lets go what it fires at.
-pub(super) fn lets_go(mode: Mode, body: &GuardBody) -> bool {
+/// Returns whether a guard allows calls when it fires.
+pub(super) fn is_allow(mode: Mode, body: &GuardBody) -> bool {
     mode == Mode::Enforce && body.verb == Verb::Allow
 }
 
-/// Why no guard can allow a program by its name: another one starts it, which may change what it does or by whose
-/// right (`sudo`, `env`), or it is called by a path, which may lead to any program.
+/// Returns why no guard can allow a program by its name: another program starts it and can change
+/// its effect or its privileges (`sudo`, `env`), or it is called by a path.
 pub(super) fn withheld(program: &Invocation) -> Option<String> {
     let called = &program.called.text;
     match program.wrappers.first() {

@@ -1,4 +1,4 @@
-//! One guard before one call: whether it is concerned, whether it fires, and what it says then.
+//! Evaluates one guard for one call: whether it applies, whether it fires, and its message.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,16 +15,17 @@ use crate::policy::guards::{Fallback, Guard, GuardBody, Verb};
 use crate::script::call_facts::Seen;
 use crate::script::context::Context;
 use crate::script::program_facts::{Recognised, line};
-use crate::script::{Evaluator, template};
+use crate::script::{Evaluator, ScriptError, template};
 
-/// Whether one of the programs of a guard is in a call, or may be; of a guard without programs, always.
+/// Returns whether a call contains, or might contain, a program of a guard. Always true for a guard
+/// without programs.
 #[must_use]
 pub fn recognises(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
     let found = |program: &Invocation| pattern_of(guard, program, values).is_some();
     !guard.of_programs || call.programs.iter().any(found)
 }
 
-/// The programs of a call that a guard recognises, by their positions.
+/// Returns the positions of the programs of a call that a guard matches.
 pub fn recognised<'a>(
     guard: &'a Guard,
     call: &'a Call,
@@ -34,14 +35,14 @@ pub fn recognised<'a>(
     programs.filter(|(_, it)| pattern_of(guard, it, values).is_some()).map(|(at, _)| at)
 }
 
-/// The pattern by which a guard recognises a program. One that cannot be known may be any that goes by its
-/// name alone; that says nothing where the name is all that the guard asks for.
+/// Returns the pattern by which a guard matches a program. An unknown program matches a pattern
+/// that does not consist of a name alone.
 fn pattern_of<'g>(
     guard: &'g Guard,
     program: &Invocation,
     values: &[ValueOptions],
 ) -> Option<&'g CommandPattern> {
-    // Most end here, and none of them is decoded.
+    // Most programs end here, and no pattern is decoded.
     if !guard.initials.meets([program.name.as_str()].into_iter().collect()) {
         return None;
     }
@@ -55,61 +56,66 @@ fn pattern_of<'g>(
     }
 }
 
-/// Whether what a program is cannot be known.
+/// Returns whether a program is unknown.
 fn may_be_any(program: &Invocation) -> bool {
     program.name.is_empty()
 }
 
-/// What a guard says, and the fields that it gives the tool's input.
-pub(super) type Said = (Box<GuardVerdict>, Vec<(String, String)>);
-
-/// What asking a guard came to.
-pub(super) enum Found {
-    /// None of its programs is there.
-    NotConcerned,
-    /// It does not fire; its conditions, where they were asked for.
-    Silent(Vec<Explained>),
-    /// It would allow these programs of the call, by their numbers.
-    Allows(Said, Vec<usize>),
-    /// It fires, or it cannot be told whether it does.
-    Says(Said),
+/// Output of a guard that fires.
+pub(super) struct GuardOutput {
+    pub(super) verdict: Box<GuardVerdict>,
+    /// Changed fields of the tool's input.
+    pub(super) updated_input: Vec<(String, String)>,
 }
 
-pub(super) struct Judging<'a> {
+/// Result of one guard for one call.
+pub(super) enum GuardResult {
+    /// The call contains none of its programs.
+    NotApplicable,
+    /// The guard passed. Its conditions, if requested.
+    Passed(Vec<Explained>),
+    /// The guard allows these programs of the call, by index.
+    Allows(GuardOutput, Vec<usize>),
+    /// The guard fires, or its result is unknown.
+    Fired(GuardOutput),
+}
+
+/// Evaluator of one guard for one call.
+pub(super) struct GuardEvaluator<'a> {
     pub(super) guard: &'a Guard,
     pub(super) seen: &'a Rc<Seen>,
-    /// First letters of the programs of the call.
+    /// First bytes of the program names of the call.
     pub(super) initials: Initials,
-    /// Words of a command line that was not understood; none of one that was.
+    /// Words of a command line that was not understood; otherwise empty.
     pub(super) words: &'a BTreeSet<&'a str>,
     pub(super) context: &'a Context,
     pub(super) evaluator: &'a mut Evaluator,
     pub(super) detail: Detail,
 }
 
-impl Judging<'_> {
-    pub(super) fn verdict(&mut self) -> Found {
+impl GuardEvaluator<'_> {
+    pub(super) fn evaluate(&mut self) -> GuardResult {
         if !self.guard.of_programs {
-            // Most calls touch nothing, and most guards of paths are not even decoded then.
+            // Most calls touch no file, so most path guards need not be decoded.
             let untouched = self.guard.needs_effects && !self.seen.call.has_effects();
             if untouched && self.detail != Detail::Values {
-                return Found::Silent(Vec::new());
+                return GuardResult::Passed(Vec::new());
             }
             let body = &*self.guard.body;
             return match self.holds(body) {
-                Ok(false) => Found::Silent(self.explained(body)),
+                Ok(false) => GuardResult::Passed(self.explained(body)),
                 Ok(true) => self.fires(body, ""),
-                Err(why) => self.unknown(body, why, ""),
+                Err(why) => self.unknown(body, why.message, ""),
             };
         }
-        // Most guards of programs end here.
+        // Most command guards end here.
         if self.words.is_empty() && !self.guard.initials.meets(self.initials) {
-            return Found::NotConcerned;
+            return GuardResult::NotApplicable;
         }
         let seen = Rc::clone(self.seen);
         let (mut concerned, mut silent) = (false, Vec::new());
         let mut doubt: Option<(String, String)> = None;
-        let mut allowed: Option<(Said, Vec<usize>)> = None;
+        let mut allowed: Option<(GuardOutput, Vec<usize>)> = None;
         for (at, program) in seen.call.programs.iter().enumerate() {
             let values = &self.context.lens.lens().value_options;
             let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
@@ -118,7 +124,7 @@ impl Judging<'_> {
             let recognised = Recognised { at, named: pattern.operands(&program.name, values) };
             self.context.learned.borrow_mut().program = Some(recognised);
             match self.holds(body) {
-                Ok(true) if !dark && allows::lets_go(self.guard.mode, body) => {
+                Ok(true) if !dark && allows::is_allow(self.guard.mode, body) => {
                     let first = || (self.fired(body, &line(program)), Vec::new());
                     let (_, programs) = allowed.get_or_insert_with(first);
                     programs.extend(allows::withheld(program).is_none().then_some(at));
@@ -129,31 +135,31 @@ impl Judging<'_> {
                     doubt = doubt.or(Some((why, line(program))));
                 }
                 Ok(false) => silent = self.explained(body),
-                Err(why) if !dark => doubt = doubt.or(Some((why, line(program)))),
+                Err(why) if !dark => doubt = doubt.or(Some((why.message, line(program)))),
                 Err(_) => {}
             }
         }
-        // What is allowed of the line says nothing of what cannot be known of it.
+        // An allow for known programs does not cover unknown programs.
         let unheard = self.guard.body.on_error == Fallback::Allow;
         if let Some((said, programs)) = allowed.filter(|_| unheard || doubt.is_none()) {
-            return Found::Allows(said, programs);
+            return GuardResult::Allows(said, programs);
         }
         if let Some((why, program)) = doubt {
             return self.unknown(&self.guard.body, why, &program);
         }
-        // Over a bound all guards answer together, see `judge`.
+        // Above a limit all guards answer together, see `judge`.
         let mut programs = self.guard.commands.iter().map(|it| it.program());
         if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
             && let Some(program) = programs.find(|it| named(self.words, it))
         {
             let why = format!("the command line was not understood: {why}");
             let message = format!("It names `{program}`: write that as a command of its own.");
-            return self.doubts(&self.guard.body, (message, why), "");
+            return self.doubts(&self.guard.body, message, why, "");
         }
-        if concerned { Found::Silent(silent) } else { Found::NotConcerned }
+        if concerned { GuardResult::Passed(silent) } else { GuardResult::NotApplicable }
     }
 
-    fn holds(&mut self, body: &GuardBody) -> Result<bool, String> {
+    fn holds(&mut self, body: &GuardBody) -> Result<bool, ScriptError> {
         let when = match &body.when {
             Some(when) => self.evaluator.eval_bool(when),
             None => Ok(true),
@@ -168,47 +174,49 @@ impl Judging<'_> {
         match (when, unless) {
             (_, Ok(true)) => Ok(false),
             (Ok(_), Ok(_)) => Ok(true),
-            (Err(why), _) | (_, Err(why)) => Err(why.message),
+            (Err(why), _) | (_, Err(why)) => Err(why),
         }
     }
 
-    /// What it says where it fires.
-    fn fired(&mut self, body: &GuardBody, program: &str) -> Said {
+    /// Returns the result of a guard that fires.
+    fn fired(&mut self, body: &GuardBody, program: &str) -> GuardOutput {
         let message = template::render(&body.message, self.evaluator);
-        let verdict = self.says(body, body.verb, (message, None), program);
-        let updated = body.updated_input.iter();
-        let updated = updated
+        let verdict = self.verdict(body, body.verb, message, None, program);
+        let fields = body.updated_input.iter();
+        let updated_input = fields
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
             .collect();
-        (Box::new(verdict), updated)
+        GuardOutput { verdict: Box::new(verdict), updated_input }
     }
 
-    fn fires(&mut self, body: &GuardBody, program: &str) -> Found {
-        Found::Says(self.fired(body, program))
+    fn fires(&mut self, body: &GuardBody, program: &str) -> GuardResult {
+        GuardResult::Fired(self.fired(body, program))
     }
 
-    fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> Found {
+    fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> GuardResult {
         let message = template::render(&body.message, self.evaluator);
-        self.doubts(body, (message, why), program)
+        self.doubts(body, message, why, program)
     }
 
-    /// What it says where it cannot be told whether it fires.
+    /// Returns the result of a guard whose condition is unknown.
     fn doubts(
         &mut self,
         body: &GuardBody,
-        (message, why): (String, String),
+        message: String,
+        why: String,
         program: &str,
-    ) -> Found {
+    ) -> GuardResult {
         let verb = match body.on_error {
-            Fallback::Allow => return Found::Silent(self.explained(body)),
+            Fallback::Allow => return GuardResult::Passed(self.explained(body)),
             Fallback::Warn => Verb::Warn,
             Fallback::Ask => Verb::Ask,
             Fallback::Block => Verb::Block,
         };
-        Found::Says((Box::new(self.says(body, verb, (message, Some(why)), program)), Vec::new()))
+        let verdict = Box::new(self.verdict(body, verb, message, Some(why), program));
+        GuardResult::Fired(GuardOutput { verdict, updated_input: Vec::new() })
     }
 
-    /// Its conditions with their values, as they are for the program that it looks at now.
+    /// Explains the conditions with their values for the current program.
     fn explained(&mut self, body: &GuardBody) -> Vec<Explained> {
         let written = [("when", &body.when), ("unless", &body.unless)];
         let asked = written.into_iter().filter(|_| self.detail == Detail::Values);
@@ -223,11 +231,12 @@ impl Judging<'_> {
             .collect()
     }
 
-    fn says(
+    fn verdict(
         &mut self,
         body: &GuardBody,
         verb: Verb,
-        (message, unknown): (String, Option<String>),
+        message: String,
+        unknown: Option<String>,
         program: &str,
     ) -> GuardVerdict {
         let guard = self.guard;
@@ -246,13 +255,13 @@ impl Judging<'_> {
     }
 }
 
-/// The words of a command line, whatever its grammar.
+/// Splits a command line into words, without its grammar.
 pub(super) fn words(line: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     line.split(|c: char| !is_part(c)).collect()
 }
 
-/// Whether a program is named among words.
+/// Returns whether the words name a program.
 fn named(words: &BTreeSet<&str>, program: &str) -> bool {
     words.contains(program)
         || (program.contains('*') && words.iter().any(|it| word_matches(program, it)))

@@ -1,59 +1,59 @@
-//! What a breaker is told, and what it answers.
+//! Events of a circuit breaker, and its responses.
 
 use std::time::Duration;
 
 use super::Effect;
 
-/// What is known of a call besides its result.
+/// Details of a call besides its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The generation in which it was admitted.
+    /// Generation in which the call was admitted.
     pub generation: Option<u64>,
-    /// How long it took.
+    /// Duration of the call.
     pub took: Option<Duration>,
 }
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure<'a> {
-    /// What it said.
+    /// Error text.
     pub error: &'a str,
-    /// What that does to the breaker.
+    /// Effect on the breaker.
     pub effect: Effect,
-    /// For how long what was called wants to be left alone.
+    /// Delay that the server requested.
     pub retry_after: Option<Duration>,
-    /// What else is known of it.
+    /// Further details.
     pub told: Told,
 }
 
-/// What happens to a breaker.
+/// Event of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody wants to call.
+    /// A call is about to be made.
     Request,
-    /// An admitted call worked.
+    /// An admitted call succeeded.
     Success(Told),
     /// An admitted call failed.
     Failure(Failure<'a>),
-    /// Somebody opens it by hand.
+    /// The breaker is opened manually.
     Trip {
-        /// For how long; until it is reset, where absent.
+        /// Duration. `None`: until a reset.
         length: Option<Duration>,
-        /// Why.
+        /// Reason, as displayed.
         reason: &'a str,
     },
-    /// Somebody closes it by hand.
+    /// The breaker is reset manually.
     Reset,
 }
 
 impl<'a> Event<'a> {
-    /// A success of which nothing else is known.
+    /// Creates a success without details.
     #[must_use]
     pub const fn success() -> Self {
         Self::Success(Told { generation: None, took: None })
     }
 
-    /// A failure that counts, and of which nothing but its error is known.
+    /// Creates a failure that counts, without further details.
     #[must_use]
     pub const fn failure(error: &'a str) -> Self {
         Self::Failure(Failure::new(error))
@@ -61,7 +61,7 @@ impl<'a> Event<'a> {
 }
 
 impl<'a> Failure<'a> {
-    /// One that counts, and of which nothing but its error is known.
+    /// Creates a failure that counts, without further details.
     #[must_use]
     pub const fn new(error: &'a str) -> Self {
         let told = Told { generation: None, took: None };
@@ -69,21 +69,21 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// What a breaker says.
+/// Response of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// A result was taken in.
+    /// The result was recorded.
     Noted,
-    /// The call may be made.
+    /// The call is permitted.
     Admitted,
-    /// The call may be made, since the breaker only observes; else it would be rejected.
+    /// The call is permitted, because the breaker only observes. It would be rejected otherwise.
     Tolerated {
-        /// As of a rejected one.
+        /// Wait time, as in [`Answer::Rejected`].
         wait: Option<Duration>,
     },
-    /// The call may not be made now.
+    /// The call is rejected.
     Rejected {
-        /// Time until one may; none where it was opened by hand for good.
+        /// Time until a call is permitted. `None` if a manual trip has no end.
         wait: Option<Duration>,
     },
 }

@@ -1,24 +1,24 @@
-//! How much may be sent through a breaker: nothing while it is open, little just after it closed.
+//! Permitted load of a circuit breaker: none while it is open, a growing share after it closed.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Breaker, Mode, Phase, Settings};
 use crate::time::Timestamp;
 
-/// How much load a project may put on what its breakers guard.
+/// Recommended load on what the breakers of a project protect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LoadLevel {
-    /// As much as it likes.
+    /// Any load.
     #[default]
     Normal,
-    /// Something came back lately, and is not to be overrun.
+    /// Reduced load, because a breaker closed recently.
     Recovering,
-    /// Something is left alone: what is not urgent waits.
+    /// Urgent work only, because a breaker is open.
     Reduced,
 }
 
 impl LoadLevel {
-    /// Its name in expressions and lists.
+    /// Returns the name in expressions and lists.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,8 +34,8 @@ pub const LOAD_LEVELS: [&str; 3] =
     [LoadLevel::Normal.as_str(), LoadLevel::Recovering.as_str(), LoadLevel::Reduced.as_str()];
 
 impl Breaker {
-    /// Share of the usual load that it lets through at a moment, in percent. Half open only probes
-    /// go through.
+    /// Returns the permitted share of the usual load, in percent. A half-open breaker admits trial
+    /// calls only.
     #[must_use]
     pub fn capacity_percent(&self, settings: &Settings, now: Timestamp) -> u32 {
         if settings.mode != Mode::Enforce {
@@ -48,7 +48,7 @@ impl Breaker {
         }
     }
 
-    /// How many calls may run side by side at a moment.
+    /// Returns the maximum number of concurrent calls.
     #[must_use]
     pub fn parallelism(&self, settings: &Settings, now: Timestamp) -> u32 {
         let share = self.capacity_percent(settings, now);
@@ -56,7 +56,7 @@ impl Breaker {
         (settings.parallelism.saturating_mul(share) / 100).max(least)
     }
 
-    /// How much load it asks for at a moment.
+    /// Returns the recommended load level.
     #[must_use]
     pub fn load_level(&self, settings: &Settings, now: Timestamp) -> LoadLevel {
         match self.capacity_percent(settings, now) {
@@ -67,14 +67,14 @@ impl Breaker {
     }
 }
 
-/// Capacity after a recovery: a share that grows step by step.
+/// Returns the capacity after a recovery, which grows in steps.
 fn ramp(settings: &Settings, recovered: Timestamp, now: Timestamp) -> u32 {
     let every = settings.ramp_every.as_millis();
     let missing = 100_u32.saturating_sub(settings.ramp_start);
     let Some(steps) = missing.checked_div(settings.ramp_step).filter(|_| every > 0) else {
         return 100;
     };
-    // A clock that went back further than the whole ramp is long has nothing to say about it.
+    // If the clock went back by more than the length of the ramp, the recovery time has no meaning.
     let length = settings.ramp_every.saturating_mul(steps.saturating_add(1));
     if recovered.since(now) > length {
         return 100;

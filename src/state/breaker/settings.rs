@@ -1,4 +1,4 @@
-//! Numbers of a circuit breaker. `breakers.yaml` sets them; the defaults are those of seed 003.
+//! Settings of a circuit breaker, from `breakers.yaml`. The defaults are those of loki-mode.
 
 use std::time::Duration;
 
@@ -7,91 +7,93 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::checksum;
 use crate::state::failure::Effect;
 
-/// How a breaker of one name behaves.
+/// Settings of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Whether it rejects calls.
     pub mode: Mode,
-    /// Which calls count.
+    /// Calls that count.
     pub window: Window,
-    /// Failures within the window that open it, where no `failure_rate` is set.
+    /// Failures in the window that open the breaker, if `failure_rate` is not set.
     pub threshold: u32,
-    /// Share of failures in the window, in percent, that opens it.
+    /// Share of failures in the window, in percent, that opens the breaker.
     pub failure_rate: Option<u32>,
-    /// A call that takes as long is slow.
+    /// Duration from which a call is slow.
     pub slow_call: Duration,
-    /// Share of slow calls in the window, in percent, that opens it.
+    /// Share of slow calls in the window, in percent, that opens the breaker.
     pub slow_rate: Option<u32>,
-    /// Calls in the window before a share of them says anything.
+    /// Minimum number of calls in the window for a rate.
     pub min_calls: u32,
-    /// How long it stays open.
+    /// Duration of the open state.
     pub cooldown: Duration,
-    /// What each further cooldown is of the one before, in percent; 100: they do not grow.
+    /// Backoff multiplier of consecutive cooldowns, in percent. 100 = constant, 200 = doubles.
+    /// YAML: `cooldown_factor`.
     pub cooldown_growth: u32,
-    /// Longest cooldown, where they grow.
+    /// Maximum cooldown, if cooldowns grow.
     pub cooldown_max: Duration,
-    /// Up to how many percent are taken off a cooldown, so that not all come back at once.
+    /// Maximum percentage that is subtracted from a cooldown at random, so that not all breakers
+    /// close at once.
     pub cooldown_jitter: u32,
-    /// Longest time that a `Retry-After` keeps it open.
+    /// Maximum `Retry-After` that is honored.
     pub retry_after_max: Duration,
-    /// Time between two probes, for which a probe also holds its lease.
+    /// Interval between two trial calls, and lease of a trial call.
     pub half_open_interval: Duration,
-    /// Successes in a row that close it.
+    /// Consecutive successes that close the breaker.
     pub recovery_threshold: u32,
     /// Capacity just after it closed, in percent.
     pub ramp_start: u32,
-    /// What is added each `ramp_every`, in percent.
+    /// Increase of the capacity each `ramp_every`, in percent.
     pub ramp_step: u32,
-    /// How long each step lasts.
+    /// Duration of each step.
     pub ramp_every: Duration,
-    /// Calls that may run side by side.
+    /// Maximum number of concurrent calls.
     pub parallelism: u32,
-    /// The same while it is not closed.
+    /// Maximum number of concurrent calls while the breaker is not closed.
     pub parallelism_reduced: u32,
-    /// Classes of errors that do not count.
+    /// Error classes that do not count.
     pub ignore: Vec<String>,
-    /// Classes of errors that do not go away by waiting.
+    /// Error classes that are permanent.
     pub permanent: Vec<String>,
-    /// What a permanent error does.
+    /// Effect of a permanent error.
     pub on_permanent: OnPermanent,
-    /// Differs from name to name, so that their jitter does.
+    /// Seed of the jitter, different for each breaker.
     pub salt: u64,
 }
 
-/// Whether a breaker rejects calls.
+/// Mode of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// It does.
+    /// Rejects calls.
     Enforce,
-    /// It says which ones it would.
+    /// Reports calls that would be rejected, and admits them.
     Observe,
-    /// It admits every call and records nothing.
+    /// Admits every call and records nothing.
     Off,
 }
 
-/// Which calls count.
+/// Calls that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Window {
-    /// Those of the last so long, both ends included.
+    /// Calls within this time, both ends included.
     Time(Duration),
-    /// The last so many.
+    /// The last calls, this many.
     Calls(u32),
-    /// Failures in a row, however old: a success forgets them.
+    /// Consecutive failures of any age. A success clears them.
     Consecutive,
 }
 
-/// What a permanent error does besides asking for a human.
+/// Effect of a permanent error, besides asking for a human.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnPermanent {
-    /// It opens the breaker at once.
+    /// Opens the breaker at once.
     Open,
-    /// Nothing.
+    /// Has no further effect.
     Note,
 }
 
 impl Default for Settings {
-    /// Seed 003: 3 failures in 60 s, 300 s open, a probe each 10 s, 3 successes; then half of the
-    /// capacity, a quarter more each 60 s; 5 agents side by side, else 2.
+    /// loki-mode's defaults: opens at 3 failures in 60 s, for 300 s; a trial call each 10 s; closes
+    /// after 3 successes with half of the capacity, and a quarter more each 60 s; 5 concurrent
+    /// agents, otherwise 2.
     fn default() -> Self {
         Self {
             mode: Mode::Enforce,
@@ -122,7 +124,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What an error of this class does, where the breaker itself says so.
+    /// Returns the effect of an error class, if the breaker overrides it.
     #[must_use]
     pub fn effect_of(&self, class: &str) -> Option<Effect> {
         let is_among = |names: &[String]| names.iter().any(|it| it == class);
@@ -132,7 +134,7 @@ impl Settings {
         is_among(&self.ignore).then_some(Effect::Ignore)
     }
 
-    /// Whether successes must be remembered, too.
+    /// Returns whether successes must be recorded, too.
     pub(super) const fn counts_successes(&self) -> bool {
         match self.window {
             Window::Calls(_) => true,
@@ -141,24 +143,24 @@ impl Settings {
         }
     }
 
-    /// Whether a call that took so long is slow.
+    /// Returns whether a call of this duration is slow.
     pub(super) fn is_slow(&self, took: Option<Duration>) -> bool {
         self.slow_rate.is_some() && took.is_some_and(|it| it >= self.slow_call)
     }
 
-    /// Whether each cooldown is longer than the one before.
+    /// Returns whether consecutive cooldowns grow.
     #[must_use]
     pub const fn grows(&self) -> bool {
         self.cooldown_growth > 100
     }
 
-    /// The longest cooldown there can be, `Retry-After` left out.
+    /// Returns the maximum cooldown, without `Retry-After`.
     #[must_use]
     pub fn cooldown_longest(&self) -> Duration {
         if self.grows() { self.cooldown_max.max(self.cooldown) } else { self.cooldown }
     }
 
-    /// How long it stays open the `opening`-th time in a row.
+    /// Returns the cooldown of the `opening`-th consecutive opening.
     pub(super) fn cooldown_of(&self, opening: u32, generation: u64) -> Duration {
         let most = millis(self.cooldown_longest());
         let mut length = millis(self.cooldown);
@@ -169,7 +171,7 @@ impl Settings {
             length = length.saturating_mul(u64::from(self.cooldown_growth)) / 100;
         }
         length = length.min(most);
-        // In thousandths: ten of them are a percent.
+        // In thousandths: ten of them are one percent.
         let widest = u64::from(self.cooldown_jitter.min(100)).saturating_mul(10);
         let random = checksum(&[&self.salt.to_le_bytes(), &generation.to_le_bytes()]);
         let off = u64::from_le_bytes(random) % widest.saturating_add(1);

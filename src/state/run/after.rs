@@ -1,4 +1,4 @@
-//! The end of a turn: what it used is booked, then the first that holds of the table in `step` decides.
+//! The end of a turn: books its usage, then decides by the table in `step`.
 
 use super::budget::percent;
 use super::event::{Claim, Context, Effect, Failure, Renewal, Turn, Used};
@@ -22,7 +22,7 @@ impl Step<'_> {
                 self.run.feedback.clone_from(why);
                 self.run.unverified = self.run.unverified.saturating_add(1);
                 match self.limits.unseen_changes {
-                    // A client that shows no tool call will show none later, either.
+                    // A client that shows no tool call will not show any later.
                     UnseenChanges::Continue if self.run.unverified < unseen::CLAIMS_MAX => {}
                     UnseenChanges::Human => {
                         self.run.unseen_asked = true;
@@ -42,7 +42,8 @@ impl Step<'_> {
                 return self.end(Status::HumanNeeded, &why);
             }
             if failure.put_aside {
-                let why = format!("the task failed too often and was put aside: {}", failure.text);
+                let why =
+                    format!("the task failed too often and was dead-lettered: {}", failure.text);
                 return self.end(Status::DeadLetter, &why);
             }
         }
@@ -63,7 +64,8 @@ impl Step<'_> {
         }
     }
 
-    /// Books what a turn used, whatever became of it; what the agent was told, it was told.
+    /// Books the usage of a turn, whatever its result. Texts that the agent received are marked as
+    /// sent.
     fn book(&mut self, turn: &Turn) {
         self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
@@ -97,7 +99,7 @@ impl Step<'_> {
         run.last_error.clone_from(&failure.text);
     }
 
-    /// Begins another session where the context is full; ends the run where no restart is left.
+    /// Begins a new session if the context is full. Ends the run if no restart is left.
     fn is_renewed(&mut self) -> bool {
         if !self.run.turns_left(self.limits) {
             return false;
@@ -105,7 +107,7 @@ impl Step<'_> {
         if self.may_restart() {
             self.renew(Renewal::Exhausted);
         } else {
-            let why = format!("the context is full, after {} restart(s)", self.run.restarts);
+            let why = format!("the context is full; restarts: {}", self.run.restarts);
             self.end(Status::ContextExhaustion, &why);
         }
         true
@@ -115,13 +117,13 @@ impl Step<'_> {
         self.run.restarts < self.limits.restarts.min(RESTARTS_MAX)
     }
 
-    /// Another session: what belongs to the old one begins anew, what was spent is never forgotten.
+    /// Begins a new session: resets the session's data, and keeps the amounts spent.
     fn renew(&mut self, why: Renewal) {
         let run = &mut self.run;
         run.restarts = run.restarts.saturating_add(u32::from(why != Renewal::Cleared));
         run.session = run.session.saturating_add(1);
         run.session_spend = Spend::default();
-        // A turn that is made again is the first one of the session then.
+        // A repeated turn is then the first of its session.
         let again = why == Renewal::Cleared && run.again;
         run.session_iteration = u32::from(again);
         if why != Renewal::Cleared {
@@ -140,7 +142,7 @@ impl Step<'_> {
         self.effects.push(Effect::Renew(why));
     }
 
-    /// After a turn that is not made again: whether it goes anywhere.
+    /// Decides about progress after a turn that is not repeated.
     fn judge_progress(&mut self, turn: &Turn) {
         let limits = self.limits;
         let run = &mut self.run;
@@ -186,7 +188,7 @@ impl Step<'_> {
             run.hint = names.join(", ");
             self.effects.push(Effect::Stuck(names.clone()));
         }
-        // With no turn left another session would have none either.
+        // Without a further turn a new session does not help.
         if told && self.run.turns_left(self.limits) {
             let again = self.run.trail.is_back(&self.run.circle);
             if limits.restart_when_stuck && self.may_restart() && !again {
@@ -204,13 +206,14 @@ impl Step<'_> {
             let why = format!("its health is {health} of 100: it fails, and nothing moves");
             return self.end(Status::CircuitBreaker, &why);
         }
-        // A run whose turns are used up ends now, not after a wait for a turn that never comes.
+        // A run without further turns ends now, not after a wait.
         if let Some(failure) = turn.failure.as_ref().filter(|_| self.run.turns_left(self.limits)) {
             self.wait_after(failure);
         }
     }
 
-    /// After a failure the next turn waits; the longer, the more often its class came in a row.
+    /// Delays the next turn after a failure. The delay grows with consecutive failures of the
+    /// class.
     fn wait_after(&mut self, failure: &Failure) {
         let (class, times) = (&self.run.last_class, self.run.same_class);
         let pause = self.limits.pause.after(times);
@@ -223,7 +226,7 @@ impl Step<'_> {
     }
 }
 
-/// How the run is doing.
+/// Returns the vitals of the run.
 fn vitals(run: &Run, limits: &Limits) -> Vitals {
     const LATELY: usize = 5;
     let lately: Vec<_> = run.trail.marks.iter().rev().take(LATELY).collect();

@@ -1,4 +1,4 @@
-//! What happens to a run, and what is to be done because of it.
+//! Events of a run, and their effects.
 
 use std::time::Duration;
 
@@ -7,63 +7,63 @@ use serde::{Deserialize, Serialize};
 use super::stuckness::Mark;
 use super::{Spend, Status};
 
-/// What is seen between two turns.
+/// Observations between two turns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
-    /// A human said STOP.
+    /// Whether the user sent STOP.
     pub stop: bool,
-    /// Who emitted it; empty if that is unknown.
+    /// Sender of STOP. Empty if unknown.
     pub stop_by: String,
-    /// A human said PAUSE.
+    /// Whether the user sent PAUSE.
     pub pause: bool,
-    /// What a human must decide before anything goes on.
+    /// Decision that a human must make before the run continues.
     pub review: Option<String>,
-    /// What humans say to the agent.
+    /// Messages of the user to the agent.
     pub input: Vec<String>,
 }
 
-/// What a breaker says.
+/// Response of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// A turn may begin.
+    /// A turn is permitted.
     Admitted,
-    /// Not now.
+    /// No turn is permitted now.
     Rejected {
-        /// For how long; nothing where nobody knows.
+        /// Time to wait. `None` if unknown.
         wait: Option<Duration>,
-        /// Why, in one sentence.
+        /// Reason, one sentence.
         why: String,
     },
 }
 
-/// What went wrong with a turn.
+/// Failure of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// Its class.
+    /// Failure class.
     pub class: String,
-    /// What it said, in one line.
+    /// Error text, one line.
     pub text: String,
-    /// Whether the same call fails again, whenever it is made.
+    /// Whether every retry fails, too.
     pub permanent: bool,
-    /// When this turn is made again and why; nothing where it is given up.
+    /// Delay and reason of a retry of this turn. `None` if it is not retried.
     pub retry: Option<(Duration, String)>,
-    /// How long to wait before the next turn, and why.
+    /// Delay before the next turn, and its reason.
     pub wait: Option<(Duration, String)>,
-    /// Whether the task was put aside because of it.
+    /// Whether the failure dead-lettered the task.
     pub put_aside: bool,
 }
 
-/// What an agent says of being done.
+/// The agent's claim that the goal is reached, with the result of its check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Claim {
-    /// Nothing.
+    /// No claim.
     #[default]
     None,
-    /// That it is done; the gate says this against it.
+    /// The stop gate rejected the claim, for this reason.
     Refused(String),
-    /// That it is done; the gate has nothing against it, but could not see what was done.
+    /// The stop gate accepted the claim, but could not observe the changes.
     Unverified(String),
-    /// That it is done; the gate has nothing against it.
+    /// The stop gate accepted the claim.
     Accepted,
 }
 
@@ -71,84 +71,84 @@ pub enum Claim {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Context {
-    /// No.
+    /// The context fits.
     #[default]
     Fits,
-    /// It is full.
+    /// The context is full.
     Exhausted,
-    /// Somebody asked for it.
+    /// A clear context was requested.
     ClearRequested,
 }
 
-/// What a turn used, whatever became of it.
+/// Usage of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Used {
-    /// Tokens and money.
+    /// Tokens and cost.
     pub spend: Spend,
-    /// Whether its cost was told.
+    /// Whether the command reported the cost.
     pub priced: bool,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
 }
 
-/// What a turn came to.
+/// Result of a turn.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Turn {
-    /// Why it failed, where it did.
+    /// Failure, if any.
     pub failure: Option<Failure>,
-    /// What the agent says of being done.
+    /// Claim of the agent.
     pub claim: Claim,
-    /// What it used.
+    /// Tokens and cost.
     pub spend: Spend,
-    /// Whether its cost was told.
+    /// Whether the command reported the cost.
     pub priced: bool,
-    /// Whether the context has to be cleared.
+    /// Whether the context must be cleared.
     pub context: Context,
-    /// What is remembered of it.
+    /// Record of the turn, for the detection of stuck runs.
     pub mark: Mark,
-    /// Whether it changed something, where that is known.
+    /// Whether it changed files. `None` if unknown.
     pub moved: Option<bool>,
-    /// Files that it changed, where that is known.
+    /// Changed files. Empty if unknown.
     pub files: Vec<String>,
-    /// Whether its output showed a tool call.
+    /// Whether its output contained a tool call.
     pub tools_seen: bool,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// Triggers of signals that hold after it.
+    /// Signal triggers that fire after it.
     pub raised: Vec<String>,
 }
 
-/// What happens to a run.
+/// Event of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
-    /// Somebody looked around.
+    /// The supervisor polled signals.
     Looked(&'a Look),
-    /// A breaker answered.
+    /// The breaker answered.
     Asked(&'a Admission),
     /// A turn ended.
     Ended(&'a Turn),
-    /// Somebody goes on with it, perhaps after its process died; what the turn that broke off is known to
-    /// have used, where one was at work.
+    /// The run was resumed, possibly after its process died. Contains the known usage of an
+    /// interrupted turn.
     Resumed(Option<Used>),
-    /// Somebody interrupted it; what the turn that broke off used, where one was at work.
+    /// The run was interrupted. Contains the usage of the interrupted turn.
     Interrupted(Option<Used>),
     /// The command could not be started.
     CannotRun(&'a str),
 }
 
-/// Why another session begins.
+/// Reason of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
     /// The context is full.
     Exhausted,
-    /// Somebody asked for a clear context; no restart is used up.
+    /// A clear context was requested. It uses no restart.
     Cleared,
-    /// The agent goes round in circles.
+    /// The agent is stuck.
     Stuck,
 }
 
 impl Renewal {
-    /// Its name.
+    /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -159,30 +159,30 @@ impl Renewal {
     }
 }
 
-/// What is to be done after a step.
+/// Effect of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// A breaker is to be asked.
+    /// Ask the breaker.
     Ask,
-    /// A turn is to be made.
+    /// Run a turn.
     Begin,
-    /// The session is put aside, and another one begins with what it left.
+    /// Archive the session, and begin a new one with its summary.
     Renew(Renewal),
-    /// That many turns more are allowed.
+    /// Report that this number of turns was added.
     Extended(u32),
-    /// It seems stuck, for these reasons.
+    /// Report that the run seems stuck, for these reasons.
     Stuck(Vec<&'static str>),
-    /// That share of the money is spent, in percent.
+    /// Report the percentage of the cost limit that is spent.
     BudgetWarning(u32),
-    /// Nothing is to be done for a while.
+    /// Wait.
     Wait {
-        /// How long.
+        /// Duration.
         wait: Duration,
-        /// Why.
+        /// Reason, as displayed.
         why: String,
     },
-    /// A human is to be asked for a review, for this reason.
+    /// Ask a human for a review, for this reason.
     AskHuman(String),
-    /// It is over.
+    /// End the run.
     End(Status),
 }

@@ -1,4 +1,4 @@
-//! How a run is doing, as one number and one word (shipwright's vitals).
+//! Health of a run as a score and a verdict. shipwright uses the same score.
 //!
 //! | score | better than before | not better, or the first |
 //! |---|---|---|
@@ -7,21 +7,21 @@
 //! | 30 to 49 | warn | intervene |
 //! | below 30 | abort | abort |
 
-/// What the score says.
+/// Verdict on a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes well.
+    /// Progress is good.
     Continue,
-    /// Somebody may want to look.
+    /// A user might inspect the run.
     Warn,
-    /// Somebody should do something.
+    /// A user should intervene.
     Intervene,
-    /// It leads nowhere.
+    /// The run makes no progress.
     Abort,
 }
 
 impl Verdict {
-    /// Their names.
+    /// Names of the verdicts.
     pub const NAMES: &[&str] = &[
         Self::Continue.as_str(),
         Self::Warn.as_str(),
@@ -29,7 +29,7 @@ impl Verdict {
         Self::Abort.as_str(),
     ];
 
-    /// Its name.
+    /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Verdict {
     }
 }
 
-/// What a score says, beside the one before it.
+/// Returns the verdict on a score, by the previous score.
 #[must_use]
 pub fn verdict(score: u32, previous: Option<u32>) -> Verdict {
     let better = previous.is_some_and(|before| score > before);
@@ -53,21 +53,21 @@ pub fn verdict(score: u32, previous: Option<u32>) -> Verdict {
     }
 }
 
-/// What a score is made of, each from 0 to 100.
+/// Parts of a score, each from 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vitals {
-    /// Share of the last turns that changed something.
+    /// Share of the last turns that changed files.
     pub momentum: u32,
-    /// Share of the last turns that did not end with an error.
+    /// Share of the last turns without an error.
     pub convergence: u32,
-    /// What is left of the iterations and of the money, whichever is less.
+    /// Remaining share of the turns or of the cost limit, whichever is less.
     pub budget: u32,
-    /// 100 without errors, less where they repeat.
+    /// 100 without errors, less with repeated errors.
     pub maturity: u32,
 }
 
 impl Vitals {
-    /// The weighted mean, from 0 to 100.
+    /// Returns the weighted mean, from 0 to 100.
     #[must_use]
     pub fn score(self) -> u32 {
         let weighed =

@@ -1,10 +1,9 @@
-//! How many turns a run may take: exactly as many as are allowed, and where a pack says so some more
-//! for one that is getting somewhere.
+//! Permitted number of turns of a run, with extensions for a run that makes progress.
 
 use serde::{Deserialize, Serialize};
 
-/// Insertions per turn above which an extension is longer, and below which it is shorter
-/// (shipwright).
+/// Insertions per turn. Above, an extension is longer; below, it is shorter. shipwright uses the
+/// same value.
 const FAST: u32 = 20;
 const SLOW: u32 = 5;
 
@@ -17,33 +16,33 @@ pub struct Extension {
     pub turns: u32,
 }
 
-/// What is known of a run when its turns are counted.
+/// Input of the decision about another turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Times it was extended.
+    /// Number of extensions.
     pub extended: u32,
-    /// Whether the tests passed last, where that is known.
+    /// Whether the last tests passed. `None` if unknown.
     pub tests: Option<bool>,
-    /// Turns in a row that failed.
+    /// Number of consecutive failed turns.
     pub failures: u32,
     /// Whether the agent claimed to be done.
     pub claimed: bool,
-    /// Insertions per turn lately.
+    /// Recent insertions per turn.
     pub velocity: u32,
 }
 
-/// Whether another turn may begin.
+/// Decision about another turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// It may.
+    /// The turn is permitted.
     Yes,
-    /// It may, and this many more with it.
+    /// The turn is permitted, and the limit grows by this number of turns.
     Extended(u32),
-    /// It may not.
+    /// The turn is not permitted.
     No,
 }
 
-/// Whether turn number `next`, from 1, may begin where `max` are allowed.
+/// Decides whether turn `next`, from 1, may begin. `max` turns are permitted.
 #[must_use]
 pub fn allowed(next: u32, max: u32, extension: Extension, it: Progress) -> Allowed {
     if next <= max {

@@ -4,35 +4,35 @@
 //!
 //! | phase | looked | asked | ended | resumed | interrupted | cannot run |
 //! |---|---|---|---|---|---|---|
-//! | ready | below | nothing | nothing | ready | over: interrupted | over: cannot run |
-//! | asking | nothing | admitted: working, a turn begins; rejected: waiting, or over where that is too long | nothing | ready | over | over |
-//! | working | nothing | nothing | below | ready, with what it is known to have used booked; the same turn again | over, with what it used booked; the same turn again, once resumed | over |
-//! | waiting | STOP or a human needed: over; the time is over: as ready; else nothing | nothing | nothing | stays | over | over |
-//! | paused | STOP: over; PAUSE is gone: as ready; else nothing | nothing | nothing | ready | over | over |
-//! | over: complete | nothing | nothing | nothing | nothing | nothing | nothing |
-//! | over otherwise | nothing | nothing | nothing | ready, with what led to the end forgotten | nothing | nothing |
+//! | ready | below | no change | no change | ready | over: interrupted | over: cannot run |
+//! | asking | no change | admitted: working, a turn begins; rejected: waiting, or over if the wait is too long | no change | ready | over | over |
+//! | working | no change | no change | below | ready, with the known usage booked; repeats the turn | over, with the usage booked; repeats the turn once resumed | over |
+//! | waiting | STOP or a human needed: over; the wait is over: as ready; otherwise no change | no change | no change | no change | over | over |
+//! | paused | STOP: over; no PAUSE any more: as ready; otherwise no change | no change | no change | ready | over | over |
+//! | over: complete | no change | no change | no change | no change | no change | no change |
+//! | over otherwise | no change | no change | no change | ready, with the cause of the end cleared | no change | no change |
 //!
-//! Between two turns the first that holds decides: STOP: over; a human must decide: over, or paused;
-//! PAUSE: paused; no turn left: over, unless it is extended; no money or time left: over; else a
-//! breaker is asked.
+//! Between two turns, the first true condition decides. STOP: over. A human must decide: over, or
+//! paused. PAUSE: paused. No turn left: over, unless the limit is extended. No money or time left:
+//! over. Otherwise the breaker is asked.
 //!
-//! At the end of a turn the first that holds decides. What it used is booked before anything else.
+//! At the end of a turn, its usage is booked first. Then the first true condition decides:
 //!
-//! | holds | then |
+//! | condition | result |
 //! |---|---|
-//! | a claim that the gate accepts | over: complete. Finished work is never thrown away |
-//! | a claim with changes that could not be observed, if `unseen_changes` says so, or the third in a row | over: unverified |
-//! | a failure that no waiting cures | over: human needed |
-//! | its task was put aside | over: dead letter |
-//! | the money, or the time, is spent | over |
-//! | the context is full | another session, while restarts are left; else over |
-//! | a failure that is tried again | waiting, then the same turn again |
-//! | stuck, the rounds over | another session, while restarts are left; else over: stuck |
-//! | no change, turn after turn; or a health that says `abort` | over: circuit breaker |
-//! | else | ready; where it seems stuck the agent is told so |
+//! | a claim that the stop gate accepts | over: complete. Finished work is never discarded |
+//! | a claim with changes that could not be observed, if `unseen_changes` requires it, or the third in a row | over: unverified |
+//! | a failure that no wait fixes | over: human needed |
+//! | the task was dead-lettered | over: dead letter |
+//! | the money or the time is spent | over |
+//! | the context is full | a new session, while restarts are left; otherwise over |
+//! | a failure that is retried | waiting, then the same turn again |
+//! | stuck, for enough rounds | a new session, while restarts are left; otherwise over: stuck |
+//! | no change for several turns, or the health verdict `abort` | over: circuit breaker |
+//! | otherwise | ready; if the run seems stuck, the agent receives a note |
 //!
-//! Where it goes on after that in the same session, and somebody asked for a clear context, it goes on
-//! in another one: asking for it each turn hides neither failures nor that nothing moves.
+//! If the run then continues in the same session and a clear context was requested, it continues in
+//! a new session. A request in each turn hides neither failures nor a lack of progress.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ use super::unseen::describe;
 use super::{Admission, Effect, Event, Limits, Look, Phase, Run, Status};
 use crate::time::Timestamp;
 
-/// Moves a run on.
+/// Returns the next state of a run, and the effects of the event.
 #[must_use]
 pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (Run, Vec<Effect>) {
     let mut step = Step { run: run.clone(), limits, now, effects: Vec::new() };
@@ -93,7 +93,7 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
     (step.run, step.effects)
 }
 
-/// A run that is being moved on.
+/// A step in progress.
 pub(super) struct Step<'a> {
     pub(super) run: Run,
     pub(super) limits: &'a Limits,
@@ -102,7 +102,7 @@ pub(super) struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// It is over. What could not be observed is named, however it ends.
+    /// Ends the run. Names changes that could not be observed, whatever the status.
     pub(super) fn end(&mut self, status: Status, why: &str) {
         let mut why = why.to_owned();
         if !self.run.unseen.is_empty() && !matches!(status, Status::Complete | Status::Unverified) {
@@ -118,7 +118,7 @@ impl Step<'_> {
         self.effects.push(Effect::Wait { wait, why: why.to_owned() });
     }
 
-    /// Whoever goes on with a run that ended has seen to what ended it.
+    /// Clears the cause of the end, because the user resumes the run.
     fn reopen(&mut self) {
         let run = &mut self.run;
         run.phase = Phase::Ready;
@@ -143,7 +143,7 @@ impl Step<'_> {
         }
     }
 
-    /// Between two turns.
+    /// Decides between two turns.
     fn look(&mut self, look: &Look) {
         let limits = self.limits;
         self.run.human.extend_from_slice(&look.input);
@@ -161,7 +161,7 @@ impl Step<'_> {
             None => {}
         }
         if std::mem::take(&mut self.run.unseen_asked) {
-            // The human who was asked has answered: the changes are theirs to vouch for.
+            // The human who was asked has answered, and has accepted the changes.
             self.run.unseen.clear();
         }
         if look.pause {
@@ -178,7 +178,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether another turn is allowed; extends the run where a pack says so.
+    /// Returns whether another turn is permitted. Extends the limit if the pack permits it.
     fn has_turns(&mut self) -> bool {
         let (run, limits) = (&mut self.run, self.limits);
         let last = run.trail.marks.last();
@@ -202,7 +202,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether money or time are used up, which ends it; warns before.
+    /// Ends the run if its money or time is spent, and warns before. Returns whether it ended.
     pub(super) fn is_spent(&mut self) -> bool {
         let (limits, spent) = (self.limits, self.run.spend.cost_usd);
         let limit = limits.budget_usd.unwrap_or_default();
@@ -247,7 +247,7 @@ impl Step<'_> {
     }
 }
 
-/// Lines per turn lately.
+/// Returns the recent number of changed lines per turn.
 fn velocity(run: &Run) -> u32 {
     let lines: Vec<u32> = run.trail.marks.iter().filter_map(|it| it.lines).collect();
     let sum = lines.iter().fold(0_u32, |sum, it| sum.saturating_add(*it));

@@ -1,76 +1,75 @@
-//! Whether a run goes round in circles: signs of independent causes. A cause that shows in two ways
-//! is one sign: whoever changes nothing has the same diff again, and the same error ends with the same
-//! exit code.
+//! Detects stuck runs by signs with independent causes. Two symptoms of one cause are one sign: a
+//! turn without changes also repeats the last diff, and the same error also repeats the exit code.
 //!
-//! | sign | holds |
+//! | sign | condition |
 //! |---|---|
-//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on, and did not go to and fro; or the last `window` turns left the same content |
-//! | `same_error` | the last `window` turns ended with one error, or one exit code other than 0; or one error came `window` times in 5 turns; or the turn ended with an error of the circle |
-//! | `oscillation` | the content comes back after another one, or to one of the circle, and nothing stands still |
-//! | `same_words` | the agent says what it said before |
-//! | `budget` | more than `budget_percent` of the turns are used up, and the tests do not pass |
+//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on, and did not oscillate; or the last `window` turns left the same content |
+//! | `same_error` | the last `window` turns ended with one error, or with one non-zero exit code; or one error occurred `window` times in 5 turns; or the turn ended with an error of the circle |
+//! | `oscillation` | an earlier content returns after another one, or a content of the circle returns, without `standstill` |
+//! | `same_words` | the agent repeats its output |
+//! | `budget` | more than `budget_percent` of the turns are used, and the tests do not pass |
 //!
-//! The error of a turn is that of its command, else the test that failed in it last. The circle are the turns
-//! for which a fresh session was begun: it does not have to be walked again to be recognized.
+//! The error of a turn is the error of its command, otherwise the last failed test. The *circle* is
+//! the list of turns that led to a new session. A repetition of these turns is recognized at once.
 //!
-//! Tests that pass and a gate that is content take one sign away where there are several: then the
-//! work is done, and only its judges differ.
+//! If tests pass and the stop gate accepts the claim, one of several signs does not count, because
+//! the work is done.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::state::uncertainty;
 
-/// Turns that are looked at for an error that comes again and again.
+/// Number of turns that are searched for a repeated error.
 const ERRORS: usize = 5;
-/// Turns that are remembered.
+/// Number of stored turns.
 pub const KEPT: usize = 8;
-/// Signs that there are.
+/// Number of signs.
 pub const SIGNS: usize = 5;
-/// The first turn after which little change is a sign.
+/// First turn in which little change is a sign.
 const STILL_FROM: u32 = 3;
 
-/// When a run counts as stuck.
+/// Thresholds for a stuck run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Signs that must hold at once.
+    /// Number of simultaneous signs.
     pub signs: u32,
-    /// Turns in a row in which they must hold before something is done about it.
+    /// Number of consecutive turns with these signs.
     pub rounds: u32,
-    /// Turns alike that are a sign.
+    /// Number of equal turns that are a sign.
     pub window: u32,
-    /// Changed lines below which a turn changed nothing to speak of.
+    /// Number of changed lines below which a turn counts as unchanged.
     pub lines: u32,
-    /// Share of the lines said that were said before, in percent.
+    /// Share of repeated output lines that is a sign, in percent.
     pub words_percent: u32,
-    /// Share of the turns after which tests should pass, in percent.
+    /// Share of the permitted turns after which tests must pass, in percent.
     pub budget_percent: u32,
 }
 
 impl Default for Settings {
-    /// shipwright's numbers; two rounds as in loki-mode.
+    /// Defaults of shipwright, and two rounds as in loki-mode.
     fn default() -> Self {
         Self { signs: 2, rounds: 2, window: 3, lines: 5, words_percent: 90, budget_percent: 70 }
     }
 }
 
-/// A sign of being stuck.
+/// A sign of a stuck run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// Nothing changes.
     Standstill,
-    /// The same goes wrong again.
+    /// The same error is repeated.
     SameError,
-    /// It goes to and fro.
+    /// The content oscillates.
     Oscillation,
-    /// The same is said again.
+    /// The output is repeated.
     SameWords,
-    /// Most turns are used up.
+    /// Most turns are used.
     Budget,
 }
 
 impl Sign {
-    /// Its name.
+    /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -110,28 +109,28 @@ pub struct Trail {
     pub marks: Vec<Mark>,
 }
 
-/// What is known beside the turns.
+/// Context of the turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Around<'c> {
-    /// Turns taken.
+    /// Number of turns.
     pub iteration: u32,
-    /// Turns that are allowed.
+    /// Permitted number of turns.
     pub iterations_max: u32,
-    /// Whether the gate is content.
+    /// Whether the stop gate accepts the claim.
     pub content: bool,
-    /// The turns for which the last fresh session was begun.
+    /// Turns that led to the last new session.
     pub circle: &'c [Mark],
 }
 
 impl Trail {
-    /// Remembers a turn.
+    /// Records a turn.
     pub fn add(&mut self, mark: Mark) {
         self.marks.push(mark);
         let over = self.marks.len().saturating_sub(KEPT);
         self.marks.drain(..over);
     }
 
-    /// How often the error of the last turn came, counted over the remembered turns.
+    /// Counts the stored turns with the error of the last turn.
     #[must_use]
     pub fn same_error(&self) -> u32 {
         let Some(last) = self.marks.last().filter(|it| !it.error.is_empty()) else { return 0 };
@@ -139,21 +138,21 @@ impl Trail {
         u32::try_from(same).unwrap_or(u32::MAX)
     }
 
-    /// The last turns of a window that is full.
+    /// Returns the last turns of a full window.
     fn window(&self, settings: Settings) -> Option<&[Mark]> {
         let size = usize::try_from(settings.window.max(1)).unwrap_or(usize::MAX);
         self.marks.get(self.marks.len().checked_sub(size)?..)
     }
 
-    /// Whether the turns of a window left one content.
+    /// Returns whether the turns of a window left the same content.
     fn is_unchanged(&self, settings: Settings) -> bool {
-        self.window(settings).is_some_and(|it| {
-            let first = it.first().map(|it| it.content.as_str()).unwrap_or_default();
-            !first.is_empty() && it.iter().all(|it| it.content == first)
+        self.window(settings).is_some_and(|marks| {
+            let first = marks.first().map(|it| it.content.as_str()).unwrap_or_default();
+            !first.is_empty() && marks.iter().all(|it| it.content == first)
         })
     }
 
-    /// Whether the last turn changed little.
+    /// Returns whether the last turn changed little.
     fn changes_little(&self, settings: Settings, around: Around<'_>) -> bool {
         let few = self.marks.last().and_then(|it| it.lines).is_some_and(|it| it < settings.lines);
         few && around.iteration >= STILL_FROM
@@ -163,10 +162,11 @@ impl Trail {
         let known = self.marks.last().is_some_and(|last| {
             !last.error.is_empty() && circle.iter().any(|it| it.error == last.error)
         });
-        let same = self.window(settings).is_some_and(|it| {
-            let Some(first) = it.first() else { return false };
-            let error = !first.error.is_empty() && it.iter().all(|it| it.error == first.error);
-            let code = first.exit_code != 0 && it.iter().all(|it| it.exit_code == first.exit_code);
+        let same = self.window(settings).is_some_and(|marks| {
+            let Some(first) = marks.first() else { return false };
+            let error = !first.error.is_empty() && marks.iter().all(|it| it.error == first.error);
+            let code =
+                first.exit_code != 0 && marks.iter().all(|it| it.exit_code == first.exit_code);
             error || code
         });
         let lately = self.marks.iter().rev().take(ERRORS);
@@ -177,7 +177,7 @@ impl Trail {
         known || same || again
     }
 
-    /// Whether the last turn left a content that a turn of the circle left, too.
+    /// Returns whether the last turn left a content of the circle.
     #[must_use]
     pub fn is_back(&self, circle: &[Mark]) -> bool {
         self.marks.last().is_some_and(|last| {
@@ -197,7 +197,7 @@ impl Trail {
         })
     }
 
-    /// The signs that hold, each of a cause of its own.
+    /// Returns the signs that apply.
     #[must_use]
     pub fn signs(&self, settings: Settings, around: Around<'_>) -> Vec<Sign> {
         let Some(last) = self.marks.last() else { return Vec::new() };
@@ -221,8 +221,8 @@ impl Trail {
     }
 }
 
-/// Share of the last lines of a text that stand in another one, too, in percent; lines that come
-/// several times count as often as in both. A few lines are alike by chance.
+/// Returns the share of the last lines of a text that also occur in another text, in percent.
+/// Repeated lines count as often as in both. A few equal lines can be a coincidence.
 #[must_use]
 pub fn overlap_percent(now: &str, before: &str) -> u32 {
     const LINES: usize = 50;
@@ -320,9 +320,9 @@ mod tests {
         assert_eq!(names(&little, at(3)), ["standstill"]);
         let mark = |it: char| Mark { content: it.to_string(), lines: Some(2), ..Mark::default() };
         let swings = trail(&"aba".chars().map(mark).collect::<Vec<_>>());
-        assert_eq!(names(&swings, at(3)), ["oscillation"], "to and fro, however little");
+        assert_eq!(names(&swings, at(3)), ["oscillation"], "oscillates, however little");
         let unknown = trail(&[Mark::default()]);
-        assert!(names(&unknown, at(3)).is_empty(), "what is not known is no sign");
+        assert!(names(&unknown, at(3)).is_empty(), "unknown values are not signs");
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Changes that nothing explains: files changed in a turn, and the client's output showed no tool call.
-//! The checks of a claim are facts about tool calls, so they say nothing about such a turn.
+//! Unexplained changes: files changed in a turn whose output shows no tool call. The checks of a
+//! claim read facts about tool calls, so they do not cover such a turn.
 
 use serde::{Deserialize, Serialize};
 
-/// Claims in a row that are refused because of such changes alone before the run ends.
+/// Number of consecutive claims that are rejected only because of such changes before the run ends.
 pub const CLAIMS_MAX: u32 = 3;
-/// Paths that are kept.
+/// Maximum number of stored paths.
 const KEPT: usize = 100;
-/// Paths that are named in a text.
+/// Maximum number of paths in a text.
 const NAMED: usize = 3;
 
 /// What follows if such changes are all that stands against a claim.
@@ -24,10 +24,10 @@ pub enum UnseenChanges {
 }
 
 impl UnseenChanges {
-    /// Their names in `run.yaml`.
+    /// Names in `run.yaml`.
     pub const NAMES: &[&str] = &["continue", "human", "end"];
 
-    /// The one of a name; `Continue` for any other text.
+    /// Finds a value by its name. `Continue` for any other text.
     #[must_use]
     pub fn find(name: &str) -> Self {
         match name {
@@ -38,8 +38,8 @@ impl UnseenChanges {
     }
 }
 
-/// The unexplained changes after a turn that changed `files`. A turn with a visible tool call shows that
-/// the client can be observed: what happens from then on is judged by the checks alone.
+/// Returns the unexplained changes after a turn that changed `files`. A turn with a visible tool
+/// call shows that the client can be observed, so the checks cover later changes.
 #[must_use]
 pub fn after(before: &[String], files: &[String], tools_seen: bool) -> Vec<String> {
     if tools_seen {
@@ -52,7 +52,7 @@ pub fn after(before: &[String], files: &[String], tools_seen: bool) -> Vec<Strin
     all
 }
 
-/// What could not be seen, as a clause.
+/// Describes the changes that could not be observed, as a clause.
 #[must_use]
 pub fn describe(files: &[String]) -> String {
     let count = match files.len() {

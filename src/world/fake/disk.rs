@@ -1,5 +1,5 @@
-//! A disk in memory: what processes see, what would survive a power loss, and the difference.
-//! Content becomes durable by syncing the file, names by syncing their folder.
+//! A disk in memory: its visible content, and the content that would survive a power loss. Syncing
+//! a file makes its content durable; syncing a directory makes its names durable.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::time::Timestamp;
 use crate::world::{FileKind, FileStat, WorldError};
 
-/// What a name stands for: an index of `Disk::files`, or no regular file.
+/// Target of a name: an index into `Disk::files`, or an entry that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Node {
+enum DiskNode {
     File(usize),
     Folder,
     Special,
@@ -19,45 +19,47 @@ enum Node {
 struct Inode {
     seen: Vec<u8>,
     durable: Vec<u8>,
-    /// Bytes at the beginning that are durable and were not written since: appending keeps them.
+    /// Durable bytes at the beginning that were not written since. Appending keeps them.
     kept: usize,
-    /// A refused sync dropped the dirty pages: what is seen is not durable until written anew.
+    /// Whether a failed sync dropped the dirty pages. The visible content is then not durable until
+    /// it is written again.
     spoilt: bool,
     modified: Timestamp,
 }
 
-/// What survives a power loss of the names that were not synced: the first `names` changes (they
-/// reach a journal in order). And what of the contents that were not synced.
+/// Unsynced changes that survive a power loss: the first `names` changes of names (they reach a
+/// journal in order), and a part of the contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Survival {
     /// Number of changes of names that survive, oldest first.
     pub names: usize,
-    /// What becomes of contents that were written and not synced.
+    /// Fate of contents that were written and not synced.
     pub content: Content,
 }
 
-/// What becomes of a content that was written and not synced.
+/// Content of an unsynced file after a power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// It is as before.
+    /// The old content.
     Old,
-    /// It is all there.
+    /// The new content.
     New,
-    /// The file is empty.
+    /// An empty file.
     Empty,
-    /// Half of it is there.
+    /// The first half of the new content.
     Half,
-    /// Half of it is there, and zeros in place of the rest.
+    /// The first half of the new content, followed by zeros.
     Zeros,
 }
 
 impl Survival {
-    /// Only what was synced.
+    /// Only synced changes survive.
     pub const NOTHING: Self = Self { names: 0, content: Content::Old };
-    /// All of it.
+    /// All changes survive.
     pub const EVERYTHING: Self = Self { names: usize::MAX, content: Content::New };
 
-    /// Every survival with up to `names_max` changes of names, and all of them.
+    /// Returns every survival with up to `names_max` changes of names, and the survival of all
+    /// changes.
     #[must_use]
     pub fn all(names_max: usize) -> Vec<Self> {
         let contents = [Content::Old, Content::New, Content::Empty, Content::Half, Content::Zeros];
@@ -66,18 +68,18 @@ impl Survival {
     }
 }
 
-/// One atomic change: names and what they stand for from then on.
-type Change = Vec<(PathBuf, Option<Node>)>;
+/// One atomic change of names and their targets.
+type NameChange = Vec<(PathBuf, Option<DiskNode>)>;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
     files: Vec<Inode>,
-    seen: BTreeMap<PathBuf, Node>,
-    durable: BTreeMap<PathBuf, Node>,
-    pending: Vec<Change>,
+    seen: BTreeMap<PathBuf, DiskNode>,
+    durable: BTreeMap<PathBuf, DiskNode>,
+    pending: Vec<NameChange>,
 }
 
-fn apply(names: &mut BTreeMap<PathBuf, Node>, change: &Change) {
+fn apply(names: &mut BTreeMap<PathBuf, DiskNode>, change: &NameChange) {
     for (path, node) in change {
         match node {
             Some(node) => names.insert(path.clone(), *node),
@@ -87,20 +89,20 @@ fn apply(names: &mut BTreeMap<PathBuf, Node>, change: &Change) {
 }
 
 impl Disk {
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: NameChange) {
         apply(&mut self.seen, &change);
         self.pending.push(change);
     }
 
     fn inode(&self, path: &Path) -> Result<usize, WorldError> {
         match self.seen.get(path) {
-            Some(Node::File(id)) => Ok(*id),
-            Some(Node::Folder | Node::Special) => Err(WorldError::NotAFile),
+            Some(DiskNode::File(id)) => Ok(*id),
+            Some(DiskNode::Folder | DiskNode::Special) => Err(WorldError::NotAFile),
             None => Err(WorldError::Missing),
         }
     }
 
-    /// The file at `path`, made where there is none.
+    /// Returns the file at `path`, and creates it if it does not exist.
     fn inode_or_new(&mut self, path: &Path) -> Result<&mut Inode, WorldError> {
         let id = match self.inode(path) {
             Err(WorldError::Missing) => {
@@ -109,7 +111,7 @@ impl Disk {
                 }
                 let id = self.files.len();
                 self.files.push(Inode::default());
-                self.change(vec![(path.to_owned(), Some(Node::File(id)))]);
+                self.change(vec![(path.to_owned(), Some(DiskNode::File(id)))]);
                 id
             }
             answer => answer?,
@@ -118,25 +120,25 @@ impl Disk {
     }
 
     fn is_folder(&self, path: &Path) -> bool {
-        path == Path::new("/") || self.seen.get(path) == Some(&Node::Folder)
+        path == Path::new("/") || self.seen.get(path) == Some(&DiskNode::Folder)
     }
 
     pub(super) fn put_folder(&mut self, path: &Path) {
         for folder in path.ancestors().filter(|it| it.parent().is_some()) {
-            self.seen.insert(folder.to_owned(), Node::Folder);
-            self.durable.insert(folder.to_owned(), Node::Folder);
+            self.seen.insert(folder.to_owned(), DiskNode::Folder);
+            self.durable.insert(folder.to_owned(), DiskNode::Folder);
         }
     }
 
     pub(super) fn put_special(&mut self, path: &Path) {
         path.parent().into_iter().for_each(|parent| self.put_folder(parent));
-        self.seen.insert(path.to_owned(), Node::Special);
-        self.durable.insert(path.to_owned(), Node::Special);
+        self.seen.insert(path.to_owned(), DiskNode::Special);
+        self.durable.insert(path.to_owned(), DiskNode::Special);
     }
 
     pub(super) fn put(&mut self, path: &Path, bytes: &[u8], modified: Timestamp) {
         path.parent().into_iter().for_each(|parent| self.put_folder(parent));
-        let node = Node::File(self.files.len());
+        let node = DiskNode::File(self.files.len());
         let bytes = bytes.to_vec();
         let kept = bytes.len();
         let spoilt = false;
@@ -146,8 +148,9 @@ impl Disk {
     }
 
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let is_file =
-            |(path, node): (&PathBuf, &Node)| matches!(node, Node::File(_)).then(|| path.clone());
+        let is_file = |(path, node): (&PathBuf, &DiskNode)| {
+            matches!(node, DiskNode::File(_)).then(|| path.clone())
+        };
         self.seen.iter().filter_map(is_file).collect()
     }
 
@@ -159,7 +162,7 @@ impl Disk {
             identity: 0,
         };
         match self.seen.get(path) {
-            Some(Node::File(id)) => {
+            Some(DiskNode::File(id)) => {
                 let inode = self.files.get(*id).ok_or(WorldError::Missing)?;
                 Ok(FileStat {
                     kind: FileKind::File,
@@ -168,14 +171,14 @@ impl Disk {
                     identity: u64::try_from(*id).unwrap_or(0).saturating_add(1),
                 })
             }
-            Some(Node::Special) => Ok(FileStat { kind: FileKind::Special, ..blank }),
-            Some(Node::Folder) => Ok(blank),
+            Some(DiskNode::Special) => Ok(FileStat { kind: FileKind::Special, ..blank }),
+            Some(DiskNode::Folder) => Ok(blank),
             None if path == Path::new("/") => Ok(blank),
             None => Err(WorldError::Missing),
         }
     }
 
-    /// The same on a disk that takes letters of both cases for the same; there folders have an identity.
+    /// Like [`stat`](Self::stat), on a disk that ignores case. Directories have an identity there.
     pub(super) fn stat_in_any_case(&self, path: &Path) -> Result<FileStat, WorldError> {
         let lower = |path: &Path| path.to_string_lossy().to_lowercase();
         let wanted = lower(path);
@@ -207,7 +210,7 @@ impl Disk {
             return Err(WorldError::Exists);
         }
         while let Some(folder) = missing.pop() {
-            self.change(vec![(folder.to_owned(), Some(Node::Folder))]);
+            self.change(vec![(folder.to_owned(), Some(DiskNode::Folder))]);
         }
         Ok(())
     }
@@ -247,7 +250,7 @@ impl Disk {
         Ok(())
     }
 
-    /// A refused sync: later ones will answer well, and the content is still not on the disk.
+    /// Makes a sync fail. Later syncs succeed, but the content is still not durable.
     pub(super) fn spoil(&mut self, path: &Path) {
         let id = self.inode(path).ok();
         if let Some(inode) = id.and_then(|id| self.files.get_mut(id)) {
@@ -286,8 +289,8 @@ impl Disk {
     pub(super) fn remove(&mut self, path: &Path) -> Result<(), WorldError> {
         match self.seen.get(path) {
             None => Err(WorldError::Missing),
-            Some(Node::Folder) => Err(WorldError::NotAFile),
-            Some(Node::File(_) | Node::Special) => {
+            Some(DiskNode::Folder) => Err(WorldError::NotAFile),
+            Some(DiskNode::File(_) | DiskNode::Special) => {
                 self.change(vec![(path.to_owned(), None)]);
                 Ok(())
             }
@@ -299,7 +302,7 @@ impl Disk {
             return Err(WorldError::Missing);
         }
         let inside = self.seen.keys().filter(|path| path.starts_with(folder));
-        let change: Change = inside.map(|path| (path.clone(), None)).collect();
+        let change: NameChange = inside.map(|path| (path.clone(), None)).collect();
         self.change(change);
         Ok(())
     }
@@ -309,11 +312,11 @@ impl Disk {
         for change in self.pending.iter().take(survival.names) {
             apply(&mut names, change);
         }
-        // A name is lost with its folder.
+        // A name is lost with its directory.
         let all = names.clone();
         names.retain(|path, _| {
             let mut folders = path.ancestors().skip(1).filter(|it| it.parent().is_some());
-            folders.all(|folder| all.get(folder) == Some(&Node::Folder))
+            folders.all(|folder| all.get(folder) == Some(&DiskNode::Folder))
         });
         let files = self.files.iter().map(|inode| {
             let content = survived(inode, survival.content);

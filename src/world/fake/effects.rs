@@ -1,19 +1,19 @@
-//! The simulated machine as a World: every effect counted, logged, perhaps refused, then done.
-//! May not live here: what a disk keeps.
+//! The simulated machine as a World: every effect is counted and logged, can fail, and is then
+//! executed. Does not contain: the content of the disk.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{FakeWorld, Op, USER, WORK, open, program, shown};
+use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
 use crate::time::Timestamp;
 use crate::world::{
     Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
     RunningProgram, World, WorldError,
 };
 
-/// Links that are followed, one after the other.
+/// Maximum number of links that are followed for one path.
 const LINKS_MAX: usize = 8;
 
 impl World for FakeWorld {
@@ -102,7 +102,7 @@ impl World for FakeWorld {
         let mut real = PathBuf::new();
         for part in path.components() {
             if part == Component::ParentDir {
-                // Nothing lies behind a folder that does not exist.
+                // A missing directory contains nothing.
                 machine.disk.stat(&real)?;
                 real.pop();
             } else {
@@ -125,7 +125,7 @@ impl World for FakeWorld {
             return Err(WorldError::Refused("is a symbolic link".to_owned()));
         }
         let folder = path.parent().filter(|it| machine.disk.stat(it).is_ok());
-        Ok(folder.map(|it| machine.entries.get(it).and_then(|it| it.owner).unwrap_or(USER)))
+        Ok(folder.map(|path| machine.entries.get(path).and_then(|it| it.owner).unwrap_or(USER)))
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
@@ -169,7 +169,7 @@ impl World for FakeWorld {
     }
 
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        self.on_disk(Op::CopyRights, from, &shown(to), |disk, _| {
+        self.on_disk(Op::CopyRights, from, &log_path(to), |disk, _| {
             disk.stat(from).and_then(|_| disk.stat(to)).map(|_| ())
         })
     }
@@ -191,14 +191,14 @@ impl World for FakeWorld {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        self.on_disk(Op::Rename, from, &shown(to), |disk, _| disk.rename(from, to))
+        self.on_disk(Op::Rename, from, &log_path(to), |disk, _| disk.rename(from, to))
     }
 
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError> {
         if open(&self.machine).no_exchange {
             return Err(WorldError::Unsupported);
         }
-        self.on_disk(Op::Exchange, one, &shown(other), |disk, _| disk.exchange(one, other))
+        self.on_disk(Op::Exchange, one, &log_path(other), |disk, _| disk.exchange(one, other))
     }
 
     fn remove(&self, path: &Path) -> Result<(), WorldError> {
@@ -261,7 +261,7 @@ impl World for FakeWorld {
     }
 }
 
-/// An open file; it is looked up by name at each read, which is enough for one process.
+/// An open file. Each read looks it up by name, which is sufficient for one process.
 struct FakeFile {
     world: FakeWorld,
     path: PathBuf,
@@ -273,9 +273,9 @@ impl OpenFile for FakeFile {
     }
 
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
-        // Part of the read that opening was counted as, but it can be refused on its own.
+        // Opening counts as the read, but the read itself can fail, too.
         let machine = &mut *open(&self.world.machine);
-        machine.refused(Op::ReadAt, &shown(&self.path))?;
+        machine.refused(Op::ReadAt, &log_path(&self.path))?;
         let bytes = machine.disk.read(&self.path)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let rest = bytes.get(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Programs that play a part: what they say, how long they take, what they do to the machine.
+//! Scripted programs: their output, their duration, and their effects on the machine.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,37 +8,37 @@ use std::time::Duration;
 use super::{FakeWorld, open};
 use crate::world::{RunningProgram, Sign, World as _, WorldError};
 
-/// One thing that a program does.
+/// One action of a scripted program.
 #[derive(Clone)]
 pub enum Play {
-    /// Writes to its standard output.
+    /// Writes to standard output.
     Says(Vec<u8>),
-    /// Writes to its standard error.
+    /// Writes to standard error.
     Complains(Vec<u8>),
-    /// Takes that long.
+    /// Waits.
     Takes(Duration),
-    /// Does something to the machine.
+    /// Changes the machine.
     Does(Arc<dyn Fn(&FakeWorld) + Send + Sync>),
-    /// Ends with this exit code, or by a signal. One that says nothing of its end ends with 0.
+    /// Exits with this code, or by a signal if `None`. A script without it exits with 0.
     Ends(Option<i32>),
-    /// Goes on for ever; what comes after it is done when the program is asked to end.
+    /// Waits forever. The actions behind it run when the program is asked to end.
     Hangs,
-    /// It cannot be waited for: the machine says why.
+    /// Fails when it is waited for.
     Lost(WorldError),
 }
 
 impl Play {
-    /// Does something to the machine.
+    /// Creates an action that changes the machine.
     pub fn does(what: impl Fn(&FakeWorld) + Send + Sync + 'static) -> Self {
         Self::Does(Arc::new(what))
     }
 
-    /// Writes a line to its standard output.
+    /// Creates an action that writes a line to standard output.
     pub fn says(line: impl fmt::Display) -> Self {
         Self::Says(format!("{line}\n").into_bytes())
     }
 
-    /// Writes a line to its standard error.
+    /// Creates an action that writes a line to standard error.
     pub fn complains(line: impl fmt::Display) -> Self {
         Self::Complains(format!("{line}\n").into_bytes())
     }
@@ -58,7 +58,7 @@ impl fmt::Debug for Play {
     }
 }
 
-/// The plays of programs whose arguments start like this.
+/// Scripts of programs whose arguments start with `argv_start`.
 #[derive(Debug)]
 pub(super) struct Plays {
     argv_start: Vec<String>,
@@ -82,7 +82,7 @@ pub(super) fn next(all: &mut [Plays], argv: &[String]) -> Option<Vec<Play>> {
     Some(play)
 }
 
-/// A program at its play.
+/// A running scripted program.
 pub(super) struct FakeProgram {
     world: FakeWorld,
     left: VecDeque<Play>,
@@ -125,7 +125,7 @@ impl RunningProgram for FakeProgram {
 
     fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign)) {
         if self.ended.is_none() {
-            // What hangs goes on, as far as it fits in the time that it is given.
+            // A hanging program runs on, as far as the grace time permits.
             while matches!(self.left.front(), Some(Play::Hangs | Play::Takes(_))) {
                 self.left.pop_front();
             }

@@ -1,4 +1,4 @@
-//! The processes that started this one, as the machine lists them: Linux in `/proc`, macOS by `ps`.
+//! Ancestors of this process: from `/proc` on Linux, from `ps` on macOS.
 
 use super::super::Ancestor;
 
@@ -7,7 +7,7 @@ pub(super) use listed::ancestors;
 #[cfg(target_os = "linux")]
 pub(super) use proc::ancestors;
 
-/// No list of processes is known here.
+/// Returns an empty list, because this system does not list processes.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(super) fn ancestors() -> Vec<Ancestor> {
     Vec::new()
@@ -21,15 +21,15 @@ mod proc {
     use super::super::super::ANCESTORS_MAX;
     use super::Ancestor;
 
-    /// Bytes that are read of the arguments of a process, and of its environment.
+    /// Maximum bytes that are read of the arguments and of the environment of a process.
     const BYTES_MAX: u64 = 1024 * 1024;
 
-    /// The chain of parents, then the leader of the session with its parents: a parent that ended is in
-    /// no chain, and the leader is often the shell of the terminal.
+    /// Returns the chain of parents, then the leader of the session with its parents. The leader is
+    /// often the terminal's shell, and is missing in the chain if a parent ended.
     pub(in super::super) fn ancestors() -> Vec<Ancestor> {
         let own = std::process::id();
         let mut found = Vec::new();
-        if let Some(status) = Status::of(own) {
+        if let Some(status) = ProcStatus::of(own) {
             climb(status.parent, own, &mut found);
             climb(status.session, own, &mut found);
         }
@@ -42,10 +42,10 @@ mod proc {
             && found.len() < ANCESTORS_MAX
             && found.iter().all(|it| it.pid != pid)
         {
-            let Some(status) = Status::of(pid) else { return };
+            let Some(status) = ProcStatus::of(pid) else { return };
             let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
             let file = file.map(|it| it.to_string_lossy().into_owned());
-            // A program that was replaced by an update still runs.
+            // A program that an update replaced still runs.
             let file =
                 file.map(|it| it.strip_suffix(" (deleted)").map_or(it.clone(), str::to_owned));
             let variable = |it: String| it.split_once('=').map(|(name, _)| name.to_owned());
@@ -59,14 +59,14 @@ mod proc {
         }
     }
 
-    /// What `/proc/PID/stat` says: `PID (NAME) STATE PARENT GROUP SESSION …`.
-    struct Status {
+    /// Fields of `/proc/PID/stat`: `PID (NAME) STATE PARENT GROUP SESSION …`.
+    struct ProcStatus {
         name: String,
         parent: u32,
         session: u32,
     }
 
-    impl Status {
+    impl ProcStatus {
         fn of(pid: u32) -> Option<Self> {
             let text = String::from_utf8_lossy(&read(&format!("/proc/{pid}/stat"))).into_owned();
             let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
@@ -76,7 +76,7 @@ mod proc {
         }
     }
 
-    /// The texts of a file that ends each with a zero byte; none where it cannot be read.
+    /// Returns the NUL-terminated strings of a file. Empty if it cannot be read.
     fn texts(path: &str) -> impl Iterator<Item = String> {
         let text = String::from_utf8_lossy(&read(path)).into_owned();
         let texts: Vec<String> = text.split('\0').map(str::to_owned).collect();
@@ -86,7 +86,7 @@ mod proc {
     fn read(path: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         if let Ok(file) = File::open(path) {
-            // What could be read is used.
+            // A partial read is sufficient.
             drop(file.take(BYTES_MAX).read_to_end(&mut bytes));
         }
         bytes
@@ -100,7 +100,7 @@ mod listed {
     use super::super::super::ANCESTORS_MAX;
     use super::Ancestor;
 
-    /// Asks `ps` for every process, and for every process with its environment.
+    /// Lists every process with `ps`, without and with its environment.
     #[cfg(target_os = "macos")]
     pub(in super::super) fn ancestors() -> Vec<Ancestor> {
         let plain = listing(&["-A", "-ww", "-o", "pid=,ppid=,command="]);
@@ -123,8 +123,8 @@ mod listed {
         String::from_utf8_lossy(&output).into_owned()
     }
 
-    /// The parents of a process by two listings of `PID PARENT COMMAND`, the second one with the
-    /// environment after each command.
+    /// Returns the ancestors of a process from two listings of `PID PARENT COMMAND`, the second one
+    /// with the environment after each command.
     pub(super) fn chain(own: u32, plain: &str, full: &str) -> Vec<Ancestor> {
         let (plain, full) = (rows(plain), rows(full));
         let mut found: Vec<Ancestor> = Vec::new();

@@ -1,5 +1,5 @@
-//! Files of the machine: opened without following what was not meant, held, locked, and told apart; and what differs
-//! there between systems.
+//! Files of the real machine: opening without following links, locks and file identity, on each
+//! operating system.
 #![expect(clippy::disallowed_methods, reason = "this is the World that everything else must use")]
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -11,7 +11,7 @@ use super::process;
 use crate::time::Timestamp;
 use crate::world::{FileKind, FileStat, HeldLock, OpenFile, WorldError};
 
-/// All of a file of no more than that many bytes.
+/// Reads a file of at most `bytes_max` bytes.
 pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
     let (file, length) = open_with_length(OpenOptions::new().read(true), path, Links::Follow)?;
     let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX);
@@ -19,38 +19,38 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>
         return Err(WorldError::TooLarge(length));
     }
     let known = usize::try_from(length).unwrap_or(0);
-    let bytes = content(file, known, bound).map_err(|error| said(&error))?;
+    let bytes = content(file, known, bound).map_err(|error| world_error(&error))?;
     if bytes.len() > bytes_max {
         return Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)));
     }
     Ok(bytes)
 }
 
-/// Gives one file the permissions and the owner of another one.
+/// Copies the permissions and the owner of one file to another.
 #[cfg(unix)]
 pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     let open = |path| open_regular(OpenOptions::new().read(true), path, Links::Refuse);
-    let meta = |file: &File| file.metadata().map_err(|error| said(&error));
+    let meta = |file: &File| file.metadata().map_err(|error| world_error(&error));
     let (from, to) = (meta(&open(from)?)?, open(to)?);
     let own = meta(&to)?;
     if (from.uid(), from.gid()) != (own.uid(), own.gid()) {
         let changed = std::os::unix::fs::fchown(&to, Some(from.uid()), Some(from.gid()));
-        changed.map_err(|error| said(&error))?;
+        changed.map_err(|error| world_error(&error))?;
     }
-    // After the owner: a change of the owner takes special bits away.
+    // After the owner, because a change of the owner clears special bits.
     let permissions = fs::Permissions::from_mode(from.mode() & 0o7777);
-    to.set_permissions(permissions).map_err(|error| said(&error))
+    to.set_permissions(permissions).map_err(|error| world_error(&error))
 }
 
 #[cfg(not(unix))]
 pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {
-    let permissions = fs::metadata(from).map_err(|error| said(&error))?.permissions();
-    fs::set_permissions(to, permissions).map_err(|error| said(&error))
+    let permissions = fs::metadata(from).map_err(|error| world_error(&error))?.permissions();
+    fs::set_permissions(to, permissions).map_err(|error| world_error(&error))
 }
 
-/// Opens the folders below a root on the way to a path, relative to the root and without following a
-/// link; the owner of the last one.
+/// Opens the directories between a root and a path, relative to the root and without following
+/// links. Returns the owner of the last one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, open, openat2};
@@ -67,7 +67,7 @@ pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, Worl
         Err(Errno::LOOP | Errno::XDEV) => Err(WorldError::Refused("is a symbolic link".to_owned())),
         // A kernel before 5.6, or a sandbox that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => walk(root, way),
-        // What is missing is no link; what else is wrong is met again by the change itself.
+        // A missing directory is not a link. The change itself reports any other error.
         Err(_) => Ok(None),
     }
 }
@@ -77,12 +77,12 @@ pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, Worl
     way(root, path).map_or(Ok(None), |way| walk(root, way))
 }
 
-/// The folders between a root and a path.
+/// Returns the directories between a root and a path.
 fn way<'p>(root: &Path, path: &'p Path) -> Option<&'p Path> {
     path.parent()?.strip_prefix(root).ok()
 }
 
-/// Goes from folder to folder, where the machine cannot do it at once.
+/// Opens directory after directory, if the system cannot do it in one call.
 #[cfg(unix)]
 fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
     use rustix::fs::{Mode, OFlags, fstat, open, openat};
@@ -92,7 +92,7 @@ fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
     for part in way.components() {
         match openat(&folder, part.as_os_str(), flags | OFlags::NOFOLLOW, Mode::empty()) {
             Ok(next) => folder = next,
-            // A link to a folder, asked for as a folder, is none.
+            // A link to a directory that is opened as a directory fails with one of these.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
                 return Err(WorldError::Refused("is a symbolic link".to_owned()));
             }
@@ -114,10 +114,10 @@ fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
     Ok(None)
 }
 
-/// Time after which a wait for a lock is announced.
+/// Wait time for a lock after which the wait is announced.
 const WAIT_ANNOUNCED_AFTER: Duration = Duration::from_secs(2);
 
-/// Locks a file, which is made where it is missing. `announce` is called with what holds the lock if the
+/// Locks a file, and creates it if necessary. Calls `announce` with the holder of the lock if the
 /// wait is long.
 pub(super) fn lock(
     path: &Path,
@@ -135,17 +135,17 @@ pub(super) fn lock(
                 let left = wait_max.saturating_sub(began.elapsed());
                 wait_for_lock(file, path, left, &announce)?
             }
-            Err(TryLockError::Error(error)) => return Err(said(&error)),
+            Err(TryLockError::Error(error)) => return Err(world_error(&error)),
         };
-        // Pruning deletes whole session folders: a lock on a deleted file protects nothing.
+        // Pruning deletes whole session directories. A lock on a deleted file protects nothing.
         if is_at(&file, path)? {
             return Ok(Box::new(RealLock { _file: file }));
         }
     }
 }
 
-/// Waits for a lock that is held. The machine keeps a queue of who waits; looking again and again
-/// would leave to chance who comes next, and among many some would never come.
+/// Waits for a lock that another process holds. The operating system has a fair queue; polling
+/// could starve one of many waiting processes.
 fn wait_for_lock(
     file: File,
     path: &Path,
@@ -157,7 +157,7 @@ fn wait_for_lock(
         return Err(WorldError::Locked(held()));
     }
     let (sender, receiver) = std::sync::mpsc::channel();
-    // Where nobody waits any more the file is dropped, which frees the lock.
+    // Dropping the file releases a lock that no one waits for any more.
     process::alongside(move || drop(sender.send(file.lock().map(|()| file))))?;
     let first = wait_max.min(WAIT_ANNOUNCED_AFTER);
     let answer = receiver.recv_timeout(first).or_else(|_| {
@@ -168,19 +168,19 @@ fn wait_for_lock(
         receiver.recv_timeout(rest)
     });
     match answer {
-        Ok(answer) => answer.map_err(|error| said(&error)),
+        Ok(answer) => answer.map_err(|error| world_error(&error)),
         Err(_) => Err(WorldError::Locked(held())),
     }
 }
 
-/// Which process holds the lock on a file, as far as the machine lists locks.
+/// Returns the process that holds the lock on a file, if the system lists locks.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn holder(path: &Path) -> String {
     let unknown = || "another process".to_owned();
     let Ok(meta) = fs::metadata(path) else { return unknown() };
     let inode = std::os::unix::fs::MetadataExt::ino(&meta).to_string();
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
-    // `1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF`; one that waits has `->` after its number.
+    // `1: FLOCK ADVISORY WRITE 4711 08:01:131 0 EOF`; a waiting process has `->` behind its number.
     let process = locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, "WRITE", process, file, ..] = words.as_slice() else { return None };
@@ -196,7 +196,7 @@ fn holder(_path: &Path) -> String {
     "another process".to_owned()
 }
 
-/// A file held open; closing it releases the lock.
+/// An open locked file. Closing it releases the lock.
 struct RealLock {
     _file: File,
 }
@@ -207,7 +207,7 @@ pub(super) struct RealFile(pub(super) File);
 
 impl OpenFile for RealFile {
     fn stat(&self) -> Result<FileStat, WorldError> {
-        self.0.metadata().map(|meta| file_stat(&meta)).map_err(|error| said(&error))
+        self.0.metadata().map(|meta| file_stat(&meta)).map_err(|error| world_error(&error))
     }
 
     #[cfg(unix)]
@@ -215,7 +215,7 @@ impl OpenFile for RealFile {
         loop {
             match std::os::unix::fs::FileExt::read_at(&self.0, buffer, offset) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                answer => return answer.map_err(|error| said(&error)),
+                answer => return answer.map_err(|error| world_error(&error)),
             }
         }
     }
@@ -223,20 +223,19 @@ impl OpenFile for RealFile {
     #[cfg(not(unix))]
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError> {
         use std::io::{Seek, SeekFrom};
-        self.0.seek(SeekFrom::Start(offset)).map_err(|error| said(&error))?;
-        self.0.read(buffer).map_err(|error| said(&error))
+        self.0.seek(SeekFrom::Start(offset)).map_err(|error| world_error(&error))?;
+        self.0.read(buffer).map_err(|error| world_error(&error))
     }
 }
 
-/// The `known` bytes that a file had when it was opened, in one reading where the machine gives them at once:
-/// no second one asks for the end. Of one that tells no length, as those of `/proc`, all up to the `bound` and
-/// one more.
+/// Reads the `known` bytes of a file in one call, if possible, without a second call that detects
+/// the end. A file without a length, as in `/proc`, is read up to `bound` and one byte more.
 fn content(mut file: File, known: usize, bound: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; known];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|it| !it.is_empty()) {
         match file.read(rest) {
-            // It was cut meanwhile.
+            // The file was truncated meanwhile.
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -250,14 +249,14 @@ fn content(mut file: File, known: usize, bound: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What to do with a symbolic link as the last part of a path.
+/// Handling of a symbolic link as the last part of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
     Follow,
     Refuse,
 }
 
-/// Opens a regular file, private to the user where it is created; never waits on a pipe.
+/// Opens a regular file, private to the user if it is created. Never blocks on a pipe.
 pub(super) fn open_regular(
     options: &mut OpenOptions,
     path: &Path,
@@ -266,7 +265,7 @@ pub(super) fn open_regular(
     open_with_length(options, path, links).map(|(file, _)| file)
 }
 
-/// The same with the number of its bytes.
+/// Like [`open_regular`]. Also returns the length in bytes.
 #[cfg(unix)]
 fn open_with_length(
     options: &mut OpenOptions,
@@ -284,14 +283,14 @@ fn open_with_length(
         Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
             WorldError::Refused("is a symbolic link".to_owned())
         }
-        // What a pipe without a reader and a folder answer to an opening for writing.
+        // Errors of opening a directory, or a pipe without a reader, for writing.
         Some(code)
             if code == rustix::io::Errno::NXIO.raw_os_error()
                 || code == rustix::io::Errno::ISDIR.raw_os_error() =>
         {
             WorldError::NotAFile
         }
-        Some(_) | None => said(&error),
+        Some(_) | None => world_error(&error),
     })?;
     require_regular(file)
 }
@@ -306,18 +305,18 @@ fn open_with_length(
     if links == Links::Refuse && is_link() {
         return Err(WorldError::Refused("is a symbolic link".to_owned()));
     }
-    require_regular(options.open(path).map_err(|error| said(&error))?)
+    require_regular(options.open(path).map_err(|error| world_error(&error))?)
 }
 
 fn require_regular(file: File) -> Result<(File, u64), WorldError> {
-    let meta = file.metadata().map_err(|error| said(&error))?;
+    let meta = file.metadata().map_err(|error| world_error(&error))?;
     if meta.is_file() { Ok((file, meta.len())) } else { Err(WorldError::NotAFile) }
 }
 
-/// Whether `path` still names the open `file`.
+/// Returns whether `path` still names the open `file`.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> Result<bool, WorldError> {
-    let held = file.metadata().map_err(|error| said(&error))?;
+    let held = file.metadata().map_err(|error| world_error(&error))?;
     Ok(fs::symlink_metadata(path).is_ok_and(|named| identity(&named) == identity(&held)))
 }
 
@@ -334,7 +333,7 @@ pub(super) fn exchange(one: &Path, other: &Path) -> Result<(), WorldError> {
         if [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].contains(&error) {
             WorldError::Unsupported
         } else {
-            said(&io::Error::from(error))
+            world_error(&io::Error::from(error))
         }
     })
 }
@@ -366,7 +365,7 @@ pub(super) fn owner(_meta: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// Inode and device in one number; 0 is kept for "unknown".
+/// Returns inode and device as one number; 0 means "unknown".
 #[cfg(unix)]
 pub(super) fn identity(meta: &fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -386,8 +385,8 @@ pub(super) fn timestamp(at: SystemTime) -> Timestamp {
     })
 }
 
-/// The machine's error in our words.
-pub(super) fn said(error: &io::Error) -> WorldError {
+/// Converts an error of the operating system.
+pub(super) fn world_error(error: &io::Error) -> WorldError {
     let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     if missing.contains(&error.kind()) {
         WorldError::Missing

@@ -1,6 +1,5 @@
-//! External commands under a deadline: no hanging, no zombies, bounded output.
-//! Threads live here and in the wait for a lock: one per stream, so that no full pipe can block
-//! another.
+//! External commands with a deadline and bounded output, without zombies. One thread reads each
+//! stream, so that a full pipe cannot block another.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,16 +8,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::file::said;
+use super::file::world_error;
 use super::{Command, CommandOutput, WorldError};
 
-/// Time for the streams to end after the program has; a grandchild may hold them open for ever.
+/// Time for the streams to end after the program ended. A grandchild can keep them open forever.
 pub(super) const DRAIN_MAX: Duration = Duration::from_millis(100);
-/// First wait between two looks at the program; doubles up to `POLL_MAX`.
+/// First interval between two polls of the program. Doubles up to `POLL_MAX`.
 const POLL_MIN: Duration = Duration::from_micros(200);
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// Runs a command in a process group of its own, which is dead when this returns.
+/// Runs a command in its own process group, which is dead when this returns.
 pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     let deadline = Instant::now().checked_add(command.deadline);
     let mut child = spawn(command)?;
@@ -28,11 +27,11 @@ pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
         Ok((_, streams)) => wait(&mut child, streams, deadline, &mut watchdog),
         Err(_) => Ok(false),
     };
-    // Before the group is: its number would not be its own any more.
+    // Before the group, whose id could be reused afterwards.
     drop(watchdog);
-    // Killed before it is reaped: its number cannot belong to anyone else yet.
+    // Killed before it is reaped, because its id cannot be reused before.
     kill_group(&mut child);
-    let status = child.wait().map_err(|error| said(&error))?;
+    let status = child.wait().map_err(|error| world_error(&error))?;
     let ([stdout, stderr], _) = listening?;
     if !ended? {
         return Err(WorldError::TimedOut);
@@ -41,24 +40,24 @@ pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
     Ok(CommandOutput { code: status.code(), stdout, stderr, truncated: cut_out || cut_err })
 }
 
-/// Time after which a program is watched: one that ends sooner is not worth a process more.
+/// Time after which a watchdog is started. A shorter program is not worth another process.
 const WATCHED_AFTER: Duration = Duration::from_millis(50);
 
-/// A process that kills the group of a program once this process is gone, however it ended: the machine
-/// closes the pipe between them.
+/// A process that kills the group of a program after this process ended in any way, because the
+/// operating system then closes the pipe between them.
 #[cfg(unix)]
 struct Watchdog(Child);
 
 #[cfg(unix)]
 impl Watchdog {
-    /// Watches a program; nothing where the machine grants no process more.
+    /// Starts a watchdog. `None` if the system cannot start another process.
     fn over(child: &Child) -> Option<Self> {
         let mut process = std::process::Command::new("/bin/sh");
         let group = child.id().to_string();
         process.args(["-c", "read -r _ || kill -s KILL -- \"-$0\"", &group]);
         process.env_clear().current_dir("/");
         process.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Whoever kills the group of this process does not reach it.
+        // A signal to the group of this process must not reach the watchdog.
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
         process.spawn().ok().map(Self)
     }
@@ -72,7 +71,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// There is none.
+/// Not supported on this system.
 #[cfg(not(unix))]
 struct Watchdog;
 
@@ -83,10 +82,14 @@ impl Watchdog {
     }
 }
 
-/// Feeds a program, and keeps what it says on both streams; whoever is given the end of them hears of each.
-fn listen(child: &mut Child, command: &Command) -> Result<([Kept; 2], Receiver<()>), WorldError> {
+/// Writes the input of a program and collects both output streams. The receiver gets a message at
+/// the end of each stream.
+fn listen(
+    child: &mut Child,
+    command: &Command,
+) -> Result<([CapturedStream; 2], Receiver<()>), WorldError> {
     let (done, streams) = channel();
-    let kept = [Kept::default(), Kept::default()];
+    let kept = [CapturedStream::default(), CapturedStream::default()];
     let [stdout, stderr] = &kept;
     if let Some(pipe) = child.stdout.take() {
         collect(pipe, command.output_max, stdout.clone(), done.clone())?;
@@ -98,7 +101,7 @@ fn listen(child: &mut Child, command: &Command) -> Result<([Kept; 2], Receiver<(
     Ok((kept, streams))
 }
 
-/// Writes what a program is to read.
+/// Writes the standard input of a program.
 pub(super) fn feed(child: &mut Child, command: &Command) -> Result<(), WorldError> {
     let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
     let bytes = command.stdin.clone();
@@ -106,9 +109,9 @@ pub(super) fn feed(child: &mut Child, command: &Command) -> Result<(), WorldErro
     alongside(move || drop(pipe.write_all(&bytes)))
 }
 
-/// Does something in a thread of its own; an error where the system grants none.
+/// Starts a thread. Returns an error if the system cannot start one.
 pub(super) fn alongside(work: impl FnOnce() + Send + 'static) -> Result<(), WorldError> {
-    std::thread::Builder::new().spawn(work).map(drop).map_err(|error| said(&error))
+    std::thread::Builder::new().spawn(work).map(drop).map_err(|error| world_error(&error))
 }
 
 pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
@@ -121,7 +124,7 @@ pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
         return Err(WorldError::Refused(format!("no folder `{folder}` to run in")));
     }
     let mut process = match &command.not_from {
-        Some(folders) => outside(program, (folders, command.path_reduced))?,
+        Some(folders) => outside(program, folders, command.path_reduced)?,
         None => std::process::Command::new(program),
     };
     process.args(arguments).current_dir(&command.folder);
@@ -133,14 +136,15 @@ pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
     process.stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut process, 0);
-    process.spawn().map_err(|error| said(&error))
+    process.spawn().map_err(|error| world_error(&error))
 }
 
-/// A program that lies outside of some folders, if it is named without a slash; with `reduced`, it looks up
-/// others in the same way.
+/// Returns a command for a program that is searched outside of some directories if its name has no
+/// slash. With `reduced`, the program searches other programs in the same way.
 fn outside(
     program: &str,
-    (folders, reduced): (&[PathBuf], bool),
+    folders: &[PathBuf],
+    reduced: bool,
 ) -> Result<std::process::Command, WorldError> {
     let entries = entries_outside(folders);
     let mut process = if cfg!(not(unix)) || program.contains('/') {
@@ -158,7 +162,7 @@ fn outside(
     Ok(process)
 }
 
-/// The entries of PATH that lie outside of some folders; none that is relative.
+/// Returns the absolute entries of PATH outside of some directories.
 fn entries_outside(folders: &[PathBuf]) -> Vec<PathBuf> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folders: Vec<PathBuf> = folders.iter().flat_map(|it| [it.clone(), real(it)]).collect();
@@ -179,11 +183,11 @@ fn can_run(path: &Path) -> bool {
     path.is_file()
 }
 
-/// The beginning of one stream, and whether there was more.
+/// Beginning of a stream, and whether it was cut.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<(Vec<u8>, bool)>>);
+struct CapturedStream(Arc<Mutex<(Vec<u8>, bool)>>);
 
-impl Kept {
+impl CapturedStream {
     fn take(&self) -> (Vec<u8>, bool) {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -196,11 +200,11 @@ impl Kept {
     }
 }
 
-/// Reads a stream to its end, keeping its beginning; sends one `()` at the end.
+/// Reads a stream to its end, stores its beginning, and sends one `()` at the end.
 fn collect(
     mut pipe: impl Read + Send + 'static,
     output_max: usize,
-    kept: Kept,
+    kept: CapturedStream,
     done: Sender<()>,
 ) -> Result<(), WorldError> {
     alongside(move || {
@@ -213,12 +217,12 @@ fn collect(
                 Err(_) => break,
             }
         }
-        done.send(()).ok(); // Nobody waits any more after the deadline.
+        done.send(()).ok(); // The receiver is dropped after the deadline.
     })
 }
 
-/// Waits until the program and its streams have ended: true; or until the deadline: false. A
-/// program that ended while a grandchild holds its streams has ended.
+/// Waits until the program and its streams end (returns `true`), or until the deadline (returns
+/// `false`). A program counts as ended even if a grandchild keeps its streams open.
 fn wait(
     child: &mut Child,
     streams: &Receiver<()>,
@@ -260,24 +264,24 @@ fn wait(
     }
 }
 
-/// Whether the program has ended; it is not reaped here.
+/// Returns whether the program has ended, without reaping it.
 #[cfg(unix)]
 pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let status = waitid(WaitId::Pid(pid(child)?), options);
-    status.map(|it| it.is_some()).map_err(|error| said(&io::Error::from(error)))
+    status.map(|it| it.is_some()).map_err(|error| world_error(&io::Error::from(error)))
 }
 
 #[cfg(not(unix))]
 pub(super) fn has_exited(child: &mut Child) -> Result<bool, WorldError> {
-    child.try_wait().map(|it| it.is_some()).map_err(|error| said(&error))
+    child.try_wait().map(|it| it.is_some()).map_err(|error| world_error(&error))
 }
 
 #[cfg(unix)]
 pub(super) fn kill_group(child: &mut Child) {
     if let Ok(pid) = pid(child) {
-        // Gone already is as good as killed.
+        // An error means that the group is already dead.
         rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).ok();
     }
     child.kill().ok(); // The program may have left its group.

@@ -1,5 +1,5 @@
-//! A program whose output is taken as it comes: no full pipe holds it up for good, a flood is taken
-//! no faster than it is read, and its whole process group dies with it.
+//! A running program whose output is read incrementally. The output is bounded by backpressure, a
+//! full pipe cannot block the program forever, and its whole process group dies with it.
 
 use std::io::{self, Read};
 use std::process::{Child, ExitStatus};
@@ -8,31 +8,31 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::file::said;
+use super::file::world_error;
 use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
 use super::{Command, RunningProgram, WorldError};
 use crate::world::Sign;
 
-/// Bytes taken at once.
+/// Maximum bytes of one read.
 const CHUNK: usize = 64 * 1024;
-/// Chunks that wait to be taken; whoever writes more has to wait.
+/// Maximum number of unread chunks. The program then waits.
 const CHUNKS: usize = 16;
-/// Longest time between two looks at whether it has ended.
+/// Maximum interval between two polls of the exit status.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that runs.
-pub(super) struct Program {
+/// A running program.
+pub(super) struct RunningProcess {
     child: Child,
     output: Receiver<Sign>,
     exited_at: Option<Instant>,
-    /// How it ended, once that is so.
+    /// Exit code after the end.
     ended: Option<Option<i32>>,
 }
 
-impl Program {
+impl RunningProcess {
     pub(super) fn start(command: &Command) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
-        // Dropped where something fails below, it ends the program.
+        // On an error below, dropping it kills the program.
         let mut program = Self { child: spawn(command)?, output, exited_at: None, ended: None };
         let child = &mut program.child;
         if let Some(pipe) = child.stdout.take() {
@@ -45,7 +45,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Hears what comes in so much time, or until nothing can come any more.
+    /// Passes events to `hear` for a duration, or until none can follow.
     fn hear_for(&self, time: Duration, hear: &mut dyn FnMut(&Sign)) {
         let began = Instant::now();
         loop {
@@ -56,7 +56,7 @@ impl Program {
             match self.output.recv_timeout(left) {
                 Ok(sign) => hear(&sign),
                 Err(RecvTimeoutError::Timeout) => return,
-                // It closed its streams and goes on.
+                // The program closed its streams and still runs.
                 Err(RecvTimeoutError::Disconnected) if self.ended.is_none() => {
                     return std::thread::sleep(left);
                 }
@@ -65,31 +65,31 @@ impl Program {
         }
     }
 
-    /// Kills what is left of the group, and takes the exit code.
+    /// Kills the rest of the group, and returns the exit code.
     fn reap(&mut self) -> Result<Sign, WorldError> {
-        // Killed before it is reaped: its number cannot belong to anyone else yet.
+        // Killed before it is reaped, because its id cannot be reused before.
         kill_group(&mut self.child);
-        let status = self.child.wait().map_err(|error| said(&error))?;
+        let status = self.child.wait().map_err(|error| world_error(&error))?;
         let code = exit_code(status);
         self.ended = Some(code);
         Ok(Sign::Ended(code))
     }
 }
 
-/// The exit code of a program; for one that a signal ended 128 and the signal, as a shell reports it.
+/// Returns the exit code. For a signal it is 128 plus the signal, as in a shell.
 #[cfg(unix)]
 fn exit_code(status: ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt as _;
     status.code().or_else(|| Some(status.signal()?.saturating_add(128)))
 }
 
-/// The exit code of a program.
+/// Returns the exit code of a program.
 #[cfg(not(unix))]
 fn exit_code(status: ExitStatus) -> Option<i32> {
     status.code()
 }
 
-impl RunningProgram for Program {
+impl RunningProgram for RunningProcess {
     fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError> {
         if let Some(code) = self.ended {
             return Ok(Sign::Ended(code));
@@ -105,11 +105,11 @@ impl RunningProgram for Program {
                 Err(RecvTimeoutError::Disconnected) if self.exited_at.is_some() => {
                     return self.reap();
                 }
-                // It closed its streams and goes on.
+                // The program closed its streams and still runs.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK.min(left)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // A grandchild may hold the streams open for ever.
+            // A grandchild can keep the streams open forever.
             if self.exited_at.is_some_and(|at| at.elapsed() >= DRAIN_MAX) {
                 return self.reap();
             }
@@ -126,22 +126,22 @@ impl RunningProgram for Program {
         ask_group(&mut self.child);
         let began = Instant::now();
         while began.elapsed() < grace && !has_exited(&mut self.child).unwrap_or(true) {
-            // What it still says must not hold it up.
+            // Its remaining output must not block it.
             self.hear_for(LOOK, hear);
         }
-        // One that cannot be reaped is dead all the same.
+        // A program that cannot be reaped is dead, too.
         drop(self.reap());
         self.hear_for(DRAIN_MAX, hear);
     }
 }
 
-impl Drop for Program {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.end(Duration::ZERO, &mut |_| {});
     }
 }
 
-/// Passes on what comes out of a stream, until it ends or nobody takes it any more.
+/// Forwards a stream until it ends or the receiver is dropped.
 fn pass_on(
     mut pipe: impl Read + Send + 'static,
     sign: fn(Vec<u8>) -> Sign,
@@ -168,7 +168,7 @@ fn pass_on(
 #[cfg(unix)]
 fn ask_group(child: &mut Child) {
     if let Ok(pid) = super::process::pid(child) {
-        // Gone already is as good as asked.
+        // An error means that the group is already dead.
         rustix::process::kill_process_group(pid, rustix::process::Signal::TERM).ok();
     }
 }
@@ -176,31 +176,31 @@ fn ask_group(child: &mut Child) {
 #[cfg(not(unix))]
 fn ask_group(_child: &mut Child) {}
 
-/// Notes what would end this process; a terminal that is closed, too.
+/// Records signals that would end this process, including a hangup of the terminal.
 pub(super) fn note_interrupts(flag: &Arc<AtomicBool>) {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = vec![SIGINT, SIGTERM];
     #[cfg(unix)]
     signals.push(signal_hook::consts::SIGHUP);
     for signal in signals {
-        // One that cannot be noted ends the process, as it would without this.
+        // If the signal cannot be registered, it ends the process as usual.
         signal_hook::flag::register(signal, Arc::clone(flag)).ok();
     }
 }
 
-/// Lets a write over the limit of a file's size (`ulimit -f`) fail, where it would end this process.
+/// Makes a write above the file size limit (`ulimit -f`) fail instead of ending this process.
 pub(super) fn outlive_file_limits() {
     #[cfg(unix)]
-    // Where it cannot be noted, such a write ends the process, as it would without this.
+    // If the signal cannot be registered, it ends the process as usual.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
 }
 
-/// How often marked processes are looked for at most.
+/// Maximum number of searches for marked processes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const KILL_ROUNDS_MAX: usize = 32;
 
-/// Kills the processes whose environment has this entry. They may start others while they are looked
-/// for, so this is done until a look finds none that is not dying yet.
+/// Kills the processes whose environment contains this entry. They can start others meanwhile, so
+/// the search repeats until all found processes are already dying.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     use std::collections::BTreeSet;
@@ -222,14 +222,14 @@ pub(super) fn kill_marked(entry: &str) -> Result<usize, WorldError> {
     Ok(killed.len())
 }
 
-/// The other processes whose environment has this entry, each as soon as it is found.
+/// Returns the other processes whose environment contains this entry, each as soon as it is found.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn marked(entry: &str) -> Result<impl Iterator<Item = i32>, WorldError> {
     let own = i32::try_from(std::process::id()).ok();
-    let found = std::fs::read_dir("/proc").map_err(|error| said(&error))?;
+    let found = std::fs::read_dir("/proc").map_err(|error| world_error(&error))?;
     Ok(found.flatten().filter_map(move |found| {
         let id = found.file_name().to_str()?.parse().ok().filter(|it| Some(*it) != own)?;
-        // Those of others cannot be read, and are not ours.
+        // Processes of other users cannot be read and do not matter.
         let environment = std::fs::read(found.path().join("environ")).ok()?;
         environment.split(|it| *it == 0).any(|it| it == entry.as_bytes()).then_some(id)
     }))

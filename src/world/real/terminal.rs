@@ -1,19 +1,19 @@
-//! The controlling terminal of this process: one question, one answer.
+//! The controlling terminal of this process: one question with one answer.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 use super::super::Confirmation;
 
-/// What the user types and reads, whatever standard input and output are.
+/// Devices for the user's input and output, independent of standard input and output.
 #[cfg(unix)]
 const TERMINAL: (&str, &str) = ("/dev/tty", "/dev/tty");
 #[cfg(not(unix))]
 const TERMINAL: (&str, &str) = ("CONIN$", "CONOUT$");
-/// Bytes of an answer that are read.
+/// Maximum bytes of an answer.
 const ANSWER_MAX: u64 = 256;
 
-/// Asks for the word `yes`.
+/// Asks the user for the word `yes`.
 pub(super) fn confirm(question: &str) -> Confirmation {
     let (typed, shown) = TERMINAL;
     let input = OpenOptions::new().read(true).open(typed);

@@ -248,7 +248,7 @@ fn what_probes_answered_is_not_asked_again() {
         "judge: NOT SATISFIED: «masked» is in the code",
         "«masked» stands for a secret; it was judged as it was",
         "judged again: the same",
-        "1 secret(s) in the answer of probe `judge` were masked",
+        "secrets in the result of probe `judge` masked in the log: 1",
     ] {
         assert!(explained.stdout.contains(part), "{}", explained.stdout);
     }
@@ -422,7 +422,7 @@ fn guards_that_were_changed_since_and_masked_secrets_are_told() {
 
     let scene = calling("echo sk-ant-abcdefghijklmnopqrstuvwxyz0123456789");
     let shown = as_json(&scene);
-    assert_eq!(shown["lost"], json!(["1 secret(s) in the call were masked in the log"]));
+    assert_eq!(shown["lost"], json!(["secrets of the call masked in the log: 1"]));
     assert_eq!(shown["differences"], json!(["keys: fired, and silent judged again"]));
 }
 

@@ -102,19 +102,20 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                 answer.notice = Some(long.clone());
                 answer.context = Some(long.clone());
                 answer.updated_output = Some(json!({"stdout": "«masked»"}));
-                let fitted = fit::fit(caller, &answer).answer;
-                let can = fit::ability(fitted.decision).is_none_or(|it| moment.can(it));
+                let adapted = fit::adapt(caller, &answer).answer;
+                let can = fit::ability(adapted.decision).is_none_or(|it| moment.can(it));
                 assert!(can, "{} {}", harness.name, moment.native);
-                assert!(fitted.notice.is_none() || moment.can(Ability::Notice));
-                assert!(fitted.context.is_none() || moment.can(Ability::Context));
-                assert!(fitted.updated_input.is_none() || moment.can(Ability::Input));
-                assert!(fitted.updated_output.is_none() || moment.can(Ability::Output));
+                assert!(adapted.notice.is_none() || moment.can(Ability::Notice));
+                assert!(adapted.context.is_none() || moment.can(Ability::Context));
+                assert!(adapted.updated_input.is_none() || moment.can(Ability::Input));
+                assert!(adapted.updated_output.is_none() || moment.can(Ability::Output));
                 // Never weaker than meant, where something stronger could be said.
                 let blocks =
                     moment.can(Ability::Block) && moment.kind == Some(EventKind::PreToolUse);
-                let weaker = decision > Decision::Allow && fitted.decision < decision;
+                let weaker = decision > Decision::Allow && adapted.decision < decision;
                 assert!(!blocks || !weaker || decision == Decision::Halt);
-                for text in [Some(fitted.reason), fitted.notice, fitted.context].iter().flatten() {
+                for text in [Some(adapted.reason), adapted.notice, adapted.context].iter().flatten()
+                {
                     assert!(text.chars().count() <= SPOKEN_CHARS_MAX);
                 }
                 let said = speak(caller, &answer, None).0;
@@ -150,7 +151,7 @@ fn a_context_stays_below_the_limit_of_its_client() {
         for moment in harness.moments.iter().filter(|it| it.can(Ability::Context)) {
             let caller = Caller { harness, moment: Some(moment) };
             let answer = Answer { context: Some(long.clone()), ..Answer::default() };
-            let context = fit::fit(caller, &answer).answer.context.unwrap();
+            let context = fit::adapt(caller, &answer).answer.context.unwrap();
             // Codex CLI moves more than 2,500 tokens of about 4 bytes into a file.
             assert!(harness.name != "codex" || context.len() < 10_000, "{}", moment.native);
             assert!(context.contains("[cut"), "{} {}", harness.name, moment.native);
