@@ -1,12 +1,10 @@
 //! Types expressions and templates at the place where they are written.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Builder, place};
 use crate::policy::{Choice, Expression, builtin, guards};
 use crate::script::check::{self, Typed};
-use crate::script::plain::Kept;
 use crate::script::template::{self, Piece};
 use crate::script::types::{Evidence, Names, Type};
 use crate::source::Diagnostic;
@@ -52,10 +50,10 @@ impl Builder<'_> {
     }
 
     /// What is known of an expression of a node; tests have checked those of the built-in pack.
-    fn typed(&self, text: &str, node: &Node) -> Rc<Typed> {
+    fn typed(&self, text: &str, node: &Node) -> Typed {
         match builtin::wrote(&node.span.source) {
             true => check::check_again(text, &self.names),
-            false => check::check_shared(text, &self.names),
+            false => check::check(text, &self.names),
         }
     }
 
@@ -84,7 +82,7 @@ impl Builder<'_> {
             place: place(&node.sub_span(0..text.len())).into(),
             uses: typed.uses.iter().cloned().collect::<Vec<_>>().into(),
             words_only: typed.evidence == Evidence::Words,
-            kept: Kept::default(),
+            compiled: typed.tree.into(),
         })
     }
 
