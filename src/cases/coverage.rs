@@ -14,7 +14,7 @@ use super::expect::{Test, Wanted};
 use super::names::Known;
 use super::{Case, Expect, read};
 use crate::policy::{Place, Policy};
-use crate::script::branches::Branch;
+use crate::script::ast::Expr;
 use crate::script::watch::{Watch, Ways};
 use crate::source::Source;
 pub use measure::measure;
@@ -167,7 +167,7 @@ impl Covered {
             side.insert((RuleKind::Message, id.clone()));
         }
         for (kind, id, when) in records::rules(policy) {
-            let ways = watch.ways(&when.text, &Branch::of(&when.text));
+            let ways = watch.ways(&when.text, &Expr::of_text(&when.text));
             let sides = [(ways.held, &mut self.firing), (ways.failed, &mut self.silent)];
             for (_, side) in sides.into_iter().filter(|(seen, _)| *seen) {
                 side.insert((kind, id.clone()));

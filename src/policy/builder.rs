@@ -4,7 +4,6 @@
 //! Does not contain: the meaning of any file.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use super::{Choice, Expression, OnError, Place, builtin, records};
 use crate::facts::pattern::CommandPattern;
 use crate::script::check::{self, Typed};
 use crate::script::pattern::compile_regex;
-use crate::script::plain::Kept;
 use crate::script::template::{self, Piece};
 use crate::script::types::{Evidence, Names, Type};
 use crate::source::node::Node;
@@ -180,10 +178,10 @@ impl Builder<'_> {
     }
 
     /// What is known of an expression of a node; tests have checked those of the built-in pack.
-    fn typed(&self, text: &str, node: &Node) -> Rc<Typed> {
+    fn typed(&self, text: &str, node: &Node) -> Typed {
         match builtin::wrote(&node.span.source) {
             true => check::check_again(text, &self.names),
-            false => check::check_shared(text, &self.names),
+            false => check::check(text, &self.names),
         }
     }
 
@@ -212,7 +210,7 @@ impl Builder<'_> {
             place: place(&node.sub_span(0..text.len())).into(),
             uses: typed.uses.iter().cloned().collect::<Vec<_>>().into(),
             words_only: typed.evidence == Evidence::Words,
-            kept: Kept::default(),
+            compiled: typed.tree.into(),
         })
     }
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::deferred::Deferred;
-use crate::script::Written;
-use crate::script::plain::Kept;
+use crate::script::ExprSource;
+use crate::script::compiled::CompiledExpression;
 
 /// Where something is written, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,6 @@ impl std::fmt::Display for Place {
 
 /// A typed expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "ToKeep")]
 pub struct Expression {
     /// Its text, decoded.
     pub text: String,
@@ -35,29 +34,13 @@ pub struct Expression {
     pub uses: Deferred<Vec<String>>,
     /// Whether it reads nothing but words, so that a blocker may not block on it.
     pub words_only: bool,
-    /// Its plain form, where it comes from a compiled pack.
-    pub kept: Kept,
+    /// Its tree.
+    pub compiled: CompiledExpression,
 }
 
-/// An expression as a compiled pack keeps it.
-#[derive(Serialize)]
-struct ToKeep {
-    text: String,
-    place: Deferred<Place>,
-    uses: Deferred<Vec<String>>,
-    words_only: bool,
-    kept: Kept,
-}
-
-impl From<Expression> for ToKeep {
-    fn from(Expression { text, place, uses, words_only, .. }: Expression) -> Self {
-        Self { kept: Kept::of(&text), text, place, uses, words_only }
-    }
-}
-
-impl<'t> From<&'t Expression> for Written<'t> {
+impl<'t> From<&'t Expression> for ExprSource<'t> {
     fn from(it: &'t Expression) -> Self {
-        Self { text: &it.text, kept: Some(&it.kept) }
+        Self { text: &it.text, tree: it.compiled.tree() }
     }
 }
 

@@ -1,19 +1,13 @@
-//! Types an expression at load: every unknown name, wrong type and wrong argument, with its place.
+//! Types an expression at load: every unknown name, wrong type, and wrong argument, with its location.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
-use std::sync::Arc;
 
-use rhai::{ASTFlags, Expr, Position, Stmt};
-
-use super::engine::byte_offset;
-use super::members;
-use super::tokens::{cure, operand_text, other_spelling, token_length};
+use super::ast::{Expr, ExprKind, Foreign};
+use super::hints::{cure, other_spelling, token_length};
 use super::types::{Evidence, Names, Type};
-use super::{ScriptError, lately};
+use super::{ScriptError, engine, members, parse};
 use crate::source::{Diagnostic, Span, suggest};
 
-mod brackets;
 mod operators;
 mod steps;
 
@@ -47,65 +41,49 @@ impl Finding {
     }
 }
 
-/// What is known of an expression once it is typed.
+/// The result of typing an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
-    /// Type of its value; `Any` when something is wrong.
+    /// Type of the value; `Any` if something is wrong.
     pub result: Type,
-    /// Facts it reads, such as `todos.open`, `probes.pr`.
+    /// The facts that it reads, such as `todos.open` and `probes.pr`.
     pub uses: BTreeSet<String>,
     /// The strongest evidence among them.
     pub evidence: Evidence,
-    /// Everything wrong with it.
+    /// Everything that is wrong.
     pub findings: Vec<Finding>,
+    /// The tree of the expression; `None` if the text is not one.
+    pub tree: Option<Expr>,
 }
 
-/// Types `text` against the table of facts and the names of a pack.
+/// Types an expression by the table of facts and the names of a pack.
 #[must_use]
 pub fn check(text: &str, names: &Names) -> Typed {
-    match lately::read(text) {
-        Ok(read) => typed(text, &read.expr, names, true),
-        Err(error) => unreadable(text, error),
-    }
+    typed(text, names, true)
 }
 
-/// The same, remembered for whoever asks again by the same names.
+/// Types an expression whose regexes are known to be valid: compiling them takes longer than everything else.
 #[must_use]
-pub fn check_shared(text: &str, names: &Arc<Names>) -> Rc<Typed> {
-    shared(text, names, true)
+pub fn check_again(text: &str, names: &Names) -> Typed {
+    typed(text, names, false)
 }
 
-/// The same for an expression that was checked before, so that its regexes are known to be sound:
-/// compiling them to see it costs more than all else.
-#[must_use]
-pub fn check_again(text: &str, names: &Arc<Names>) -> Rc<Typed> {
-    shared(text, names, false)
-}
-
-fn shared(text: &str, names: &Arc<Names>, regexes: bool) -> Rc<Typed> {
-    match lately::read(text) {
-        Ok(read) => read.typed(names, |expr| typed(text, expr, names, regexes)),
-        Err(error) => Rc::new(unreadable(text, error)),
-    }
-}
-
-fn typed(text: &str, expr: &Expr, names: &Names, regexes: bool) -> Typed {
+fn typed(text: &str, names: &Names, regexes: bool) -> Typed {
     let mut checker = Checker::new(text, names, regexes);
-    let result = checker.infer(expr);
-    checker.typed(result)
-}
-
-/// What is known of a text that is no expression.
-fn unreadable(text: &str, error: ScriptError) -> Typed {
-    let names = Names::default();
-    let mut checker = Checker::new(text, &names, false);
-    let start = error.offset.unwrap_or(0).min(text.len());
-    let help = match error.message.contains("escape sequence") {
-        true => Some("a backslash within a text is written twice: `\\\\b`".to_owned()),
-        false => cure(text, start),
-    };
-    checker.report("expression-syntax", start, error.message, help);
-    checker.typed(Type::Any)
+    match parse::parse(text) {
+        Ok(tree) => {
+            debug_assert_eq!(engine::check_syntax(text), Ok(()), "`{text}` is not Rhai");
+            let result = checker.infer(&tree);
+            checker.typed(result, Some(tree))
+        }
+        Err(stopped) => {
+            match engine::check_syntax(text) {
+                Err(error) => checker.report_syntax(error),
+                Ok(()) => checker.report_foreign(stopped.offset),
+            }
+            checker.typed(Type::Any, None)
+        }
+    }
 }
 
 struct Checker<'a> {
@@ -124,105 +102,107 @@ impl<'a> Checker<'a> {
         Self { text, names, regexes, uses: BTreeSet::new(), evidence, findings: Vec::new() }
     }
 
-    fn typed(self, result: Type) -> Typed {
+    fn typed(self, result: Type, tree: Option<Expr>) -> Typed {
         let Self { uses, evidence, findings, .. } = self;
-        Typed { result, uses, evidence, findings }
+        Typed { result, uses, evidence, findings, tree }
     }
 
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "Rhai has more forms than the language allows"
-    )]
+    fn report_syntax(&mut self, error: ScriptError) {
+        let start = error.offset.unwrap_or(0).min(self.text.len());
+        let help = match error.message.contains("escape sequence") {
+            true => Some("a backslash within a text is written twice: `\\\\b`".to_owned()),
+            false => cure(self.text, start),
+        };
+        self.report("expression-syntax", start, error.message, help);
+    }
+
+    fn report_foreign(&mut self, start: usize) {
+        let message = "this form is not part of the expression language".to_owned();
+        self.report("expression-syntax", start, message, None);
+    }
+
     fn infer(&mut self, expr: &Expr) -> Type {
-        match expr {
-            Expr::BoolConstant(..) => Type::Bool,
-            Expr::IntegerConstant(..) => Type::Int,
-            Expr::FloatConstant(..) => Type::Decimal,
-            Expr::StringConstant(..) => Type::Text,
-            Expr::Array(items, _) => self.list(items),
-            Expr::Variable(name, _, position) => self.global(&name.1, *position),
-            Expr::And(items, _) | Expr::Or(items, _) => {
-                for item in items.iter() {
+        match &expr.form {
+            ExprKind::Bool(_) => Type::Bool,
+            ExprKind::Int(_) => Type::Int,
+            ExprKind::Decimal(_) => Type::Decimal,
+            ExprKind::Text(_) => Type::Text,
+            ExprKind::List(items) => {
+                for item in items {
+                    self.expect(item, Type::Text, "a list holds texts");
+                }
+                Type::Texts
+            }
+            ExprKind::And(items) | ExprKind::Or(items) => {
+                for item in items {
                     self.expect(item, Type::Bool, "both sides of && and || must be true or false");
                 }
                 Type::Bool
             }
-            Expr::FnCall(call, position) => self.operator(call, *position),
-            Expr::Dot(chain, flags, _) => {
-                if flags.contains(ASTFlags::NEGATED) {
-                    let help = Some("write `.`: every fact is always there".to_owned());
-                    self.at(expr, "expression-syntax", "`?.` is not needed", help);
-                }
-                if let (Expr::Array(items, _), Expr::MethodCall(call, _)) = (&chain.lhs, &chain.rhs)
-                    && let ("contains", [item]) = (call.name.as_str(), call.args.as_slice())
-                {
-                    items.iter().for_each(|it| self.closed_value(item, it, true));
-                }
-                let owner = self.infer(&chain.lhs);
-                let path = self.slice(&chain.lhs).to_owned();
-                self.chain(owner, &path, &chain.rhs)
+            ExprKind::Not(one) => self.expect(one, Type::Bool, "`!` needs true or false"),
+            ExprKind::Negative(one) => self.expect(one, Type::Int, "`-` needs a number"),
+            ExprKind::Compare(relation, one, other) => self.comparison(*relation, one, other),
+            ExprKind::In(item, list) => self.membership(item, list),
+            ExprKind::Arithmetic('+', one, other) => self.sum(one, other),
+            ExprKind::Arithmetic(_, one, other) => {
+                self.expect(one, Type::Int, "arithmetic needs numbers");
+                self.expect(other, Type::Int, "arithmetic needs numbers")
             }
-            Expr::Index(chain, flags, _) => {
-                if flags.contains(ASTFlags::NEGATED) {
-                    let help = Some("write `[`: every breaker is always there".to_owned());
-                    self.at(expr, "expression-syntax", "`?[` is not needed", help);
-                }
-                let owner = self.infer(&chain.lhs);
-                let path = self.slice(&chain.lhs).to_owned();
-                self.indexed(owner, &path, &chain.rhs)
+            ExprKind::Fact(path, arguments) => self.fact(path, arguments, expr),
+            ExprKind::Member(base, path, arguments) => {
+                let owner = self.infer(base);
+                self.members(owner, path, arguments)
             }
-            Expr::Stmt(block) => self.conditional(block.statements(), expr),
-            _ => {
-                let text = "this form is not part of the expression language";
-                self.at(expr, "expression-syntax", text, None);
+            ExprKind::If(parts) => self.conditional(parts, expr.range.start),
+            ExprKind::Other(Foreign::Function(name), _) => self.unknown_function(name, expr),
+            ExprKind::Other(Foreign::WithoutElse, _) => self.without_else(expr.range.start),
+            ExprKind::Other(Foreign::Syntax, _) => {
+                self.report_foreign(self.position(expr));
                 Type::Any
             }
         }
     }
 
-    fn list(&mut self, items: &[Expr]) -> Type {
-        for item in items {
-            self.expect(item, Type::Text, "a list holds texts");
-        }
-        Type::Texts
-    }
-
-    /// `if c { a } else { b }`
-    fn conditional(&mut self, statements: &[Stmt], whole: &Expr) -> Type {
-        let [Stmt::If(flow, _)] = statements else {
-            let text = "only `if … { … } else { … }` is allowed as a block";
-            self.at(whole, "expression-syntax", text, None);
-            return Type::Any;
+    /// `if c { a } else { b }`; `start` is the byte of the outermost `if`.
+    fn conditional(&mut self, [condition, one, other]: &[Expr; 3], start: usize) -> Type {
+        self.expect(condition, Type::Bool, "the condition of `if` must be true or false");
+        let one = self.infer(one);
+        let other = if let ExprKind::If(parts) = &other.form {
+            self.conditional(parts, start)
+        } else if let ExprKind::Other(Foreign::WithoutElse, _) = &other.form {
+            self.without_else(start)
+        } else {
+            self.infer(other)
         };
-        self.expect(&flow.expr, Type::Bool, "the condition of `if` must be true or false");
-        let one = self.branch(flow.body.statements(), whole);
-        let other = self.branch(flow.branch.statements(), whole);
         if one != other && one != Type::Any && other != Type::Any {
             let text = format!("one branch is a {one}, the other a {other}");
-            self.at(whole, "type-mismatch", &text, None);
+            self.report("type-mismatch", start, text, None);
         }
         one
     }
 
-    fn branch(&mut self, statements: &[Stmt], whole: &Expr) -> Type {
-        match statements {
-            [Stmt::Expr(expr)] => self.infer(expr),
-            [Stmt::FnCall(call, position)] => self.operator(call, *position),
-            [nested @ Stmt::If(..)] => self.conditional(std::slice::from_ref(nested), whole),
-            _ => {
-                let text = "each branch of `if` needs exactly one value, and `else` is needed";
-                self.at(whole, "expression-syntax", text, None);
-                Type::Any
-            }
-        }
+    fn without_else(&mut self, start: usize) -> Type {
+        let text = "each branch of `if` needs exactly one value, and `else` is needed".to_owned();
+        self.report("expression-syntax", start, text, None);
+        Type::Any
     }
 
-    fn global(&mut self, name: &str, position: Position) -> Type {
+    /// The byte at which a part is reported: its operator, or its beginning.
+    fn position(&self, expr: &Expr) -> usize {
+        if let ExprKind::And(items)
+        | ExprKind::Or(items)
+        | ExprKind::Other(Foreign::Syntax, items) = &expr.form
+        {
+            return items.first().map_or(expr.range.start, |it| self.position(it));
+        }
+        expr.operator(self.text).unwrap_or(expr.range.start)
+    }
+
+    fn global(&mut self, name: &str, start: usize) -> Type {
         if let Some(record) = &self.names.record {
             if record.name == name {
                 return Type::Record;
             }
-            let start = byte_offset(self.text, position).unwrap_or(0);
             let help = format!("rules of this file speak of `{}` only", record.name);
             let message = format!("there is no `{name}` here");
             self.report("unknown-fact", start, message, Some(help));
@@ -231,7 +211,6 @@ impl<'a> Checker<'a> {
         if let Some(row) = members::find(Type::Global, name) {
             return row.result;
         }
-        let start = byte_offset(self.text, position).unwrap_or(0);
         if let Some(spelling) = other_spelling(name) {
             let message = format!("there is no fact `{name}`");
             self.report("unknown-fact", start, message, Some(format!("write `{spelling}`")));
@@ -253,7 +232,7 @@ impl<'a> Checker<'a> {
     }
 
     fn at(&mut self, expr: &Expr, code: &'static str, message: &str, help: Option<String>) {
-        let start = byte_offset(self.text, expr.start_position()).unwrap_or(0);
+        let start = self.position(expr);
         self.report(code, start, message.to_owned(), help);
     }
 
@@ -272,22 +251,6 @@ impl<'a> Checker<'a> {
         let near = suggest::nearest(word, known);
         if let Some(finding) = self.findings.last_mut() {
             finding.meant = near.map(|near| (word.to_owned(), near.to_owned()));
-        }
-    }
-
-    /// The dotted chain an expression is written as.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "Rhai has more forms than the language allows"
-    )]
-    fn slice(&self, expr: &Expr) -> String {
-        let start = byte_offset(self.text, expr.start_position());
-        let rest = start.and_then(|start| self.text.get(start..)).unwrap_or_default();
-        match expr {
-            Expr::Property(name, _) => name.2.to_string(),
-            Expr::MethodCall(call, _) => call.name.to_string(),
-            Expr::Variable(name, ..) => name.1.to_string(),
-            _ => operand_text(rest),
         }
     }
 }

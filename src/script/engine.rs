@@ -2,7 +2,7 @@
 //! facts. Lives here: setting it up, parsing, running, and where its errors are in the text. May not live
 //! here: which expressions need no engine, what facts are.
 
-use rhai::{AST, Dynamic, Engine, EvalAltResult, Expr, OptimizationLevel, Position, Scope};
+use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
 
 use super::context::Object;
 use super::record::Record;
@@ -64,6 +64,18 @@ pub(super) fn compile(engine: &Engine, text: &str) -> Result<AST, ScriptError> {
         message: lower_first(&error.0.to_string()),
         offset: byte_offset(text, error.1),
     })
+}
+
+/// Checks that a text is one expression of Rhai.
+///
+/// # Errors
+/// Its length, or the first syntax error with its place.
+pub(super) fn check_syntax(text: &str) -> Result<(), ScriptError> {
+    thread_local! {
+        /// One parser for all expressions: building one takes longer than parsing with it.
+        static PARSER: Engine = sandbox();
+    }
+    PARSER.with(|it| compile(it, text)).map(drop)
 }
 
 fn register_members(engine: &mut Engine) {
@@ -130,14 +142,6 @@ fn runtime_error(error: &EvalAltResult, text: &str) -> ScriptError {
         message.truncate(at);
     }
     ScriptError { kind, message: lower_first(&message), offset }
-}
-
-/// What stands in the brackets of `a[b].c`, which Rhai reads as `a` indexed by `b.c`, and what follows.
-pub(super) fn in_brackets(inside: &Expr) -> (&Expr, Option<&Expr>) {
-    if let Expr::Dot(chain, ..) = inside {
-        return (&chain.lhs, Some(&chain.rhs));
-    }
-    (inside, None)
 }
 
 /// Rhai counts lines and characters from 1; sources are cut by bytes.

@@ -1,30 +1,34 @@
-//! The expression sandbox: Rhai with hard limits and nothing but facts to look at.
-//! Lives here: evaluation. `engine` is what Rhai is allowed, `check` types expressions at load, `members` is
-//! the table.
+//! Expressions: their tree, their types, and their values. Rhai, with hard limits and nothing but facts to read,
+//! evaluates what `evaluate` does not.
+//! Lives here: the evaluator. `ast` is the tree, `parse` builds it, `check` types it at load, `members` is the table of
+//! facts, `engine` is Rhai.
 //! May not live here: files, clocks, what a rule means.
 
-pub mod branches;
+pub mod ast;
 pub mod breaker_facts;
 mod builtins;
 pub mod call_facts;
 pub mod check;
+pub mod compiled;
 pub mod completion;
 pub mod context;
 pub mod context_facts;
 mod engine;
 mod error;
+mod evaluate;
 mod excuse_facts;
 mod file_facts;
 mod globals;
-mod lately;
+mod hints;
+mod lexer;
 pub mod members;
 mod memory_facts;
 mod pack_facts;
+mod parse;
 pub mod parts;
 pub mod paths;
 pub mod pattern;
 pub mod place_facts;
-pub mod plain;
 pub mod program_facts;
 pub mod prose;
 pub mod queue_facts;
@@ -35,7 +39,6 @@ mod session_facts;
 pub mod signal_facts;
 pub mod template;
 mod text_list;
-mod tokens;
 pub mod tree;
 pub mod types;
 pub mod watch;
@@ -43,16 +46,18 @@ pub mod wider;
 pub mod words;
 mod work_facts;
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rhai::{AST, Dynamic, Engine};
 
+use ast::Expr;
 use context::Context;
 pub use error::{FactError, ScriptError, ScriptErrorKind};
+use evaluate::NoValue;
 use globals::Globals;
 use parts::Part;
-use plain::{Kept, NoValue, Plain};
 use record::Record;
 use watch::Watch;
 
@@ -102,22 +107,22 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// An expression as it is written, with its plain form where that was kept.
+/// The text of an expression, with its tree if that is at hand.
 #[derive(Debug, Clone, Copy)]
-pub struct Written<'t> {
-    /// Its text.
+pub struct ExprSource<'t> {
+    /// The text.
     pub text: &'t str,
-    /// Its plain form.
-    pub kept: Option<&'t Kept>,
+    /// The tree.
+    pub tree: Option<&'t Expr>,
 }
 
-impl<'t> From<&'t str> for Written<'t> {
+impl<'t> From<&'t str> for ExprSource<'t> {
     fn from(text: &'t str) -> Self {
-        Self { text, kept: None }
+        Self { text, tree: None }
     }
 }
 
-impl<'t> From<&'t String> for Written<'t> {
+impl<'t> From<&'t String> for ExprSource<'t> {
     fn from(text: &'t String) -> Self {
         text.as_str().into()
     }
@@ -126,43 +131,37 @@ impl<'t> From<&'t String> for Written<'t> {
 /// Evaluates expressions against one context.
 #[derive(Debug)]
 pub struct Evaluator {
-    engine: Engine,
+    /// Rhai, built for the first expression that needs it.
+    engine: LazyCell<Engine>,
     globals: Globals,
-    /// Conditions are asked when planning and again when deciding. By the length of their text:
-    /// many begin alike, and few are equally long.
-    known: BTreeMap<usize, Vec<Known>>,
-    /// Which context this is; what was evaluated in another one is forgotten.
+    /// Conditions are evaluated for the plan and again for the decision. By the length of their text: many begin
+    /// alike, and few are equally long.
+    cache: BTreeMap<usize, Vec<CachedEvaluation>>,
+    /// Number of the context. Values of another context are not used.
     turn: u64,
-    /// Is told what expressions come to; nobody is, unless somebody measures.
+    /// Records the value of each evaluated expression. Set only if coverage is measured.
     pub watch: Option<Rc<Watch>>,
 }
 
 /// An expression that was evaluated before.
 #[derive(Debug)]
-struct Known {
+struct CachedEvaluation {
     text: String,
-    /// What it was parsed to, once its kept form did not do.
-    parsed: Option<Box<Parsed>>,
-    /// Whether it may have another value later in the same context.
+    /// Its tree, if it was evaluated without one; `None` in it if the text is not understood.
+    tree: Option<Option<Box<Expr>>>,
+    /// What Rhai parsed, if it was needed.
+    ast: Option<Box<AST>>,
+    /// Whether the value can change in the same context.
     changes: bool,
-    /// Its value with the context it has it in, where it cannot change any more there.
+    /// The value, and the context in which it cannot change.
     value: Option<(u64, Value)>,
-}
-
-/// An expression that was parsed.
-#[derive(Debug)]
-struct Parsed {
-    ast: AST,
-    plain: Option<Plain>,
 }
 
 impl Evaluator {
     /// An evaluator whose expressions see `context`.
     #[must_use]
     pub fn new(context: Rc<Context>) -> Self {
-        let engine = engine::of_facts();
-        let mut evaluator =
-            Self { engine, globals: Globals::new(), known: BTreeMap::new(), turn: 0, watch: None };
+        let mut evaluator = Self::with(engine::of_facts, Globals::new());
         evaluator.turn_to(context);
         evaluator
     }
@@ -170,24 +169,28 @@ impl Evaluator {
     /// An evaluator whose expressions see one record, and nothing else.
     #[must_use]
     pub fn about(record: Record) -> Self {
-        let (engine, globals) = (engine::of_record(), Globals::of_record(record));
-        Self { engine, globals, known: BTreeMap::new(), turn: 0, watch: None }
+        Self::with(engine::of_record, Globals::of_record(record))
     }
 
-    /// Tells somebody what the expressions come to.
+    fn with(engine: fn() -> Engine, globals: Globals) -> Self {
+        let (engine, cache) = (LazyCell::new(engine), BTreeMap::new());
+        Self { engine, globals, cache, turn: 0, watch: None }
+    }
+
+    /// Records the values of expressions for coverage.
     #[must_use]
     pub fn watched_by(mut self, watch: watch::Watching<'_>) -> Self {
         self.watch = watch.cloned();
         self
     }
 
-    /// Turns to another context: what was parsed is kept, what was evaluated is forgotten.
+    /// Uses another context: trees are kept, values are not.
     pub fn turn_to(&mut self, context: Rc<Context>) {
         self.leave();
         self.globals.turn_to(Some(context));
     }
 
-    /// Lets go of the context: whoever made it has it alone again.
+    /// Releases the context.
     pub fn leave(&mut self) {
         self.globals.turn_to(None);
         self.turn = self.turn.wrapping_add(1);
@@ -196,34 +199,46 @@ impl Evaluator {
     /// The value of an expression that passed the load-time checks.
     ///
     /// # Errors
-    /// A probe that could not answer, a limit, an overflow: a rule takes it as unknown.
-    pub fn eval<'t>(&mut self, written: impl Into<Written<'t>>) -> Result<Value, ScriptError> {
-        let written = written.into();
-        let value = self.value(written);
+    /// A fact without a value, a limit, an overflow: a rule is unknown then.
+    pub fn eval<'t>(&mut self, source: impl Into<ExprSource<'t>>) -> Result<Value, ScriptError> {
+        let source = source.into();
+        let value = self.value(source);
         if let Some(watch) = self.watch.clone() {
-            watch.evaluated(written.text, &value, |part| self.value(part.into()));
+            watch.evaluated(source.text, &value, |part| self.value(part.into()));
         }
         value
     }
 
-    fn value(&mut self, Written { text, kept }: Written<'_>) -> Result<Value, ScriptError> {
-        let alike = self.known.entry(text.len()).or_default();
-        let mut known = match alike.iter().position(|it| it.text == text) {
+    /// The value of an expression as Rhai alone computes it: what tests compare with.
+    ///
+    /// # Errors
+    /// As [`Evaluator::eval`].
+    pub fn eval_by_rhai(&mut self, text: &str) -> Result<Value, ScriptError> {
+        let parsed = engine::compile(&self.engine, text)?;
+        engine::run(&self.engine, self.globals.scope(), &parsed, text)
+    }
+
+    fn value(&mut self, source: ExprSource<'_>) -> Result<Value, ScriptError> {
+        let text = source.text;
+        let alike = self.cache.entry(text.len()).or_default();
+        let mut cached = match alike.iter().position(|it| it.text == text) {
             Some(at) => alike.swap_remove(at),
-            None => Known::new(text),
+            None => CachedEvaluation::new(text),
         };
-        let around = (self.turn, &self.engine, &mut self.globals);
-        let found = known.value(kept.and_then(Kept::plain), around);
-        alike.push(known);
-        found
+        let value = cached.value(source.tree, self.turn, &self.engine, &mut self.globals);
+        alike.push(cached);
+        value
     }
 
     /// The value of a condition.
     ///
     /// # Errors
     /// As [`Evaluator::eval`], and a value that is not true or false.
-    pub fn eval_bool<'t>(&mut self, written: impl Into<Written<'t>>) -> Result<bool, ScriptError> {
-        match self.eval(written)? {
+    pub fn eval_bool<'t>(
+        &mut self,
+        source: impl Into<ExprSource<'t>>,
+    ) -> Result<bool, ScriptError> {
+        match self.eval(source)? {
             Value::Bool(value) => Ok(value),
             Value::Int(_) | Value::Text(_) | Value::Texts(_) => {
                 let message = "a condition must be true or false".to_owned();
@@ -239,72 +254,71 @@ impl Evaluator {
     }
 }
 
-impl Known {
+impl CachedEvaluation {
     fn new(text: &str) -> Self {
         let (changes, text) = (context::reads_learned(text), text.to_owned());
-        Self { text, parsed: None, changes, value: None }
+        Self { text, tree: None, ast: None, changes, value: None }
     }
 
-    /// Its value; `plain` is its plain form, where that was kept.
     fn value(
         &mut self,
-        plain: Option<&Plain>,
-        (turn, engine, globals): (u64, &Engine, &mut Globals),
+        tree: Option<&Expr>,
+        turn: u64,
+        engine: &LazyCell<Engine>,
+        globals: &mut Globals,
     ) -> Result<Value, ScriptError> {
         if let Some((_, value)) = self.value.as_ref().filter(|(known, _)| *known == turn) {
             return Ok(value.clone());
         }
-        let found = plain.and_then(|it| without_engine(it, globals));
-        let value = found.unwrap_or_else(|| self.parsed_value(engine, globals))?;
+        let parse = || parse::parse(&self.text).ok().map(Box::new);
+        let tree = tree.or_else(|| self.tree.get_or_insert_with(parse).as_deref());
+        let found = tree.and_then(|it| without_engine(it, globals));
+        debug_assert!(
+            found.as_ref().is_none_or(|it| {
+                let parsed = engine::compile(engine, &self.text);
+                let run = |it| engine::run(engine, globals.scope(), &it, &self.text);
+                is_alike(it, &parsed.and_then(run))
+            }),
+            "`{}` has another value in Rhai than in its tree",
+            self.text
+        );
+        let value = match found {
+            Some(value) => value?,
+            None => self.value_by_rhai(engine, globals)?,
+        };
         self.value = (!self.changes).then(|| (turn, value.clone()));
         Ok(value)
     }
 
-    /// Its value, where no kept form gave one.
-    fn parsed_value(
+    /// The value of an expression that only Rhai evaluates.
+    fn value_by_rhai(
         &mut self,
         engine: &Engine,
         globals: &mut Globals,
     ) -> Result<Value, ScriptError> {
-        let parsed = match self.parsed.take() {
+        let parsed = match self.ast.take() {
             Some(parsed) => parsed,
-            None => Box::new(Parsed::of(engine, &self.text)?),
+            None => Box::new(engine::compile(engine, &self.text)?),
         };
-        let Parsed { ast, plain } = &**self.parsed.insert(parsed);
-        let found = plain.as_ref().and_then(|it| without_engine(it, globals));
-        debug_assert!(
-            found
-                .as_ref()
-                .is_none_or(|it| alike(it, &engine::run(engine, globals.scope(), ast, &self.text))),
-            "`{}` is something else to the engine than in its plain form",
-            self.text
-        );
-        found.unwrap_or_else(|| engine::run(engine, globals.scope(), ast, &self.text))
+        engine::run(engine, globals.scope(), self.ast.insert(parsed), &self.text)
     }
 }
 
-impl Parsed {
-    fn of(engine: &Engine, text: &str) -> Result<Self, ScriptError> {
-        let ast = engine::compile(engine, text)?;
-        Ok(Self { plain: plain::of(&ast), ast })
-    }
-}
-
-/// What an expression of plain form comes to; nothing, where that is for the engine to find.
-fn without_engine(plain: &Plain, globals: &Globals) -> Option<Result<Value, ScriptError>> {
-    match plain.value(globals) {
+/// The value of a tree; `None` if only Rhai can compute it.
+fn without_engine(tree: &Expr, globals: &Globals) -> Option<Result<Value, ScriptError>> {
+    match tree.value(globals) {
         Ok(value) => Value::of(value).map(Ok),
         Err(NoValue::Failed(error)) => Some(Err(error.into())),
-        Err(NoValue::NotPlain) => None,
+        Err(NoValue::Beyond) => None,
     }
 }
 
-/// Whether two ways came to the same. The engine alone knows where an expression failed; and facts may be
-/// longer than what it lets an expression make.
-fn alike(found: &Result<Value, ScriptError>, by_engine: &Result<Value, ScriptError>) -> bool {
-    match (found, by_engine) {
+/// Whether two evaluations have the same result. Only Rhai knows where an expression failed, and facts can be longer
+/// than its limits.
+fn is_alike(found: &Result<Value, ScriptError>, by_rhai: &Result<Value, ScriptError>) -> bool {
+    match (found, by_rhai) {
         (Err(one), Err(other)) => one.message == other.message,
-        (Ok(_), Err(engine)) => engine.kind == ScriptErrorKind::TooLarge,
+        (Ok(_), Err(error)) => error.kind == ScriptErrorKind::TooLarge,
         (one, other) => one == other,
     }
 }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::branches::{Branch, Join};
+use super::ast::{Expr, Join};
 use super::{ScriptError, Value};
 
 /// Which of the two values was seen.
@@ -36,8 +36,8 @@ pub struct Watch {
     /// By the address of the expression, and first and last byte of the part in it.
     parts: RefCell<BTreeMap<(usize, usize, usize), Ways>>,
     rendered: RefCell<BTreeSet<usize>>,
-    /// Skeletons of the expressions that were seen, by their texts.
-    skeletons: RefCell<BTreeMap<String, Rc<Branch>>>,
+    /// Trees of the recorded expressions, by their texts.
+    trees: RefCell<BTreeMap<String, Rc<Expr>>>,
 }
 
 impl Watch {
@@ -50,38 +50,33 @@ impl Watch {
         mut value: impl FnMut(&str) -> Result<Value, ScriptError>,
     ) {
         if matches!(whole, Ok(Value::Bool(_))) {
-            self.reached(text, &self.skeleton(text), &mut value);
+            self.reached(text, &self.tree(text), &mut value);
         }
     }
 
-    fn skeleton(&self, text: &str) -> Rc<Branch> {
-        if let Some(known) = self.skeletons.borrow().get(text) {
-            return Rc::clone(known);
-        }
-        let made = Rc::new(Branch::of(text));
-        self.skeletons.borrow_mut().insert(text.to_owned(), Rc::clone(&made));
-        made
+    fn tree(&self, text: &str) -> Rc<Expr> {
+        let mut trees = self.trees.borrow_mut();
+        let tree = trees.entry(text.to_owned()).or_insert_with(|| Rc::new(Expr::of_text(text)));
+        Rc::clone(tree)
     }
 
     /// The value of a part, noted with those of its operands as far as they are reached.
     fn reached(
         &self,
         text: &str,
-        branch: &Branch,
+        part: &Expr,
         value: &mut dyn FnMut(&str) -> Result<Value, ScriptError>,
     ) -> Option<bool> {
-        for operand in &branch.operands {
-            let decided = match (self.reached(text, operand, value)?, branch.join) {
-                (true, Some(Join::Or)) | (false, Some(Join::And)) => true,
-                (_, Some(Join::Or | Join::And) | None) => false,
-            };
-            if decided {
-                break;
+        if let Some((join, operands)) = part.operands() {
+            for operand in operands {
+                if self.reached(text, operand, value)? == (join == Join::Or) {
+                    break;
+                }
             }
         }
-        let Ok(Value::Bool(found)) = value(text.get(branch.range.clone())?) else { return None };
+        let Ok(Value::Bool(found)) = value(text.get(part.range.clone())?) else { return None };
         let mut parts = self.parts.borrow_mut();
-        let known = parts.entry(key(text, branch)).or_default();
+        let known = parts.entry(key(text, part)).or_default();
         *known = known.and(Ways { held: found, failed: !found });
         Some(found)
     }
@@ -103,8 +98,8 @@ impl Watch {
 
     /// What a part of this very expression was.
     #[must_use]
-    pub fn ways(&self, text: &str, branch: &Branch) -> Ways {
-        self.parts.borrow().get(&key(text, branch)).copied().unwrap_or_default()
+    pub fn ways(&self, text: &str, part: &Expr) -> Ways {
+        self.parts.borrow().get(&key(text, part)).copied().unwrap_or_default()
     }
 
     /// Whether this very template was rendered.
@@ -114,8 +109,8 @@ impl Watch {
     }
 }
 
-fn key(text: &str, branch: &Branch) -> (usize, usize, usize) {
-    (address(text), branch.range.start, branch.range.end)
+fn key(text: &str, part: &Expr) -> (usize, usize, usize) {
+    (address(text), part.range.start, part.range.end)
 }
 
 fn address(text: &str) -> usize {

@@ -4,8 +4,8 @@
 
 use std::slice::from_ref;
 
+use super::ast::{Expr, ExprKind};
 use super::paths;
-use super::tree::{Form, Term};
 use super::types::Type;
 use crate::facts::covers;
 
@@ -76,13 +76,14 @@ impl<'f> Call<'f> {
         if !path.ends_with(')') || (of_text && paths::type_of(owner) != Some(Type::Text)) {
             return None;
         }
-        let term = Term::parse(path)?;
-        let Form::Fact(_, arguments) = &term.form else { return None };
+        let term = Expr::parse(path)?;
+        let ExprKind::Fact(_, arguments) = &term.form else { return None };
         let argument = arguments.last()?;
-        let items = if let Form::List(items) = &argument.form { items } else { from_ref(argument) };
+        let items =
+            if let ExprKind::List(items) = &argument.form { items } else { from_ref(argument) };
         let texts = items
             .iter()
-            .map(|it| if let Form::Text(it) = &it.form { Some(it.clone()) } else { None });
+            .map(|it| if let ExprKind::Text(it) = &it.form { Some(it.clone()) } else { None });
         let texts: Vec<String> = texts.collect::<Option<_>>()?;
         // What stands behind `!` is left out of the others.
         let is_plain = !texts.is_empty() && !texts.iter().any(|it| it.starts_with('!'));

@@ -25,10 +25,11 @@ use policyd::script::pattern::{TextPattern, TextPatternSource};
 use policyd::script::program_facts::Recognised;
 use policyd::script::signal_facts::Waiting;
 use policyd::script::types::{Names, Type};
-use policyd::script::{Evaluator, Value};
+use policyd::script::{Evaluator, ScriptErrorKind, Value};
 use policyd::time::Timestamp;
+use proptest::prelude::*;
 
-use crate::support::snapshot;
+use crate::support::{expressions, rounds, snapshot};
 
 /// Names that the examples of the table use.
 fn names() -> Names {
@@ -111,6 +112,37 @@ fn context() -> Context {
         learned: RefCell::new(learned),
         spoken: Spoken::default(),
         files_by_kind: std::cell::RefCell::default(),
+    }
+}
+
+thread_local! {
+    /// One evaluator for all generated expressions: building one takes longer than an evaluation.
+    static EVALUATOR: RefCell<Evaluator> = RefCell::new(evaluator());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: rounds(20_000), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_tree_has_the_value_and_the_error_of_rhai(
+        text in prop_oneof![3 => expressions::condition(), 1 => expressions::tokens()]
+    ) {
+        let (found, by_rhai, parts) = EVALUATOR.with_borrow_mut(|it| {
+            (it.eval(&text), it.eval_by_rhai(&text), it.explain(&text))
+        });
+        match (found, by_rhai) {
+            (Err(one), Err(other)) => {
+                prop_assert_eq!((one.kind, one.message), (other.kind, other.message), "{}", text);
+            }
+            // Facts can be longer than the limits of Rhai.
+            (Ok(_), Err(error)) => {
+                prop_assert_eq!(error.kind, ScriptErrorKind::TooLarge, "{}: {}", text, error);
+            }
+            (one, other) => prop_assert_eq!(one, other, "{}", text),
+        }
+        for part in parts {
+            prop_assert!(text.get(part.start..part.end).is_some(), "{}: {:?}", text, part);
+        }
     }
 }
 

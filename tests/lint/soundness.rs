@@ -13,100 +13,17 @@ use policyd::policy::builtin;
 use policyd::policy::load;
 use policyd::script::breaker_facts::Standing;
 use policyd::script::context::Reading;
-use policyd::script::members;
 use policyd::script::relations;
 use policyd::script::signal_facts::Waiting;
-use policyd::script::types::{Domain, Type};
 use policyd::script::{Evaluator, Value};
 use policyd::source::Level;
 use policyd::time::Timestamp;
 use proptest::prelude::*;
-use proptest::sample::{Index, select};
+use proptest::sample::select;
 
 use crate::subjects::{TODAY, consideration, look};
+use crate::support::expressions::condition;
 use crate::support::rounds;
-
-/// Names that the pack defines, by what an argument names.
-fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
-    let text = match domain {
-        Domain::CommandKind => ["test", "lint", "build"],
-        Domain::FileKind => ["code", "docs", "tests"],
-        Domain::Content => ["stub", "interface", "stub"],
-        Domain::Text => ["next_steps", "operations", "simple"],
-        Domain::Tier => ["notice", "warn", "act"],
-        Domain::Regex => ["a+", "^x", "\\\\d"],
-        Domain::Free => ["a", "state", "git push"],
-    };
-    if wanted == Type::Texts {
-        return "[\"a\", \"b\"]".to_owned();
-    }
-    format!("\"{}\"", pick.get(&text))
-}
-
-/// A chain of facts that ends in a plain value, following the table.
-fn chain(picks: &[Index]) -> (String, Type) {
-    let (mut text, mut owner) = (String::new(), Type::Global);
-    let mut picks = picks.iter().cycle();
-    for _ in 0..6 {
-        let rows: Vec<_> = members::tables().filter(|it| it.owner == owner).collect();
-        let (Some(pick), Some(other)) = (picks.next(), picks.next()) else { break };
-        if rows.is_empty() {
-            let named = [
-                (Type::Preferences, "no_auto_merge", Type::Bool),
-                (Type::Probes, "pr", Type::Probe),
-            ];
-            let Some((_, name, next)) = named.into_iter().find(|it| it.0 == owner) else { break };
-            text = format!("{text}.{name}");
-            owner = next;
-            continue;
-        }
-        let row = pick.get(&rows);
-        let arguments = row.params.map(|params| {
-            let each = params.iter().map(|(wanted, domain)| argument(*domain, *wanted, other));
-            format!("({})", each.collect::<Vec<_>>().join(", "))
-        });
-        let dot = if text.is_empty() { "" } else { "." };
-        text = format!("{text}{dot}{}{}", row.name, arguments.unwrap_or_default());
-        owner = row.result;
-        if matches!(owner, Type::Bool | Type::Int) || (owner == Type::Text && pick.index(3) > 0) {
-            break;
-        }
-    }
-    (text, owner)
-}
-
-/// Something with a value: a chain, a constant.
-fn value() -> impl Strategy<Value = String> {
-    let fact = prop::collection::vec(any::<Index>(), 4..12).prop_map(|it| chain(&it).0);
-    let constant = select(vec!["0", "1", "-3", "\"a\"", "\"stop\"", "true", "false", "[\"a\"]"]);
-    prop_oneof![4 => fact, 1 => constant.prop_map(str::to_owned)]
-}
-
-/// A fact as a condition, well typed.
-fn sound() -> impl Strategy<Value = String> {
-    prop::collection::vec(any::<Index>(), 4..12).prop_map(|picks| match chain(&picks) {
-        (text, Type::Int) => format!("{text} > 1"),
-        (text, Type::Text) => format!("{text} != \"a\""),
-        (text, Type::Texts) => format!("\"a\" in {text}"),
-        (text, _) => text,
-    })
-}
-
-/// Conditions, well typed or not.
-fn condition() -> impl Strategy<Value = String> {
-    let operator = select(vec!["==", "!=", "<", "<=", ">", ">=", "in", "+", "-", "*", "/", "%"]);
-    let compared = (value(), operator, value()).prop_map(|(a, sign, b)| format!("{a} {sign} {b}"));
-    let leaf = prop_oneof![1 => value(), 2 => compared, 9 => sound()];
-    leaf.prop_recursive(3, 8, 2, |inner| {
-        prop_oneof![
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) && ({b})")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) || ({b})")),
-            inner.clone().prop_map(|it| format!("!({it})")),
-            (inner.clone(), inner.clone(), inner)
-                .prop_map(|(a, b, c)| format!("if {a} {{ {b} }} else {{ {c} }}")),
-        ]
-    })
-}
 
 /// Events as clients send them.
 const EVENTS: [(&str, &str); 5] = [

@@ -1,6 +1,7 @@
 //! What the test binaries share: named snapshots, machines, the console, and the shared cases.
 
 pub(crate) mod console;
+pub(crate) mod expressions;
 pub(crate) mod human;
 pub(crate) mod machine;
 pub(crate) mod shared;

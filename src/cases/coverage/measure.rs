@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use super::{ConditionCoverage, Coverage, Covered, RuleCoverage, RuleKind, records};
 use crate::policy::{Choice, Expression, Place, Policy, builtin};
-use crate::script::branches::Branch;
+use crate::script::ast::Expr;
 use crate::script::watch::{Watch, Ways};
 
 /// The message that every evaluated stop has.
@@ -51,7 +51,7 @@ pub fn measure(
     }
     for it in &policy.session_types {
         let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
-        found.silent |= Branch::of(&it.when.text).fixed;
+        found.silent |= Expr::of_text(&it.when.text).is_fixed();
         found.conditions = meter.conditions([("when".to_owned(), &it.when)].into_iter());
         rules.push((meter.is_own(&it.when.place), found));
     }
@@ -68,7 +68,7 @@ pub fn measure(
     }
     for (kind, id, when) in records::rules(policy) {
         let mut found = meter.rule(kind, &id, Some(&when.place));
-        found.silent |= Branch::of(&when.text).fixed;
+        found.silent |= Expr::of_text(&when.text).is_fixed();
         found.conditions = meter.conditions([("when".to_owned(), when)].into_iter());
         rules.push((meter.is_own(&when.place), found));
     }
@@ -138,8 +138,8 @@ impl Meter<'_> {
             if !self.is_own(&it.place) {
                 continue;
             }
-            let skeleton = Branch::of(&it.text);
-            let leaves = skeleton.leaves().into_iter().filter(|leaf| !leaf.fixed);
+            let tree = Expr::of_text(&it.text);
+            let leaves = tree.leaves().into_iter().filter(|leaf| !leaf.is_fixed());
             let operands: Vec<_> =
                 leaves.map(|leaf| (leaf.range.clone(), self.watch.ways(&it.text, leaf))).collect();
             let ways = operands.iter().map(|(_, ways)| *ways);

@@ -29,7 +29,10 @@ pub(in crate::lint) fn one_by_one(term: &Term) -> Term {
         | Form::Decimal(_)
         | Form::Text(_)
         | Form::List(_)
-        | Form::Other(_)) => other.clone(),
+        | Form::Negative(_)
+        | Form::Member(..)
+        | Form::If(_)
+        | Form::Other(..)) => other.clone(),
     };
     Term { form, ..term.clone() }
 }
@@ -39,6 +42,8 @@ fn asked_each<'t>(path: &'t str, arguments: &'t [Term]) -> Option<impl Iterator<
     let [Term { form: Form::List(items), .. }] = arguments else { return None };
     let (call, _) = path.split_once('[').filter(|_| items.len() > 1 && path.ends_with("])"))?;
     ANY_OF.iter().any(|it| call.ends_with(it)).then(|| {
-        items.iter().map(move |it| Form::Fact(format!("{call}[{}])", it.canonical()), Vec::new()))
+        items
+            .iter()
+            .map(move |it| Form::Fact(format!("{call}[{}])", it.canonical()).into(), Vec::new()))
     })
 }

@@ -1,43 +1,102 @@
-//! What follows a dot: fields and calls of a value, and the names that a pack defines.
+//! Members: fields, calls, and brackets, and the names that a pack defines.
 
 use std::collections::BTreeSet;
 
-use rhai::{Expr, FnCallExpr, Position};
-
 use super::Checker;
-use crate::script::engine::byte_offset;
+use crate::script::ast::{Access, Expr, ExprKind, Path, Step};
 use crate::script::members::{self, Member};
 use crate::script::pattern::compile_regex;
 use crate::script::types::{Domain, Evidence, Type};
 
+/// A member whose owner was typed.
+struct Reached<'a> {
+    owner: Type,
+    /// The names that lead to the owner, as `uses` has them.
+    path: &'a str,
+    name: &'a str,
+    /// The byte of the name.
+    start: usize,
+}
+
 impl Checker<'_> {
-    /// What follows a dot.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "Rhai has more forms than the language allows"
-    )]
-    pub(super) fn chain(&mut self, owner: Type, path: &str, expr: &Expr) -> Type {
-        match expr {
-            Expr::Property(name, position) => self.property(owner, path, &name.2, *position),
-            Expr::MethodCall(call, position) => self.call(owner, path, call, *position),
-            Expr::Dot(chain, _, _) => {
-                let step = self.chain(owner, path, &chain.lhs);
-                let path = format!("{path}.{}", self.slice(&chain.lhs));
-                self.chain(step, &path, &chain.rhs)
-            }
-            _ => {
-                let text = "this form is not part of the expression language";
-                let of_list = matches!(expr, Expr::Index(part, ..) if self.chain(owner, path, &part.lhs) == Type::Texts);
-                let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
-                let help = of_list.then(|| help.to_owned());
-                self.at(expr, "expression-syntax", text, help);
-                Type::Any
-            }
+    /// A name and its members.
+    pub(super) fn fact(&mut self, path: &Path, arguments: &[Expr], whole: &Expr) -> Type {
+        if let Some(step) = path.steps().first().filter(|it| it.optional) {
+            let (sign, kind) = match step.access {
+                Access::Item => ("?[", "write `[`: every breaker is always there"),
+                Access::Field | Access::Call(_) => ("?.", "write `.`: every fact is always there"),
+            };
+            let text = format!("`{sign}` is not needed");
+            self.report("expression-syntax", whole.range.start, text, Some(kind.to_owned()));
         }
+        let owner = self.global(path.name(), whole.range.start);
+        self.members(owner, path, arguments)
     }
 
-    fn property(&mut self, owner: Type, path: &str, name: &str, position: Position) -> Type {
-        let start = byte_offset(self.text, position).unwrap_or(0);
+    /// The members of a value of type `owner`.
+    pub(super) fn members(&mut self, owner: Type, path: &Path, arguments: &[Expr]) -> Type {
+        let (mut owner, mut names, mut rest) = (owner, path.name().to_owned(), arguments);
+        for (at, step) in path.steps().iter().enumerate() {
+            let (own, others) = rest.split_at_checked(step.arguments()).unwrap_or((rest, &[]));
+            rest = others;
+            let (name, start) = (path.member(step), step.range.start as usize);
+            let reached = Reached { owner, path: &names, name, start };
+            owner = match (step.access, own) {
+                (Access::Field, _) => self.property(&reached),
+                (Access::Call(_), arguments) => self.call(&reached, arguments),
+                (Access::Item, [key]) if at == 0 => {
+                    names = format!(
+                        "{names}[{}]",
+                        self.text.get(key.range.clone()).unwrap_or_default()
+                    );
+                    match self.item(owner, key) {
+                        Type::Any => return Type::Any,
+                        found => found,
+                    }
+                }
+                (Access::Item, _) => return self.item_behind(owner, path.steps().get(at - 1)),
+            };
+            if step.access != Access::Item {
+                names = format!("{names}.{name}");
+            }
+        }
+        owner
+    }
+
+    /// `breakers["name"]`
+    fn item(&mut self, owner: Type, key: &Expr) -> Type {
+        if !matches!(owner, Type::Breakers | Type::Any) {
+            let text = format!("a {owner} has nothing in brackets");
+            let help = Some("only breakers are named so: `breakers[\"api/claude\"]`".to_owned());
+            self.at(key, "expression-syntax", &text, help);
+            return Type::Any;
+        }
+        let found = self.infer(key);
+        if !matches!(found, Type::Text | Type::Any) {
+            let text = format!("the name of a breaker is a text, not a {found}");
+            self.at(key, "argument-type", &text, None);
+        }
+        if let ExprKind::Text(name) = &key.form
+            && members::find(Type::Breakers, name).is_some()
+        {
+            let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
+            self.at(key, "unknown-fact", &format!("`{name}` is no name of a breaker"), help);
+        }
+        Type::Breaker
+    }
+
+    /// Brackets behind a member, which nothing has.
+    fn item_behind(&mut self, owner: Type, step: Option<&Step>) -> Type {
+        let text = "this form is not part of the expression language".to_owned();
+        let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
+        let help = (owner == Type::Texts).then(|| help.to_owned());
+        let start = step.map_or(0, |it| it.range.start as usize);
+        self.report("expression-syntax", start, text, help);
+        Type::Any
+    }
+
+    fn property(&mut self, reached: &Reached<'_>) -> Type {
+        let Reached { owner, path, name, start } = *reached;
         match (owner, members::find(owner, name)) {
             (Type::Any, _) => Type::Any,
             (_, Some(row)) if row.params.is_none() => self.used(row, format!("{path}.{name}")),
@@ -77,17 +136,16 @@ impl Checker<'_> {
         field.result
     }
 
-    fn call(&mut self, owner: Type, path: &str, call: &FnCallExpr, position: Position) -> Type {
-        let start = byte_offset(self.text, position).unwrap_or(0);
-        let row = members::find(owner, &call.name);
-        let (Some(row), true) = (row, owner != Type::Any) else {
-            call.args.iter().for_each(|it| {
+    fn call(&mut self, reached: &Reached<'_>, arguments: &[Expr]) -> Type {
+        let Reached { owner, path, name, start } = *reached;
+        let Some(row) = members::find(owner, name).filter(|_| owner != Type::Any) else {
+            arguments.iter().for_each(|it| {
                 self.infer(it);
             });
             return if owner == Type::Any {
                 Type::Any
             } else {
-                self.unknown_member(owner, &call.name, start)
+                self.unknown_member(owner, name, start)
             };
         };
         let Some(params) = row.params else {
@@ -95,36 +153,38 @@ impl Checker<'_> {
             self.report("wrong-arguments", start, text, None);
             return row.result;
         };
-        if params.len() != call.args.len() {
-            let text = format!(
-                "`{}` takes {} argument(s), not {}",
-                row.name,
-                params.len(),
-                call.args.len()
-            );
-            self.report(
-                "wrong-arguments",
-                start,
-                text,
-                Some(format!("for example `{}`", row.example)),
-            );
+        if params.len() != arguments.len() {
+            let (wanted, found) = (params.len(), arguments.len());
+            let text = format!("`{}` takes {wanted} argument(s), not {found}", row.name);
+            let help = Some(format!("for example `{}`", row.example));
+            self.report("wrong-arguments", start, text, help);
         }
-        for ((wanted, domain), arg) in params.iter().zip(call.args.iter()) {
-            let found = self.infer(arg);
-            if found != *wanted && found != Type::Any {
-                let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
-                let help = Some(format!("for example `{}`", row.example));
-                self.at(arg, "argument-type", &text, help);
-            }
-            self.argument(*domain, arg);
+        for (parameter, argument) in params.iter().zip(arguments) {
+            self.call_argument(row, *parameter, argument);
         }
         self.used(row, format!("{path}.{}", row.name))
     }
 
+    /// One argument of a call, by the parameter that it is for.
+    pub(super) fn call_argument(
+        &mut self,
+        row: &Member,
+        (wanted, domain): (Type, Domain),
+        argument: &Expr,
+    ) {
+        let found = self.infer(argument);
+        if found != wanted && found != Type::Any {
+            let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
+            let help = Some(format!("for example `{}`", row.example));
+            self.at(argument, "argument-type", &text, help);
+        }
+        self.argument(domain, argument);
+    }
+
     /// A literal argument must name something that exists.
-    fn argument(&mut self, domain: Domain, arg: &Expr) {
-        let Expr::StringConstant(text, _) = arg else { return };
-        let start = byte_offset(self.text, arg.start_position()).unwrap_or(0);
+    fn argument(&mut self, domain: Domain, argument: &Expr) {
+        let ExprKind::Text(text) = &argument.form else { return };
+        let start = argument.range.start;
         let names = self.names;
         match domain {
             Domain::Free => {}

@@ -1,21 +1,4 @@
-//! Expressions as text: their tokens, what other languages write otherwise.
-
-/// The dotted chain that `rest` starts with: `a.b("x").c`.
-pub(super) fn operand_text(rest: &str) -> String {
-    let (mut depth, mut quoted) = (0_usize, false);
-    let end = rest.char_indices().find(|(_, c)| {
-        match c {
-            '"' => quoted = !quoted,
-            _ if quoted => {}
-            '(' | '[' => depth = depth.saturating_add(1),
-            ')' | ']' if depth > 0 => depth = depth.saturating_sub(1),
-            c if depth == 0 => return !(c.is_alphanumeric() || matches!(c, '_' | '.')),
-            _ => {}
-        }
-        false
-    });
-    rest.get(..end.map_or(rest.len(), |(at, _)| at)).unwrap_or_default().to_owned()
-}
+//! Fixes for expressions that are not understood, mostly for the syntax of other languages.
 
 /// Bytes of the token that `rest` starts with: a name, a number, a string, an operator.
 pub(super) fn token_length(rest: &str) -> usize {
@@ -31,7 +14,7 @@ pub(super) fn token_length(rest: &str) -> usize {
         return inner.map_or(rest.len(), |(at, _)| at.saturating_add(1));
     }
     if first == '`' {
-        // Nothing is escaped in it; two of its signs stand for one.
+        // Two backticks stand for one.
         let mut signs = rest.match_indices('`').map(|(at, _)| at).skip(1).peekable();
         while let Some(at) = signs.next() {
             if signs.next_if_eq(&(at + 1)).is_none() {
@@ -56,7 +39,7 @@ pub(super) fn token_length(rest: &str) -> usize {
     run(|c| "=!<>&|+-*/%?".contains(c)).max(first.len_utf8())
 }
 
-/// What is to be written in place of what other languages write, where an expression cannot be read at `at`.
+/// Returns the fix for a syntax error at `at`: what to write instead of the syntax of other languages.
 pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     let (before, rest) = (text.get(..at)?.trim_end(), text.get(at..)?);
     let word = rest.get(..token_length(rest)).unwrap_or_default();
@@ -108,11 +91,11 @@ pub(super) fn cure(text: &str, at: usize) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// What to do without what other languages call with each value of a list.
+/// The fix for a closure.
 const NO_CLOSURES: &str =
     "ask the list itself: `\"a\" in files.paths`, `files.matching(\"**/*.md\").count > 0`";
 
-/// Whether what is read is the arrow behind the argument of a closure: `any(x => …)`, `any((x) => …)`.
+/// Whether the text goes on with the arrow of a closure: `any(x => …)`, `any((x) => …)`.
 fn takes_argument(before: &str, rest: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let inner = before.strip_suffix(')').unwrap_or(before);
@@ -123,7 +106,7 @@ fn takes_argument(before: &str, rest: &str) -> bool {
     opens && call && (rest.starts_with("=>") || rest.starts_with("->"))
 }
 
-/// What other languages write otherwise.
+/// The operator or literal for a spelling of other languages.
 pub(super) fn other_spelling(word: &str) -> Option<&'static str> {
     match word {
         "or" | "OR" | "|" => Some("||"),
