@@ -2,11 +2,12 @@
 //! what waits afterwards, as expectations name it.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::machine::Machine;
-use crate::app::tasks::{Report, Stores};
+use crate::app::tasks::{Report, StoreLocation, Stores};
 use crate::app::workspace::project::{self, Project};
 use crate::cases::happens::{FailedTask, Happens};
 use crate::judge::{signals as due, tables};
@@ -23,8 +24,9 @@ impl Machine<'_> {
     pub(crate) fn stores<'s>(&'s self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'s> {
         let policy = &self.ready.policy;
         let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
-        let wait = std::time::Duration::ZERO;
-        let stores = Stores::new(&self.world, policy, (&own, &sessions.durability), wait);
+        let (state_dir, durability) = (own.as_path(), &sessions.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
+        let stores = Stores::new(&self.world, policy, location);
         Stores { watch, ..stores }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::actions::waits;
-use crate::app::gate::{self, Ready, Report, Request};
+use crate::app::gate::{self, LoadedPolicy, Report, Request};
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
 use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
@@ -41,7 +41,7 @@ pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 /// The machine of one case.
 pub(crate) struct Machine<'a> {
     pub(crate) world: FakeWorld,
-    pub(crate) ready: &'a mut Ready,
+    pub(crate) ready: &'a mut LoadedPolicy,
     /// What the case changed in the pack, as it was before.
     unchanged: Unchanged,
     recorder: Recorder,
@@ -58,7 +58,7 @@ pub(crate) struct Seen {
 
 impl<'a> Machine<'a> {
     /// An empty project under git with no transcript yet.
-    pub(crate) fn new(ready: &'a mut Ready, read_file: ReadFile<'a>) -> Self {
+    pub(crate) fn new(ready: &'a mut LoadedPolicy, read_file: ReadFile<'a>) -> Self {
         let world = FakeWorld::new();
         world.put_folder(format!("{PROJECT}/.git"));
         let unchanged = Unchanged::of(&ready.policy);

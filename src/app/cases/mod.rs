@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::app::gate::Ready;
+use crate::app::gate::LoadedPolicy;
 use crate::cases::coverage::{self, Covered};
 use crate::cases::expect::Mismatch;
 use crate::cases::names::Known;
@@ -92,7 +92,7 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
         world,
         suite,
         update: request.update,
-        ready: Ready::new(policy),
+        ready: LoadedPolicy::new(policy, None),
         total: watched.then(Watch::default),
         covered: coverage::covered(asked_for.iter().map(|(_, case)| *case), &known),
         compared: BTreeSet::new(),
@@ -127,7 +127,7 @@ struct Runner<'a> {
     world: &'a dyn World,
     suite: &'a Suite,
     update: Option<SnapshotUpdate>,
-    ready: Ready,
+    ready: LoadedPolicy,
     /// What all cases together showed, where somebody wants to know.
     total: Option<Watch>,
     covered: Covered,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::recorded::{self, READING_MAX, Until};
-use crate::app::tasks::Stores;
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::checkout;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
@@ -68,7 +68,11 @@ impl Session {
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
         let standing = standing(policy, &breakers.all(), session.context.now);
         session.context.learned.borrow_mut().breakers = Some(standing);
-        let stores = Stores::new(world, policy, (&own, &store.durability), Duration::ZERO);
+        let stores = {
+            let (state_dir, durability) = (own.as_path(), &store.durability);
+            let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
+            Stores::new(world, policy, location)
+        };
         session.context.learned.borrow_mut().waiting = Some(stores.waiting());
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
         let waiting = signals.waiting(session.context.now);

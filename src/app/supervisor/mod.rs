@@ -20,9 +20,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::error::AppError;
-use crate::app::gate::Ready;
+use crate::app::gate::LoadedPolicy;
 use crate::app::packs::Found;
-use crate::app::tasks::Stores;
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project::{self, Project};
 use crate::hook::agent_output::AgentOutput;
@@ -82,7 +82,7 @@ pub(crate) fn run(
         }
         policy.settings.paths.root = root.to_string_lossy().into_owned();
     }
-    let ready = Ready { found: Some(Rc::new(found)), ..Ready::new(policy) };
+    let ready = LoadedPolicy::new(policy, Some(Rc::new(found)));
     let (sessions, own) = project::sessions(world, &project, &ready.policy.settings);
     let durability = sessions.durability.clone();
     let store = RunStore::new(world, &own, durability.clone());
@@ -234,7 +234,7 @@ fn open_breakers(stores: &Stores<'_>) -> String {
 /// One run at work.
 struct Supervisor<'a> {
     world: &'a dyn World,
-    ready: &'a Ready,
+    ready: &'a LoadedPolicy,
     project: &'a Project,
     paths: Paths,
     durability: Durability,
@@ -263,8 +263,9 @@ impl<'a> Supervisor<'a> {
 
     /// The stores as they are used now.
     fn stores(&self) -> Stores<'a> {
-        let own = (self.paths.own.as_path(), &self.durability);
-        Stores::new(self.world, self.policy(), own, LOCK_WAIT)
+        let (state_dir, durability) = (self.paths.own.as_path(), &self.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait: LOCK_WAIT };
+        Stores::new(self.world, self.policy(), location)
     }
 
     /// Goes on until the run is over; returns how it ended.

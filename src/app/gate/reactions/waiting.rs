@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{LOCK_WAIT, Reacting};
-use crate::app::gate::Report;
+use super::{LOCK_WAIT, ReactionRunner};
+use crate::app::gate::output::Report;
 use crate::app::tasks::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::message::{self, quote};
@@ -14,7 +14,7 @@ use crate::script::Evaluator;
 use crate::script::record::Record;
 use crate::state::dead_letter::{Place, Task};
 
-impl Reacting<'_> {
+impl ReactionRunner<'_> {
     /// What waits: the review of the dead letters, the questions to humans, the alarms.
     pub(super) fn waiting(
         &self,
@@ -52,11 +52,11 @@ impl Reacting<'_> {
 
     /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
     pub(in crate::app::gate) fn tell_signals(&self, report: &mut Report) {
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = self.context.stores(LOCK_WAIT);
         if !stores.signals.exists() {
             return;
         }
-        let stores = Stores { now: self.request.now, ..stores };
+        let stores = Stores { now: self.context.request.now, ..stores };
         let texts = stores.signal_texts().into_iter().map(|text| format!("- {text}"));
         if let Some(text) = self.told("signals_pending", texts.collect()) {
             let both = format!("{}\n\n{}", report.answer.reason.trim_end(), mask(&text).0);
@@ -96,7 +96,7 @@ impl Reacting<'_> {
         let ids: Vec<String> = answers.iter().map(|it| text(it, "id")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         if !ids.is_empty()
-            && let Err(error) = stores.signals.told(&ids, self.request.now)
+            && let Err(error) = stores.signals.told(&ids, self.context.request.now)
         {
             report.note(format!("signals: {error}"));
         }
@@ -105,10 +105,11 @@ impl Reacting<'_> {
 
     fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
         let lists = stores.queues.peek();
-        let rules = &self.policy.dead_letter;
+        let rules = &self.context.policy.dead_letter;
         let mut said = Vec::new();
-        let is_due = review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
-            || !lists.review_from.is_empty();
+        let is_due =
+            review_due(lists.metadata.last_reviewed, rules.review_every, self.context.request.now)
+                || !lists.review_from.is_empty();
         let reviews = is_due && lists.on(Place::DeadLetter).next().is_some();
         if reviews {
             match stores.review(&[]) {
@@ -123,8 +124,8 @@ impl Reacting<'_> {
         }
         let lists = if reviews { stores.queues.peek() } else { lists };
         let tasks: Vec<&Task> = lists.tasks.iter().collect();
-        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
-        let lines = alarms(rules, record, self.request.watch.as_ref())
+        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.context.request.now);
+        let lines = alarms(rules, record, self.context.request.watch.as_ref())
             .into_iter()
             .map(|(_, text)| format!("- {text}"));
         said.extend(self.told("queue_alarms", lines.collect()));
@@ -139,8 +140,9 @@ impl Reacting<'_> {
         let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
         let record = Record::new(records::shape(&records::WAITING));
         let record = record.with("count", count).with("lines", lines);
-        let mut evaluator = Evaluator::about(record).watched_by(self.request.watch.as_ref());
-        let text = message::text(self.policy, id, &mut evaluator);
+        let mut evaluator =
+            Evaluator::about(record).watched_by(self.context.request.watch.as_ref());
+        let text = message::text(self.context.policy, id, &mut evaluator);
         Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }
 }
