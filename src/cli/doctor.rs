@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::arguments::ReportFormat;
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
-use crate::app::doctor::{self, Check, Health};
+use crate::app::doctor;
+use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project;
 use crate::world::World;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, trust};
-use crate::app::packs;
+use crate::app::packs::folder;
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
 use crate::limits::POLICY_FILE_BYTES_MAX;
@@ -51,7 +51,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
 type Failed = (PathBuf, WorldError);
 
 fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
-    let is_new = !packs::holds_policies(world, folder);
+    let is_new = !folder::holds_policies(world, folder);
     let action = format!("add files to the pack that exists in {}", folder.display());
     if !is_new && let Err(code) = require_human(world, console, &action) {
         return Ok(code);

@@ -10,7 +10,8 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments
 use crate::app::cases::suite::beside;
 use crate::app::cores;
 use crate::app::gate::named_harness;
-use crate::app::packs::{self, Place};
+use crate::app::packs;
+use crate::app::packs::places::{self, Place};
 use crate::app::workspace::project::{self, Project};
 use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
@@ -52,7 +53,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     // What packs stand on is read while they are looked for.
     let (places, base) = cores::both(
         world.cores(),
-        || packs::places(world, &looked_at(world, &project, arguments)),
+        || places::places(world, &looked_at(world, &project, arguments)),
         || Base::new(&builtin::pack()),
     );
     let ask = Ask {

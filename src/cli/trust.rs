@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pause};
-use crate::app::packs::{self, grants};
+use crate::app::packs::{self, folder, grants};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
 use crate::path::normal;
@@ -49,7 +49,7 @@ fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<
     let named = normal(&world.working_folder().join(named));
     let inner = named.join(project::OWN_FOLDER).join("policies");
     // What is gone can still be revoked.
-    let found = [&inner, &named].into_iter().find(|it| packs::holds_policies(world, it));
+    let found = [&inner, &named].into_iter().find(|it| folder::holds_policies(world, it));
     let known = packs::trust_store(world).and_then(|it| it.all().ok()).unwrap_or_default();
     let revocable = || {
         [inner.clone(), named.clone()]

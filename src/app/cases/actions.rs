@@ -1,60 +1,36 @@
 //! What happens in a case and is no event: a table is asked, a signal is created, a task fails; and
 //! what waits afterwards, as expectations name it.
 
-use std::rc::Rc;
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
-use super::machine::Machine;
-use crate::app::tasks::{Report, StoreLocation, Stores};
-use crate::app::workspace::project::{self, Project};
+use crate::app::tasks::{Report, Stores};
 use crate::cases::happens::{FailedTask, Happens};
 use crate::judge::{signals as due, tables};
 use crate::policy::records;
 use crate::policy::records::signals::RUN;
 use crate::policy::tables::find;
-use crate::script::watch::Watch;
 use crate::script::words;
 use crate::state::dead_letter::{Attempt, Place, Task};
 use crate::store::signals::Draft;
 
-impl Machine<'_> {
-    /// The stores of the project.
-    pub(crate) fn stores<'s>(&'s self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'s> {
-        let policy = &self.ready.policy;
-        let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
-        let (state_dir, durability) = (own.as_path(), &sessions.durability);
-        let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
-        let stores = Stores::new(&self.world, policy, location);
-        Stores { watch, ..stores }
-    }
-
-    /// Lets something happen that is no event; what came of it.
-    ///
-    /// # Errors
-    /// It cannot happen, in one sentence.
-    pub(crate) fn deed(
-        &self,
-        deed: &Happens,
-        project: &Project,
-        watch: Option<Rc<Watch>>,
-    ) -> Result<Value, String> {
-        let stores = self.stores(project, watch);
-        let mut seen = match deed {
-            Happens::Event { .. } => Map::new(),
-            Happens::Table { id, inputs } => asked(&stores, id, inputs)?,
-            Happens::Run(words) => looked_at(&stores, words)?,
-            Happens::Signal { name, fields } => created(&stores, name, fields)?,
-            Happens::Task(task) => failed(&stores, task)?,
-            Happens::Failure { named, text } => {
-                let class = stores.policy.classify(named, text).class.id;
-                Map::from_iter([("class".to_owned(), class.into())])
-            }
-        };
-        seen.extend(waits(&stores));
-        Ok(Value::Object(seen))
-    }
+/// Performs an action of a case that is not an event; returns its result.
+///
+/// # Errors
+/// Why the action cannot be performed.
+pub(super) fn perform(stores: &Stores<'_>, action: &Happens) -> Result<Value, String> {
+    let mut seen = match action {
+        Happens::Event { .. } => Map::new(),
+        Happens::Table { id, inputs } => asked(stores, id, inputs)?,
+        Happens::Run(words) => looked_at(stores, words)?,
+        Happens::Signal { name, fields } => created(stores, name, fields)?,
+        Happens::Task(task) => failed(stores, task)?,
+        Happens::Failure { named, text } => {
+            let class = stores.policy.classify(named, text).class.id;
+            Map::from_iter([("class".to_owned(), class.into())])
+        }
+    };
+    seen.extend(waits(stores));
+    Ok(Value::Object(seen))
 }
 
 fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {

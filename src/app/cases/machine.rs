@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::actions::waits;
+use super::actions::{perform, waits};
 use crate::app::gate::{self, LoadedPolicy, Report, Request};
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
 use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
@@ -106,7 +107,7 @@ impl<'a> Machine<'a> {
         let project = project::find(&self.world, Some(&event));
         self.remember(&step.given, &project, &event);
         if !matches!(step.on, Happens::Event { .. }) {
-            let value = self.deed(&step.on, &project, watch)?;
+            let value = perform(&self.stores(&project, watch), &step.on)?;
             return Ok(Seen { value, report: Report::default() });
         }
         let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
@@ -220,6 +221,15 @@ impl<'a> Machine<'a> {
                 let _refused = breakers.record(key, failure, &settings, self.world.now());
             }
         }
+    }
+
+    /// The stores of the project.
+    fn stores(&self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'_> {
+        let policy = &self.ready.policy;
+        let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
+        let (state_dir, durability) = (own.as_path(), &sessions.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
+        Stores { watch, ..Stores::new(&self.world, policy, location) }
     }
 
     /// The entries of the decision log.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::app::install::places::{PLACES, Place, Scope};
 use crate::app::install::settings::{self, Line};
 use crate::app::workspace::project::Project;

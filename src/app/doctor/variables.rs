@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::source::suggest;
 use crate::world::World;
 

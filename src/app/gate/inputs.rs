@@ -99,7 +99,8 @@ impl EventContext<'_> {
         let subagents = self.add_subagents(&mut read, deadline);
         let forgotten = self.forget(&mut read.facts);
         let how_far = Read::new(&event, &read.position, read.unfinished);
-        let remote_host = crate::app::workspace::checkout::remote_host(self.world, self.project);
+        let remote_host =
+            crate::app::workspace::checkout::remote_host(self.world, &self.project.main);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,

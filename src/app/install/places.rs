@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::settings::{Form, Shape};
 use crate::app::workspace::project::Project;
 use crate::facts::event::EventKind;
 use crate::harness::{
@@ -15,6 +14,24 @@ use crate::world::World;
 
 /// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
 const CODEX_SESSION_END_SECONDS: u32 = 3;
+
+/// How a client nests its hook lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `hooks.EVENT[].hooks[]`.
+    Grouped,
+    /// `hooks.EVENT[]`, beside a `version`.
+    Flat,
+}
+
+/// How a settings file is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// How hook lines are nested.
+    pub(crate) shape: Shape,
+    /// Whether its client takes comments and commas at the end.
+    pub(crate) comments: bool,
+}
 
 /// Which settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -140,7 +140,7 @@ fn from_file(
         recorded: false,
         interactive: true,
         project: project.root.clone(),
-        remote_host: checkout::remote_host(world, project),
+        remote_host: checkout::remote_host(world, &project.main),
         overrides: project::overrides(world).0,
         now: world.now(),
     };

@@ -5,6 +5,7 @@ mod changes;
 mod completion;
 mod conversation;
 mod failures;
+mod observer;
 mod poll;
 mod process_output;
 mod prompt;
@@ -36,7 +37,7 @@ use crate::store::file::Durability;
 use crate::store::runs::{RunStore, Unusable};
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::{World, WorldError};
-pub(crate) use reporter::RunObserver;
+pub(crate) use observer::RunObserver;
 
 /// How often signals and interrupts are looked for while nothing else is done.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -390,7 +391,7 @@ impl<'a> Supervisor<'a> {
     /// The breaker of the command.
     fn breaker_key(&self) -> String {
         const KEY_CHARS_MAX: usize = 200;
-        let key = prompt::render(&self.settings.breaker, self.run_record(""));
+        let key = self.render(&self.settings.breaker);
         key.chars().take(KEY_CHARS_MAX).collect()
     }
 

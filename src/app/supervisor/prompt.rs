@@ -8,12 +8,12 @@ use crate::policy::records::run::RUN;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
 
-/// A template over a run.
-pub(super) fn render(text: &str, run: Record) -> String {
-    template::render(text, &mut Evaluator::about(run))
-}
-
 impl Supervisor<'_> {
+    /// Renders a template over the run.
+    pub(super) fn render(&self, text: &str) -> String {
+        template::render(text, &mut Evaluator::about(self.run_record("")))
+    }
+
     /// The run as the texts see it.
     pub(super) fn run_record(&self, summary: &str) -> Record {
         let (run, number) = (&self.run, |it: u32| i64::from(it));

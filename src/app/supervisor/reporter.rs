@@ -16,18 +16,6 @@ use crate::store::log;
 /// What happened, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 
-/// Receives what a run reports.
-pub(crate) trait RunObserver {
-    /// Receives an event, as it is logged.
-    fn receive(&mut self, event: &Value);
-    /// Whether the standing of the run is shown.
-    fn shows_standing(&self) -> bool;
-    /// Receives the standing of the run.
-    fn show(&self, standing: &Standing<'_>);
-    /// Ends the display of the standing: the run is over.
-    fn clear(&mut self);
-}
-
 impl Supervisor<'_> {
     /// Tells an event. A log that cannot be written is no reason to stop.
     pub(super) fn tell(&mut self, kind: &str, fields: &[(&str, Value)]) {

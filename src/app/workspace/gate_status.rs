@@ -5,15 +5,13 @@
 use std::path::PathBuf;
 
 use super::amplihack::{self, PowerSteeringConfig};
-use super::project::{self, OWN_FOLDER, Project};
+use super::project::{self, AMPLIHACK_FOLDER, OWN_FOLDER, Project};
 use crate::id::SessionId;
 use crate::store::pause::Pause;
 use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
 use crate::time::Timestamp;
 use crate::world::World;
 
-/// Directory of amplihack's power steering in a project.
-pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
 /// Name of a switch file.
 const SWITCH_FILE: &str = ".disabled";
 

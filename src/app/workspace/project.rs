@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use super::checkout;
-use super::gate_status::AMPLIHACK_FOLDER;
 use crate::facts::call::CallEnvironment;
 use crate::facts::event::Event;
 use crate::path::normal;
@@ -20,6 +19,8 @@ use crate::world::{FileKind, World};
 /// Folder of policyd's files in a project.
 pub(crate) const OWN_FOLDER: &str = ".policyd";
 
+/// Directory of amplihack's power steering in a project.
+pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
 /// The decision log, below the state directory.
 pub(crate) const DECISION_LOG: &str = "logs/decisions.jsonl";
 

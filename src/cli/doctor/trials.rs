@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::app::doctor::{Check, Health};
+use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
 use crate::world::fake::{FakeWorld, Op};

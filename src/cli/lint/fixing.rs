@@ -6,7 +6,7 @@ use std::path::Path;
 use similar::TextDiff;
 
 use super::{Ask, exit_code, looked_at};
-use crate::app::packs;
+use crate::app::packs::places;
 use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, LintArguments};
 use crate::lint::fix::{Change, changes};
@@ -49,7 +49,7 @@ pub(super) fn run(
         return Done::Shown(EXIT_FOUND);
     }
     let look = || {
-        let places = packs::places(world, &looked_at(world, ask.project, arguments));
+        let places = places::places(world, &looked_at(world, ask.project, arguments));
         ask.review(&places).1
     };
     let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
