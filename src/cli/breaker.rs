@@ -80,9 +80,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         BreakerAction::Watch { every } => look::watch(desk, console, *every),
         BreakerAction::Allow { key, format } => allow(desk, console, key, *format),
         BreakerAction::Record(arguments) => record(desk, console, arguments),
-        BreakerAction::Trip { key, length, reason } => {
-            trip(desk, console, key, (*length, reason.as_str()))
-        }
+        BreakerAction::Trip { key, length, reason } => trip(desk, console, key, *length, reason),
         BreakerAction::Reset { key } => reset(desk, console, key),
         BreakerAction::Route { chain, format } => {
             route::run(desk, console, chain.as_deref(), *format)
@@ -164,7 +162,8 @@ fn trip(
     desk: &Desk<'_>,
     console: &mut Console<'_>,
     key: &str,
-    (length, reason): (Option<Duration>, &str),
+    length: Option<Duration>,
+    reason: &str,
 ) -> u8 {
     let settings = desk.policy.breaker(key);
     let length_text = length.map_or_else(String::new, |it| format!(" for {}", duration_text(it)));

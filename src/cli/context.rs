@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat,
+    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, error,
 };
 use crate::app::packs;
 use crate::app::sessions::location::{self, Place};
-use crate::app::sessions::summaries::Carrier;
+use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::tasks::LOCK_WAIT;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
@@ -60,21 +60,21 @@ pub(super) fn run(
                 }
             };
             if *watch {
-                return desk.watch(console, &place, *format, (*every, *length));
+                return desk.watch(console, &place, *format, *every, *length);
             }
             desk.status(console, &place, *format)
         }
         ContextAction::Summary { session, since, print } => {
             match location::find(world, &desk.store, &project, session.as_deref()) {
                 Ok(place) => {
-                    desk.summary(console, Some(&place), (&project, since.as_deref(), *print))
+                    desk.summary(console, Some(&place), &project, since.as_deref(), *print)
                 }
                 Err(why) => {
                     console.complain(&why);
                     // What git says is worth something by itself.
                     match session {
                         Some(_) => EXIT_BROKEN,
-                        None => desk.summary(console, None, (&project, since.as_deref(), *print)),
+                        None => desk.summary(console, None, &project, since.as_deref(), *print),
                     }
                 }
             }
@@ -167,7 +167,8 @@ impl Desk<'_> {
         console: &mut Console<'_>,
         place: &Place,
         format: ListFormat,
-        (every, length): (Duration, Option<Duration>),
+        every: Duration,
+        length: Option<Duration>,
     ) -> u8 {
         let start = self.world.elapsed();
         let (mut before, mut acted) = (String::new(), false);
@@ -197,7 +198,9 @@ impl Desk<'_> {
         &self,
         console: &mut Console<'_>,
         place: Option<&Place>,
-        (project, since, print): (&Project, Option<&str>, bool),
+        project: &Project,
+        since: Option<&str>,
+        print: bool,
     ) -> u8 {
         let facts = match place.map(|it| self.facts(it)).transpose() {
             Ok(facts) => facts.unwrap_or_default(),
@@ -208,7 +211,7 @@ impl Desk<'_> {
             }
         };
         let own = project::sessions(self.world, project, &self.policy.settings).1;
-        let carrier = Carrier {
+        let writer = SummaryWriter {
             world: self.world,
             folder: &project.root,
             own: &own,
@@ -216,16 +219,15 @@ impl Desk<'_> {
             wait: LOCK_WAIT,
         };
         let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
-        let text = carrier.summarize(&facts, &gauge, since);
+        let text = writer.summarize(&facts, &gauge, since);
         console.say(&text);
         let session = place.and_then(|it| it.session.as_ref());
         let Some(session) = session.filter(|_| !print) else { return EXIT_OK };
-        match carrier.keep(session, (&facts, &text), ("command", self.world.now(), None)) {
-            Ok(_) => EXIT_OK,
-            Err(why) => {
-                console.complain(&why);
-                EXIT_BROKEN
-            }
+        let (reason, at) = ("command", self.world.now());
+        let draft = SummaryDraft { text: &text, reason, at, told: None };
+        match writer.keep(session, facts.prompts.count, draft) {
+            Ok(()) => EXIT_OK,
+            Err(error) => error::report(console, &error),
         }
     }
 

@@ -31,17 +31,18 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let code = match action {
         DlqAction::Add(arguments) => add(&stores, console, arguments),
         DlqAction::List { place, cause, format } => {
-            list(&stores, console, (*place, cause.as_deref()), *format)
+            list(&stores, console, *place, cause.as_deref(), *format)
         }
         DlqAction::Show { task, format } => show(&stores, console, task, *format),
         DlqAction::Review { tasks, if_due, dry_run, format } => {
-            review(&stores, console, (tasks, *if_due, *dry_run), *format)
+            let request = ReviewRequest { tasks, if_due: *if_due, dry_run: *dry_run };
+            review(&stores, console, &request, *format)
         }
         DlqAction::Retry(arguments) => moving::retry(&stores, console, arguments),
         DlqAction::Abandon { task, reason } => moving::abandon(&stores, console, task, reason),
         DlqAction::Resolve { task } => moving::resolve(&stores, console, task),
         DlqAction::Redrive { tasks, cause, dry_run } => {
-            moving::redrive(&stores, console, (tasks, cause.as_deref()), *dry_run)
+            moving::redrive(&stores, console, tasks, cause.as_deref(), *dry_run)
         }
         DlqAction::Stats { format } => stats(&stores, console, *format),
     };
@@ -166,7 +167,8 @@ fn damage(console: &mut Console<'_>, lists: &Lists) {
 fn list(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (place, wanted): (ListPlace, Option<&str>),
+    place: ListPlace,
+    wanted: Option<&str>,
     format: ListFormat,
 ) -> u8 {
     let lists = stores.queues.peek();
@@ -213,12 +215,22 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFo
     EXIT_OK
 }
 
+/// Which dead-lettered tasks are reviewed.
+struct ReviewRequest<'r> {
+    /// Ids; empty: all of them.
+    tasks: &'r [String],
+    /// Whether nothing is done unless a review is due.
+    if_due: bool,
+    dry_run: bool,
+}
+
 fn review(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (tasks, if_due, dry_run): (&[String], bool, bool),
+    request: &ReviewRequest<'_>,
     format: ListFormat,
 ) -> u8 {
+    let ReviewRequest { tasks, if_due, dry_run } = *request;
     let lists = stores.queues.peek();
     let every = stores.policy.dead_letter.review_every;
     let is_due = review_due(lists.metadata.last_reviewed, every, stores.now);

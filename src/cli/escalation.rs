@@ -30,7 +30,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
         EscalationAction::List { all, format } => list(&stores, console, *all, *format),
         EscalationAction::Show { id } => show(&stores, console, id),
         EscalationAction::Resolve { id, decision, reject } => {
-            resolve(&stores, console, id, (decision, !reject))
+            resolve(&stores, console, id, decision, !reject)
         }
         EscalationAction::Notify => {
             let problems = stores.remind();
@@ -163,7 +163,8 @@ fn resolve(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
-    (decision, approved): (&str, bool),
+    decision: &str,
+    approved: bool,
 ) -> u8 {
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
     let verb = if approved { "approve" } else { "reject" };

@@ -43,7 +43,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     };
     let took = world.elapsed().saturating_sub(began);
     report.around.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    speak(world, console, (arguments, caller), &report, usage)
+    speak(world, console, arguments, caller, &report, usage)
 }
 
 /// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
@@ -119,7 +119,8 @@ fn read_stdin(console: &mut Console<'_>) -> Vec<u8> {
 fn speak(
     world: &dyn World,
     console: &mut Console<'_>,
-    (arguments, caller): (&EvalArguments, Caller),
+    arguments: &EvalArguments,
+    caller: Caller,
     report: &Report,
     usage: u8,
 ) -> u8 {

@@ -54,15 +54,15 @@ pub(super) fn run(
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
     if let Some(then) = Then::of(&entry) {
-        let found = pack_of((world, &project), arguments, found, then, &mut lost);
-        match decided_by(world, (&project, &found), (&entry, then), &mut lost) {
+        let found = pack_of(world, &project, arguments, found, then, &mut lost);
+        match decided_by(world, &project, &found, &entry, then, &mut lost) {
             Err(broken) => lost.push(broken),
             Ok(policy) => {
                 let inputs = entry.inputs.as_ref();
-                again = inputs
-                    .and_then(|it| judge_again(world, policy.clone(), (&entry, it), &mut lost));
+                again =
+                    inputs.and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
                 guarded =
-                    entry.call.as_ref().and_then(|it| guard_again(policy, (&entry, it), &mut lost));
+                    entry.call.as_ref().and_then(|it| guard_again(policy, &entry, it, &mut lost));
             }
         }
     } else if entry.session_type.is_some() || !entry.guards.is_empty() {
@@ -109,7 +109,8 @@ impl<'a> Then<'a> {
 
 /// The pack to judge by: the one that is named, else that of then in its place, else the project's.
 fn pack_of(
-    (world, project): (&dyn World, &Project),
+    world: &dyn World,
+    project: &Project,
     arguments: &ExplainArguments,
     today: packs::Found,
     decided: Then<'_>,
@@ -141,8 +142,10 @@ fn pack_of(
 /// The policy to judge by; what is otherwise than then is added to `lost`.
 fn decided_by(
     world: &dyn World,
-    (project, found): (&Project, &packs::Found),
-    (entry, then): (&Entry, Then<'_>),
+    project: &Project,
+    found: &packs::Found,
+    entry: &Entry,
+    then: Then<'_>,
     lost: &mut Vec<String>,
 ) -> Result<Policy, String> {
     let policy = recorded::policy(world, project, found)?;
@@ -166,7 +169,8 @@ fn decided_by(
 /// Judges a tool call again. Guards that looked at more than the call are left out.
 fn guard_again(
     policy: Policy,
-    (entry, called): (&Entry, &Called),
+    entry: &Entry,
+    called: &Called,
     lost: &mut Vec<String>,
 ) -> Option<Guarded> {
     lost.extend(called.lost());
@@ -199,11 +203,12 @@ fn guard_again(
 fn judge_again(
     world: &dyn World,
     mut policy: Policy,
-    (entry, inputs): (&Entry, &Inputs),
+    entry: &Entry,
+    inputs: &Inputs,
     lost: &mut Vec<String>,
 ) -> Option<Outcome> {
     let whose = entry.whose()?;
-    let context = recorded::context(world, (entry, inputs), &mut policy, Until::Then, lost)?;
+    let context = recorded::context(world, entry, inputs, &mut policy, Until::Then, lost)?;
     let mut evaluator = Evaluator::new(context.clone());
     let forced = inputs.forced_type.as_deref();
     // It classifies the session, which nothing else does.

@@ -71,7 +71,9 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
                 "type": it.result.to_string(), "doc": it.doc, "example": it.example})
         };
         let rows: Vec<Json> = members::tables().map(row).collect();
-        let records: Vec<Json> = records::PLACES.iter().map(record_json).collect();
+        let records = records::PLACES.iter();
+        let records: Vec<Json> =
+            records.map(|(file, sections, names)| record_json(file, sections, names)).collect();
         let all = json!({"version": FACTS_VERSION, "facts": rows, "records": records});
         console.say(&format!("{all:#}\n"));
         return EXIT_OK;
@@ -100,7 +102,7 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
 }
 
 /// A record, where its rules are and what it holds, for programs.
-fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Arc<Names>>)) -> Json {
+fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names>>) -> Json {
     let shape = records::shape(names);
     let fields = shape.fields.iter().map(|it| {
         json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc, "values": it.values})

@@ -48,7 +48,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             let until_reset = if let Some(given) = *local_time {
                 waits.reset_time(&text, &|wait| later(given, wait))
             } else {
-                WallClock::until_reset(world, now, (waits, &text), |it| console.complain(it))
+                WallClock::until_reset(world, now, waits, &text, |it| console.complain(it))
             };
             let at =
                 Moment { now, until_reset, attempt: *attempt, requests_per_minute: *rpm, chance };

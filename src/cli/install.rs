@@ -93,7 +93,7 @@ pub(super) fn uninstall(
     if code != EXIT_OK {
         return code;
     }
-    leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
+    leftovers::clear(world, console, arguments)
 }
 
 /// Shows the changes, or makes them.

@@ -116,7 +116,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
-        Err(error) => return usage(&error, (world, console), arguments),
+        Err(error) => return usage(&error, world, console, arguments),
     };
     match parsed.color {
         Color::Auto => {
@@ -210,7 +210,8 @@ fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
 fn usage(
     error: &clap::Error,
-    (world, console): (&dyn World, &mut Console<'_>),
+    world: &dyn World,
+    console: &mut Console<'_>,
     arguments: &[OsString],
 ) -> u8 {
     let text = error.render().to_string();

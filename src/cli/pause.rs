@@ -58,7 +58,7 @@ pub(super) fn pause(
         console.complain(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
-    log(world, &project, "pause", (pause.session.as_ref(), pause.text(now), &actor));
+    log(world, &project, "pause", pause.session.as_ref(), pause.text(now), &actor);
     console.say(&format!("{}\n", pause.text(now)));
     EXIT_OK
 }
@@ -89,7 +89,7 @@ pub(super) fn resume(
             let actor = Actor::of(world);
             for it in ended {
                 let text = "resumed".to_owned();
-                log(world, &project, "resume", (it.session.as_ref(), text, &actor));
+                log(world, &project, "resume", it.session.as_ref(), text, &actor);
                 let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
                 console.say(&format!("resumed{whose}\n"));
             }
@@ -119,7 +119,7 @@ pub(super) fn disable(
         return EXIT_BROKEN;
     }
     let text = OffReason::Disabled(disabled).text(since);
-    log(world, &project, "disable", (None, text.clone(), &actor));
+    log(world, &project, "disable", None, text.clone(), &actor);
     console.say(&format!("{text}\n"));
     EXIT_OK
 }
@@ -138,7 +138,7 @@ pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
             EXIT_FOUND
         }
         Ok(Some(_)) => {
-            log(world, &project, "enable", (None, "enabled".to_owned(), &Actor::of(world)));
+            log(world, &project, "enable", None, "enabled".to_owned(), &Actor::of(world));
             console.say("enabled\n");
             EXIT_OK
         }
@@ -206,7 +206,9 @@ pub(super) fn log(
     world: &dyn World,
     project: &Project,
     event: &str,
-    (session, text, actor): (Option<&SessionId>, String, &Actor),
+    session: Option<&SessionId>,
+    text: String,
+    actor: &Actor,
 ) {
     let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
     // The switch itself stands; every stop tells it.

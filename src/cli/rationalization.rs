@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> u8 {
     let RationalizationAction::Check { text, policies, format } = action;
     let Some(text) = said(console, text.as_deref()) else { return EXIT_USAGE };
-    check(world, console, (policies.as_deref(), *format), &text)
+    check(world, console, policies.as_deref(), *format, &text)
 }
 
 /// The text: the argument, or standard input.
@@ -45,7 +45,8 @@ fn said(console: &mut Console<'_>, text: Option<&str>) -> Option<String> {
 fn check(
     world: &dyn World,
     console: &mut Console<'_>,
-    (policies, format): (Option<&Path>, ListFormat),
+    policies: Option<&Path>,
+    format: ListFormat,
     text: &str,
 ) -> u8 {
     let Some(policy) = pack::require_valid(world, console, policies) else { return EXIT_BROKEN };

@@ -16,11 +16,11 @@ use crate::world::World;
 /// Supervises one run to its end.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {
     let named = arguments.policies.as_deref();
-    let Some(pack) = pack::require_valid_with_pack(world, console, named) else {
+    let Some((policy, found)) = pack::require_valid_with_pack(world, console, named) else {
         return EXIT_BROKEN;
     };
     let mut observer = ConsoleObserver::new(console, arguments.format);
-    match supervisor::run(world, &mut observer, pack, &request(arguments)) {
+    match supervisor::run(world, &mut observer, policy, found, &request(arguments)) {
         Ok(status) => status.exit_code(),
         Err(error) => error::report(console, &error),
     }

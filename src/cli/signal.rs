@@ -45,20 +45,20 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
     let at = At { world, store, stores: &stores, signals: &policy.signals, format };
     let answer = match &arguments.action {
         SignalAction::Emit { name, fields, from, expires } => {
-            at.emit(console, (name, fields), (from, *expires))
+            at.emit(console, name, fields, from, *expires)
         }
         SignalAction::List => Ok(at.list(console)),
         SignalAction::Types => Ok(print::kinds(console, at.signals, format)),
         SignalAction::Show { id } => Ok(at.show(console, id)),
-        SignalAction::Consume { signal, by, lease } => at.consume(console, signal, (by, *lease)),
+        SignalAction::Consume { signal, by, lease } => at.consume(console, signal, by, *lease),
         SignalAction::Release { id, by } => {
             let answer = at.store.take(id, Event::Release { by }, world.now());
             answer.map(|it| at.told(console, &it, id))
         }
         SignalAction::Approve { id, decision, by } => {
-            at.decide(console, id, (by, Some(decision), ""))
+            at.decide(console, id, by, Some(decision), "")
         }
-        SignalAction::Reject { id, reason, by } => at.decide(console, id, (by, None, reason)),
+        SignalAction::Reject { id, reason, by } => at.decide(console, id, by, None, reason),
         SignalAction::History { limit, signal } => {
             Ok(at.history(console, *limit, signal.as_deref()))
         }
@@ -88,8 +88,10 @@ impl At<'_, '_> {
     fn emit(
         &self,
         console: &mut Console<'_>,
-        (name, words): (&str, &[String]),
-        (from, expires): (&str, Option<Duration>),
+        name: &str,
+        words: &[String],
+        from: &str,
+        expires: Option<Duration>,
     ) -> Result<u8, WorldError> {
         let Some(kind) = self.kind(console, name) else { return Ok(EXIT_USAGE) };
         let is_approval = !kind.approves.is_empty();
@@ -141,7 +143,7 @@ impl At<'_, '_> {
         let view = self.store.view(now);
         for it in &view.signals {
             let state = print::state(it, self.signals, now);
-            print::signal(console, it, &state, (self.format, now));
+            print::signal(console, it, &state, self.format, now);
         }
         for file in &view.unknown {
             console
@@ -166,7 +168,7 @@ impl At<'_, '_> {
         let view = self.store.view(now);
         if let Some(it) = view.signals.iter().find(|it| it.id.starts_with(id) || it.name == id) {
             let state = print::state(it, self.signals, now);
-            print::signal(console, it, &state, (self.format, now));
+            print::signal(console, it, &state, self.format, now);
             return EXIT_OK;
         }
         let history = self.store.history();
@@ -195,7 +197,8 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         signal: &str,
-        (by, lease): (&Option<String>, Option<Duration>),
+        by: &Option<String>,
+        lease: Option<Duration>,
     ) -> Result<u8, WorldError> {
         // A mistyped name would wait for ever.
         let view = self.store.view(self.world.now());
@@ -241,11 +244,11 @@ impl At<'_, '_> {
             }
             Answer::Held(found, _) | Answer::GivenBack(found) => {
                 let state = print::state(found, self.signals, self.world.now());
-                print::signal(console, found, &state, (self.format, self.world.now()));
+                print::signal(console, found, &state, self.format, self.world.now());
                 EXIT_OK
             }
             Answer::Ended(found, end, request) => {
-                print::ended(console, (found, *end), request.as_deref(), self.format);
+                print::ended(console, found, *end, request.as_deref(), self.format);
                 EXIT_OK
             }
         }
@@ -256,7 +259,9 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         id: &str,
-        (by, decision, reason): (&Option<String>, Option<&String>, &str),
+        by: &Option<String>,
+        decision: Option<&String>,
+        reason: &str,
     ) -> Result<u8, WorldError> {
         let verb = if decision.is_some() { "approve" } else { "reject" };
         if let Err(code) = require_human(self.world, console, &format!("{verb} `{id}`")) {
@@ -306,7 +311,7 @@ impl At<'_, '_> {
             let found = self.store.view(now).signals;
             for it in found.iter().filter(|it| !known.contains(&it.id)) {
                 let state = print::state(it, self.signals, now);
-                print::signal(console, it, &state, (self.format, now));
+                print::signal(console, it, &state, self.format, now);
             }
             let is_gone = |id: &&String| found.iter().all(|it| it.id != **id);
             if known.iter().any(|id| is_gone(&id)) {
@@ -359,7 +364,7 @@ impl At<'_, '_> {
             let raised = if emit { self.stores.raise(it, task, "")? } else { None };
             let (made, problems) = raised.unzip();
             problems.iter().flatten().for_each(|it| console.complain(it));
-            print::due(console, it, made.as_ref(), (emit, self.format));
+            print::due(console, it, made.as_ref(), emit, self.format);
         }
         if due.is_empty() && self.format == ListFormat::Text {
             console.say("no signal is due\n");

@@ -35,7 +35,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
     let done = if arguments.revoke {
         revoke(world, console, &store, &folder)
     } else {
-        trust(world, console, (&store, arguments.changes), &folder)
+        trust(world, console, &store, arguments.changes, &folder)
     };
     done.unwrap_or_else(|problem| {
         console.complain(&problem);
@@ -62,7 +62,8 @@ fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<
 fn trust(
     world: &dyn World,
     console: &mut Console<'_>,
-    (store, changes): (&TrustStore<'_>, bool),
+    store: &TrustStore<'_>,
+    changes: bool,
     folder: &Path,
 ) -> Result<u8, String> {
     let name = folder.display().to_string();
@@ -128,7 +129,7 @@ fn switch_files(
         return EXIT_BROKEN;
     }
     let what = if is_honored { "honored" } else { "ignored" };
-    pause::log(world, project, "trust", (None, format!("switch files are {what}"), &actor));
+    pause::log(world, project, "trust", None, format!("switch files are {what}"), &actor);
     console.say(&format!("{what}  {files} {root}\n"));
     EXIT_OK
 }

@@ -38,7 +38,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     };
     let typed = check(&expression, &names);
     if !typed.findings.is_empty() || !typed.result.is_shown() {
-        return wrong(console, arguments, (&expression, &typed.findings, &names));
+        return wrong(console, arguments, &expression, &typed.findings, &names);
     }
     let wanted = Wanted { named: arguments.session.as_deref(), subagent: false };
     let session = match Session::find(world, &project, &mut policy, wanted) {
@@ -117,7 +117,9 @@ fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<Str
 fn wrong(
     console: &mut Console<'_>,
     arguments: &TryArguments,
-    (expression, findings, names): (&str, &[Finding], &Names),
+    expression: &str,
+    findings: &[Finding],
+    names: &Names,
 ) -> u8 {
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
     let diagnostic =

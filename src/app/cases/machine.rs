@@ -49,6 +49,14 @@ pub(crate) struct Machine<'a> {
     read_file: ReadFile<'a>,
 }
 
+/// How much had happened before a step.
+struct Before {
+    /// Entries of the decision log.
+    entries: usize,
+    /// Commands that ran.
+    commands: usize,
+}
+
 /// What came of a step.
 pub(crate) struct Seen {
     /// Everything that can be expected, by the keys of expectations.
@@ -110,7 +118,7 @@ impl<'a> Machine<'a> {
             let value = perform(&self.stores(&project, watch), &step.on)?;
             return Ok(Seen { value, report: Report::default() });
         }
-        let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
+        let before = Before { entries: self.log(&project).len(), commands: self.world.ran().len() };
         let now = self.world.now();
         let request = Request {
             event,
@@ -122,7 +130,7 @@ impl<'a> Machine<'a> {
             watch,
         };
         let report = gate::evaluate_by(&self.world, &request, self.ready);
-        let value = self.seen(&report, &request.event, &project, (logged, ran));
+        let value = self.seen(&report, &request.event, &project, &before);
         Ok(Seen { value, report })
     }
 
@@ -241,26 +249,20 @@ impl<'a> Machine<'a> {
     }
 
     /// Everything that can be expected of a step; the log and the commands from here on are new.
-    fn seen(
-        &self,
-        report: &Report,
-        event: &Event,
-        project: &Project,
-        (logged, ran): (usize, usize),
-    ) -> Value {
+    fn seen(&self, report: &Report, event: &Event, project: &Project, before: &Before) -> Value {
         let policy = &self.ready.policy;
         let outcome = report.outcome.as_ref();
         let text = |it: &Option<String>| it.clone().unwrap_or_default();
         let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
         let considerations = verdicts.iter().map(|it| (it.id.clone(), outcome::verdict_json(it)));
         let entries = self.log(project);
-        let fresh = entries.get(logged..).unwrap_or_default();
+        let fresh = entries.get(before.entries..).unwrap_or_default();
         let probe = |command: &[String]| {
             let mut probes = policy.probes.iter();
             probes.find(|it| it.command == command).map(|it| it.id.clone())
         };
         let commands = self.world.ran();
-        let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
+        let asked = commands.iter().skip(before.commands).filter_map(|it| probe(&it.argv));
         let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
         let mut seen = json!({
             "decision": report.answer.decision.as_str(),

@@ -169,7 +169,7 @@ impl Runner<'_> {
                     Expect::Wanted(wanted) => {
                         wanted.iter().flat_map(|it| it.check(&seen.value)).collect()
                     }
-                    Expect::Snapshot(..) => self.snapshot((file, case, number), step, seen),
+                    Expect::Snapshot(..) => self.snapshot(file, case, number, step, seen),
                 },
             };
             let failed = mismatches.into_iter();
@@ -217,7 +217,9 @@ impl Runner<'_> {
     /// Compares a whole report with what is kept of it, and writes it where that is asked for.
     fn snapshot(
         &mut self,
-        (file, case, number): (&str, &Case, Option<usize>),
+        file: &str,
+        case: &Case,
+        number: Option<usize>,
         step: &Step,
         seen: &Seen,
     ) -> Vec<Mismatch> {

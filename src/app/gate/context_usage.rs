@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::context::EventContext;
 use super::output::{Report, append};
-use crate::app::sessions::summaries::Carrier;
+use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::tasks::CLEAR;
 use crate::app::workspace::project;
 use crate::facts::Facts;
@@ -84,8 +84,8 @@ impl ContextMeter<'_> {
         &self.context.policy.context
     }
 
-    fn carrier(&self) -> Carrier<'_> {
-        Carrier {
+    fn writer(&self) -> SummaryWriter<'_> {
+        SummaryWriter {
             world: self.context.world,
             folder: &self.context.project.root,
             own: &self.context.state_dir,
@@ -238,11 +238,12 @@ impl ContextMeter<'_> {
     }
 
     fn keep(&self, reason: &str, facts: &Facts, gauge: &Gauge, report: &mut Report) {
-        let carrier = self.carrier();
-        let text = carrier.summarize(facts, gauge, None);
+        let writer = self.writer();
+        let text = writer.summarize(facts, gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
-        if let Err(why) = carrier.keep(session, (facts, &text), (reason, now, None)) {
-            report.note(why);
+        let draft = SummaryDraft { text: &text, reason, at: now, told: None };
+        if let Err(error) = writer.keep(session, facts.prompts.count, draft) {
+            report.note(error.to_string());
         }
     }
 
@@ -253,8 +254,8 @@ impl ContextMeter<'_> {
         if !self.rules().inject.iter().any(|it| it == source) {
             return;
         }
-        let (now, carrier) = (self.context.request.now, self.carrier());
-        let (client, folder) = (carrier.client(), self.context.project.root.to_string_lossy());
+        let (now, writer) = (self.context.request.now, self.writer());
+        let (client, folder) = (writer.client(), self.context.project.root.to_string_lossy());
         let start = ContextStart {
             session: event.session_id.as_str(),
             folder: &folder,
@@ -266,13 +267,13 @@ impl ContextMeter<'_> {
         // A context that is resumed still contains what it received in this turn.
         let was_told = |facts: &Facts| {
             let turn = facts.prompts.count;
-            carrier.summaries().was_told((start.session, start.folder), turn)
+            writer.summaries().was_told((start.session, start.folder), turn)
         };
         if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
             return;
         }
         let fits = |it: &Summary| start.continues(&it.origin());
-        let all = carrier.summaries().all();
+        let all = writer.summaries().all();
         let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
         if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
             report.note(
@@ -280,7 +281,7 @@ impl ContextMeter<'_> {
             );
             return;
         }
-        let taken = carrier.summaries().take(now, fits);
+        let taken = writer.summaries().take(now, fits);
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
             // Nobody summarised it in time: its transcript is there.
@@ -296,7 +297,7 @@ impl ContextMeter<'_> {
         if source == "compact" {
             self.restate(report);
         }
-        let restarts = carrier.summaries().all().iter().filter(|it| it.told.is_some()).count();
+        let restarts = writer.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
         let whose = Whose { session: start.session, now, iteration: 0 };
         append(
@@ -322,15 +323,16 @@ impl ContextMeter<'_> {
         if facts.prompts.count == 0 {
             return None; // Nothing happened yet.
         }
-        let (carrier, gauge) = (self.carrier(), self.gauge(&facts));
-        let text = carrier.summarize(&facts, &gauge, None);
+        let (writer, gauge) = (self.writer(), self.gauge(&facts));
+        let text = writer.summarize(&facts, &gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
         let same = |it: &Summary| it.session == session.as_str() && it.text == text;
-        if carrier.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
+        if writer.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
             return None;
         }
-        let kept = carrier.keep(session, (&facts, &text), ("resume", now, Some(now)));
-        kept.map_err(|why| report.note(why)).ok()?;
+        let draft = SummaryDraft { text: &text, reason: "resume", at: now, told: Some(now) };
+        let kept = writer.keep(session, facts.prompts.count, draft);
+        kept.map_err(|error| report.note(error.to_string())).ok()?;
         Some((text, facts.prompts.count))
     }
 }

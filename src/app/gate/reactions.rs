@@ -337,7 +337,7 @@ impl Scene<'_> {
     ) -> Option<Duration> {
         let (waits, now) = (&stores.policy.failures.waits, stores.now);
         waits.retry_after(text, now).or_else(|| {
-            WallClock::until_reset(stores.world, now, (waits, text), |it| did.push(it.to_owned()))
+            WallClock::until_reset(stores.world, now, waits, text, |it| did.push(it.to_owned()))
         })
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn plan_install(
     let targets = targets(world, request.clients, request.scope)?;
     let change = |(place, path): (&'static Place, PathBuf)| {
         let moments = moments(place, request.events)?;
-        Ok(insert_hooks(world, place, path, (&moments, request)))
+        Ok(insert_hooks(world, place, path, &moments, request))
     };
     targets.into_iter().map(change).collect()
 }
@@ -122,7 +122,7 @@ pub(crate) fn plan_plugin(
         "description": "Decides what the agent may do, and whether it may stop"});
     let moments = moments(place, request.events)?;
     let form = place.form.ok_or_else(|| AppError::failed_as("the client has no settings file"))?;
-    let lines = place.lines(&moments, (request.program, request.closed));
+    let lines = place.lines(&moments, request.program, request.closed);
     let hooks = settings::insert_hooks("{}\n", form, &lines).map_err(AppError::failed_as)?;
     let files =
         [(".claude-plugin/plugin.json", format!("{manifest:#}\n")), ("hooks/hooks.json", hooks)];
@@ -231,12 +231,13 @@ fn insert_hooks(
     world: &dyn World,
     place: &'static Place,
     path: PathBuf,
-    (moments, request): (&[&'static Moment], &InstallRequest<'_>),
+    moments: &[&'static Moment],
+    request: &InstallRequest<'_>,
 ) -> Result<Change, AppError> {
     let before = read(world, &path)?;
     let after = match place.form {
         Some(form) => {
-            let lines = place.lines(moments, (request.program, request.closed));
+            let lines = place.lines(moments, request.program, request.closed);
             settings::insert_hooks(before.as_deref().unwrap_or_default(), form, &lines)
                 .map_err(|why| malformed(&path, &why))?
         }

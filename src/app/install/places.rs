@@ -272,7 +272,8 @@ impl Place {
     pub(crate) fn lines(
         &self,
         moments: &[&'static Moment],
-        (program, closed): (&str, bool),
+        program: &str,
+        closed: bool,
     ) -> Vec<(&'static str, Value)> {
         let line = |moment: &&'static Moment| {
             let mut line = (self.line)(moment, program);

@@ -62,7 +62,7 @@ impl Session {
         };
         let session = match wanted.named {
             Some(named) if !is_file(&named) => recorded_session(world, project, policy, named)?,
-            path => from_file(world, project, policy, (path.map(Path::new), wanted.subagent))?,
+            path => from_file(world, project, policy, path.map(Path::new), wanted.subagent)?,
         };
         let (store, own) = project::sessions(world, project, &policy.settings);
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
@@ -109,7 +109,8 @@ fn from_file(
     world: &dyn World,
     project: &Project,
     policy: &mut Policy,
-    (path, subagent): (Option<&Path>, bool),
+    path: Option<&Path>,
+    subagent: bool,
 ) -> Result<Session, String> {
     let words = Words::out_of(policy);
     let mut facts = Facts::default();
@@ -164,7 +165,7 @@ fn recorded_session(
         .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
     let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
     let mut notes = Vec::new();
-    let context = recorded::context(world, (&entry, inputs), policy, Until::Now, &mut notes);
+    let context = recorded::context(world, &entry, inputs, policy, Until::Now, &mut notes);
     let context = context.ok_or_else(|| notes.join("; "))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;

@@ -133,7 +133,8 @@ pub(crate) enum Until {
 /// Nothing where the facts cannot be had.
 pub(crate) fn context(
     world: &dyn World,
-    (entry, inputs): (&Entry, &Inputs),
+    entry: &Entry,
+    inputs: &Inputs,
     policy: &mut Policy,
     until: Until,
     lost: &mut Vec<String>,
@@ -143,7 +144,7 @@ pub(crate) fn context(
         return None;
     };
     let words = Words::out_of(policy);
-    let facts = facts(world, inputs, (&words, policy), until);
+    let facts = facts(world, inputs, &words, policy, until);
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
     let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
         let deadline = world.elapsed().saturating_add(READING_MAX);
@@ -177,7 +178,8 @@ pub(crate) fn context(
 fn facts(
     world: &dyn World,
     inputs: &Inputs,
-    (words, policy): (&Words, &Policy),
+    words: &Words,
+    policy: &Policy,
     until: Until,
 ) -> Result<Facts, String> {
     let deadline = world.elapsed().saturating_add(READING_MAX);

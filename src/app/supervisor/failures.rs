@@ -74,7 +74,7 @@ impl Supervisor<'_> {
         let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
         let waits = self.policy().failures.waits;
         let mut unknown_zone = None;
-        let until_reset = WallClock::until_reset(self.world, now, (&waits, text), |it| {
+        let until_reset = WallClock::until_reset(self.world, now, &waits, text, |it| {
             unknown_zone = Some(it.to_owned());
         });
         if let Some(problem) = unknown_zone {

@@ -65,10 +65,10 @@ pub(crate) struct RunRequest {
 pub(crate) fn run(
     world: &dyn World,
     observer: &mut dyn RunObserver,
-    pack: (Policy, Found),
+    mut policy: Policy,
+    found: Found,
     request: &RunRequest,
 ) -> Result<Status, AppError> {
-    let (mut policy, found) = pack;
     let project = project::find(world, None);
     // A state directory of the command line is used as the user says.
     let is_named = request.state_dir.is_some();
@@ -95,7 +95,7 @@ pub(crate) fn run(
         })
     })?;
     let choices = UserChoiceStore::new(world, &own);
-    let (run, unrecorded) = begin(world, (&store, &choices), request)?;
+    let (run, unrecorded) = begin(world, &store, &choices, request)?;
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
@@ -127,7 +127,8 @@ pub(crate) fn run(
 /// A new run, or the one that is resumed; and why it cannot be resumed later, if so.
 fn begin(
     world: &dyn World,
-    (store, choices): (&RunStore<'_>, &UserChoiceStore<'_>),
+    store: &RunStore<'_>,
+    choices: &UserChoiceStore<'_>,
     request: &RunRequest,
 ) -> Result<(Run, Option<String>), AppError> {
     if request.resume {

@@ -162,7 +162,7 @@ impl Stores<'_> {
         let (rule, ruling) = self.judged(task, &around);
         taken.problems.extend(ruling.problems);
         let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) else { return };
-        match self.apply(task, (rule, ruling.trigger), lists) {
+        match self.apply(task, rule, ruling.trigger, lists) {
             Ok(row) => taken.escalation = row.escalation,
             // The task is put aside all the same, and the next review asks.
             Err(error) => taken.problems.push(not_asked(task, &error)),

@@ -116,7 +116,7 @@ impl Stores<'_> {
             let (rule, ruling) = self.judged(&task, &around);
             let mut done = match rule {
                 None => row(&task, None, &[], Vec::new()),
-                Some(rule) => match self.apply(&task, (rule, ruling.trigger), lists) {
+                Some(rule) => match self.apply(&task, rule, ruling.trigger, lists) {
                     Ok(done) => done,
                     // One question that cannot be written holds up nothing else.
                     Err(error) => row(&task, None, &[], vec![not_asked(&task, &error)]),
@@ -174,7 +174,8 @@ impl Stores<'_> {
     pub(super) fn apply(
         &self,
         task: &Task,
-        (rule, trigger): (&Review, Option<usize>),
+        rule: &Review,
+        trigger: Option<usize>,
         lists: &mut Lists,
     ) -> Result<Row, WorldError> {
         let mut escalation = String::new();

@@ -43,7 +43,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         ..Task::default()
     };
     if learned == Task::default() || task.place != Place::DeadLetter {
-        return moved(stores, console, id, ("released", Event::Released, ""));
+        return moved(stores, console, id, "released", Event::Released, "");
     }
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
@@ -73,7 +73,7 @@ pub(super) fn abandon(
 ) -> u8 {
     match require_human(stores.world, console, &format!("abandon task `{id}`")) {
         Ok(actor) => {
-            moved(stores, console, id, ("abandoned", Event::GivenUp { reason }, &actor.text()))
+            moved(stores, console, id, "abandoned", Event::GivenUp { reason }, &actor.text())
         }
         Err(code) => code,
     }
@@ -82,7 +82,7 @@ pub(super) fn abandon(
 /// Says that a task is done.
 pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     match require_human(stores.world, console, &format!("mark task `{id}` as done")) {
-        Ok(actor) => moved(stores, console, id, ("resolved", Event::Resolved, &actor.text())),
+        Ok(actor) => moved(stores, console, id, "resolved", Event::Resolved, &actor.text()),
         Err(code) => code,
     }
 }
@@ -91,7 +91,9 @@ fn moved(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
-    (what, event, by): (&str, Event<'_>, &str),
+    what: &str,
+    event: Event<'_>,
+    by: &str,
 ) -> u8 {
     let details = if by.is_empty() { json!({}) } else { json!({"by": by}) };
     match stores.act(id, what, event, details) {
@@ -110,7 +112,8 @@ fn moved(
 pub(super) fn redrive(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (tasks, wanted): (&[String], Option<&str>),
+    tasks: &[String],
+    wanted: Option<&str>,
     dry_run: bool,
 ) -> u8 {
     let lists = stores.queues.peek();

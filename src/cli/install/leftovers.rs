@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::app::workspace::project;
-use crate::cli::{Console, EXIT_BROKEN, EXIT_OK};
+use crate::cli::{Console, EXIT_BROKEN, EXIT_OK, UninstallArguments};
 use crate::store::user;
 use crate::world::World;
 
@@ -18,8 +18,9 @@ const FOLDERS: [(&str, &str, &str); 3] = [
 pub(super) fn clear(
     world: &dyn World,
     console: &mut Console<'_>,
-    (purge, dry_run): (bool, bool),
+    arguments: &UninstallArguments,
 ) -> u8 {
+    let UninstallArguments { purge, dry_run, .. } = *arguments;
     let mut code = EXIT_OK;
     for (what, variable, fallback) in FOLDERS {
         let folder = user::folder(world, variable, fallback).filter(|it| it.is_absolute());

@@ -68,7 +68,8 @@ pub(super) fn signal(
     console: &mut Console<'_>,
     it: &Found,
     state: &str,
-    (format, now): (ListFormat, Timestamp),
+    format: ListFormat,
+    now: Timestamp,
 ) {
     if format == ListFormat::Json {
         return line(console, &it.shown());
@@ -95,7 +96,8 @@ pub(super) fn emitted(console: &mut Console<'_>, it: &Found, format: ListFormat)
 /// One that ended just now.
 pub(super) fn ended(
     console: &mut Console<'_>,
-    (it, end): (&Found, End),
+    it: &Found,
+    end: End,
     other: Option<&Found>,
     format: ListFormat,
 ) {
@@ -206,7 +208,8 @@ pub(super) fn due(
     console: &mut Console<'_>,
     it: &Due<'_>,
     made: Option<&Found>,
-    (emit, format): (bool, ListFormat),
+    emit: bool,
+    format: ListFormat,
 ) {
     if format == ListFormat::Json {
         let shown = json!({"signal": it.trigger.emit, "trigger": it.trigger.id,
