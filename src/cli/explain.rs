@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
 use crate::app::packs;
-use crate::app::sessions::recorded::{self, Until};
+use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
 use crate::facts::call::{AnalysisContext, Call, TimeLimit};
@@ -32,7 +32,7 @@ pub(super) fn run(
     arguments: &ExplainArguments,
 ) -> u8 {
     if arguments.last && arguments.id.is_some() {
-        console.complain("`--last` cannot be combined with an id\nhelp: pass an id, or `--last`");
+        console.eprint("`--last` cannot be combined with an id\nhelp: pass an id, or `--last`");
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -45,7 +45,7 @@ pub(super) fn run(
     let entry = match found_entry {
         Ok(recorded::Found { entry, skipped }) => {
             if skipped > 0 {
-                console.complain(&skipped_text(skipped));
+                console.eprint(&skipped_text(skipped));
             }
             entry
         }
@@ -53,7 +53,7 @@ pub(super) fn run(
     };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
-    if let Some(then) = Then::of(&entry) {
+    if let Some(then) = OriginalDecision::of(&entry) {
         let found = pack_of(world, &project, arguments, found, then, &mut lost);
         match decided_by(world, &project, &found, &entry, then, &mut lost) {
             Err(broken) => lost.push(broken),
@@ -71,7 +71,7 @@ pub(super) fn run(
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
     let explanation = Explanation { entry, again, guarded, lost };
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ListFormat::Json => format!("{:#}\n", explanation.to_json()),
         ListFormat::Compact => explanation.to_lines(console.color()),
         ListFormat::Text => explanation.to_text(arguments.all, console.color()),
@@ -88,13 +88,13 @@ fn skipped_text(count: usize) -> String {
 
 /// What decided then.
 #[derive(Clone, Copy)]
-struct Then<'a> {
+struct OriginalDecision<'a> {
     program: &'a str,
     pack_hash: &'a str,
     pack_folder: Option<&'a str>,
 }
 
-impl<'a> Then<'a> {
+impl<'a> OriginalDecision<'a> {
     fn of(entry: &'a Entry) -> Option<Self> {
         let Inputs { program, pack_hash, pack_folder, .. } = match (&entry.inputs, &entry.call) {
             (Some(inputs), _) => inputs,
@@ -113,7 +113,7 @@ fn pack_of(
     project: &Project,
     arguments: &ExplainArguments,
     today: packs::Found,
-    decided: Then<'_>,
+    decided: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> packs::Found {
     if arguments.policies.is_some() {
@@ -145,7 +145,7 @@ fn decided_by(
     project: &Project,
     found: &packs::Found,
     entry: &Entry,
-    then: Then<'_>,
+    then: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> Result<Policy, String> {
     let policy = recorded::policy(world, project, found)?;
@@ -208,7 +208,7 @@ fn judge_again(
     lost: &mut Vec<String>,
 ) -> Option<Outcome> {
     let whose = entry.whose()?;
-    let context = recorded::context(world, entry, inputs, &mut policy, Until::Then, lost)?;
+    let context = recorded::context(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
     let mut evaluator = Evaluator::new(context.clone());
     let forced = inputs.forced_type.as_deref();
     // It classifies the session, which nothing else does.

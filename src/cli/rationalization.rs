@@ -29,9 +29,9 @@ fn said(console: &mut Console<'_>, text: Option<&str>) -> Option<String> {
     match text {
         Some("-") => {}
         Some(text) => return Some(text.to_owned()),
-        None if console.typed => {
+        None if console.stdin_is_tty => {
             console
-                .complain("no text given\nhelp: pass it as an argument, or `-` for standard input");
+                .eprint("no text given\nhelp: pass it as an argument, or `-` for standard input");
             return None;
         }
         None => {}
@@ -64,7 +64,7 @@ fn check(
         ListFormat::Text if found.is_empty() => "no rationalization found\n".to_owned(),
         ListFormat::Text => found.iter().map(as_text).collect(),
     };
-    console.say(&answer);
+    console.print(&answer);
     if found.is_empty() { EXIT_OK } else { EXIT_FOUND }
 }
 

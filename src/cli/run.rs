@@ -52,7 +52,7 @@ struct ConsoleObserver<'c, 'o> {
 
 impl<'c, 'o> ConsoleObserver<'c, 'o> {
     fn new(console: &'c mut Console<'o>, format: RunFormat) -> Self {
-        let is_shown = console.watched && format == RunFormat::Text;
+        let is_shown = console.stderr_is_tty && format == RunFormat::Text;
         let bar = is_shown.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             match ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -73,8 +73,8 @@ impl RunObserver for ConsoleObserver<'_, '_> {
         let Some(line) = line else { return };
         let console = &mut self.console;
         match &self.bar {
-            Some(bar) => bar.suspend(|| console.say(&format!("{line}\n"))),
-            None => console.say(&format!("{line}\n")),
+            Some(bar) => bar.suspend(|| console.print(&format!("{line}\n"))),
+            None => console.print(&format!("{line}\n")),
         }
     }
 

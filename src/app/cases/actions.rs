@@ -1,4 +1,4 @@
-//! What happens in a case and is no event: a table is asked, a signal is created, a task fails; and
+//! What happens in a case and is no event: a table is evaluated, a signal is created, a task fails; and
 //! what waits afterwards, as expectations name it.
 
 use serde_json::{Map, Value, json};
@@ -20,9 +20,9 @@ use crate::store::signals::Draft;
 pub(super) fn perform(stores: &Stores<'_>, action: &Happens) -> Result<Value, String> {
     let mut seen = match action {
         Happens::Event { .. } => Map::new(),
-        Happens::Table { id, inputs } => asked(stores, id, inputs)?,
-        Happens::Run(words) => looked_at(stores, words)?,
-        Happens::Signal { name, fields } => created(stores, name, fields)?,
+        Happens::Table { id, inputs } => decided(stores, id, inputs)?,
+        Happens::Run(words) => due_signals(stores, words)?,
+        Happens::Signal { name, fields } => signaled(stores, name, fields)?,
         Happens::Task(task) => failed(stores, task)?,
         Happens::Failure { named, text } => {
             let class = stores.policy.classify(named, text).class.id;
@@ -33,7 +33,7 @@ pub(super) fn perform(stores: &Stores<'_>, action: &Happens) -> Result<Value, St
     Ok(Value::Object(seen))
 }
 
-fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
+fn decided(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
     let table = find(&stores.policy.tables, id)?;
     let given = tables::given(table, inputs)?;
     let decided = tables::decide(table, given, stores.watch.as_ref());
@@ -44,7 +44,7 @@ fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String,
         .collect())
 }
 
-fn looked_at(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
+fn due_signals(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
     let run = words::record(records::shape(&RUN), due::run(), said)?;
     let (due, failed) = due::due(&stores.policy.signals, run, stores.watch.as_ref());
     if let Some((trigger, why)) = failed.first() {
@@ -55,7 +55,7 @@ fn looked_at(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>,
     Ok(Map::from_iter([("due".to_owned(), json!(names))]))
 }
 
-fn created(
+fn signaled(
     stores: &Stores<'_>,
     name: &str,
     fields: &Map<String, Value>,
@@ -98,8 +98,8 @@ pub(crate) fn waits(stores: &Stores<'_>) -> Map<String, Value> {
     let pending = stores.signals.pending(stores.now);
     let mut signals: Vec<&str> = pending.iter().map(|it| it.name.as_str()).collect();
     signals.sort_unstable();
-    let asked = stores.escalations.all();
-    let open = asked.iter().filter(|it| it.closed.is_none());
+    let decided = stores.escalations.all();
+    let open = decided.iter().filter(|it| it.closed.is_none());
     let questions = open.map(|it| format!("{} {}: {}", it.severity, it.trigger, it.title));
     Map::from_iter([
         ("tasks".to_owned(), tasks.collect::<Map<_, _>>().into()),

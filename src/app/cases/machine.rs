@@ -74,7 +74,8 @@ impl<'a> Machine<'a> {
         script_tree(&world, false);
         // A case may give a switch file, whose user honors it.
         world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
-        let choices = UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::OWN_FOLDER));
+        let choices =
+            UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::STATE_DIR_NAME));
         drop(choices.change(|it| it.switch_files = true));
         Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
     }
@@ -367,7 +368,7 @@ impl Drop for Machine<'_> {
 }
 
 /// What a case may change in a pack. It is changed in place, so that every text stays where it is:
-/// by that it is known to whoever watches.
+/// the coverage watch knows it by that.
 struct Unchanged {
     considerations: Vec<bool>,
     probes: Vec<bool>,

@@ -128,7 +128,7 @@ struct Runner<'a> {
     suite: &'a Suite,
     update: Option<SnapshotUpdate>,
     ready: LoadedPolicy,
-    /// What all cases together showed, where somebody wants to know.
+    /// Coverage of all cases together, if it is measured.
     total: Option<Watch>,
     covered: Covered,
     /// Snapshots that a case compares with, beside the case files.

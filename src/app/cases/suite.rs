@@ -36,7 +36,7 @@ pub(crate) fn find(
 ) -> (Vec<Suite>, Vec<String>) {
     let mut suites: Vec<Suite> = Vec::new();
     let mut unreadable: Vec<String> = Vec::new();
-    // A pack that is named twice is read twice; what is wrong with it is told once.
+    // A pack that is named twice is read twice; its errors are reported once.
     let mut note = |missing: Vec<String>| {
         for why in missing {
             if !unreadable.contains(&why) {

@@ -1,5 +1,5 @@
-//! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
-//! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
+//! The context window: notifies the agent once per tier, summarizes the session before the context is
+//! emptied, and gives the summary to the next context. Never blocks.
 
 use std::time::Duration;
 
@@ -57,11 +57,11 @@ pub(super) fn meter(context: &EventContext<'_>, report: &mut Report) {
     if kind == EventKind::SessionStart {
         wrong.iter().for_each(|it| report.problem(it));
         meter.name_model(report);
-        meter.carry_over(report);
+        meter.inject_summary(report);
     } else if kind == EventKind::PostModelSwitch {
         meter.name_model(report);
     } else if kind == EventKind::PostCompact {
-        meter.rearm(report);
+        meter.reset_tiers(report);
     } else if kind == EventKind::SessionEnd {
         let cleared = request.event.reason.as_deref() == Some("clear");
         meter.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
@@ -141,7 +141,7 @@ impl ContextMeter<'_> {
             entries.push(usage(self.whose(&facts), &read));
         }
         if let Some(reached) = self.step(&read, &facts, report) {
-            self.tell(&reached, report);
+            self.notify(&reached, report);
             if reached.tier == ACT {
                 entries.push(warning(self.whose(&facts), &reached));
                 self.keep("act", &facts, &reached, report);
@@ -195,16 +195,16 @@ impl ContextMeter<'_> {
         self.remember(report, |known| Standing { model: model.clone(), ..known.clone() });
     }
 
-    /// The context was emptied: what is reached again is told again, whether or not the transcript shows
+    /// Resets the tiers because the context was emptied: a tier notifies again, whether or not the transcript shows
     /// it yet.
-    fn rearm(&self, report: &mut Report) {
+    fn reset_tiers(&self, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
         let read = reading(&self.gauge(&facts), &settings, facts.seq);
         self.remember(report, |known| known.emptied(&read));
     }
 
-    fn tell(&self, gauge: &Gauge, report: &mut Report) {
+    fn notify(&self, gauge: &Gauge, report: &mut Report) {
         let said = self.rules().say.iter().find(|(id, _)| *id == gauge.tier);
         let mut evaluator = self.evaluator(gauge);
         let text = said.map(|(_, choices)| signals::chosen(choices, &mut evaluator));
@@ -248,7 +248,7 @@ impl ContextMeter<'_> {
     }
 
     /// Tells a context that begins what the one before it left, once.
-    fn carry_over(&self, report: &mut Report) {
+    fn inject_summary(&self, report: &mut Report) {
         let event = &self.context.request.event;
         let source = event.source.as_deref().unwrap_or_default();
         if !self.rules().inject.iter().any(|it| it == source) {
@@ -284,8 +284,8 @@ impl ContextMeter<'_> {
         let taken = writer.summaries().take(now, fits);
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
-            // Nobody summarised it in time: its transcript is there.
-            Ok(None) if start.same_session => self.made_now(report),
+            // No summary was saved in time; the transcript still exists.
+            Ok(None) if start.same_session => self.summarize_now(report),
             Ok(None) => None,
             Err(error) => {
                 report.note(format!("the summary of the last context: {error}"));
@@ -318,7 +318,7 @@ impl ContextMeter<'_> {
 
     /// A summary of the session as its transcript stands, marked as told. Nothing if the session was
     /// given exactly this summary before.
-    fn made_now(&self, report: &mut Report) -> Option<(String, u64)> {
+    fn summarize_now(&self, report: &mut Report) -> Option<(String, u64)> {
         let facts = self.facts(report)?;
         if facts.prompts.count == 0 {
             return None; // Nothing happened yet.
@@ -337,7 +337,7 @@ impl ContextMeter<'_> {
     }
 }
 
-/// Asks for a fresh context where a trigger of `signals.yaml` says so, and somebody can give it.
+/// Requests a clear context if a trigger of `signals.yaml` is due and a supervisor can clear it.
 pub(super) fn request_clear(context: &EventContext<'_>, facts: &Facts, report: &mut Report) {
     let EventContext { world, request, policy, .. } = context;
     let driven = world.env(DRIVEN_VARIABLE).is_some();
@@ -352,7 +352,7 @@ pub(super) fn request_clear(context: &EventContext<'_>, facts: &Facts, report: &
     }
 }
 
-/// Adds to what the agent is told.
+/// Adds to the text for the agent.
 fn add_context(report: &mut Report, text: String) {
     let text = mask(text.trim()).0.into_owned();
     if text.is_empty() {

@@ -70,7 +70,7 @@ impl GuardEvaluation<'_> {
         let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
         let context =
             match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
-                true => self.told(report),
+                true => self.read_session(report),
                 false => {
                     let (project, now) =
                         (self.context.project.root.clone(), self.context.request.now);
@@ -134,7 +134,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// What the transcript shows beside the event.
-    fn told(&self, report: &mut Report) -> Rc<Context> {
+    fn read_session(&self, report: &mut Report) -> Rc<Context> {
         let it = self.context;
         let cursor = it.cursor_path();
         let inputs = it.gather(&cursor, true, report);

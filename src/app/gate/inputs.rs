@@ -220,7 +220,7 @@ impl EventContext<'_> {
         Inputs::new(&gathered.context, besides, mask_json)
     }
 
-    /// Forgets what is no work of the agent's in this project.
+    /// Excludes from the facts what is not work of the agent in this project.
     fn forget(&self, facts: &mut Facts) -> Forgotten {
         let Project { folder, root, main, .. } = self.project;
         let said = self.request.event.folder.as_deref();

@@ -54,14 +54,15 @@ pub(super) fn evaluate(
     if !(GuardEvaluation { context }).guard(&mut report) {
         return report.silent(BROKEN);
     }
-    // Of calls that no guard decides, the user is told where the session begins and at its stops.
+    // Calls that no guard decides are reported where the session begins and at its stops.
     if report.answer.decision != Decision::None || report.answer.notice.is_some() {
         report.problem(&format!("{text}; the built-in guards were asked. Run `policyd lint`."));
     }
     report
 }
 
-/// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
+/// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
+/// manifest decides.
 /// A block because of it is counted and let go like any other.
 pub(super) fn answer(
     world: &dyn World,

@@ -174,7 +174,7 @@ pub(crate) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Val
     append(world, own, DECISION_LOG, &[entry])
 }
 
-/// Appends to a log of the project; its folder is made where there is none, hidden from git.
+/// Appends to a log of the project; creates its directory, hidden from git, if it does not exist.
 pub(super) fn append(
     world: &dyn World,
     own: &Path,
@@ -195,7 +195,7 @@ pub(super) fn append(
 /// Where excuses are kept that an agent gave, below the root of the project (seed 003).
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
-/// Keeps the excuses that were found, with what was decided. Nothing is written where there are none.
+/// Records the rationalizations that were found, with the decision.
 pub(super) fn document(context: &EventContext<'_>, learned: &Learned, report: &mut Report) {
     let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
     let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();

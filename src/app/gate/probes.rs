@@ -54,7 +54,7 @@ impl ProbeRunner<'_> {
         } else {
             self.through_breaker(&question, left)
         };
-        // Nobody sees that a judge is missing where the facts decide instead.
+        // Without this, a missing judge would not be noticed, because the facts decide instead.
         if let (Parse::Reply, Reading::Failed(why)) = (probe.parse, &reading) {
             self.report.problem(&format!("probe `{id}`: {why}"));
         }

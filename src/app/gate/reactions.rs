@@ -1,5 +1,5 @@
-//! What is noted when something happens, by `reactions.yaml`: breakers are told, failures counted
-//! against their task, humans asked. And what waits is told where a session or a prompt begins.
+//! Reactions to events by `reactions.yaml`: breakers record calls, tasks count failures, humans are asked.
+//! Lists what is waiting where a session or a prompt begins.
 //! Nothing here blocks anything; what goes wrong is said at the beginning of a session only.
 
 mod waiting;
@@ -61,7 +61,7 @@ impl ReactionRunner<'_> {
     pub(super) fn react(&self, report: &mut Report) {
         let kind = self.context.request.event.kind;
         if self.context.request.dry_run {
-            return; // What it would do is no decision.
+            return; // A dry run shows decisions only.
         }
         let reactions = self.context.policy.reactions.iter().filter(|it| it.on.contains(&kind));
         let reactions: Vec<&Reaction> = reactions.collect();
@@ -204,7 +204,7 @@ impl ReactionRunner<'_> {
         lines.join("\n")
     }
 
-    /// The agent is told where the event takes it, else the user.
+    /// Notifies the agent if the event permits it, else the user.
     fn say(&self, text: &str, report: &mut Report) {
         if text.trim().is_empty() {
             return;
@@ -222,7 +222,7 @@ impl ReactionRunner<'_> {
     }
 }
 
-/// Whether work begins at this event, so that what waits is told.
+/// Whether work begins at this event, so that waiting items are listed.
 const fn begins(event: EventKind) -> bool {
     matches!(event, EventKind::SessionStart | EventKind::UserPromptSubmit)
 }
@@ -256,7 +256,7 @@ impl Scene<'_> {
         template::render(text, self.evaluator())
     }
 
-    /// Does what a reaction says; `did` is told of each deed.
+    /// Performs a reaction; each action is added to `did`.
     fn do_it(
         &mut self,
         stores: &Stores<'_>,
@@ -264,7 +264,7 @@ impl Scene<'_> {
         did: &mut Vec<String>,
     ) -> Result<(), String> {
         if !reaction.breaker.is_empty() {
-            self.tell_breaker(stores, reaction, did)?;
+            self.record_call(stores, reaction, did)?;
         }
         let [id, title, approach] = &reaction.task;
         if !id.is_empty() {
@@ -281,7 +281,7 @@ impl Scene<'_> {
                 },
                 at_once: false,
             };
-            let taken = stores.fail_or_put_off(&report).map_err(|it| it.to_string())?;
+            let taken = stores.fail_or_defer(&report).map_err(|it| it.to_string())?;
             let became = match &taken {
                 Some(taken) if taken.entered.is_empty() => "failed",
                 Some(_) => "dead letter",
@@ -298,7 +298,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn tell_breaker(
+    fn record_call(
         &mut self,
         stores: &Stores<'_>,
         reaction: &Reaction,

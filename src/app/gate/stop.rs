@@ -39,7 +39,7 @@ impl StopEvaluation<'_> {
         let context = &gathered.context;
         let keep =
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
-        // Half of a transcript is no evidence: the guard is not even stepped.
+        // Half of a transcript is not evidence: the block limit is not stepped.
         if context.transcript_problem.is_some() {
             output::log_unjudged(world, own, request, false, &mut report);
             keep();
@@ -132,9 +132,9 @@ impl StopEvaluation<'_> {
         if context.request.event.agent_id.is_none() {
             context_usage::request_clear(context, facts, report);
         }
-        // An agent that may stop is not kept by what waits; one that goes on is told.
+        // Waiting signals do not keep an agent from stopping; an agent that goes on sees them.
         if report.answer.refuses() {
-            runner.tell_signals(report);
+            runner.list_signals(report);
         }
     }
 

@@ -240,7 +240,7 @@ impl Place {
         PLACES.iter().find(|it| it.harness.name == name)
     }
 
-    /// The client's folder of the user; none where there is no home folder.
+    /// The directory of the client below the user's home directory; `None` without a home directory.
     pub(crate) fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
         let (variable, below_home) = self.user;
         let named = Some(variable).filter(|it| !it.is_empty()).and_then(|it| world.env(it));
@@ -252,7 +252,7 @@ impl Place {
         named.map(PathBuf::from).or_else(moved).or_else(home)
     }
 
-    /// The file of a scope; none where there is no such.
+    /// The settings file of a scope; `None` if the client has no such scope.
     pub(crate) fn file(
         &self,
         world: &dyn World,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::places::{Failing, Form, Shape};
 use crate::harness;
 
-/// A hook line that stands in a file.
+/// A hook line in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// The event, in the client's words.

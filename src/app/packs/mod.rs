@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::workspace::project::{OWN_FOLDER, Project};
+use crate::app::workspace::project::{Project, STATE_DIR_NAME};
 use crate::checksum::hex;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
@@ -134,7 +134,7 @@ pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
 
 /// The folders of packs that belong to a project, the nearest first.
 fn of_project(project: &Project) -> Vec<PathBuf> {
-    let own = |it: &Path| it.join(OWN_FOLDER).join("policies");
+    let own = |it: &Path| it.join(STATE_DIR_NAME).join("policies");
     let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
     let main = own(&project.main);
     if !folders.contains(&main) {

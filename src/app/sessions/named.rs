@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::recorded::{self, READING_MAX, Until};
+use super::recorded::{self, READING_MAX, ReadLimit};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::checkout;
 use crate::app::workspace::project::{self, Project};
@@ -30,7 +30,7 @@ use crate::world::{FileKind, World};
 
 /// Which session is meant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SessionSelector<'a> {
     /// A transcript, or the beginning of a session's id; none for no session at all.
     pub(crate) named: Option<&'a str>,
     /// Whether the transcript is a subagent's own.
@@ -53,7 +53,7 @@ impl Session {
         world: &dyn World,
         project: &Project,
         policy: &mut Policy,
-        wanted: Wanted<'_>,
+        wanted: SessionSelector<'_>,
     ) -> Result<Self, String> {
         let is_file = |named: &&str| {
             let path = Path::new(named);
@@ -165,7 +165,7 @@ fn recorded_session(
         .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
     let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
     let mut notes = Vec::new();
-    let context = recorded::context(world, &entry, inputs, policy, Until::Now, &mut notes);
+    let context = recorded::context(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
     let context = context.ok_or_else(|| notes.join("; "))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;

@@ -33,7 +33,7 @@ pub(crate) struct SummaryWriter<'a> {
     pub(crate) world: &'a dyn World,
     /// The project.
     pub(crate) folder: &'a Path,
-    /// The root of our own.
+    /// The state directory.
     pub(crate) own: &'a Path,
     pub(crate) store: &'a SessionStore<'a>,
     pub(crate) wait: Duration,

@@ -1,5 +1,5 @@
 //! Supervised runs: lets an agent's command work on a goal, turn after turn. Lives here: the order of
-//! effects. What a run does next says `state::run`; what a turn is made of stands in `turn`.
+//! effects. `state::run` decides the next step; `turn` makes a turn.
 
 mod changes;
 mod completion;
@@ -40,7 +40,7 @@ use crate::world::{World, WorldError};
 pub(crate) use observer::RunObserver;
 
 /// How often signals and interrupts are looked for while nothing else is done.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The supervisor would rather wait for a lock than lose a result.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
@@ -217,7 +217,7 @@ fn names_file(said: &str) -> bool {
 
 /// Where a run keeps its files.
 struct Paths {
-    /// The root of our own.
+    /// The state directory.
     own: PathBuf,
     /// The folder of the run.
     folder: PathBuf,
@@ -276,7 +276,7 @@ impl<'a> Supervisor<'a> {
             self.take_up();
         } else {
             let fields = [("run", json!(self.run.id)), ("goal", json!(self.run.goal))];
-            self.tell("loop.start", &fields);
+            self.report("loop.start", &fields);
             self.note_gate();
             self.note_git();
             self.save();
@@ -284,7 +284,7 @@ impl<'a> Supervisor<'a> {
         }
         loop {
             if let Some(status) = self.run.status() {
-                self.told_end();
+                self.report_end();
                 return status;
             }
             if self.world.interrupted() {
@@ -292,22 +292,22 @@ impl<'a> Supervisor<'a> {
                 continue;
             }
             match self.run.phase.clone() {
-                Phase::Ready => self.looked(),
+                Phase::Ready => self.poll(),
                 Phase::Paused => {
                     self.show(&AgentOutput::default());
-                    self.world.sleep(LOOK_EVERY);
-                    self.looked();
+                    self.world.sleep(POLL_INTERVAL);
+                    self.poll();
                 }
                 Phase::Waiting { until_ms, .. } => {
                     let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
                     let left = Duration::from_millis(left.unsigned_abs());
                     self.show(&AgentOutput::default());
-                    self.world.sleep(left.min(LOOK_EVERY));
-                    self.looked();
+                    self.world.sleep(left.min(POLL_INTERVAL));
+                    self.poll();
                 }
                 Phase::Asking => {
                     let admission = self.ask_breaker();
-                    // Saved with the turn that begins, so that what it used is known if nobody hears its end.
+                    // Saved with the turn that begins, so that its usage is known if this process dies.
                     self.run.heard_from = self.transcript_bytes();
                     self.step(&Event::Asked(&admission));
                 }
@@ -329,7 +329,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
-        self.tell("loop.resume", &fields);
+        self.report("loop.resume", &fields);
         let ended = self.run.status().is_some();
         let used = (self.run.phase == Phase::Working).then(|| self.used_unheard()).flatten();
         self.step(&Event::Resumed(used));
@@ -340,13 +340,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn looked(&mut self) {
+    fn poll(&mut self) {
         let was_paused = self.run.phase == Phase::Paused;
-        let look = self.look();
+        let look = self.poll_signals();
         self.step(&Event::Looked(&look));
         if self.run.phase == Phase::Paused && !was_paused {
             let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
-            self.tell("loop.paused", &[("reason", json!(why))]);
+            self.report("loop.paused", &[("reason", json!(why))]);
         }
     }
 
@@ -375,7 +375,7 @@ impl<'a> Supervisor<'a> {
             self.save();
         }
         for effect in effects {
-            self.tell_effect(&effect);
+            self.report_effect(&effect);
         }
     }
 

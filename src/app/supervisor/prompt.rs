@@ -1,4 +1,4 @@
-//! What the agent is told: the parts of `run.yaml` that hold, over what is known of the run.
+//! The prompt of a turn: the sections of `run.yaml` that apply, rendered over the run.
 
 use super::Supervisor;
 use crate::judge::message::cut;

@@ -1,5 +1,5 @@
-//! The resilience stores of a project at work: failed tasks are taken in and reviewed, humans are
-//! asked and told. The commands and the hook path both go through here, so that both do the same.
+//! Tasks, escalations, breakers and signals of a project: failures are recorded and reviewed, humans are
+//! asked and notified. Commands and hooks share these operations.
 
 mod alerts;
 mod dead_letters;
@@ -26,7 +26,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::FencedWorld;
 
-pub(crate) use dead_letters::{Report, Taken};
+pub(crate) use dead_letters::{RecordedFailure, Report};
 pub(crate) use reviews::{Reviewed, Row};
 pub(crate) use triggers::CLEAR;
 
@@ -50,12 +50,12 @@ pub(crate) struct Stores<'a> {
     pub(crate) escalations: EscalationStore<'a>,
     pub(crate) breakers: BreakerStore<'a>,
     pub(crate) signals: SignalStore<'a>,
-    /// The root of our own.
+    /// The state directory.
     pub(crate) own: PathBuf,
     /// Who does it, for the audit.
     pub(crate) by: String,
     pub(crate) now: Timestamp,
-    /// Is told which texts were said; nobody is, unless somebody measures.
+    /// Records which texts were rendered. Set only by `policyd test --coverage`.
     pub(crate) watch: Option<Rc<Watch>>,
 }
 

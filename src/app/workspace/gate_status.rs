@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::amplihack::{self, PowerSteeringConfig};
-use super::project::{self, AMPLIHACK_FOLDER, OWN_FOLDER, Project};
+use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use crate::id::SessionId;
 use crate::store::pause::Pause;
 use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
@@ -140,7 +140,7 @@ fn switch_file(world: &dyn World, project: &Project) -> Option<PathBuf> {
     let mut roots = vec![&project.folder, &project.root, &project.main];
     roots.dedup();
     let files = roots.iter().flat_map(|root| {
-        ["", OWN_FOLDER, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(SWITCH_FILE))
+        ["", STATE_DIR_NAME, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(SWITCH_FILE))
     });
     files.into_iter().find(|it| world.stat(it).is_ok())
 }

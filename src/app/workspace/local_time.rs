@@ -28,7 +28,7 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// The wait until the reset time of a text. `report` takes in that a time zone is unknown.
+    /// The wait until the reset time of a text. `report` receives a message if a time zone is unknown.
     pub(crate) fn until_reset(
         world: &dyn World,
         now: Timestamp,

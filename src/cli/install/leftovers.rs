@@ -27,22 +27,22 @@ pub(super) fn clear(
         let Some(folder) = folder.filter(|it| world.entry(it).is_ok()) else { continue };
         let path = folder.display();
         match purge {
-            true if dry_run => console.say(&format!("to remove  {what}: {path}\n")),
+            true if dry_run => console.print(&format!("to remove  {what}: {path}\n")),
             true => match world.remove_folder(&folder) {
-                Ok(()) => console.say(&format!("removed    {what}: {path}\n")),
+                Ok(()) => console.print(&format!("removed    {what}: {path}\n")),
                 Err(error) => {
-                    console.complain(&format!("{path}: {error}; the {what} is not removed"));
+                    console.eprint(&format!("{path}: {error}; the {what} is not removed"));
                     code = EXIT_BROKEN;
                 }
             },
-            false => console.say(&format!("stays      {what}: {path} (`--purge` removes it)\n")),
+            false => console.print(&format!("stays      {what}: {path} (`--purge` removes it)\n")),
         }
     }
     let own = project::find(world, None).state;
     let own: Option<PathBuf> = Some(own).filter(|it| world.entry(it).is_ok());
     for (what, path) in [("project", own), ("program", world.program())] {
         if let Some(path) = path {
-            console.say(&format!("stays      {what}: {}\n", path.display()));
+            console.print(&format!("stays      {what}: {}\n", path.display()));
         }
     }
     code

@@ -13,7 +13,7 @@ use crate::store::signals::{Deed, Found, Processed};
 use crate::time::{Timestamp, duration_text};
 
 fn line(console: &mut Console<'_>, value: &Value) {
-    console.say(&format!("{value}\n"));
+    console.print(&format!("{value}\n"));
 }
 
 /// What a signal says, a line for each field, secrets masked.
@@ -80,16 +80,18 @@ pub(super) fn signal(
     let answers =
         if it.request.is_empty() { String::new() } else { format!(", answers {}", it.request) };
     let odd = if it.note.is_empty() { String::new() } else { format!(" ({})", it.note) };
-    console.say(&format!("{}  {}{from}: {state}; {age} old{answers}{odd}\n", it.id, it.name));
+    console.print(&format!("{}  {}{from}: {state}; {age} old{answers}{odd}\n", it.id, it.name));
     if format == ListFormat::Text {
-        console.say(&said(&it.fields));
+        console.print(&said(&it.fields));
     }
 }
 
 pub(super) fn emitted(console: &mut Console<'_>, it: &Found, format: ListFormat) {
     match format {
         ListFormat::Json => line(console, &it.shown()),
-        ListFormat::Text | ListFormat::Compact => console.say(&format!("{}  {}\n", it.id, it.name)),
+        ListFormat::Text | ListFormat::Compact => {
+            console.print(&format!("{}  {}\n", it.id, it.name))
+        }
     }
 }
 
@@ -109,12 +111,12 @@ pub(super) fn ended(
         }
         return line(console, &shown);
     }
-    console.say(&format!("{}  {} {}\n", it.id, it.name, end.as_str()));
+    console.print(&format!("{}  {} {}\n", it.id, it.name, end.as_str()));
     if end == End::Consumed {
-        console.say(&said(&it.fields));
+        console.print(&said(&it.fields));
         if let Some(request) = other {
-            console.say(&format!("    approves {} {}\n", request.name, request.id));
-            console.say(&said(&request.fields));
+            console.print(&format!("    approves {} {}\n", request.name, request.id));
+            console.print(&said(&request.fields));
         }
     }
 }
@@ -139,7 +141,7 @@ pub(super) fn over(console: &mut Console<'_>, entry: &Value, format: ListFormat)
     } else {
         text("signal")
     };
-    console.say(&format!("{time}  {}  {name} {outcome}{by}{why}\n", text("id")));
+    console.print(&format!("{time}  {}  {name} {outcome}{by}{why}\n", text("id")));
 }
 
 pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFormat) -> u8 {
@@ -171,7 +173,7 @@ pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFo
             .collect();
         let fields =
             if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
-        console.say(&format!("{}{fields}: {}\n", it.id, it.purpose));
+        console.print(&format!("{}{fields}: {}\n", it.id, it.purpose));
     }
     EXIT_OK
 }
@@ -196,12 +198,12 @@ pub(super) fn drift(
         return line(console, &shown);
     }
     for (number, (_, text)) in it.always.iter().enumerate() {
-        console.say(&format!("{}. {text}\n", number + 1));
+        console.print(&format!("{}. {text}\n", number + 1));
     }
     if let Some(rule) = it.rule {
-        console.say(&format!("{}: {}\n", rule.action, it.message));
+        console.print(&format!("{}: {}\n", rule.action, it.message));
     }
-    emitted.iter().for_each(|it| console.say(&format!("created {} {}\n", it.name, it.id)));
+    emitted.iter().for_each(|it| console.print(&format!("created {} {}\n", it.name, it.id)));
 }
 
 pub(super) fn due(
@@ -223,7 +225,7 @@ pub(super) fn due(
         None => String::new(),
     };
     let trigger = it.trigger;
-    console.say(&format!(
+    console.print(&format!(
         "{} {} ({}): {}{made}\n",
         trigger.emit, trigger.id, trigger.severity, it.reason
     ));
@@ -266,10 +268,10 @@ pub(super) fn processed(
     for (shown, text) in &all {
         match format {
             ListFormat::Json => line(console, shown),
-            ListFormat::Text | ListFormat::Compact => console.say(text),
+            ListFormat::Text | ListFormat::Compact => console.print(text),
         }
     }
     if all.is_empty() && format == ListFormat::Text {
-        console.say("nothing is due\n");
+        console.print("nothing is due\n");
     }
 }

@@ -1,4 +1,4 @@
-//! What waits is told where work begins: dead letters that are due, questions to humans, signals.
+//! Lists what is waiting where work begins: due dead letters, escalations, signals.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl ReactionRunner<'_> {
                 format!("- {}: {} (escalations/{}.md)", quote(&it.title), quote(&it.reason), it.id)
             })
             .collect();
-        said.extend(self.told("humans_asked", lines));
+        said.extend(self.format_message("humans_asked", lines));
         let asked = open.iter().filter(|it| it.closed.is_none());
         let lines: Vec<String> = asked.map(|it| format!("- {}: {}", it.title, it.reason)).collect();
         if starts && !lines.is_empty() {
@@ -51,20 +51,20 @@ impl ReactionRunner<'_> {
     }
 
     /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
-    pub(in crate::app::gate) fn tell_signals(&self, report: &mut Report) {
+    pub(in crate::app::gate) fn list_signals(&self, report: &mut Report) {
         let stores = self.context.stores(LOCK_WAIT);
         if !stores.signals.exists() {
             return;
         }
         let stores = Stores { now: self.context.request.now, ..stores };
         let texts = stores.signal_texts().into_iter().map(|text| format!("- {text}"));
-        if let Some(text) = self.told("signals_pending", texts.collect()) {
+        if let Some(text) = self.format_message("signals_pending", texts.collect()) {
             let both = format!("{}\n\n{}", report.answer.reason.trim_end(), mask(&text).0);
             report.answer.reason = message::cut(&both, SPOKEN_CHARS_MAX);
         }
     }
 
-    /// What is due to signals is done; those that wait, and answers to those that did, are told.
+    /// Processes the signals; lists those that wait, and the answers to requests.
     fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
         let mut deeds = Vec::new();
         if !stores.signals.exists() {
@@ -100,7 +100,7 @@ impl ReactionRunner<'_> {
         {
             report.note(format!("signals: {error}"));
         }
-        self.told("signals_pending", lines).into_iter().collect()
+        self.format_message("signals_pending", lines).into_iter().collect()
     }
 
     fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
@@ -115,7 +115,9 @@ impl ReactionRunner<'_> {
             match stores.review(&[]) {
                 Ok(Reviewed { rows, .. }) => {
                     let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
-                    said.extend(self.told("review_done", moved.map(review_line).collect()));
+                    said.extend(
+                        self.format_message("review_done", moved.map(review_line).collect()),
+                    );
                 }
                 Err(error) => {
                     report.problem(&format!("the dead letters could not be reviewed: {error}"))
@@ -128,12 +130,12 @@ impl ReactionRunner<'_> {
         let lines = alarms(rules, record, self.context.request.watch.as_ref())
             .into_iter()
             .map(|(_, text)| format!("- {text}"));
-        said.extend(self.told("queue_alarms", lines.collect()));
+        said.extend(self.format_message("queue_alarms", lines.collect()));
         said
     }
 
-    /// A message about things that wait; nothing where there are none.
-    fn told(&self, id: &str, lines: Vec<String>) -> Option<String> {
+    /// Formats a message about waiting items; `None` if there are none.
+    fn format_message(&self, id: &str, lines: Vec<String>) -> Option<String> {
         if lines.is_empty() {
             return None;
         }
