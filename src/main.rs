@@ -22,9 +22,9 @@ fn main() -> ExitCode {
             stdin: &mut std::io::stdin().lock(),
             stdout: &mut std::io::stdout().lock(),
             stderr: &mut std::io::stderr().lock(),
-            terminal: std::io::stdout().is_terminal(),
-            watched: std::io::stderr().is_terminal(),
-            typed: std::io::stdin().is_terminal(),
+            stdout_is_tty: std::io::stdout().is_terminal(),
+            stderr_is_tty: std::io::stderr().is_terminal(),
+            stdin_is_tty: std::io::stdin().is_terminal(),
         };
         cli::run(&world, &mut console, &arguments)
     }));

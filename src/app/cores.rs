@@ -18,7 +18,7 @@ pub(crate) fn both<A: Send, B: Send>(
     }
 }
 
-/// What `work` makes of each item. Whoever is free takes the next one.
+/// Applies `work` to each item; a free thread takes the next item.
 pub(crate) fn on_all<T: Sync, R: Send>(
     cores: usize,
     items: &[T],
@@ -31,7 +31,7 @@ pub(crate) fn on_all<T: Sync, R: Send>(
 }
 
 /// A thread for each core, made once; none for one core, and where the system grants no threads: then the work
-/// is done by whoever asks.
+/// is done by the caller.
 fn threads(wanted: usize) -> Option<&'static ThreadPool> {
     static THREADS: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let make = || ThreadPoolBuilder::new().num_threads(wanted).build().ok();

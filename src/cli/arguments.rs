@@ -11,7 +11,7 @@ pub(super) use checking::{
 pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
-    EscalationOpen, ListPlace,
+    EscalationOpen, QueueSelector,
 };
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,

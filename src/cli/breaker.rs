@@ -29,13 +29,13 @@ const KEY_MAX: usize = 200;
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What every action needs.
-struct Desk<'a> {
+struct BreakerCommand<'a> {
     world: &'a dyn World,
     store: BreakerStore<'a>,
     policy: ManuallyDrop<Policy>,
 }
 
-impl Desk<'_> {
+impl BreakerCommand<'_> {
     /// A breaker as it stands now.
     fn seen(&self, key: &str, breaker: Breaker) -> Seen {
         let settings = self.policy.breaker(key);
@@ -59,7 +59,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     };
     if named.is_some_and(|it| it.is_empty() || it.len() > KEY_MAX || it.contains(char::is_control))
     {
-        console.complain(&format!("breaker key must have 1 to {KEY_MAX} printable bytes"));
+        console.eprint(&format!("breaker key must have 1 to {KEY_MAX} printable bytes"));
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -71,39 +71,42 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
     // The process ends with its answer: taking a policy apart would only delay it.
-    let desk = &Desk { world, store, policy: ManuallyDrop::new(policy) };
+    let command = &BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
     match action {
-        BreakerAction::List { format } => look::list(desk, console, *format),
-        BreakerAction::Status { format } => look::status(desk, console, *format),
-        BreakerAction::Show { key, format } => look::show(desk, console, key, *format),
-        BreakerAction::Explain { key } => look::explain(desk, console, key),
-        BreakerAction::Watch { every } => look::watch(desk, console, *every),
-        BreakerAction::Allow { key, format } => allow(desk, console, key, *format),
-        BreakerAction::Record(arguments) => record(desk, console, arguments),
-        BreakerAction::Trip { key, length, reason } => {
-            trip(desk, console, key, (*length, reason.as_str()))
-        }
-        BreakerAction::Reset { key } => reset(desk, console, key),
+        BreakerAction::List { format } => look::list(command, console, *format),
+        BreakerAction::Status { format } => look::status(command, console, *format),
+        BreakerAction::Show { key, format } => look::show(command, console, key, *format),
+        BreakerAction::Explain { key } => look::explain(command, console, key),
+        BreakerAction::Watch { every } => look::watch(command, console, *every),
+        BreakerAction::Allow { key, format } => allow(command, console, key, *format),
+        BreakerAction::Record(arguments) => record(command, console, arguments),
+        BreakerAction::Trip { key, length, reason } => trip(command, console, key, *length, reason),
+        BreakerAction::Reset { key } => reset(command, console, key),
         BreakerAction::Route { chain, format } => {
-            route::run(desk, console, chain.as_deref(), *format)
+            route::run(command, console, chain.as_deref(), *format)
         }
     }
 }
 
 fn refused(console: &mut Console<'_>, key: &str, error: &WorldError) -> u8 {
-    console.complain(&format!("could not change breaker `{key}`: {error}"));
+    console.eprint(&format!("could not change breaker `{key}`: {error}"));
     EXIT_BROKEN
 }
 
-fn allow(desk: &Desk<'_>, console: &mut Console<'_>, key: &str, format: ListFormat) -> u8 {
-    let settings = desk.policy.breaker(key);
-    let (breaker, answer) = desk.store.request(key, &settings, desk.world.now());
-    let seen = desk.seen(key, breaker);
+fn allow(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    key: &str,
+    format: ListFormat,
+) -> u8 {
+    let settings = command.policy.breaker(key);
+    let (breaker, answer) = command.store.request(key, &settings, command.world.now());
+    let seen = command.seen(key, breaker);
     match (format, answer) {
-        (ListFormat::Json, answer) => console.say(&format!("{}\n", seen.answer_json(answer))),
-        (_, Answer::Rejected { wait }) => console.say(&format!("{}\n", seen.rejection(wait))),
+        (ListFormat::Json, answer) => console.print(&format!("{}\n", seen.answer_json(answer))),
+        (_, Answer::Rejected { wait }) => console.print(&format!("{}\n", seen.rejection(wait))),
         (_, Answer::Tolerated { wait }) => {
-            console.complain(&format!("call permitted in shadow mode: {}", seen.rejection(wait)));
+            console.eprint(&format!("call permitted in shadow mode: {}", seen.rejection(wait)));
         }
         (_, Answer::Admitted | Answer::Noted) => {}
     }
@@ -113,12 +116,12 @@ fn allow(desk: &Desk<'_>, console: &mut Console<'_>, key: &str, format: ListForm
 /// What errors of a class do, which is named by its id or as hooks name it: the breaker's own lists
 /// come before what `failures.yaml` says. A class that nobody knows counts, and that is told.
 fn effect_of(
-    desk: &Desk<'_>,
+    command: &BreakerCommand<'_>,
     console: &mut Console<'_>,
     settings: &Settings,
     class: &str,
 ) -> Effect {
-    let classes = &desk.policy.failures.classes;
+    let classes = &command.policy.failures.classes;
     let known = classes.iter().find(|it| it.id == class || it.errors.iter().any(|it| it == class));
     let effect = settings.effect_of(class).or_else(|| known.map(|it| it.effect));
     effect.unwrap_or_else(|| {
@@ -129,30 +132,33 @@ fn effect_of(
         names.retain(|it| seen.insert(*it));
         let help = suggest::did_you_mean(class, &names);
         let help = help.unwrap_or_else(|| "the pack defines no failure class".to_owned());
-        console.complain(&format!(
+        console.eprint(&format!(
             "unknown failure class `{class}`, so the failure counts\nhelp: {help}"
         ));
         Effect::Trip
     })
 }
 
-fn record(desk: &Desk<'_>, console: &mut Console<'_>, arguments: &RecordArguments) -> u8 {
-    let (key, settings) = (&arguments.key, desk.policy.breaker(&arguments.key));
+fn record(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    arguments: &RecordArguments,
+) -> u8 {
+    let (key, settings) = (&arguments.key, command.policy.breaker(&arguments.key));
     let told = Told { generation: arguments.generation, took: arguments.took };
     let (error, _) = mask(&arguments.error);
     let class = arguments.class.as_deref();
-    let effect = class.map_or(Effect::Trip, |it| effect_of(desk, console, &settings, it));
+    let effect = class.map_or(Effect::Trip, |it| effect_of(command, console, &settings, it));
     let retry_after = arguments.retry_after;
     let event = match arguments.result {
         CallResult::Success => Event::Success(told),
         CallResult::Failure => Event::Failure(Failure { error: &error, effect, retry_after, told }),
     };
-    match desk.store.record(key, event, &settings, desk.world.now()) {
+    match command.store.record(key, event, &settings, command.world.now()) {
         Ok(breaker) => {
-            console.say(&format!("{key}: {}\n", breaker.phase.as_str()));
+            console.print(&format!("{key}: {}\n", breaker.phase.as_str()));
             if breaker.needs_human && effect == Effect::Permanent {
-                console
-                    .complain(&format!("`{key}`: permanent failure; a human must fix the cause"));
+                console.eprint(&format!("`{key}`: permanent failure; a human must fix the cause"));
             }
             EXIT_OK
         }
@@ -161,15 +167,16 @@ fn record(desk: &Desk<'_>, console: &mut Console<'_>, arguments: &RecordArgument
 }
 
 fn trip(
-    desk: &Desk<'_>,
+    command: &BreakerCommand<'_>,
     console: &mut Console<'_>,
     key: &str,
-    (length, reason): (Option<Duration>, &str),
+    length: Option<Duration>,
+    reason: &str,
 ) -> u8 {
-    let settings = desk.policy.breaker(key);
+    let settings = command.policy.breaker(key);
     let length_text = length.map_or_else(String::new, |it| format!(" for {}", duration_text(it)));
     let action = format!("open the breaker `{key}`{length_text}");
-    let actor = match require_human(desk.world, console, &action) {
+    let actor = match require_human(command.world, console, &action) {
         Ok(actor) => actor,
         Err(code) => return code,
     };
@@ -179,13 +186,12 @@ fn trip(
         false => format!("{reason}, by {}", actor.text()),
     };
     let event = Event::Trip { length, reason: &reason };
-    match desk.store.record(key, event, &settings, desk.world.now()) {
+    match command.store.record(key, event, &settings, command.world.now()) {
         Ok(breaker) => {
-            console.say(&format!("{}\n", desk.seen(key, breaker).line()));
+            console.print(&format!("{}\n", command.seen(key, breaker).line()));
             if settings.mode != Mode::Enforce {
-                console.complain(&format!(
-                    "`{key}` does not reject calls: its `mode` is not `enforce`"
-                ));
+                console
+                    .eprint(&format!("`{key}` does not reject calls: its `mode` is not `enforce`"));
             }
             EXIT_OK
         }
@@ -193,16 +199,17 @@ fn trip(
     }
 }
 
-fn reset(desk: &Desk<'_>, console: &mut Console<'_>, key: &str) -> u8 {
-    if !desk.store.is_damaged() && !desk.store.knows(key) {
-        console.complain(&format!("unknown breaker `{key}`; nothing reset"));
+fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
+    if !command.store.is_damaged() && !command.store.knows(key) {
+        console.eprint(&format!("unknown breaker `{key}`; nothing reset"));
         return EXIT_FOUND;
     }
-    if let Err(code) = require_human(desk.world, console, &format!("reset the breaker `{key}`")) {
+    if let Err(code) = require_human(command.world, console, &format!("reset the breaker `{key}`"))
+    {
         return code;
     }
-    let settings = desk.policy.breaker(key);
-    match desk.store.record(key, Event::Reset, &settings, desk.world.now()) {
+    let settings = command.policy.breaker(key);
+    match command.store.record(key, Event::Reset, &settings, command.world.now()) {
         Ok(_) => EXIT_OK,
         Err(error) => refused(console, key, &error),
     }

@@ -19,46 +19,46 @@ pub struct Console<'a> {
     /// Standard error.
     pub stderr: &'a mut dyn Write,
     /// Whether standard output is a terminal.
-    pub terminal: bool,
+    pub stdout_is_tty: bool,
     /// Whether standard error is a terminal, so that somebody sees how far a long run is.
-    pub watched: bool,
+    pub stderr_is_tty: bool,
     /// Whether standard input is a terminal; a hook's never is.
-    pub typed: bool,
+    pub stdin_is_tty: bool,
 }
 
 impl Console<'_> {
     /// Writes to standard output, control characters escaped; a closed pipe is not an error.
-    pub(super) fn say(&mut self, text: &str) {
-        let _closed = self.reaches(text);
+    pub(super) fn print(&mut self, text: &str) {
+        let _closed = self.try_print(text);
     }
 
-    /// Writes to standard output as [`Console::say`] does; returns whether a reader is left.
-    pub(super) fn reaches(&mut self, text: &str) -> bool {
+    /// Writes to standard output as [`Console::print`] does; returns whether a reader is left.
+    pub(super) fn try_print(&mut self, text: &str) -> bool {
         let text = for_terminal(text);
         self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).is_ok()
     }
 
     /// Writes a line to standard error, control characters escaped.
-    pub(super) fn complain(&mut self, text: &str) {
-        self.complain_as_is(&format!("policyd: {text}\n"));
+    pub(super) fn eprint(&mut self, text: &str) {
+        self.eprint_as_is(&format!("policyd: {text}\n"));
     }
 
     /// Writes lines to standard error without the name of the program.
-    pub(super) fn complain_as_is(&mut self, text: &str) {
+    pub(super) fn eprint_as_is(&mut self, text: &str) {
         drop(self.stderr.write_all(for_terminal(text).as_bytes()));
     }
 
     /// Reports changes that a power loss can undo, each by its reason.
     pub(super) fn warn_if_not_durable(&mut self, reasons: &[String]) {
         for why in reasons {
-            self.complain(&format!("saved in place only, a loss of power may undo it: {why}"));
+            self.eprint(&format!("saved in place only, a loss of power may undo it: {why}"));
         }
     }
 
     /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes
     /// is not waited for.
-    pub(super) fn is_fed_json(&mut self, world: &dyn World) -> bool {
-        if self.typed || !world.input_comes(INPUT_WAIT) {
+    pub(super) fn stdin_is_json(&mut self, world: &dyn World) -> bool {
+        if self.stdin_is_tty || !world.input_comes(INPUT_WAIT) {
             return false;
         }
         let mut begins = [0; 256];
@@ -70,7 +70,7 @@ impl Console<'_> {
 
     /// Whether output is coloured and links are shown: a terminal, or what `--color` says.
     pub(super) const fn color(&self) -> bool {
-        self.terminal
+        self.stdout_is_tty
     }
 }
 

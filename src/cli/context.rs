@@ -6,11 +6,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat,
+    Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, error,
 };
 use crate::app::packs;
 use crate::app::sessions::location::{self, Place};
-use crate::app::sessions::summaries::Carrier;
+use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::tasks::LOCK_WAIT;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
@@ -39,7 +39,7 @@ pub(super) fn run(
     let mut policy = match packs::policy(world, &found) {
         Ok(policy) => policy,
         Err(broken) => {
-            console.complain(&packs::explain(&broken));
+            console.eprint(&packs::explain(&broken));
             return EXIT_BROKEN;
         }
     };
@@ -47,44 +47,44 @@ pub(super) fn run(
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (store, _) = project::sessions(world, &project, &policy.settings);
     let (overrides, wrong) = project::overrides(world);
-    wrong.iter().for_each(|it| console.complain(it));
+    wrong.iter().for_each(|it| console.eprint(it));
     let words = Words::out_of(&mut policy);
-    let desk = Desk { world, policy: &policy, words, store, overrides };
+    let command = ContextCommand { world, policy: &policy, words, store, overrides };
     match &arguments.action {
         ContextAction::Status { session, format, watch, every, length } => {
-            let place = match location::find(world, &desk.store, &project, session.as_deref()) {
+            let place = match location::find(world, &command.store, &project, session.as_deref()) {
                 Ok(place) => place,
                 Err(why) => {
-                    console.complain(&why);
+                    console.eprint(&why);
                     return EXIT_BROKEN;
                 }
             };
             if *watch {
-                return desk.watch(console, &place, *format, (*every, *length));
+                return command.watch(console, &place, *format, *every, *length);
             }
-            desk.status(console, &place, *format)
+            command.status(console, &place, *format)
         }
         ContextAction::Summary { session, since, print } => {
-            match location::find(world, &desk.store, &project, session.as_deref()) {
+            match location::find(world, &command.store, &project, session.as_deref()) {
                 Ok(place) => {
-                    desk.summary(console, Some(&place), (&project, since.as_deref(), *print))
+                    command.summary(console, Some(&place), &project, since.as_deref(), *print)
                 }
                 Err(why) => {
-                    console.complain(&why);
+                    console.eprint(&why);
                     // What git says is worth something by itself.
                     match session {
                         Some(_) => EXIT_BROKEN,
-                        None => desk.summary(console, None, (&project, since.as_deref(), *print)),
+                        None => command.summary(console, None, &project, since.as_deref(), *print),
                     }
                 }
             }
         }
-        ContextAction::Line => desk.line(console),
+        ContextAction::Line => command.line(console),
     }
 }
 
 /// What every action needs.
-struct Desk<'a> {
+struct ContextCommand<'a> {
     world: &'a dyn World,
     policy: &'a Policy,
     words: Words,
@@ -92,7 +92,7 @@ struct Desk<'a> {
     overrides: Overrides,
 }
 
-impl Desk<'_> {
+impl ContextCommand<'_> {
     /// The facts of a transcript: only what is new since the last reading is read, by whomever.
     fn facts(&self, place: &Place) -> Result<Facts, String> {
         let cursor =
@@ -126,11 +126,11 @@ impl Desk<'_> {
     fn status(&self, console: &mut Console<'_>, place: &Place, format: ListFormat) -> u8 {
         match self.look(place, &self.overrides, format, console.color()) {
             Ok((text, acts)) => {
-                console.say(&text);
+                console.print(&text);
                 if acts { EXIT_FOUND } else { EXIT_OK }
             }
             Err(why) => {
-                console.complain(&why);
+                console.eprint(&why);
                 EXIT_BROKEN
             }
         }
@@ -167,7 +167,8 @@ impl Desk<'_> {
         console: &mut Console<'_>,
         place: &Place,
         format: ListFormat,
-        (every, length): (Duration, Option<Duration>),
+        every: Duration,
+        length: Option<Duration>,
     ) -> u8 {
         let start = self.world.elapsed();
         let (mut before, mut acted) = (String::new(), false);
@@ -175,12 +176,12 @@ impl Desk<'_> {
             match self.look(place, &self.overrides, format, console.color()) {
                 Ok((text, acts)) => {
                     if text != before {
-                        console.say(&text);
+                        console.print(&text);
                     }
                     (before, acted) = (text, acts);
                 }
                 Err(why) if before != why => {
-                    console.complain(&why);
+                    console.eprint(&why);
                     before = why;
                 }
                 Err(_) => {}
@@ -197,18 +198,20 @@ impl Desk<'_> {
         &self,
         console: &mut Console<'_>,
         place: Option<&Place>,
-        (project, since, print): (&Project, Option<&str>, bool),
+        project: &Project,
+        since: Option<&str>,
+        print: bool,
     ) -> u8 {
         let facts = match place.map(|it| self.facts(it)).transpose() {
             Ok(facts) => facts.unwrap_or_default(),
             // What git says is worth something by itself.
             Err(why) => {
-                console.complain(&why);
+                console.eprint(&why);
                 Facts::default()
             }
         };
         let own = project::sessions(self.world, project, &self.policy.settings).1;
-        let carrier = Carrier {
+        let writer = SummaryWriter {
             world: self.world,
             folder: &project.root,
             own: &own,
@@ -216,16 +219,15 @@ impl Desk<'_> {
             wait: LOCK_WAIT,
         };
         let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
-        let text = carrier.summarize(&facts, &gauge, since);
-        console.say(&text);
+        let text = writer.summarize(&facts, &gauge, since);
+        console.print(&text);
         let session = place.and_then(|it| it.session.as_ref());
         let Some(session) = session.filter(|_| !print) else { return EXIT_OK };
-        match carrier.keep(session, (&facts, &text), ("command", self.world.now(), None)) {
-            Ok(_) => EXIT_OK,
-            Err(why) => {
-                console.complain(&why);
-                EXIT_BROKEN
-            }
+        let (reason, at) = ("command", self.world.now());
+        let draft = SummaryDraft { text: &text, reason, at, told: None };
+        match writer.keep(session, facts.prompts.count, draft) {
+            Ok(()) => EXIT_OK,
+            Err(error) => error::report(console, &error),
         }
     }
 
@@ -242,8 +244,8 @@ impl Desk<'_> {
             Some(transcript) => self.status_line(Path::new(transcript), &told, console.color()),
         };
         match line {
-            Ok(text) => console.say(&text),
-            Err(why) => console.say(&format!("context –: {why}\n")),
+            Ok(text) => console.print(&text),
+            Err(why) => console.print(&format!("context –: {why}\n")),
         }
         EXIT_OK
     }

@@ -21,21 +21,21 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Deci
     let (table, given) = match asked {
         Ok(asked) => asked,
         Err(why) => {
-            console.complain(&why);
+            console.eprint(&why);
             return EXIT_USAGE;
         }
     };
     for name in tables::missing(table, &arguments.given) {
-        console.complain(&format!("input `{name}` not given; the table uses empty, 0 or false"));
+        console.eprint(&format!("input `{name}` not given; the table uses empty, 0 or false"));
     }
     let decided = match tables::decide(table, given, None) {
         Ok(decided) => decided,
         Err((place, why)) => {
-            console.complain(&format!("{place}: could not evaluate `{id}`: {why}"));
+            console.eprint(&format!("{place}: could not evaluate `{id}`: {why}"));
             return EXIT_BROKEN;
         }
     };
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ListFormat::Json => {
             let shown = json!({"table": id, "answer": decided.answer, "row": decided.row,
                 "reason": decided.reason});
@@ -57,12 +57,12 @@ fn show(console: &mut Console<'_>, table: &Table, format: ListFormat) {
         });
         let shown = json!({"table": table.id, "description": table.description,
             "inputs": inputs.collect::<Vec<Value>>(), "defaults": table.defaults});
-        return console.say(&format!("{shown}\n"));
+        return console.print(&format!("{shown}\n"));
     }
-    console.say(&format!("{}: {}\n", table.id, table.description));
+    console.print(&format!("{}: {}\n", table.id, table.description));
     if format == ListFormat::Text {
         for it in &table.inputs.fields {
-            console.say(&format!("    {} ({}): {}\n", it.name, it.result, it.doc));
+            console.print(&format!("    {} ({}): {}\n", it.name, it.result, it.doc));
         }
     }
 }

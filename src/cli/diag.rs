@@ -22,7 +22,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAct
         }
         DiagAction::Tail(filter) => {
             for entry in health::tail(&entries(world, &store, filter), filter.lines) {
-                console.say(&format!("{}\n", log::line(entry).trim_end()));
+                console.print(&format!("{}\n", log::line(entry).trim_end()));
             }
             EXIT_OK
         }
@@ -45,10 +45,10 @@ fn entries(world: &dyn World, store: &SessionStore<'_>, filter: &DiagFilter) -> 
 fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
     let rows = health::failures(entries);
     for row in rows.iter().rev().take(filter.lines).rev() {
-        console.say(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
+        console.print(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
     }
     if rows.is_empty() {
-        console.say("none\n");
+        console.print("none\n");
         return EXIT_OK;
     }
     EXIT_FOUND
@@ -56,8 +56,8 @@ fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -
 
 fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
     match health::retries(entries).mean() {
-        Some(mean) => console.say(&format!("{mean:.3} retries per save\n")),
-        None => console.say("no save was logged\n"),
+        Some(mean) => console.print(&format!("{mean:.3} retries per save\n")),
+        None => console.print("no save was logged\n"),
     }
     EXIT_OK
 }
@@ -65,10 +65,10 @@ fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
 fn corruption(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
     let rows = health::corruption(entries);
     for row in rows.iter().rev().take(filter.lines).rev() {
-        console.say(&format!("{}\t{}\n", row.timestamp, row.reason));
+        console.print(&format!("{}\t{}\n", row.timestamp, row.reason));
     }
     if rows.is_empty() {
-        console.say("none\n");
+        console.print("none\n");
         return EXIT_OK;
     }
     EXIT_FOUND

@@ -8,9 +8,9 @@ use std::io::Read as _;
 use serde_json::json;
 
 use super::{
-    Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, ListPlace, pack,
+    Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, QueueSelector, pack,
 };
-use crate::app::tasks::{self, Report, Reviewed, Row, Stores, Taken};
+use crate::app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
 use crate::judge::dead_letter::{alarms, cause, queue_record, review_due};
@@ -31,17 +31,18 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let code = match action {
         DlqAction::Add(arguments) => add(&stores, console, arguments),
         DlqAction::List { place, cause, format } => {
-            list(&stores, console, (*place, cause.as_deref()), *format)
+            list(&stores, console, *place, cause.as_deref(), *format)
         }
         DlqAction::Show { task, format } => show(&stores, console, task, *format),
         DlqAction::Review { tasks, if_due, dry_run, format } => {
-            review(&stores, console, (tasks, *if_due, *dry_run), *format)
+            let request = ReviewRequest { tasks, if_due: *if_due, dry_run: *dry_run };
+            review(&stores, console, &request, *format)
         }
         DlqAction::Retry(arguments) => moving::retry(&stores, console, arguments),
         DlqAction::Abandon { task, reason } => moving::abandon(&stores, console, task, reason),
         DlqAction::Resolve { task } => moving::resolve(&stores, console, task),
         DlqAction::Redrive { tasks, cause, dry_run } => {
-            moving::redrive(&stores, console, (tasks, cause.as_deref()), *dry_run)
+            moving::redrive(&stores, console, tasks, cause.as_deref(), *dry_run)
         }
         DlqAction::Stats { format } => stats(&stores, console, *format),
     };
@@ -51,7 +52,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
 
 /// Says that a change was not made.
 pub(super) fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
-    console.complain(&format!("could not change the task queues: {error}; no data is lost"));
+    console.eprint(&format!("could not change the task queues: {error}; no data is lost"));
     EXIT_BROKEN
 }
 
@@ -59,12 +60,12 @@ fn unknown(console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
     let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
     let help = crate::source::suggest::nearest(id, &known);
     let help = help.map(|it| format!("\nhelp: did you mean `{it}`?")).unwrap_or_default();
-    console.complain(&format!("unknown task `{id}`{help}"));
+    console.eprint(&format!("unknown task `{id}`{help}"));
     EXIT_FOUND
 }
 
-fn tell(console: &mut Console<'_>, problems: &[String]) {
-    problems.iter().for_each(|it| console.complain(it));
+fn report_problems(console: &mut Console<'_>, problems: &[String]) {
+    problems.iter().for_each(|it| console.eprint(it));
 }
 
 fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8 {
@@ -108,17 +109,17 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
     match stores.fail(&report) {
         Err(error) => refused(console, &error),
         Ok(taken) => {
-            console.say(&match arguments.format {
+            console.print(&match arguments.format {
                 ListFormat::Json => format!("{}\n", taken_json(&taken)),
                 ListFormat::Text | ListFormat::Compact => taken_text(&taken),
             });
-            tell(console, &taken.problems);
+            report_problems(console, &taken.problems);
             EXIT_OK
         }
     }
 }
 
-fn taken_json(taken: &Taken) -> serde_json::Value {
+fn taken_json(taken: &RecordedFailure) -> serde_json::Value {
     json!({
         "task_id": taken.task.id, "dead_letter": taken.task.place == Place::DeadLetter,
         "place": taken.task.place.as_str(), "attempts": taken.task.counted().count(),
@@ -127,7 +128,7 @@ fn taken_json(taken: &Taken) -> serde_json::Value {
     })
 }
 
-fn taken_text(taken: &Taken) -> String {
+fn taken_text(taken: &RecordedFailure) -> String {
     let task = &taken.task;
     let (id, attempts) = (&task.id, task.counted().count());
     if taken.known {
@@ -159,31 +160,32 @@ fn taken_text(taken: &Taken) -> String {
 fn damage(console: &mut Console<'_>, lists: &Lists) {
     for place in &lists.damaged {
         let name = place.as_str();
-        console.complain(&format!("queue/{name}.json is damaged; the next change quarantines it"));
+        console.eprint(&format!("queue/{name}.json is damaged; the next change quarantines it"));
     }
 }
 
 fn list(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (place, wanted): (ListPlace, Option<&str>),
+    place: QueueSelector,
+    wanted: Option<&str>,
     format: ListFormat,
 ) -> u8 {
     let lists = stores.queues.peek();
     damage(console, &lists);
     let place = match place {
-        ListPlace::Pending => Some(Place::Pending),
-        ListPlace::InProgress => Some(Place::InProgress),
-        ListPlace::DeadLetter => Some(Place::DeadLetter),
-        ListPlace::Abandoned => Some(Place::Abandoned),
-        ListPlace::All => None,
+        QueueSelector::Pending => Some(Place::Pending),
+        QueueSelector::InProgress => Some(Place::InProgress),
+        QueueSelector::DeadLetter => Some(Place::DeadLetter),
+        QueueSelector::Abandoned => Some(Place::Abandoned),
+        QueueSelector::All => None,
     };
     let fits = |it: &&Task| {
         place.is_none_or(|place| it.place == place)
             && wanted.is_none_or(|wanted| cause(it).is_some_and(|it| it.starts_with(wanted)))
     };
     for task in lists.tasks.iter().filter(fits) {
-        console.say(&match format {
+        console.print(&match format {
             ListFormat::Json => format!("{}\n", shown::to_json(task)),
             ListFormat::Text | ListFormat::Compact => shown::line(task, stores.now),
         });
@@ -194,58 +196,68 @@ fn list(
 fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFormat) -> u8 {
     let lists = stores.queues.peek();
     let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
-    let next = stores.foresee(&[id.to_owned()]).into_iter().next();
+    let next = stores.preview_review(&[id.to_owned()]).into_iter().next();
     match format {
         ListFormat::Json => {
             let mut value = shown::to_json(task);
             if let (Some(fields), Some(next)) = (value.as_object_mut(), &next) {
                 fields.insert("next_review".to_owned(), row_json(next));
             }
-            console.say(&format!("{value:#}\n"));
+            console.print(&format!("{value:#}\n"));
         }
         ListFormat::Text | ListFormat::Compact => {
-            console.say(&shown::details(task, stores.now));
+            console.print(&shown::details(task, stores.now));
             if let Some(next) = next {
-                console.say(&format!("  next review: {}", row_text(&next)));
+                console.print(&format!("  next review: {}", row_text(&next)));
             }
         }
     }
     EXIT_OK
 }
 
+/// Which dead-lettered tasks are reviewed.
+struct ReviewRequest<'r> {
+    /// Ids; empty: all of them.
+    tasks: &'r [String],
+    /// Whether nothing is done unless a review is due.
+    if_due: bool,
+    dry_run: bool,
+}
+
 fn review(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (tasks, if_due, dry_run): (&[String], bool, bool),
+    request: &ReviewRequest<'_>,
     format: ListFormat,
 ) -> u8 {
+    let ReviewRequest { tasks, if_due, dry_run } = *request;
     let lists = stores.queues.peek();
     let every = stores.policy.dead_letter.review_every;
     let is_due = review_due(lists.metadata.last_reviewed, every, stores.now);
     if if_due && !is_due && lists.review_from.is_empty() {
-        console.say("last review is recent; nothing done\n");
+        console.print("last review is recent; nothing done\n");
         return EXIT_OK;
     }
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
         return unknown(console, &lists, id);
     }
-    let foreseen = || Ok(Reviewed { rows: stores.foresee(tasks), left: 0 });
+    let foreseen = || Ok(Reviewed { rows: stores.preview_review(tasks), left: 0 });
     let reviewed = if dry_run { foreseen() } else { stores.review(tasks) };
     match reviewed {
         Err(error) => refused(console, &error),
         Ok(Reviewed { rows, left }) => {
             for row in &rows {
-                console.say(&match format {
+                console.print(&match format {
                     ListFormat::Json => format!("{}\n", row_json(row)),
                     ListFormat::Text | ListFormat::Compact => row_text(row),
                 });
-                tell(console, &row.problems);
+                report_problems(console, &row.problems);
             }
             if rows.is_empty() && format == ListFormat::Text {
-                console.say("no dead-lettered tasks to review\n");
+                console.print("no dead-lettered tasks to review\n");
             }
             if left > 0 {
-                console.complain(&format!(
+                console.eprint(&format!(
                     "dead-lettered tasks left for the next review: {left}\nhelp: run this command again, \
                      or wait for the next session"
                 ));
@@ -307,21 +319,21 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
         let value = json!({"counts": counts, "causes": causes, "last_reviewed": reviewed,
             "review_due": due, "total_abandoned": metadata.total_abandoned,
             "total_recovered": metadata.total_recovered, "alarms": alarms});
-        console.say(&format!("{value:#}\n"));
+        console.print(&format!("{value:#}\n"));
         return EXIT_OK;
     }
     for (name, count) in counts {
-        console.say(&format!("{name:<12} {count}\n"));
+        console.print(&format!("{name:<12} {count}\n"));
     }
     let due = if due { ", due" } else { "" };
-    console.say(&format!("reviewed     {}{due}\n", reviewed.as_deref().unwrap_or("never")));
-    console.say(&format!("recovered    {}\n", metadata.total_recovered));
-    console.say(&format!("abandoned    {}\n", metadata.total_abandoned));
+    console.print(&format!("reviewed     {}{due}\n", reviewed.as_deref().unwrap_or("never")));
+    console.print(&format!("recovered    {}\n", metadata.total_recovered));
+    console.print(&format!("abandoned    {}\n", metadata.total_abandoned));
     for (cause, (count, example)) in causes {
-        console.say(&format!("cause {cause}: {count}x, such as: {example}\n"));
+        console.print(&format!("cause {cause}: {count}x, such as: {example}\n"));
     }
     for (id, text) in alarms {
-        console.say(&format!("ALARM {id}: {text}\n"));
+        console.print(&format!("ALARM {id}: {text}\n"));
     }
     EXIT_OK
 }

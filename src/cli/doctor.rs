@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::arguments::ReportFormat;
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
-use crate::app::doctor::{self, Check, Health};
+use crate::app::doctor;
+use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project;
 use crate::world::World;
 
@@ -26,18 +27,18 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
         ReportFormat::Json => {
             let all: Vec<Value> = checks.iter().map(to_json).collect();
             let value = json!({"version": DOCTOR_VERSION, "failed": failed, "checks": all});
-            console.say(&format!("{value:#}\n"));
+            console.print(&format!("{value:#}\n"));
         }
         ReportFormat::Text => {
             for it in &checks {
-                console.say(&format!("{:6}  {:12}  {}\n", it.health.as_str(), it.about, it.text));
-                it.more.iter().for_each(|it| console.say(&format!("{:22}{it}\n", "")));
+                console.print(&format!("{:6}  {:12}  {}\n", it.health.as_str(), it.about, it.text));
+                it.more.iter().for_each(|it| console.print(&format!("{:22}{it}\n", "")));
             }
             let verdict = match failed {
                 0 => "everything that was tried works".to_owned(),
                 some => format!("checks failed: {some}"),
             };
-            console.say(&format!("\n{verdict}\n"));
+            console.print(&format!("\n{verdict}\n"));
         }
     }
     if failed == 0 { EXIT_OK } else { EXIT_FOUND }

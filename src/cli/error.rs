@@ -10,6 +10,6 @@ pub(super) fn exit_code(error: &AppError) -> u8 {
 
 /// Prints an error and returns the exit code.
 pub(super) fn report(console: &mut Console<'_>, error: &AppError) -> u8 {
-    console.complain(&error.to_string());
+    console.eprint(&error.to_string());
     exit_code(error)
 }

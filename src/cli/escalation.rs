@@ -30,11 +30,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
         EscalationAction::List { all, format } => list(&stores, console, *all, *format),
         EscalationAction::Show { id } => show(&stores, console, id),
         EscalationAction::Resolve { id, decision, reject } => {
-            resolve(&stores, console, id, (decision, !reject))
+            resolve(&stores, console, id, decision, !reject)
         }
         EscalationAction::Notify => {
             let problems = stores.remind();
-            problems.iter().for_each(|it| console.complain(it));
+            problems.iter().for_each(|it| console.eprint(it));
             if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
         }
     };
@@ -43,7 +43,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
 }
 
 fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
-    console.complain(&format!("could not change the escalations: {error}; no data is lost"));
+    console.eprint(&format!("could not change the escalations: {error}; no data is lost"));
     EXIT_BROKEN
 }
 
@@ -52,7 +52,7 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
     let task = lists.find(&arguments.task);
     let named = match (arguments.task.as_str(), arguments.gate.as_str()) {
         ("", "") => {
-            console.complain("no subject given\nhelp: pass `--task ID` or `--gate NAME`");
+            console.eprint("no subject given\nhelp: pass `--task ID` or `--gate NAME`");
             return EXIT_USAGE;
         }
         ("", gate) => Named::Gate(gate),
@@ -87,8 +87,8 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
             return super::dlq::refused(console, &error);
         }
     }
-    console.say(&format!("{}\n", stores.escalations.path(&escalation.id).display()));
-    stores.remind().iter().for_each(|it| console.complain(it));
+    console.print(&format!("{}\n", stores.escalations.path(&escalation.id).display()));
+    stores.remind().iter().for_each(|it| console.eprint(it));
     EXIT_OK
 }
 
@@ -98,7 +98,7 @@ fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListF
             ListFormat::Json => record_of(it, None).to_string(),
             ListFormat::Text | ListFormat::Compact => line(it),
         };
-        console.say(&format!("{line}\n"));
+        console.print(&format!("{line}\n"));
     }
     EXIT_OK
 }
@@ -120,8 +120,7 @@ fn line(it: &Escalation) -> String {
 fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Escalation> {
     let all = stores.escalations.all();
     if id.is_empty() {
-        console
-            .complain("no escalation id given\nhelp: run `policyd escalation list` to list them");
+        console.eprint("no escalation id given\nhelp: run `policyd escalation list` to list them");
         return None;
     }
     let exact = all.iter().find(|it| it.id == id);
@@ -130,14 +129,14 @@ fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Esca
         (Some(one), _) => Some(one.clone()),
         (None, [one]) => Some((*one).clone()),
         (None, []) => {
-            console.complain(&format!(
+            console.eprint(&format!(
                 "unknown escalation `{id}`\nhelp: run `policyd escalation list --all` to list them"
             ));
             None
         }
         (None, several) => {
             let ids: Vec<&str> = several.iter().map(|it| it.id.as_str()).collect();
-            console.complain(&format!("ambiguous escalation id `{id}`: {}", ids.join(" or ")));
+            console.eprint(&format!("ambiguous escalation id `{id}`: {}", ids.join(" or ")));
             None
         }
     }
@@ -147,12 +146,12 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
     match stores.world.read(&stores.escalations.path(&found.id), ESCALATIONS_FILE_BYTES_MAX) {
         Ok(bytes) => {
-            console.say(&String::from_utf8_lossy(&bytes));
-            console.say(&format!("\n{}\n", line(&found)));
+            console.print(&String::from_utf8_lossy(&bytes));
+            console.print(&format!("\n{}\n", line(&found)));
             EXIT_OK
         }
         Err(error) => {
-            console.complain(&format!("could not read the document of `{}`: {error}", found.id));
+            console.eprint(&format!("could not read the document of `{}`: {error}", found.id));
             EXIT_BROKEN
         }
     }
@@ -163,7 +162,8 @@ fn resolve(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
-    (decision, approved): (&str, bool),
+    decision: &str,
+    approved: bool,
 ) -> u8 {
     let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
     let verb = if approved { "approve" } else { "reject" };
@@ -178,20 +178,20 @@ fn resolve(
         Err(error) => return refused(console, &error),
         Ok((closed, Answer::AlreadyClosed)) => {
             // It may be that nobody could move its task then.
-            let again = concerned(stores, &closed);
+            let again = affected_tasks(stores, &closed);
             if !again.is_empty()
                 && let Err(error) = stores.review(&again)
             {
                 return super::dlq::refused(console, &error);
             }
             console
-                .complain(&format!("`{}` is already resolved; the first decision stays", found.id));
+                .eprint(&format!("`{}` is already resolved; the first decision stays", found.id));
             return EXIT_FOUND;
         }
         Ok(_) => {}
     }
-    console.say(&format!("{}: {}\n", found.id, if approved { "approved" } else { "rejected" }));
-    let concerned = concerned(stores, &found);
+    console.print(&format!("{}: {}\n", found.id, if approved { "approved" } else { "rejected" }));
+    let concerned = affected_tasks(stores, &found);
     if concerned.is_empty() {
         return EXIT_OK;
     }
@@ -207,14 +207,14 @@ fn resolve(
     match refused.map_or_else(|| stores.review(&concerned), Err) {
         Err(error) => super::dlq::refused(console, &error),
         Ok(Reviewed { rows, .. }) => {
-            rows.iter().for_each(|it| console.say(&super::dlq::row_text(it)));
+            rows.iter().for_each(|it| console.print(&super::dlq::row_text(it)));
             EXIT_OK
         }
     }
 }
 
 /// The tasks that an escalation is about: its own, and those that wait for it.
-fn concerned(stores: &Stores<'_>, it: &Escalation) -> Vec<String> {
+fn affected_tasks(stores: &Stores<'_>, it: &Escalation) -> Vec<String> {
     let lists = stores.queues.peek();
     let waiting =
         lists.tasks.iter().filter(|task| task.waits_for == it.id || task.id == it.task_id);

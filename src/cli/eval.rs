@@ -43,7 +43,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     };
     let took = world.elapsed().saturating_sub(began);
     report.around.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    speak(world, console, (arguments, caller), &report, usage)
+    speak(world, console, arguments, caller, &report, usage)
 }
 
 /// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
@@ -119,7 +119,8 @@ fn read_stdin(console: &mut Console<'_>) -> Vec<u8> {
 fn speak(
     world: &dyn World,
     console: &mut Console<'_>,
-    (arguments, caller): (&EvalArguments, Caller),
+    arguments: &EvalArguments,
+    caller: Caller,
     report: &Report,
     usage: u8,
 ) -> u8 {
@@ -131,23 +132,23 @@ fn speak(
             let said: Vec<String> = problems.chain(answer.notice.take()).collect();
             answer.notice = Some(said.join("\n"));
             let (text, changed) = hook::speak(caller, &answer, report.tool.as_deref());
-            console.say(&text);
+            console.print(&text);
             if project::debug(world) {
-                changed.iter().for_each(|it| console.complain(it));
+                changed.iter().for_each(|it| console.eprint(it));
             }
             return EXIT_OK;
         }
         Format::Json => {
             let value = report::to_json(report.outcome.as_ref(), &report.around);
-            console.say(&format!("{value:#}\n"));
+            console.print(&format!("{value:#}\n"));
         }
         Format::Text => {
             let color = console.color();
-            console.say(&report::to_text(report.outcome.as_ref(), &report.around, color));
+            console.print(&report::to_text(report.outcome.as_ref(), &report.around, color));
         }
     }
     if project::debug(world) {
-        report.trace.iter().for_each(|it| console.complain(it));
+        report.trace.iter().for_each(|it| console.eprint(it));
     }
     match (usage, report.outcome.is_none() && !report.around.problems.is_empty(), blocked) {
         (EXIT_OK, false, false) => EXIT_OK,

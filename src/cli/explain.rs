@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
 use crate::app::packs;
-use crate::app::sessions::recorded::{self, Until};
+use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
 use crate::facts::call::{AnalysisContext, Call, TimeLimit};
@@ -32,7 +32,7 @@ pub(super) fn run(
     arguments: &ExplainArguments,
 ) -> u8 {
     if arguments.last && arguments.id.is_some() {
-        console.complain("`--last` cannot be combined with an id\nhelp: pass an id, or `--last`");
+        console.eprint("`--last` cannot be combined with an id\nhelp: pass an id, or `--last`");
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -45,7 +45,7 @@ pub(super) fn run(
     let entry = match found_entry {
         Ok(recorded::Found { entry, skipped }) => {
             if skipped > 0 {
-                console.complain(&skipped_text(skipped));
+                console.eprint(&skipped_text(skipped));
             }
             entry
         }
@@ -53,16 +53,16 @@ pub(super) fn run(
     };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
-    if let Some(then) = Then::of(&entry) {
-        let found = pack_of((world, &project), arguments, found, then, &mut lost);
-        match decided_by(world, (&project, &found), (&entry, then), &mut lost) {
+    if let Some(then) = OriginalDecision::of(&entry) {
+        let found = pack_of(world, &project, arguments, found, then, &mut lost);
+        match decided_by(world, &project, &found, &entry, then, &mut lost) {
             Err(broken) => lost.push(broken),
             Ok(policy) => {
                 let inputs = entry.inputs.as_ref();
-                again = inputs
-                    .and_then(|it| judge_again(world, policy.clone(), (&entry, it), &mut lost));
+                again =
+                    inputs.and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
                 guarded =
-                    entry.call.as_ref().and_then(|it| guard_again(policy, (&entry, it), &mut lost));
+                    entry.call.as_ref().and_then(|it| guard_again(policy, &entry, it, &mut lost));
             }
         }
     } else if entry.session_type.is_some() || !entry.guards.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn run(
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
     let explanation = Explanation { entry, again, guarded, lost };
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ListFormat::Json => format!("{:#}\n", explanation.to_json()),
         ListFormat::Compact => explanation.to_lines(console.color()),
         ListFormat::Text => explanation.to_text(arguments.all, console.color()),
@@ -88,13 +88,13 @@ fn skipped_text(count: usize) -> String {
 
 /// What decided then.
 #[derive(Clone, Copy)]
-struct Then<'a> {
+struct OriginalDecision<'a> {
     program: &'a str,
     pack_hash: &'a str,
     pack_folder: Option<&'a str>,
 }
 
-impl<'a> Then<'a> {
+impl<'a> OriginalDecision<'a> {
     fn of(entry: &'a Entry) -> Option<Self> {
         let Inputs { program, pack_hash, pack_folder, .. } = match (&entry.inputs, &entry.call) {
             (Some(inputs), _) => inputs,
@@ -109,10 +109,11 @@ impl<'a> Then<'a> {
 
 /// The pack to judge by: the one that is named, else that of then in its place, else the project's.
 fn pack_of(
-    (world, project): (&dyn World, &Project),
+    world: &dyn World,
+    project: &Project,
     arguments: &ExplainArguments,
     today: packs::Found,
-    decided: Then<'_>,
+    decided: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> packs::Found {
     if arguments.policies.is_some() {
@@ -141,8 +142,10 @@ fn pack_of(
 /// The policy to judge by; what is otherwise than then is added to `lost`.
 fn decided_by(
     world: &dyn World,
-    (project, found): (&Project, &packs::Found),
-    (entry, then): (&Entry, Then<'_>),
+    project: &Project,
+    found: &packs::Found,
+    entry: &Entry,
+    then: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> Result<Policy, String> {
     let policy = recorded::policy(world, project, found)?;
@@ -166,7 +169,8 @@ fn decided_by(
 /// Judges a tool call again. Guards that looked at more than the call are left out.
 fn guard_again(
     policy: Policy,
-    (entry, called): (&Entry, &Called),
+    entry: &Entry,
+    called: &Called,
     lost: &mut Vec<String>,
 ) -> Option<Guarded> {
     lost.extend(called.lost());
@@ -199,11 +203,12 @@ fn guard_again(
 fn judge_again(
     world: &dyn World,
     mut policy: Policy,
-    (entry, inputs): (&Entry, &Inputs),
+    entry: &Entry,
+    inputs: &Inputs,
     lost: &mut Vec<String>,
 ) -> Option<Outcome> {
     let whose = entry.whose()?;
-    let context = recorded::context(world, (entry, inputs), &mut policy, Until::Then, lost)?;
+    let context = recorded::context(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
     let mut evaluator = Evaluator::new(context.clone());
     let forced = inputs.forced_type.as_deref();
     // It classifies the session, which nothing else does.

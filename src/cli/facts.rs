@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack};
 use crate::app::packs;
-use crate::app::sessions::named::{Session, Wanted};
+use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
 use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
@@ -33,11 +33,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
     let Some((mut policy, names)) = pack::require_reviewed(world, console, &found) else {
         return EXIT_BROKEN;
     };
-    let wanted = Wanted { named: Some(named), subagent: arguments.subagent };
+    let wanted = SessionSelector { named: Some(named), subagent: arguments.subagent };
     let session = match Session::find(world, &project, &mut policy, wanted) {
         Ok(session) => session,
         Err(why) => {
-            console.complain(&why);
+            console.eprint(&why);
             return EXIT_BROKEN;
         }
     };
@@ -51,13 +51,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
             let named: Map<String, Json> = named.collect();
             let all = json!({"version": FACTS_VERSION, "values": named, "fold": fold,
                 "notes": session.notes});
-            console.say(&format!("{all:#}\n"));
+            console.print(&format!("{all:#}\n"));
         }
         ListFormat::Text | ListFormat::Compact => {
             for (name, found) in &values {
-                console.say(&format!("{name} = {}\n", drawing::value(found)));
+                console.print(&format!("{name} = {}\n", drawing::value(found)));
             }
-            session.notes.iter().for_each(|it| console.complain(it));
+            session.notes.iter().for_each(|it| console.eprint(it));
         }
     }
     EXIT_OK
@@ -71,9 +71,11 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
                 "type": it.result.to_string(), "doc": it.doc, "example": it.example})
         };
         let rows: Vec<Json> = members::tables().map(row).collect();
-        let records: Vec<Json> = records::PLACES.iter().map(record_json).collect();
+        let records = records::PLACES.iter();
+        let records: Vec<Json> =
+            records.map(|(file, sections, names)| record_json(file, sections, names)).collect();
         let all = json!({"version": FACTS_VERSION, "facts": rows, "records": records});
-        console.say(&format!("{all:#}\n"));
+        console.print(&format!("{all:#}\n"));
         return EXIT_OK;
     }
     let mut owner = None;
@@ -84,10 +86,10 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
             } else {
                 row.owner.to_string()
             };
-            console.say(&format!("\n{title}\n"));
+            console.print(&format!("\n{title}\n"));
             owner = Some(row.owner);
         }
-        console.say(&format!(
+        console.print(&format!(
             "  {:28} {:14} {}  e.g. {}\n",
             row.signature(),
             row.result.to_string(),
@@ -95,12 +97,12 @@ fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
             row.example
         ));
     }
-    say_records(console);
+    print_records(console);
     EXIT_OK
 }
 
 /// A record, where its rules are and what it holds, for programs.
-fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Arc<Names>>)) -> Json {
+fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names>>) -> Json {
     let shape = records::shape(names);
     let fields = shape.fields.iter().map(|it| {
         json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc, "values": it.values})
@@ -110,15 +112,15 @@ fn record_json((file, sections, names): &(&str, &[&str], &'static LazyLock<Arc<N
 }
 
 /// The same for people. A record that two files speak of is listed once.
-fn say_records(console: &mut Console<'_>) {
+fn print_records(console: &mut Console<'_>) {
     let mut told: Vec<&Shape> = Vec::new();
     for (file, sections, names) in records::PLACES {
         let shape = records::shape(names);
         let of =
             if sections.is_empty() { String::new() } else { format!(" ({})", sections.join(", ")) };
-        console.say(&format!("\n`{}`, what rules of {file}{of} speak of\n", shape.name));
+        console.print(&format!("\n`{}`, what rules of {file}{of} speak of\n", shape.name));
         if told.iter().any(|it| std::ptr::eq(*it, shape)) {
-            console.say("  as above\n");
+            console.print("  as above\n");
             continue;
         }
         told.push(shape);
@@ -131,7 +133,11 @@ fn say_records(console: &mut Console<'_>) {
                 format!(" One of {}.", values.join(", "))
             };
             let name = format!("{}.{}", shape.name, it.name);
-            console.say(&format!("  {name:28} {:14} {}{one_of}\n", it.result.to_string(), it.doc));
+            console.print(&format!(
+                "  {name:28} {:14} {}{one_of}\n",
+                it.result.to_string(),
+                it.doc
+            ));
         }
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             let until_reset = if let Some(given) = *local_time {
                 waits.reset_time(&text, &|wait| later(given, wait))
             } else {
-                WallClock::until_reset(world, now, (waits, &text), |it| console.complain(it))
+                WallClock::until_reset(world, now, waits, &text, |it| console.eprint(it))
             };
             let at =
                 Moment { now, until_reset, attempt: *attempt, requests_per_minute: *rpm, chance };
@@ -87,8 +87,8 @@ fn text(console: &mut Console<'_>, what: &Failure) -> Option<String> {
         Some("-") => {}
         Some(text) => return Some(text.to_owned()),
         None if !what.error.is_empty() => return Some(String::new()),
-        None if console.typed => {
-            console.complain(
+        None if console.stdin_is_tty => {
+            console.eprint(
                 "no failure given\nhelp: pass its text, `-` for standard input, or `--error NAME`",
             );
             return None;
@@ -103,7 +103,7 @@ fn text(console: &mut Console<'_>, what: &Failure) -> Option<String> {
 fn no_profile(console: &mut Console<'_>, policy: &Policy, name: &str) -> u8 {
     let known: Vec<&str> = policy.failures.profiles.iter().map(|(it, _)| it.as_str()).collect();
     let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-    console.complain(&format!("unknown profile `{name}`\nhelp: {help}"));
+    console.eprint(&format!("unknown profile `{name}`\nhelp: {help}"));
     EXIT_USAGE
 }
 
@@ -131,7 +131,7 @@ fn classify(console: &mut Console<'_>, what: &Failure, found: &Classified) -> u8
             )
         }
     };
-    console.say(&answer);
+    console.print(&answer);
     EXIT_OK
 }
 
@@ -179,7 +179,7 @@ fn wait(
     };
     let seconds = wait.as_ref().map(|(it, _)| rounded_up(*it));
     let told = wait.as_ref().map_or_else(given_up, |(_, why)| why.clone());
-    console.say(&match (what.format, seconds) {
+    console.print(&match (what.format, seconds) {
         (ListFormat::Json, _) => {
             format!("{:#}\n", json!({"wait_s": seconds, "class": class, "why": told}))
         }
@@ -205,7 +205,7 @@ fn recovery(
     let limits = &policy.failures.recovery;
     let (action, reason) = recover(situation, limits);
     let tier = (action == Action::Failover).then_some(&limits.tier);
-    console.say(&match what.format {
+    console.print(&match what.format {
         ListFormat::Json => {
             let answer = json!({"action": action.as_str(), "reason": reason, "tier": tier,
                 "class": situation.class, "signature": situation.signature});

@@ -12,7 +12,7 @@ pub(super) fn require_human(
     action: &str,
 ) -> Result<Actor, u8> {
     human::confirm(world, action).map_err(|refusal| {
-        console.complain(&refusal.to_string());
+        console.eprint(&refusal.to_string());
         EXIT_FOUND
     })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, trust};
-use crate::app::packs;
+use crate::app::packs::folder;
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
 use crate::limits::POLICY_FILE_BYTES_MAX;
@@ -34,7 +34,7 @@ const CONTEXT_LINES: usize = 3;
 /// Writes the pack, or shows what changed; nothing that is there is written over.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &InitArguments) -> u8 {
     let project = project::find(world, None);
-    let own = project.root.join(project::OWN_FOLDER).join("policies");
+    let own = project.root.join(project::STATE_DIR_NAME).join("policies");
     let folder = arguments.folder.clone().unwrap_or(own);
     let done = if arguments.upgrade {
         upgrade(world, console, &folder)
@@ -42,7 +42,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
         write_pack(world, console, &folder)
     };
     done.unwrap_or_else(|(path, error)| {
-        console.complain(&format!("{}: {error}", path.display()));
+        console.eprint(&format!("{}: {error}", path.display()));
         EXIT_BROKEN
     })
 }
@@ -51,7 +51,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
 type Failed = (PathBuf, WorldError);
 
 fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
-    let is_new = !packs::holds_policies(world, folder);
+    let is_new = !folder::holds_policies(world, folder);
     let action = format!("add files to the pack that exists in {}", folder.display());
     if !is_new && let Err(code) = require_human(world, console, &action) {
         return Ok(code);
@@ -68,12 +68,12 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
             format!("# yaml-language-server: $schema={up}{SCHEMAS}/{schema}.schema.json\n");
         let path = folder.join(file);
         if world.stat(&path).is_ok() {
-            console.say(&format!("kept  {}\n", path.display()));
+            console.print(&format!("kept  {}\n", path.display()));
         } else {
             let text = format!("{modeline}{text}");
             put(world, &path, &text)?;
             written.push((file.to_owned(), text));
-            console.say(&format!("wrote {}\n", path.display()));
+            console.print(&format!("wrote {}\n", path.display()));
         }
     }
     put_schemas(world, folder)?;
@@ -83,22 +83,22 @@ fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Re
     if !has_copy {
         keep_copy(world, &copy)?;
     }
-    console.say(&format!("wrote {}: for editors\n", folder.join(SCHEMAS).display()));
-    console.say(&match has_copy {
+    console.print(&format!("wrote {}: for editors\n", folder.join(SCHEMAS).display()));
+    console.print(&match has_copy {
         true => {
             format!("kept  {}: `policyd init --upgrade` shows the changes since\n", copy.display())
         }
         false => format!("wrote {}: for reading\n", copy.display()),
     });
     if !is_trusted {
-        console.say(&format!(
+        console.print(&format!(
             "\n{} contains files that `policyd init` did not write, so the pack is not trusted and \
              not used. Look at it: policyd lint {0}; then trust it: policyd trust {0}\n",
             folder.display()
         ));
         trust::show_grants(world, console, folder);
     }
-    console.say(&format!(
+    console.print(&format!(
         "\nNow: edit {}, then policyd lint, policyd test and policyd trust\n",
         folder.join(RULES).display()
     ));
@@ -136,17 +136,17 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
         changes += &difference(&path.display().to_string(), &String::from_utf8_lossy(&then), "");
     }
     if known == 0 {
-        console.complain(&format!(
+        console.eprint(&format!(
             "{} contains no copy of the built-in pack\nhelp: run `policyd init` to create one",
             copy.display()
         ));
         return Ok(EXIT_BROKEN);
     }
     if changes.is_empty() {
-        console.say("the built-in pack is unchanged\n");
+        console.print("the built-in pack is unchanged\n");
         return Ok(EXIT_OK);
     }
-    console.say(&changes);
+    console.print(&changes);
     let action = format!("update {} as shown", copy.display());
     if let Err(code) = require_human(world, console, &action) {
         return Ok(code);
@@ -156,8 +156,7 @@ fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Resul
         world.remove(&path).map_err(|error| (path, error))?;
     }
     put_schemas(world, folder)?;
-    console
-        .complain("updated the copy\nhelp: run `policyd lint` to check your own files against it");
+    console.eprint("updated the copy\nhelp: run `policyd lint` to check your own files against it");
     Ok(EXIT_FOUND)
 }
 

@@ -31,9 +31,8 @@ pub(super) fn run(
     arguments: &InstallArguments,
 ) -> u8 {
     let Some(program) = world.program().map(|it| it.display().to_string()) else {
-        console.complain(
-            "could not determine the path of the `policyd` executable; no hooks installed",
-        );
+        console
+            .eprint("could not determine the path of the `policyd` executable; no hooks installed");
         return EXIT_BROKEN;
     };
     let request = InstallRequest {
@@ -61,10 +60,10 @@ fn report_plugin(
     dry_run: bool,
 ) {
     if let Some(place) = Place::of(PLUGIN_CLIENT).filter(|_| request.closed) {
-        console.say(&format!("           {}\n", place.closed_note()));
+        console.print(&format!("           {}\n", place.closed_note()));
     }
     if !dry_run {
-        console.say(&format!("try it: claude --plugin-dir {}\n", folder.display()));
+        console.print(&format!("try it: claude --plugin-dir {}\n", folder.display()));
     }
 }
 
@@ -93,7 +92,7 @@ pub(super) fn uninstall(
     if code != EXIT_OK {
         return code;
     }
-    leftovers::clear(world, console, (arguments.purge, arguments.dry_run))
+    leftovers::clear(world, console, arguments)
 }
 
 /// Shows the changes, or makes them.
@@ -119,30 +118,30 @@ fn carry_out(
         let path = it.path.display();
         let note = it.closed.then(|| format!("           {}\n", it.place.closed_note()));
         if it.before == it.after {
-            console.say(&format!("unchanged  {}: {path}\n", it.place.harness.title));
+            console.print(&format!("unchanged  {}: {path}\n", it.place.harness.title));
         } else if dry_run {
             let (before, after) = (it.before.unwrap_or_default(), it.after.unwrap_or_default());
             let diff = TextDiff::from_lines(before.as_str(), after.as_str());
             let name = path.to_string();
-            console.say(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
+            console.print(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
         } else {
             match install::write(world, &it) {
                 Err(problem) => {
-                    console.complain(&problem);
+                    console.eprint(&problem);
                     code = EXIT_BROKEN;
                     continue;
                 }
                 Ok(unsafe_writes) => unsafe_writes.iter().for_each(|why| {
-                    console.complain(&format!("{path}: a power loss can undo this change: {why}"));
+                    console.eprint(&format!("{path}: a power loss can undo this change: {why}"));
                 }),
             }
             let what = if it.after.is_none() { "removed" } else { "wrote" };
-            console.say(&format!("{what:9}  {}: {path}\n", it.place.harness.title));
+            console.print(&format!("{what:9}  {}: {path}\n", it.place.harness.title));
             if it.after.is_some() && !it.then.is_empty() {
-                console.say(&format!("           {}\n", it.then));
+                console.print(&format!("           {}\n", it.then));
             }
         }
-        note.iter().for_each(|it| console.say(it));
+        note.iter().for_each(|it| console.print(it));
     }
     code
 }

@@ -87,7 +87,7 @@ pub(super) fn completions(console: &mut Console<'_>, shell: clap_complete::Shell
     let mut text = Vec::new();
     let mut program = Arguments::command().mut_subcommands(with_names);
     clap_complete::generate(shell, &mut program, "policyd", &mut text);
-    console.say(&String::from_utf8_lossy(&text));
+    console.print(&String::from_utf8_lossy(&text));
     EXIT_OK
 }
 
@@ -122,7 +122,7 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
                 [] => "it has no subcommands".to_owned(),
                 known => format!("one of {}", known.join(", ")),
             });
-            console.complain(&format!("unknown command `{name}`\nhelp: {help}"));
+            console.eprint(&format!("unknown command `{name}`\nhelp: {help}"));
             return EXIT_USAGE;
         };
         command = found.clone();
@@ -135,9 +135,9 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
         .mut_args(|it| it.hide_env(false).hide_env_values(true));
     let mut text = Vec::new();
     match clap_mangen::Man::new(command).render(&mut text) {
-        Ok(()) => console.say(&String::from_utf8_lossy(&text)),
+        Ok(()) => console.print(&String::from_utf8_lossy(&text)),
         Err(error) => {
-            console.complain(&error.to_string());
+            console.eprint(&error.to_string());
             return EXIT_BROKEN;
         }
     }

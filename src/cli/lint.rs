@@ -10,7 +10,8 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments
 use crate::app::cases::suite::beside;
 use crate::app::cores;
 use crate::app::gate::named_harness;
-use crate::app::packs::{self, Place};
+use crate::app::packs;
+use crate::app::packs::places::{self, Place};
 use crate::app::workspace::project::{self, Project};
 use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, Seat};
@@ -37,14 +38,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     let baseline = match baseline(world, arguments) {
         Ok(baseline) => baseline,
         Err(problem) => {
-            console.complain(&problem);
+            console.eprint(&problem);
             return EXIT_BROKEN;
         }
     };
     let harness = match named_harness(arguments.harness.as_deref()) {
         Ok(harness) => harness,
         Err(problem) => {
-            console.complain(&problem);
+            console.eprint(&problem);
             return EXIT_USAGE;
         }
     };
@@ -52,10 +53,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     // What packs stand on is read while they are looked for.
     let (places, base) = cores::both(
         world.cores(),
-        || packs::places(world, &looked_at(world, &project, arguments)),
+        || places::places(world, &lint_paths(world, &project, arguments)),
         || Base::new(&builtin::pack()),
     );
-    let ask = Ask {
+    let ask = LintRun {
         world,
         project: &project,
         profile: match arguments.profile {
@@ -70,11 +71,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     };
     let (packs, mut review) = ask.review(&places);
     for problem in &review.unreadable {
-        console.complain(problem);
+        console.eprint(problem);
     }
     if packs.is_empty() {
         if !matches!(arguments.format, LintFormat::Text) {
-            say(console, arguments.format, &review);
+            print_review(console, arguments.format, &review);
         }
         return EXIT_BROKEN;
     }
@@ -95,7 +96,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         set_known_aside(&mut review, baseline, Seat { here, file });
     }
     without_credentials(&mut review.findings);
-    say(console, arguments.format, &review);
+    print_review(console, arguments.format, &review);
     // The process ends here: taking what packs extend apart would only cost time.
     std::mem::forget(ask);
     exit_code(&review, arguments.fail_level)
@@ -104,7 +105,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
 /// What needs no pack to be answered.
 fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option<u8> {
     if arguments.list {
-        console.say(&list(arguments.format));
+        console.print(&list(arguments.format));
         return Some(EXIT_OK);
     }
     if let Some(code) = &arguments.explain {
@@ -112,7 +113,7 @@ fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option
     }
     let text = matches!(arguments.format, LintFormat::Text | LintFormat::Compact);
     if arguments.diff && !text {
-        console.complain(
+        console.eprint(
             "`--diff` prints only a diff and cannot be combined with `--format`\nhelp: `--format \
              json` contains the fix of each finding",
         );
@@ -122,7 +123,7 @@ fn without_packs(console: &mut Console<'_>, arguments: &LintArguments) -> Option
 }
 
 /// What is asked of packs.
-struct Ask<'a> {
+struct LintRun<'a> {
     world: &'a dyn World,
     project: &'a Project,
     profile: Profile,
@@ -135,7 +136,7 @@ struct Ask<'a> {
 
 /// What one pack came to.
 #[derive(Default)]
-struct Looked {
+struct PackReview {
     name: String,
     /// Names of its files; none where it holds no policy.
     files: Vec<String>,
@@ -146,12 +147,12 @@ struct Looked {
     unreadable_cases: Vec<String>,
 }
 
-impl Ask<'_> {
+impl LintRun<'_> {
     /// Looks at all packs; their names come first.
     fn review(&self, places: &[Place]) -> (Vec<String>, Review) {
         let here = self.world.working_folder();
         // Each is read and looked at by one thread: none waits until all are read.
-        let looked = cores::on_all(self.world.cores(), places, |it| self.look(&here, it));
+        let looked = cores::on_all(self.world.cores(), places, |it| self.review_pack(&here, it));
         let (mut names, mut review) = (Vec::new(), Review::default());
         let mut unreadable_cases = Vec::new();
         for pack in looked {
@@ -168,12 +169,12 @@ impl Ask<'_> {
         (names, review)
     }
 
-    fn look(&self, here: &Path, place: &Place) -> Looked {
+    fn review_pack(&self, here: &Path, place: &Place) -> PackReview {
         let (pack, unreadable) = place.read(self.world, self.project, here);
         let files: Vec<String> = pack.files.iter().map(|(_, it)| it.name.clone()).collect();
         let name = pack.name.clone();
         if files.is_empty() {
-            return Looked { name, unreadable, ..Looked::default() };
+            return PackReview { name, unreadable, ..PackReview::default() };
         }
         let beside = || beside(self.world, &pack, None);
         let (cases, unreadable_cases) =
@@ -183,7 +184,7 @@ impl Ask<'_> {
         let subject = subject.with_unread(place.unread(self.world, &pack.name));
         let subject = subject.for_harness(self.harness);
         let reviewed = lint::review(&subject, self.profile, self.ignores);
-        Looked { name, files, reviewed, unreadable, unreadable_cases }
+        PackReview { name, files, reviewed, unreadable, unreadable_cases }
     }
 }
 
@@ -199,7 +200,7 @@ fn without_credentials(findings: &mut [Diagnostic]) {
     }
 }
 
-fn say(console: &mut Console<'_>, format: LintFormat, review: &Review) {
+fn print_review(console: &mut Console<'_>, format: LintFormat, review: &Review) {
     let text = match format {
         LintFormat::Text => {
             let style = Style { color: console.color() };
@@ -213,7 +214,7 @@ fn say(console: &mut Console<'_>, format: LintFormat, review: &Review) {
         LintFormat::Github => github(review),
         LintFormat::Junit => junit::junit(review),
     };
-    console.say(&text);
+    console.print(&text);
 }
 
 fn exit_code(review: &Review, fail_level: FailLevel) -> u8 {
@@ -248,11 +249,11 @@ fn explain(console: &mut Console<'_>, code: &str) -> u8 {
         let (level, profile) = (diagnostics::level_name(rule.level), rule.profile.name());
         let about = format!("{level}, profile {profile}, since {}", rule.since);
         let former = lint::history(code).map(|it| it + "\n\n").unwrap_or_default();
-        console.say(&format!("{former}{}\n{about}\n", rule.page.trim_end()));
+        console.print(&format!("{former}{}\n{about}\n", rule.page.trim_end()));
         return EXIT_OK;
     }
     if let Some(removed) = lint::history(code) {
-        console.say(&(removed + "\n"));
+        console.print(&(removed + "\n"));
         return EXIT_OK;
     }
     let known: Vec<&str> = lint::rules().iter().flat_map(|it| [it.code, it.name]).collect();
@@ -261,7 +262,7 @@ fn explain(console: &mut Console<'_>, code: &str) -> u8 {
         || "run `policyd lint --list` to list the rules".to_owned(),
         |it| format!("did you mean `{it}`?"),
     );
-    console.complain(&format!("unknown lint rule `{code}`\nhelp: {near}"));
+    console.eprint(&format!("unknown lint rule `{code}`\nhelp: {near}"));
     EXIT_USAGE
 }
 
@@ -290,19 +291,21 @@ fn write_baseline(
         Ok(()) => {
             let number = baseline.findings.len();
             let findings = if number == 1 { "finding" } else { "findings" };
-            console
-                .say(&format!("wrote {number} {findings} to the baseline `{}`\n", file.display()));
+            console.print(&format!(
+                "wrote {number} {findings} to the baseline `{}`\n",
+                file.display()
+            ));
             if broken.is_empty() {
                 return EXIT_OK;
             }
             let broken = broken.len();
-            console.complain(&format!(
+            console.eprint(&format!(
                 "errors that keep a pack from loading: {broken}; a baseline cannot suppress them"
             ));
             EXIT_FOUND
         }
         Err(error) => {
-            console.complain(&format!("{}: {error}", file.display()));
+            console.eprint(&format!("{}: {error}", file.display()));
             EXIT_BROKEN
         }
     }
@@ -320,7 +323,7 @@ fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: Seat<'_>) {
 
 /// What is looked at: what is named, else the project's pack, trusted or not, for nothing of it is
 /// evaluated here.
-fn looked_at(world: &dyn World, project: &Project, arguments: &LintArguments) -> Vec<PathBuf> {
+fn lint_paths(world: &dyn World, project: &Project, arguments: &LintArguments) -> Vec<PathBuf> {
     let named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
     if named {
         return arguments.paths.clone();

@@ -27,7 +27,7 @@ pub(super) fn oldest(world: &dyn World, since: Option<&str>) -> Option<Timestamp
 /// Lists decisions, oldest first.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogArguments) -> u8 {
     let Some(oldest) = oldest(world, arguments.since.as_deref()) else {
-        console.complain(SINCE_HELP);
+        console.eprint(SINCE_HELP);
         return EXIT_USAGE;
     };
     let project = project::find(world, None);
@@ -44,7 +44,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     if arguments.summary {
         let judged: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
         let summary = Summary::of(&judged);
-        console.say(&match arguments.format {
+        console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(),
         });
@@ -53,8 +53,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     let surplus = wanted.len().saturating_sub(arguments.lines);
     for entry in wanted.into_iter().skip(surplus) {
         match arguments.format {
-            ListFormat::Json => console.say(&format!("{entry}\n")),
-            ListFormat::Text | ListFormat::Compact => console.say(&line(entry)),
+            ListFormat::Json => console.print(&format!("{entry}\n")),
+            ListFormat::Text | ListFormat::Compact => console.print(&line(entry)),
         }
     }
     EXIT_OK

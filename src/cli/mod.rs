@@ -48,7 +48,7 @@ use arguments::{
     DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry,
     DoctorArguments, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, InstallArguments, LintArguments,
-    ListFormat, ListPlace, LogArguments, PackArguments, PauseArguments, RationalizationAction,
+    ListFormat, LogArguments, PackArguments, PauseArguments, QueueSelector, RationalizationAction,
     RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
     SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments, TestFormat,
     TrustArguments, TryArguments, UninstallArguments, Update,
@@ -88,19 +88,20 @@ pub fn command_line() -> clap::Command {
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let mut stdout = Watched::new(&mut *console.stdout);
-    let Console { terminal, watched, typed, .. } = *console;
+    let Console { stdout_is_tty, stderr_is_tty, stdin_is_tty, .. } = *console;
     let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);
-    let mut own = Console { stdin, stdout: &mut stdout, stderr, terminal, watched, typed };
+    let mut own =
+        Console { stdin, stdout: &mut stdout, stderr, stdout_is_tty, stderr_is_tty, stdin_is_tty };
     let code = match plain_hook_call(arguments) {
         Some(plain) => eval::run(world, &mut own, &plain),
         None => command(world, &mut own, arguments),
     };
-    if terminal {
+    if stdout_is_tty {
         stdout.end_line();
     }
     match stdout.lost {
         Some(error) if !is_hook_call(arguments) => {
-            console.complain(&format!("could not write to standard output: {error}"));
+            console.eprint(&format!("could not write to standard output: {error}"));
             EXIT_BROKEN
         }
         _ => code,
@@ -116,15 +117,15 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
-        Err(error) => return usage(&error, (world, console), arguments),
+        Err(error) => return usage(&error, world, console, arguments),
     };
     match parsed.color {
         Color::Auto => {
             let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
-            console.terminal &= world.env("NO_COLOR").is_none() && !is_dumb;
+            console.stdout_is_tty &= world.env("NO_COLOR").is_none() && !is_dumb;
         }
-        Color::Always => console.terminal = true,
-        Color::Never => console.terminal = false,
+        Color::Always => console.stdout_is_tty = true,
+        Color::Never => console.stdout_is_tty = false,
     }
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
@@ -210,15 +211,16 @@ fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
 fn usage(
     error: &clap::Error,
-    (world, console): (&dyn World, &mut Console<'_>),
+    world: &dyn World,
+    console: &mut Console<'_>,
     arguments: &[OsString],
 ) -> u8 {
     let text = error.render().to_string();
     if !error.use_stderr() {
-        console.say(&text);
+        console.print(&text);
         return EXIT_OK;
     }
-    if is_hook_call(arguments) || (!names_a_command(arguments) && console.is_fed_json(world)) {
+    if is_hook_call(arguments) || (!names_a_command(arguments) && console.stdin_is_json(world)) {
         let ends = |it: &str| it.starts_with("Usage") || it.starts_with("For more");
         let wrong = text.lines().take_while(|it| !ends(it)).map(str::trim);
         let wrong = wrong.collect::<Vec<_>>().join(" ");
@@ -228,10 +230,10 @@ fn usage(
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
         );
-        console.say(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
+        console.print(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
         return EXIT_OK;
     }
-    console.complain_as_is(&text);
+    console.eprint_as_is(&text);
     EXIT_USAGE
 }
 

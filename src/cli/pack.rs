@@ -12,7 +12,7 @@ use crate::world::World;
 
 /// Reports nearer packs that are not used because they are not trusted.
 pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &Found) {
-    found.untrusted.iter().for_each(|it| console.complain(&it.text()));
+    found.untrusted.iter().for_each(|it| console.eprint(&it.text()));
 }
 
 /// Reports that the built-in pack is among the packs that are used, because the project has no pack.
@@ -21,7 +21,7 @@ pub(super) fn note_builtin_pack<'p>(
     mut packs: impl Iterator<Item = &'p str>,
 ) {
     if packs.any(|it| it == builtin::NAME) {
-        console.complain(
+        console.eprint(
             "this project has no custom pack; the built-in pack is used (run `policyd init`, or \
              pass a directory)",
         );
@@ -39,8 +39,8 @@ pub(super) fn require_reviewed(
 }
 
 fn report_invalid(console: &mut Console<'_>, invalid: &InvalidPack) {
-    console.complain(&packs::explain(invalid));
-    console.complain("run `policyd lint` to list every finding with its location");
+    console.eprint(&packs::explain(invalid));
+    console.eprint("run `policyd lint` to list every finding with its location");
 }
 
 /// Loads the pack of the project, or the named one; reports an invalid pack.
@@ -79,6 +79,6 @@ pub(super) fn or_builtin_policy(
         Err(invalid) => invalid,
     };
     report_invalid(console, &invalid);
-    console.complain("the built-in pack is used meanwhile");
+    console.eprint("the built-in pack is used meanwhile");
     packs::builtin_policy(world)
 }

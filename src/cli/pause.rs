@@ -33,7 +33,7 @@ pub(super) fn pause(
     let length = match length(&arguments.duration) {
         Ok(length) => length,
         Err(complaint) => {
-            console.complain(&complaint);
+            console.eprint(&complaint);
             return EXIT_USAGE;
         }
     };
@@ -55,11 +55,11 @@ pub(super) fn pause(
         Pause { session, since: now, until: now.plus(length), reason: one_line(&arguments.reason) };
     let store = UserChoiceStore::new(world, &project.state);
     if let Err(problem) = store.change(|it| it.add_pause(pause.clone(), now)) {
-        console.complain(&format!("{problem}; nothing is paused"));
+        console.eprint(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
-    log(world, &project, "pause", (pause.session.as_ref(), pause.text(now), &actor));
-    console.say(&format!("{}\n", pause.text(now)));
+    log(world, &project, "pause", pause.session.as_ref(), pause.text(now), &actor);
+    console.print(&format!("{}\n", pause.text(now)));
     EXIT_OK
 }
 
@@ -78,20 +78,20 @@ pub(super) fn resume(
     let store = UserChoiceStore::new(world, &project.state);
     match store.change(|it| it.end_pauses(session.as_ref(), now)) {
         Err(problem) => {
-            console.complain(&format!("{problem}; the pause continues"));
+            console.eprint(&format!("{problem}; the pause continues"));
             EXIT_BROKEN
         }
         Ok(ended) if ended.is_empty() => {
-            console.complain("nothing was paused");
+            console.eprint("nothing was paused");
             EXIT_FOUND
         }
         Ok(ended) => {
             let actor = Actor::of(world);
             for it in ended {
                 let text = "resumed".to_owned();
-                log(world, &project, "resume", (it.session.as_ref(), text, &actor));
+                log(world, &project, "resume", it.session.as_ref(), text, &actor);
                 let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
-                console.say(&format!("resumed{whose}\n"));
+                console.print(&format!("resumed{whose}\n"));
             }
             EXIT_OK
         }
@@ -115,12 +115,12 @@ pub(super) fn disable(
     let disabled = Disabled { since, reason };
     let store = UserChoiceStore::new(world, &project.state);
     if let Err(problem) = store.change(|it| it.disabled = Some(disabled.clone())) {
-        console.complain(&format!("{problem}; policyd is not disabled"));
+        console.eprint(&format!("{problem}; policyd is not disabled"));
         return EXIT_BROKEN;
     }
     let text = OffReason::Disabled(disabled).text(since);
-    log(world, &project, "disable", (None, text.clone(), &actor));
-    console.say(&format!("{text}\n"));
+    log(world, &project, "disable", None, text.clone(), &actor);
+    console.print(&format!("{text}\n"));
     EXIT_OK
 }
 
@@ -130,16 +130,16 @@ pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
     let store = UserChoiceStore::new(world, &project.state);
     match store.change(|it| it.disabled.take()) {
         Err(problem) => {
-            console.complain(&format!("{problem}; policyd is still disabled"));
+            console.eprint(&format!("{problem}; policyd is still disabled"));
             EXIT_BROKEN
         }
         Ok(None) => {
-            console.complain("policyd was not disabled in this project");
+            console.eprint("policyd was not disabled in this project");
             EXIT_FOUND
         }
         Ok(Some(_)) => {
-            log(world, &project, "enable", (None, "enabled".to_owned(), &Actor::of(world)));
-            console.say("enabled\n");
+            log(world, &project, "enable", None, "enabled".to_owned(), &Actor::of(world));
+            console.print("enabled\n");
             EXIT_OK
         }
     }
@@ -187,15 +187,15 @@ fn named_session(
     match store.named(named) {
         Named::One(id) => Ok(Some(id)),
         Named::Unknown(Some(id)) => {
-            console.complain(&format!("no session {id} is known yet; it is taken as a whole id"));
+            console.eprint(&format!("no session {id} is known yet; it is taken as a whole id"));
             Ok(Some(id))
         }
         Named::Unknown(None) => {
-            console.complain(&format!("invalid session id `{named}`"));
+            console.eprint(&format!("invalid session id `{named}`"));
             Err(EXIT_USAGE)
         }
         Named::Several(ids) => {
-            console.complain(&format!("ambiguous session id: {}", ids.join(", ")));
+            console.eprint(&format!("ambiguous session id: {}", ids.join(", ")));
             Err(EXIT_USAGE)
         }
     }
@@ -206,7 +206,9 @@ pub(super) fn log(
     world: &dyn World,
     project: &Project,
     event: &str,
-    (session, text, actor): (Option<&SessionId>, String, &Actor),
+    session: Option<&SessionId>,
+    text: String,
+    actor: &Actor,
 ) {
     let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
     // The switch itself stands; every stop tells it.

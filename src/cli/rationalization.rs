@@ -21,7 +21,7 @@ pub(super) fn run(
 ) -> u8 {
     let RationalizationAction::Check { text, policies, format } = action;
     let Some(text) = said(console, text.as_deref()) else { return EXIT_USAGE };
-    check(world, console, (policies.as_deref(), *format), &text)
+    check(world, console, policies.as_deref(), *format, &text)
 }
 
 /// The text: the argument, or standard input.
@@ -29,9 +29,9 @@ fn said(console: &mut Console<'_>, text: Option<&str>) -> Option<String> {
     match text {
         Some("-") => {}
         Some(text) => return Some(text.to_owned()),
-        None if console.typed => {
+        None if console.stdin_is_tty => {
             console
-                .complain("no text given\nhelp: pass it as an argument, or `-` for standard input");
+                .eprint("no text given\nhelp: pass it as an argument, or `-` for standard input");
             return None;
         }
         None => {}
@@ -45,7 +45,8 @@ fn said(console: &mut Console<'_>, text: Option<&str>) -> Option<String> {
 fn check(
     world: &dyn World,
     console: &mut Console<'_>,
-    (policies, format): (Option<&Path>, ListFormat),
+    policies: Option<&Path>,
+    format: ListFormat,
     text: &str,
 ) -> u8 {
     let Some(policy) = pack::require_valid(world, console, policies) else { return EXIT_BROKEN };
@@ -63,7 +64,7 @@ fn check(
         ListFormat::Text if found.is_empty() => "no rationalization found\n".to_owned(),
         ListFormat::Text => found.iter().map(as_text).collect(),
     };
-    console.say(&answer);
+    console.print(&answer);
     if found.is_empty() { EXIT_OK } else { EXIT_FOUND }
 }
 

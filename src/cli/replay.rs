@@ -18,7 +18,7 @@ use crate::world::World;
 /// Replays and reports.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ReplayArguments) -> u8 {
     let Some(oldest) = log::oldest(world, arguments.since.as_deref()) else {
-        console.complain(log::SINCE_HELP);
+        console.eprint(log::SINCE_HELP);
         return EXIT_USAGE;
     };
     let named = arguments.policies.as_deref();
@@ -31,7 +31,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         },
     };
     if let Some(problem) = unknown_rule(arguments.rule.as_deref(), &policy, other.as_ref()) {
-        console.complain(&problem);
+        console.eprint(&problem);
         return EXIT_USAGE;
     }
     let found = sessions::find(world, &arguments.paths, oldest);
@@ -45,19 +45,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         temporary: project::temporary_folders(world),
     };
     let jobs = arguments.jobs.map_or_else(|| world.cores(), usize::from);
-    let is_shown = console.watched && world.env("CI").is_none();
+    let is_shown = console.stderr_is_tty && world.env("CI").is_none();
     let bar = is_shown.then(|| progress_bar(&found.sessions));
     let tally = task.replay(found, jobs, &|bytes| bar.iter().for_each(|it| it.inc(bytes)));
     bar.iter().for_each(ProgressBar::finish_and_clear);
     for (file, why) in &tally.reading.unreadable {
-        console.complain(&format!("{file}: {why}"));
+        console.eprint(&format!("{file}: {why}"));
     }
     if tally.reading.transcripts == 0 {
-        console.complain(&nothing(arguments, &tally));
+        console.eprint(&nothing(arguments, &tally));
         return EXIT_BROKEN;
     }
     let scope = report::Scope { pack: &policy.name, rule: arguments.rule.as_deref() };
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ReportFormat::Json => format!("{:#}\n", report::to_json(&tally, scope)),
         ReportFormat::Text => report::to_text(&tally, scope, console.color()),
     });
@@ -67,7 +67,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     if stops == 0 && calls == 0 {
         return EXIT_OK;
     }
-    console.complain(&format!(
+    console.eprint(&format!(
         "the other pack is stricter: stops newly blocked: {stops}, tool calls newly blocked \
          or asked about: {calls}"
     ));

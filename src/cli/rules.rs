@@ -26,10 +26,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
         format!("{}{session}", it.text(now))
     };
     let paused: Vec<String> = status.pauses.iter().map(paused).collect();
-    paused.iter().chain(&off).for_each(|it| console.complain(&format!("policyd is {it}")));
-    status.problems.iter().for_each(|it| console.complain(it));
+    paused.iter().chain(&off).for_each(|it| console.eprint(&format!("policyd is {it}")));
+    status.problems.iter().for_each(|it| console.eprint(it));
     let problems = status.config.iter().flat_map(|it| it.apply(&mut policy));
-    problems.for_each(|it| console.complain(&it));
+    problems.for_each(|it| console.eprint(&it));
     if arguments.format == ListFormat::Json {
         let rules: Vec<_> = policy
             .considerations
@@ -42,7 +42,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
                 })
             })
             .collect();
-        console.say(&format!(
+        console.print(&format!(
             "{}\n",
             json!({"version": 1, "pack": policy.name, "off": off, "paused": paused, "rules": rules,
                 "guards": guards_json(world, &policy)})
@@ -50,11 +50,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
         return EXIT_OK;
     }
     let width = policy.considerations.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
-    console.say(&format!("pack {}\n", policy.name));
+    console.print(&format!("pack {}\n", policy.name));
     for it in policy.considerations.iter() {
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
         let state = state_of(world, it);
-        console.say(&format!(
+        console.print(&format!(
             "  {}{padding}  {state:8} {:8} {:24} {}\n",
             it.id,
             severity(it),
@@ -88,7 +88,7 @@ fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
     for it in rules {
         if it.set != set {
             set = &it.set;
-            console.say(&format!("guards of {set}\n"));
+            console.print(&format!("guards of {set}\n"));
         }
         let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
         let state = state(world, true, it.mode, it.expires_millis);
@@ -97,7 +97,7 @@ fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
             it.on.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(","),
         );
         let place = &it.body.place;
-        console.say(&format!("  {}{padding}  {state:8} {verb:8} {on:24} {place}\n", it.id));
+        console.print(&format!("  {}{padding}  {state:8} {verb:8} {on:24} {place}\n", it.id));
     }
 }
 

@@ -16,11 +16,11 @@ use crate::world::World;
 /// Supervises one run to its end.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {
     let named = arguments.policies.as_deref();
-    let Some(pack) = pack::require_valid_with_pack(world, console, named) else {
+    let Some((policy, found)) = pack::require_valid_with_pack(world, console, named) else {
         return EXIT_BROKEN;
     };
     let mut observer = ConsoleObserver::new(console, arguments.format);
-    match supervisor::run(world, &mut observer, pack, &request(arguments)) {
+    match supervisor::run(world, &mut observer, policy, found, &request(arguments)) {
         Ok(status) => status.exit_code(),
         Err(error) => error::report(console, &error),
     }
@@ -52,7 +52,7 @@ struct ConsoleObserver<'c, 'o> {
 
 impl<'c, 'o> ConsoleObserver<'c, 'o> {
     fn new(console: &'c mut Console<'o>, format: RunFormat) -> Self {
-        let is_shown = console.watched && format == RunFormat::Text;
+        let is_shown = console.stderr_is_tty && format == RunFormat::Text;
         let bar = is_shown.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             match ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -73,8 +73,8 @@ impl RunObserver for ConsoleObserver<'_, '_> {
         let Some(line) = line else { return };
         let console = &mut self.console;
         match &self.bar {
-            Some(bar) => bar.suspend(|| console.say(&format!("{line}\n"))),
-            None => console.say(&format!("{line}\n")),
+            Some(bar) => bar.suspend(|| console.print(&format!("{line}\n"))),
+            None => console.print(&format!("{line}\n")),
         }
     }
 

@@ -9,15 +9,15 @@ pub(super) fn run(console: &mut Console<'_>, arguments: &SchemaArguments) -> u8 
     let all = schemas::all();
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     let Some(wanted) = &arguments.name else {
-        console.say(&format!("{}\n", names.join("\n")));
+        console.print(&format!("{}\n", names.join("\n")));
         return EXIT_OK;
     };
     let name = wanted.trim_end_matches(".yaml");
     let Some((_, schema)) = all.iter().find(|(it, _)| *it == name) else {
         let help = suggest::did_you_mean(name, &names).unwrap_or_default();
-        console.complain(&format!("unknown file type `{wanted}`\nhelp: {help}"));
+        console.eprint(&format!("unknown file type `{wanted}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
-    console.say(&format!("{schema:#}\n"));
+    console.print(&format!("{schema:#}\n"));
     EXIT_OK
 }

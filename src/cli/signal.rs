@@ -25,7 +25,7 @@ use crate::store::signals::{Answer, Draft, SignalStore};
 use crate::world::{World, WorldError};
 
 /// What every action needs.
-struct At<'c, 's> {
+struct SignalCommand<'c, 's> {
     world: &'c dyn World,
     store: SignalStore<'s>,
     stores: &'s Stores<'s>,
@@ -42,37 +42,37 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
-    let at = At { world, store, stores: &stores, signals: &policy.signals, format };
+    let command = SignalCommand { world, store, stores: &stores, signals: &policy.signals, format };
     let answer = match &arguments.action {
         SignalAction::Emit { name, fields, from, expires } => {
-            at.emit(console, (name, fields), (from, *expires))
+            command.emit(console, name, fields, from, *expires)
         }
-        SignalAction::List => Ok(at.list(console)),
-        SignalAction::Types => Ok(print::kinds(console, at.signals, format)),
-        SignalAction::Show { id } => Ok(at.show(console, id)),
-        SignalAction::Consume { signal, by, lease } => at.consume(console, signal, (by, *lease)),
+        SignalAction::List => Ok(command.list(console)),
+        SignalAction::Types => Ok(print::kinds(console, command.signals, format)),
+        SignalAction::Show { id } => Ok(command.show(console, id)),
+        SignalAction::Consume { signal, by, lease } => command.consume(console, signal, by, *lease),
         SignalAction::Release { id, by } => {
-            let answer = at.store.take(id, Event::Release { by }, world.now());
-            answer.map(|it| at.told(console, &it, id))
+            let answer = command.store.take(id, Event::Release { by }, world.now());
+            answer.map(|it| command.print_answer(console, &it, id))
         }
         SignalAction::Approve { id, decision, by } => {
-            at.decide(console, id, (by, Some(decision), ""))
+            command.decide(console, id, by, Some(decision), "")
         }
-        SignalAction::Reject { id, reason, by } => at.decide(console, id, (by, None, reason)),
+        SignalAction::Reject { id, reason, by } => command.decide(console, id, by, None, reason),
         SignalAction::History { limit, signal } => {
-            Ok(at.history(console, *limit, signal.as_deref()))
+            Ok(command.history(console, *limit, signal.as_deref()))
         }
-        SignalAction::Watch { every, length } => Ok(at.watch(console, *every, *length)),
-        SignalAction::Check { run, emit } => at.check(console, run, *emit),
-        SignalAction::Process => at.process(console),
+        SignalAction::Watch { every, length } => Ok(command.watch(console, *every, *length)),
+        SignalAction::Check { run, emit } => command.check(console, run, *emit),
+        SignalAction::Process => command.process(console),
     };
     answer.unwrap_or_else(|error| {
-        console.complain(&format!("{}: {error}; signals not changed", stores.own.display()));
+        console.eprint(&format!("{}: {error}; signals not changed", stores.own.display()));
         EXIT_BROKEN
     })
 }
 
-impl At<'_, '_> {
+impl SignalCommand<'_, '_> {
     /// The kind of a name; an unknown name is a typo.
     fn kind(&self, console: &mut Console<'_>, name: &str) -> Option<&SignalKind> {
         let kind = self.signals.kind(name);
@@ -80,7 +80,7 @@ impl At<'_, '_> {
             let known: Vec<&str> = self.signals.kinds.iter().map(|it| it.id.as_str()).collect();
             let help = suggest::did_you_mean(name, &known);
             let help = help.unwrap_or_else(|| "run `policyd signal types` to list them".to_owned());
-            console.complain(&format!("unknown signal `{name}`\nhelp: {help}"));
+            console.eprint(&format!("unknown signal `{name}`\nhelp: {help}"));
         }
         kind
     }
@@ -88,8 +88,10 @@ impl At<'_, '_> {
     fn emit(
         &self,
         console: &mut Console<'_>,
-        (name, words): (&str, &[String]),
-        (from, expires): (&str, Option<Duration>),
+        name: &str,
+        words: &[String],
+        from: &str,
+        expires: Option<Duration>,
     ) -> Result<u8, WorldError> {
         let Some(kind) = self.kind(console, name) else { return Ok(EXIT_USAGE) };
         let is_approval = !kind.approves.is_empty();
@@ -101,7 +103,7 @@ impl At<'_, '_> {
         let said = match signal_fields::parse(kind, words) {
             Ok(said) => said,
             Err(why) => {
-                console.complain(&why);
+                console.eprint(&why);
                 return Ok(EXIT_USAGE);
             }
         };
@@ -123,10 +125,10 @@ impl At<'_, '_> {
             Some(answer) => print::drift(console, answer, &emitted.more, self.format),
             None => print::emitted(console, &emitted.signal, self.format),
         }
-        emitted.problems.iter().for_each(|it| console.complain(it));
+        emitted.problems.iter().for_each(|it| console.eprint(it));
         for it in std::iter::once(&emitted.signal).chain(&emitted.more) {
             if let Some(count) = self.store.files_hiding(it, now) {
-                console.complain(&format!(
+                console.eprint(&format!(
                     "{} is not visible: signals/ contains {count} files, but only {SIGNALS_MAX} are \
                      read\nhelp: remove files that are no longer needed",
                     it.name
@@ -141,22 +143,21 @@ impl At<'_, '_> {
         let view = self.store.view(now);
         for it in &view.signals {
             let state = print::state(it, self.signals, now);
-            print::signal(console, it, &state, (self.format, now));
+            print::signal(console, it, &state, self.format, now);
         }
         for file in &view.unknown {
-            console
-                .complain(&format!("signals/{file}: `signals.yaml` does not define this signal"));
+            console.eprint(&format!("signals/{file}: `signals.yaml` does not define this signal"));
         }
         for (file, why) in &view.unusable {
-            console.complain(&format!(
+            console.eprint(&format!(
                 "signals/{file} is invalid: {why}; `policyd signal process` quarantines it"
             ));
         }
         if view.cut {
-            console.complain("signals/ contains more files than policyd reads");
+            console.eprint("signals/ contains more files than policyd reads");
         }
         if view.signals.is_empty() && self.format == ListFormat::Text {
-            console.say("no signal is pending\n");
+            console.print("no signal is pending\n");
         }
         EXIT_OK
     }
@@ -166,7 +167,7 @@ impl At<'_, '_> {
         let view = self.store.view(now);
         if let Some(it) = view.signals.iter().find(|it| it.id.starts_with(id) || it.name == id) {
             let state = print::state(it, self.signals, now);
-            print::signal(console, it, &state, (self.format, now));
+            print::signal(console, it, &state, self.format, now);
             return EXIT_OK;
         }
         let history = self.store.history();
@@ -178,7 +179,7 @@ impl At<'_, '_> {
                 EXIT_OK
             }
             None => {
-                console.complain(&format!(
+                console.eprint(&format!(
                     "unknown signal `{id}`\nhelp: run `policyd signal list` to list pending signals"
                 ));
                 EXIT_FOUND
@@ -187,7 +188,7 @@ impl At<'_, '_> {
     }
 
     /// Who somebody is who does not say so.
-    fn whoever(&self, by: &Option<String>) -> String {
+    fn actor_or_user(&self, by: &Option<String>) -> String {
         by.clone().unwrap_or_else(|| Actor::of(self.world).user().to_owned())
     }
 
@@ -195,7 +196,8 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         signal: &str,
-        (by, lease): (&Option<String>, Option<Duration>),
+        by: &Option<String>,
+        lease: Option<Duration>,
     ) -> Result<u8, WorldError> {
         // A mistyped name would wait for ever.
         let view = self.store.view(self.world.now());
@@ -204,7 +206,7 @@ impl At<'_, '_> {
         if !is_id && !waits {
             let Some(kind) = self.kind(console, signal) else { return Ok(EXIT_USAGE) };
             if kind.form == Form::Log {
-                console.complain(&format!("`{signal}` is a log and cannot be consumed"));
+                console.eprint(&format!("`{signal}` is a log and cannot be consumed"));
                 return Ok(EXIT_USAGE);
             }
         }
@@ -214,38 +216,38 @@ impl At<'_, '_> {
         if asked && let Err(code) = require_human(self.world, console, &action) {
             return Ok(code);
         }
-        let by = self.whoever(by);
+        let by = self.actor_or_user(by);
         let event = match lease {
             Some(lease) => Event::Claim { by: &by, lease },
             None => Event::Consume { by: &by },
         };
         let answer = self.store.take(signal, event, self.world.now())?;
-        Ok(self.told(console, &answer, signal))
+        Ok(self.print_answer(console, &answer, signal))
     }
 
-    fn told(&self, console: &mut Console<'_>, answer: &Answer, which: &str) -> u8 {
+    fn print_answer(&self, console: &mut Console<'_>, answer: &Answer, which: &str) -> u8 {
         match answer {
             Answer::Nothing => {
                 if self.format != ListFormat::Json {
-                    console.complain(&format!("no signal `{which}` is pending"));
+                    console.eprint(&format!("no signal `{which}` is pending"));
                 }
                 EXIT_FOUND
             }
             Answer::Refused(found, why) => {
-                console.complain(&format!("{} {}: {why}", found.name, found.id));
+                console.eprint(&format!("{} {}: {why}", found.name, found.id));
                 EXIT_FOUND
             }
             Answer::Ended(found, crate::state::signal::End::Expired, _) => {
-                console.complain(&format!("{} {} expired", found.name, found.id));
+                console.eprint(&format!("{} {} expired", found.name, found.id));
                 EXIT_FOUND
             }
             Answer::Held(found, _) | Answer::GivenBack(found) => {
                 let state = print::state(found, self.signals, self.world.now());
-                print::signal(console, found, &state, (self.format, self.world.now()));
+                print::signal(console, found, &state, self.format, self.world.now());
                 EXIT_OK
             }
             Answer::Ended(found, end, request) => {
-                print::ended(console, (found, *end), request.as_deref(), self.format);
+                print::ended(console, found, *end, request.as_deref(), self.format);
                 EXIT_OK
             }
         }
@@ -256,13 +258,15 @@ impl At<'_, '_> {
         &self,
         console: &mut Console<'_>,
         id: &str,
-        (by, decision, reason): (&Option<String>, Option<&String>, &str),
+        by: &Option<String>,
+        decision: Option<&String>,
+        reason: &str,
     ) -> Result<u8, WorldError> {
         let verb = if decision.is_some() { "approve" } else { "reject" };
         if let Err(code) = require_human(self.world, console, &format!("{verb} `{id}`")) {
             return Ok(code);
         }
-        let (by, now) = (self.whoever(by), self.world.now());
+        let (by, now) = (self.actor_or_user(by), self.world.now());
         let answer = match decision {
             Some(decision) => self.store.approve(id, (&by, decision), now)?,
             None => self.store.reject(id, (&by, reason), now)?,
@@ -277,14 +281,14 @@ impl At<'_, '_> {
                 [] => "no request is pending".to_owned(),
                 some => format!("pending requests: {}", some.join(", ")),
             };
-            console.complain(&format!("unknown request `{id}`\nhelp: {help}"));
+            console.eprint(&format!("unknown request `{id}`\nhelp: {help}"));
             return Ok(EXIT_FOUND);
         }
         if let Answer::Ended(request, End::Approved | End::Rejected, _) = &answer {
             let problem = self.stores.answered(request, decision.is_some());
-            problem.iter().for_each(|it| console.complain(it));
+            problem.iter().for_each(|it| console.eprint(it));
         }
-        Ok(self.told(console, &answer, id))
+        Ok(self.print_answer(console, &answer, id))
     }
 
     fn history(&self, console: &mut Console<'_>, limit: usize, signal: Option<&str>) -> u8 {
@@ -306,7 +310,7 @@ impl At<'_, '_> {
             let found = self.store.view(now).signals;
             for it in found.iter().filter(|it| !known.contains(&it.id)) {
                 let state = print::state(it, self.signals, now);
-                print::signal(console, it, &state, (self.format, now));
+                print::signal(console, it, &state, self.format, now);
             }
             let is_gone = |id: &&String| found.iter().all(|it| it.id != **id);
             if known.iter().any(|id| is_gone(&id)) {
@@ -317,7 +321,7 @@ impl At<'_, '_> {
                         entry.filter(|it| it.get("id").and_then(Value::as_str) == Some(id));
                     match entry.next() {
                         Some(entry) => print::over(console, entry, self.format),
-                        None => console.complain(&format!("{id}: file removed without policyd")),
+                        None => console.eprint(&format!("{id}: file removed without policyd")),
                     }
                 }
             }
@@ -341,15 +345,14 @@ impl At<'_, '_> {
         let run = match words::record(shape, signals::run(), said) {
             Ok(run) => run,
             Err(why) => {
-                console.complain(&why);
+                console.eprint(&why);
                 return Ok(EXIT_USAGE);
             }
         };
         let task = run.get("task_id").cloned();
         let (due, failed) = signals::due(self.signals, run, None);
         for (trigger, why) in failed {
-            console
-                .complain(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
+            console.eprint(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
         }
         let task = match &task {
             Some(crate::script::record::Held::Text(task)) => task.as_str(),
@@ -358,11 +361,11 @@ impl At<'_, '_> {
         for it in &due {
             let raised = if emit { self.stores.raise(it, task, "")? } else { None };
             let (made, problems) = raised.unzip();
-            problems.iter().flatten().for_each(|it| console.complain(it));
-            print::due(console, it, made.as_ref(), (emit, self.format));
+            problems.iter().flatten().for_each(|it| console.eprint(it));
+            print::due(console, it, made.as_ref(), emit, self.format);
         }
         if due.is_empty() && self.format == ListFormat::Text {
-            console.say("no signal is due\n");
+            console.print("no signal is due\n");
         }
         Ok(if due.is_empty() { EXIT_OK } else { EXIT_FOUND })
     }

@@ -46,13 +46,13 @@ fn with(
         Named::One(id) => act(console, &id),
         Named::Unknown(Some(id)) => act(console, &id),
         Named::Unknown(None) => {
-            console.complain(&format!(
+            console.eprint(&format!(
                 "invalid session id `{session}`\nhelp: use letters, digits, `_` and `-`"
             ));
             EXIT_USAGE
         }
         Named::Several(ids) => {
-            console.complain(&format!("ambiguous session id: {}", ids.join(", ")));
+            console.eprint(&format!("ambiguous session id: {}", ids.join(", ")));
             EXIT_USAGE
         }
     }
@@ -61,11 +61,11 @@ fn with(
 fn show(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
     match store.world.read(&store.paths(id).state, limits::STATE_FILE_BYTES_MAX) {
         Ok(bytes) => {
-            console.say(&format!("{}\n", String::from_utf8_lossy(&bytes).trim_end()));
+            console.print(&format!("{}\n", String::from_utf8_lossy(&bytes).trim_end()));
             EXIT_OK
         }
         Err(error) => {
-            console.complain(&format!("could not read the state of session {id}: {error}"));
+            console.eprint(&format!("could not read the state of session {id}: {error}"));
             EXIT_BROKEN
         }
     }
@@ -92,18 +92,17 @@ fn verify(
             "version": 1, "session_id": id.as_str(), "code": code, "message": text,
             "consecutive_blocks": loaded.state.main.consecutive_blocks,
         });
-        console.say(&format!("{value}\n"));
+        console.print(&format!("{value}\n"));
     } else {
-        console.say(&format!("{id}: {text}\n"));
+        console.print(&format!("{id}: {text}\n"));
     }
     if code == 0 { EXIT_OK } else { EXIT_FOUND }
 }
 
 fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) -> u8 {
     if store.peek(id).origin == Origin::Fresh {
-        console.complain(&format!(
-            "unknown session {id}\nhelp: run `policyd state list` to list them"
-        ));
+        console
+            .eprint(&format!("unknown session {id}\nhelp: run `policyd state list` to list them"));
         return EXIT_BROKEN;
     }
     let action = format!("reset the counters of session {id}");
@@ -113,7 +112,7 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     let mut locked = match store.lock(id, Duration::from_secs(2)) {
         Ok(locked) => locked,
         Err(error) => {
-            console.complain(&error.to_string());
+            console.eprint(&error.to_string());
             return EXIT_BROKEN;
         }
     };
@@ -121,11 +120,11 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     let fresh = SessionState { revision: old.revision, ..SessionState::new(id.clone()) };
     match locked.commit(&fresh) {
         Saved::Durable { .. } | Saved::Degraded { .. } => {
-            console.say(&format!("{id}: counters reset\n"));
+            console.print(&format!("{id}: counters reset\n"));
             EXIT_OK
         }
         Saved::NotSaved { why, .. } => {
-            console.complain(&format!("could not save the state: {why}"));
+            console.eprint(&format!("could not save the state: {why}"));
             EXIT_BROKEN
         }
     }
@@ -137,7 +136,7 @@ fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
     rows.sort_by_key(|(state, _)| std::cmp::Reverse(state.last_check));
     for (state, id) in rows {
         let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();
-        console.say(&format!(
+        console.print(&format!(
             "{last:24}  blocks: {:3} now, {:4} in total; released: {:3}  {id}\n",
             state.main.consecutive_blocks, state.main.total_blocks, state.main.releases
         ));

@@ -17,19 +17,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     let mut summaries = Vec::new();
     let project = project::find(world, None);
     let (suites, unreadable) = suite::find(world, &project, &arguments.paths);
-    unreadable.iter().for_each(|it| console.complain(it));
+    unreadable.iter().for_each(|it| console.eprint(it));
     pack::note_builtin_pack(console, suites.iter().map(|it| it.pack.name.as_str()));
     let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };
     let request = request(arguments);
     for suite in suites {
         if suite.files.is_empty() {
             let folder = suite.folder.as_deref().unwrap_or(Path::new(builtin::NAME));
-            console.complain(&format!("no case file in {}", folder.display()));
+            console.eprint(&format!("no case file in {}", folder.display()));
             code = EXIT_BROKEN;
             continue;
         }
         let summary = run_suite(world, &suite, &request);
-        summary.wanting.iter().for_each(|it| console.complain(it));
+        summary.wanting.iter().for_each(|it| console.eprint(it));
         code = code.max(judged(&summary));
         summaries.push(summary);
     }
@@ -40,12 +40,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
         TestFormat::Junit => match report::to_junit(&summaries) {
             Ok(text) => text,
             Err(why) => {
-                console.complain(&format!("the results cannot be written as XML: {why}"));
+                console.eprint(&format!("the results cannot be written as XML: {why}"));
                 return EXIT_BROKEN;
             }
         },
     };
-    console.say(&text);
+    console.print(&text);
     code
 }
 

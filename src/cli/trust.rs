@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pause};
-use crate::app::packs::{self, grants};
+use crate::app::packs::{self, folder, grants};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
 use crate::path::normal;
@@ -17,7 +17,7 @@ use crate::world::World;
 /// Trusts, lists or revokes.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TrustArguments) -> u8 {
     let Some(store) = packs::trust_store(world) else {
-        console.complain("cannot store trust: neither `XDG_CONFIG_HOME` nor `HOME` is set");
+        console.eprint("cannot store trust: neither `XDG_CONFIG_HOME` nor `HOME` is set");
         return EXIT_BROKEN;
     };
     if arguments.list {
@@ -29,16 +29,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
     }
     let Some(folder) = folder(world, &project, arguments.folder.as_deref()) else {
         let named = arguments.folder.as_deref().unwrap_or(&project.root);
-        console.complain(&format!("{} contains no pack", named.display()));
+        console.eprint(&format!("{} contains no pack", named.display()));
         return EXIT_BROKEN;
     };
     let done = if arguments.revoke {
         revoke(world, console, &store, &folder)
     } else {
-        trust(world, console, (&store, arguments.changes), &folder)
+        trust(world, console, &store, arguments.changes, &folder)
     };
     done.unwrap_or_else(|problem| {
-        console.complain(&problem);
+        console.eprint(&problem);
         EXIT_BROKEN
     })
 }
@@ -47,9 +47,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
 fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<PathBuf> {
     let Some(named) = named else { return packs::nearest_of(world, project) };
     let named = normal(&world.working_folder().join(named));
-    let inner = named.join(project::OWN_FOLDER).join("policies");
+    let inner = named.join(project::STATE_DIR_NAME).join("policies");
     // What is gone can still be revoked.
-    let found = [&inner, &named].into_iter().find(|it| packs::holds_policies(world, it));
+    let found = [&inner, &named].into_iter().find(|it| folder::holds_policies(world, it));
     let known = packs::trust_store(world).and_then(|it| it.all().ok()).unwrap_or_default();
     let revocable = || {
         [inner.clone(), named.clone()]
@@ -62,7 +62,8 @@ fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<
 fn trust(
     world: &dyn World,
     console: &mut Console<'_>,
-    (store, changes): (&TrustStore<'_>, bool),
+    store: &TrustStore<'_>,
+    changes: bool,
     folder: &Path,
 ) -> Result<u8, String> {
     let name = folder.display().to_string();
@@ -77,7 +78,7 @@ fn trust(
     }
     let hash = (!changes).then(|| found.content_hash());
     store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
-    console.say(&format!("trusted  {name}, {until}\n"));
+    console.print(&format!("trusted  {name}, {until}\n"));
     Ok(EXIT_OK)
 }
 
@@ -86,7 +87,7 @@ pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: 
     let folder = normal(&world.working_folder().join(folder));
     let found = packs::at(world, Some(&folder.display().to_string()));
     if let Err(problem) = list_grants(world, console, &found) {
-        console.complain(&problem);
+        console.eprint(&problem);
     }
 }
 
@@ -104,7 +105,7 @@ fn list_grants(
     })?;
     let builtin = packs::builtin_policy(world).ok_or("the built-in pack does not load")?;
     for line in grants::list(&policy, &builtin) {
-        console.say(&format!("{line}\n"));
+        console.print(&format!("{line}\n"));
     }
     Ok(())
 }
@@ -124,12 +125,12 @@ fn switch_files(
     };
     let store = UserChoiceStore::new(world, &project.state);
     if let Err(problem) = store.change(|it| it.switch_files = is_honored) {
-        console.complain(&problem);
+        console.eprint(&problem);
         return EXIT_BROKEN;
     }
     let what = if is_honored { "honored" } else { "ignored" };
-    pause::log(world, project, "trust", (None, format!("switch files are {what}"), &actor));
-    console.say(&format!("{what}  {files} {root}\n"));
+    pause::log(world, project, "trust", None, format!("switch files are {what}"), &actor);
+    console.print(&format!("{what}  {files} {root}\n"));
     EXIT_OK
 }
 
@@ -144,10 +145,10 @@ fn revoke(
         return Ok(code);
     }
     if store.revoke(folder)? {
-        console.say(&format!("revoked  {}\n", folder.display()));
+        console.print(&format!("revoked  {}\n", folder.display()));
         return Ok(EXIT_OK);
     }
-    console.complain(&format!("{} was not trusted", folder.display()));
+    console.eprint(&format!("{} was not trusted", folder.display()));
     Ok(EXIT_FOUND)
 }
 
@@ -155,12 +156,12 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
     let all = match store.all() {
         Ok(all) => all,
         Err(problem) => {
-            console.complain(&problem);
+            console.eprint(&problem);
             return EXIT_BROKEN;
         }
     };
     if all.is_empty() {
-        console.complain("no pack of a repository is trusted");
+        console.eprint("no pack of a repository is trusted");
     }
     for it in all {
         let folder = Path::new(&it.folder);
@@ -171,7 +172,7 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
             Standing::Trusted => "trusted",
             Standing::Changed | Standing::Unknown => "changed since, not used",
         };
-        console.say(&format!("{}  {}  {standing}\n", it.since, it.folder));
+        console.print(&format!("{}  {}  {standing}\n", it.since, it.folder));
     }
     EXIT_OK
 }
@@ -198,7 +199,7 @@ pub(super) fn trust_written(
     match store.add(Trusted { folder: name, hash, since: world.now() }) {
         Ok(()) => true,
         Err(problem) => {
-            console.complain(&problem);
+            console.eprint(&problem);
             false
         }
     }

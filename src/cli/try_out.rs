@@ -9,7 +9,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack,
 };
 use crate::app::packs::{self, trial_rule};
-use crate::app::sessions::named::{Session, Wanted};
+use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
 use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::report::decision_log::{found_json, masked_parts};
@@ -38,13 +38,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     };
     let typed = check(&expression, &names);
     if !typed.findings.is_empty() || !typed.result.is_shown() {
-        return wrong(console, arguments, (&expression, &typed.findings, &names));
+        return wrong(console, arguments, &expression, &typed.findings, &names);
     }
-    let wanted = Wanted { named: arguments.session.as_deref(), subagent: false };
+    let wanted = SessionSelector { named: arguments.session.as_deref(), subagent: false };
     let session = match Session::find(world, &project, &mut policy, wanted) {
         Ok(session) => session,
         Err(why) => {
-            console.complain(&why);
+            console.eprint(&why);
             return EXIT_BROKEN;
         }
     };
@@ -58,7 +58,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     };
     let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));
     let value = parts.last().map(|it| it.found.clone());
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ListFormat::Json => {
             let value = json!({
                 "version": TRY_VERSION,
@@ -86,7 +86,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
         }
     });
     if arguments.format == ListFormat::Text {
-        session.notes.iter().for_each(|it| console.complain(it));
+        session.notes.iter().for_each(|it| console.eprint(it));
     }
     if matches!(value, Some(Found::Value(_))) { EXIT_OK } else { EXIT_FOUND }
 }
@@ -105,9 +105,8 @@ fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<Str
     };
     let text = text.trim().to_owned();
     if text.is_empty() {
-        console.complain(
-            "no expression given\nhelp: pass one, such as `policyd try 'files.count > 3'`",
-        );
+        console
+            .eprint("no expression given\nhelp: pass one, such as `policyd try 'files.count > 3'`");
         return None;
     }
     Some(text)
@@ -117,14 +116,16 @@ fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<Str
 fn wrong(
     console: &mut Console<'_>,
     arguments: &TryArguments,
-    (expression, findings, names): (&str, &[Finding], &Names),
+    expression: &str,
+    findings: &[Finding],
+    names: &Names,
 ) -> u8 {
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
     let diagnostic =
         |it: &Finding| it.at(Span { source: source.clone(), start: it.start, end: it.end });
     let findings: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
     let candidates = candidates(expression, names);
-    console.say(&match arguments.format {
+    console.print(&match arguments.format {
         ListFormat::Json => {
             let candidate = |it: &Candidate| json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc});
             let value = json!({

@@ -52,9 +52,9 @@ pub(crate) fn call_into(
         stdin: &mut stdin,
         stdout,
         stderr: &mut stderr,
-        terminal: at.shown,
-        watched: false,
-        typed: at.typed,
+        stdout_is_tty: at.shown,
+        stderr_is_tty: false,
+        stdin_is_tty: at.typed,
     };
     let words: Vec<_> = ["policyd"].iter().chain(words).map(Into::into).collect();
     let code = cli::run(world, &mut console, &words);

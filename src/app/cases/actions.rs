@@ -1,61 +1,39 @@
-//! What happens in a case and is no event: a table is asked, a signal is created, a task fails; and
+//! What happens in a case and is no event: a table is evaluated, a signal is created, a task fails; and
 //! what waits afterwards, as expectations name it.
-
-use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::machine::Machine;
 use crate::app::tasks::{Report, Stores};
-use crate::app::workspace::project::{self, Project};
 use crate::cases::happens::{FailedTask, Happens};
 use crate::judge::{signals as due, tables};
 use crate::policy::records;
 use crate::policy::records::signals::RUN;
 use crate::policy::tables::find;
-use crate::script::watch::Watch;
 use crate::script::words;
 use crate::state::dead_letter::{Attempt, Place, Task};
 use crate::store::signals::Draft;
 
-impl Machine<'_> {
-    /// The stores of the project.
-    pub(crate) fn stores<'s>(&'s self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'s> {
-        let policy = &self.ready.policy;
-        let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
-        let wait = std::time::Duration::ZERO;
-        let stores = Stores::new(&self.world, policy, (&own, &sessions.durability), wait);
-        Stores { watch, ..stores }
-    }
-
-    /// Lets something happen that is no event; what came of it.
-    ///
-    /// # Errors
-    /// It cannot happen, in one sentence.
-    pub(crate) fn deed(
-        &self,
-        deed: &Happens,
-        project: &Project,
-        watch: Option<Rc<Watch>>,
-    ) -> Result<Value, String> {
-        let stores = self.stores(project, watch);
-        let mut seen = match deed {
-            Happens::Event { .. } => Map::new(),
-            Happens::Table { id, inputs } => asked(&stores, id, inputs)?,
-            Happens::Run(words) => looked_at(&stores, words)?,
-            Happens::Signal { name, fields } => created(&stores, name, fields)?,
-            Happens::Task(task) => failed(&stores, task)?,
-            Happens::Failure { named, text } => {
-                let class = stores.policy.classify(named, text).class.id;
-                Map::from_iter([("class".to_owned(), class.into())])
-            }
-        };
-        seen.extend(waits(&stores));
-        Ok(Value::Object(seen))
-    }
+/// Performs an action of a case that is not an event; returns its result.
+///
+/// # Errors
+/// Why the action cannot be performed.
+pub(super) fn perform(stores: &Stores<'_>, action: &Happens) -> Result<Value, String> {
+    let mut seen = match action {
+        Happens::Event { .. } => Map::new(),
+        Happens::Table { id, inputs } => decided(stores, id, inputs)?,
+        Happens::Run(words) => due_signals(stores, words)?,
+        Happens::Signal { name, fields } => signaled(stores, name, fields)?,
+        Happens::Task(task) => failed(stores, task)?,
+        Happens::Failure { named, text } => {
+            let class = stores.policy.classify(named, text).class.id;
+            Map::from_iter([("class".to_owned(), class.into())])
+        }
+    };
+    seen.extend(waits(stores));
+    Ok(Value::Object(seen))
 }
 
-fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
+fn decided(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
     let table = find(&stores.policy.tables, id)?;
     let given = tables::given(table, inputs)?;
     let decided = tables::decide(table, given, stores.watch.as_ref());
@@ -66,7 +44,7 @@ fn asked(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String,
         .collect())
 }
 
-fn looked_at(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
+fn due_signals(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
     let run = words::record(records::shape(&RUN), due::run(), said)?;
     let (due, failed) = due::due(&stores.policy.signals, run, stores.watch.as_ref());
     if let Some((trigger, why)) = failed.first() {
@@ -77,7 +55,7 @@ fn looked_at(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>,
     Ok(Map::from_iter([("due".to_owned(), json!(names))]))
 }
 
-fn created(
+fn signaled(
     stores: &Stores<'_>,
     name: &str,
     fields: &Map<String, Value>,
@@ -120,8 +98,8 @@ pub(crate) fn waits(stores: &Stores<'_>) -> Map<String, Value> {
     let pending = stores.signals.pending(stores.now);
     let mut signals: Vec<&str> = pending.iter().map(|it| it.name.as_str()).collect();
     signals.sort_unstable();
-    let asked = stores.escalations.all();
-    let open = asked.iter().filter(|it| it.closed.is_none());
+    let decided = stores.escalations.all();
+    let open = decided.iter().filter(|it| it.closed.is_none());
     let questions = open.map(|it| format!("{} {}: {}", it.severity, it.trigger, it.title));
     Map::from_iter([
         ("tasks".to_owned(), tasks.collect::<Map<_, _>>().into()),

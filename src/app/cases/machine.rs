@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::actions::waits;
-use crate::app::gate::{self, Ready, Report, Request};
+use super::actions::{perform, waits};
+use crate::app::gate::{self, LoadedPolicy, Report, Request};
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
 use crate::cases::happens::Happens;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
@@ -41,11 +42,19 @@ pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
 /// The machine of one case.
 pub(crate) struct Machine<'a> {
     pub(crate) world: FakeWorld,
-    pub(crate) ready: &'a mut Ready,
+    pub(crate) ready: &'a mut LoadedPolicy,
     /// What the case changed in the pack, as it was before.
     unchanged: Unchanged,
     recorder: Recorder,
     read_file: ReadFile<'a>,
+}
+
+/// How much had happened before a step.
+struct Before {
+    /// Entries of the decision log.
+    entries: usize,
+    /// Commands that ran.
+    commands: usize,
 }
 
 /// What came of a step.
@@ -58,14 +67,15 @@ pub(crate) struct Seen {
 
 impl<'a> Machine<'a> {
     /// An empty project under git with no transcript yet.
-    pub(crate) fn new(ready: &'a mut Ready, read_file: ReadFile<'a>) -> Self {
+    pub(crate) fn new(ready: &'a mut LoadedPolicy, read_file: ReadFile<'a>) -> Self {
         let world = FakeWorld::new();
         world.put_folder(format!("{PROJECT}/.git"));
         let unchanged = Unchanged::of(&ready.policy);
         script_tree(&world, false);
         // A case may give a switch file, whose user honors it.
         world.set_env("XDG_CONFIG_HOME", USER_CONFIG);
-        let choices = UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::OWN_FOLDER));
+        let choices =
+            UserChoiceStore::new(&world, &Path::new(PROJECT).join(project::STATE_DIR_NAME));
         drop(choices.change(|it| it.switch_files = true));
         Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
     }
@@ -106,10 +116,10 @@ impl<'a> Machine<'a> {
         let project = project::find(&self.world, Some(&event));
         self.remember(&step.given, &project, &event);
         if !matches!(step.on, Happens::Event { .. }) {
-            let value = self.deed(&step.on, &project, watch)?;
+            let value = perform(&self.stores(&project, watch), &step.on)?;
             return Ok(Seen { value, report: Report::default() });
         }
-        let (logged, ran) = (self.log(&project).len(), self.world.ran().len());
+        let before = Before { entries: self.log(&project).len(), commands: self.world.ran().len() };
         let now = self.world.now();
         let request = Request {
             event,
@@ -121,7 +131,7 @@ impl<'a> Machine<'a> {
             watch,
         };
         let report = gate::evaluate_by(&self.world, &request, self.ready);
-        let value = self.seen(&report, &request.event, &project, (logged, ran));
+        let value = self.seen(&report, &request.event, &project, &before);
         Ok(Seen { value, report })
     }
 
@@ -222,6 +232,15 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The stores of the project.
+    fn stores(&self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'_> {
+        let policy = &self.ready.policy;
+        let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
+        let (state_dir, durability) = (own.as_path(), &sessions.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
+        Stores { watch, ..Stores::new(&self.world, policy, location) }
+    }
+
     /// The entries of the decision log.
     fn log(&self, project: &Project) -> Vec<Value> {
         let path = project.state.join(DECISION_LOG);
@@ -231,26 +250,20 @@ impl<'a> Machine<'a> {
     }
 
     /// Everything that can be expected of a step; the log and the commands from here on are new.
-    fn seen(
-        &self,
-        report: &Report,
-        event: &Event,
-        project: &Project,
-        (logged, ran): (usize, usize),
-    ) -> Value {
+    fn seen(&self, report: &Report, event: &Event, project: &Project, before: &Before) -> Value {
         let policy = &self.ready.policy;
         let outcome = report.outcome.as_ref();
         let text = |it: &Option<String>| it.clone().unwrap_or_default();
         let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
         let considerations = verdicts.iter().map(|it| (it.id.clone(), outcome::verdict_json(it)));
         let entries = self.log(project);
-        let fresh = entries.get(logged..).unwrap_or_default();
+        let fresh = entries.get(before.entries..).unwrap_or_default();
         let probe = |command: &[String]| {
             let mut probes = policy.probes.iter();
             probes.find(|it| it.command == command).map(|it| it.id.clone())
         };
         let commands = self.world.ran();
-        let asked = commands.iter().skip(ran).filter_map(|it| probe(&it.argv));
+        let asked = commands.iter().skip(before.commands).filter_map(|it| probe(&it.argv));
         let release = outcome.map(|it| it.release).filter(|it| !it.is_empty());
         let mut seen = json!({
             "decision": report.answer.decision.as_str(),
@@ -355,7 +368,7 @@ impl Drop for Machine<'_> {
 }
 
 /// What a case may change in a pack. It is changed in place, so that every text stays where it is:
-/// by that it is known to whoever watches.
+/// the coverage watch knows it by that.
 struct Unchanged {
     considerations: Vec<bool>,
     probes: Vec<bool>,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::app::gate::Ready;
+use crate::app::gate::LoadedPolicy;
 use crate::cases::coverage::{self, Covered};
 use crate::cases::expect::Mismatch;
 use crate::cases::names::Known;
@@ -92,7 +92,7 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
         world,
         suite,
         update: request.update,
-        ready: Ready::new(policy),
+        ready: LoadedPolicy::new(policy, None),
         total: watched.then(Watch::default),
         covered: coverage::covered(asked_for.iter().map(|(_, case)| *case), &known),
         compared: BTreeSet::new(),
@@ -127,8 +127,8 @@ struct Runner<'a> {
     world: &'a dyn World,
     suite: &'a Suite,
     update: Option<SnapshotUpdate>,
-    ready: Ready,
-    /// What all cases together showed, where somebody wants to know.
+    ready: LoadedPolicy,
+    /// Coverage of all cases together, if it is measured.
     total: Option<Watch>,
     covered: Covered,
     /// Snapshots that a case compares with, beside the case files.
@@ -169,7 +169,7 @@ impl Runner<'_> {
                     Expect::Wanted(wanted) => {
                         wanted.iter().flat_map(|it| it.check(&seen.value)).collect()
                     }
-                    Expect::Snapshot(..) => self.snapshot((file, case, number), step, seen),
+                    Expect::Snapshot(..) => self.snapshot(file, case, number, step, seen),
                 },
             };
             let failed = mismatches.into_iter();
@@ -217,7 +217,9 @@ impl Runner<'_> {
     /// Compares a whole report with what is kept of it, and writes it where that is asked for.
     fn snapshot(
         &mut self,
-        (file, case, number): (&str, &Case, Option<usize>),
+        file: &str,
+        case: &Case,
+        number: Option<usize>,
         step: &Step,
         seen: &Seen,
     ) -> Vec<Mismatch> {

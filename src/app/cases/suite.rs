@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::app::packs;
+use crate::app::packs::{folder, places};
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
 use crate::cases::shape::FOLDER;
@@ -36,7 +36,7 @@ pub(crate) fn find(
 ) -> (Vec<Suite>, Vec<String>) {
     let mut suites: Vec<Suite> = Vec::new();
     let mut unreadable: Vec<String> = Vec::new();
-    // A pack that is named twice is read twice; what is wrong with it is told once.
+    // A pack that is named twice is read twice; its errors are reported once.
     let mut note = |missing: Vec<String>| {
         for why in missing {
             if !unreadable.contains(&why) {
@@ -45,7 +45,7 @@ pub(crate) fn find(
         }
     };
     let mut take = |packs: &[PathBuf], only: Option<&Path>| {
-        let (packs, missing) = packs::find_all(world, project, packs);
+        let (packs, missing) = places::find_all(world, project, packs);
         note(missing);
         for pack in packs {
             let (found, missing) = suite(world, pack, only);
@@ -78,11 +78,11 @@ fn case_files<'p>(world: &dyn World, path: &'p Path) -> Option<(PathBuf, Option<
     let named = |it: &'p Path| Some(it).filter(|it| it.file_name().is_some_and(|it| it == FOLDER));
     let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
     let folder = if is_file { path.parent()? } else { path };
-    let tests = named(folder).or_else(|| packs::folder_of_cases(world, folder))?;
+    let tests = named(folder).or_else(|| places::folder_of_cases(world, folder))?;
     // Another file, such as a snapshot, and a folder of cases mean all of them.
-    let is_case = is_file && path.to_str().is_some_and(packs::is_yaml);
+    let is_case = is_file && path.to_str().is_some_and(folder::is_yaml);
     let file = path.strip_prefix(tests).ok().filter(|_| is_case);
-    Some((packs::pack_beside(tests).to_path_buf(), file))
+    Some((places::pack_beside(tests).to_path_buf(), file))
 }
 
 /// A pack with its case files, or with the one of them that is meant.
@@ -104,7 +104,7 @@ pub(crate) fn beside(
             name: format!("{}/{FOLDER}/{file}", builtin::NAME),
             text: (*text).to_owned(),
         };
-        let files = builtin::CASES.iter().filter(|(file, _)| packs::is_yaml(file));
+        let files = builtin::CASES.iter().filter(|(file, _)| folder::is_yaml(file));
         return (files.map(|it| Arc::new(source(it))).collect(), Vec::new());
     }
     let folder = Path::new(&pack.name).join(FOLDER);
@@ -132,7 +132,7 @@ fn all_beside(world: &dyn World, pack: &Path) -> Vec<PathBuf> {
         if deep == 0 {
             return vec![cases.clone()];
         }
-        let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| packs::is_yaml(it));
+        let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| folder::is_yaml(it));
         let yaml = yaml.into_iter().map(|it| path.join(it));
         found.extend(yaml.filter_map(|it| it.strip_prefix(&cases).map(Path::to_path_buf).ok()));
         let other = other.into_iter().filter(|it| *it != snapshot::FOLDER);
@@ -165,6 +165,6 @@ impl Suite {
 }
 
 fn read_text(world: &dyn World, path: &Path) -> Result<String, String> {
-    let read = world.read(path, limits::CASE_FILE_BYTES_MAX).and_then(packs::text);
+    let read = world.read(path, limits::CASE_FILE_BYTES_MAX).and_then(folder::text);
     read.map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Check, Health, try_to_write};
+use super::check::{Check, Health, try_to_write};
 use crate::app::packs;
 use crate::app::sessions::recorded;
 use crate::app::workspace::project::{self, Project};

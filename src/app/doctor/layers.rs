@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::app::install::places::{PLACES, Place, Scope};
 use crate::app::install::settings::{self, Line};
 use crate::app::workspace::project::Project;
@@ -287,7 +287,7 @@ fn safe_mode(world: &dyn World) -> Option<Check> {
     is_set(&value).then(|| Check::new(ABOUT, Health::Bad, text))
 }
 
-/// Codex skips hooks silently until its user approved them; what it approved stands in its settings.
+/// Codex skips hooks silently until its user approved them; its settings contain the approval.
 fn codex_trust(world: &dyn World, place: &'static Place) -> Check {
     let config = place.user_folder(world).map(|it| it.join("config.toml"));
     let text = config.and_then(|it| world.read(&it, SETTINGS_FILE_BYTES_MAX).ok());

@@ -2,62 +2,19 @@
 //! transcripts. They change nothing in the project.
 
 mod audit_log;
+pub(crate) mod check;
 mod layers;
 mod transcripts;
 pub(crate) mod variables;
 mod versions;
-
-use std::path::Path;
 
 use crate::app::packs;
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
 use crate::store::breakers::BreakerStore;
 use crate::store::file::Durability;
-use crate::world::{FileKind, World, WorldError};
-
-/// How a check ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Health {
-    /// As it should be.
-    Good,
-    /// Something the user should know.
-    Look,
-    /// It does not work.
-    Bad,
-}
-
-impl Health {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Good => "ok",
-            Self::Look => "look",
-            Self::Bad => "FAILED",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone)]
-pub(crate) struct Check {
-    /// What, in one or two words.
-    pub(crate) about: &'static str,
-    pub(crate) health: Health,
-    /// What was seen.
-    pub(crate) text: String,
-    /// More of it, a line each: what the agent would see.
-    pub(crate) more: Vec<String>,
-}
-
-impl Check {
-    pub(crate) fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
-        Self { about, health, text: text.into(), more: Vec::new() }
-    }
-
-    pub(crate) fn good(about: &'static str, text: impl Into<String>) -> Self {
-        Self::new(about, Health::Good, text)
-    }
-}
+use crate::world::{FileKind, World};
+use check::{Check, Health, try_to_write};
 
 /// Inspects everything that can be read; `options` are the variables that set options.
 pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
@@ -130,12 +87,6 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
     });
     checks
-}
-
-/// Creates and removes a file in a directory.
-fn try_to_write(world: &dyn World, directory: &Path) -> Result<(), WorldError> {
-    let trial = directory.join(".policyd-doctor.tmp");
-    world.write(&trial, b"{}").and_then(|()| world.remove(&trial))
 }
 
 /// Whether the state can be saved: a block without saved state is not sent.

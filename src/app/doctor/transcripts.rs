@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::app::install::places::Place;
 use crate::app::replay::sessions;
 use crate::facts::lines::Piece;

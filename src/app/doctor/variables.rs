@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::source::suggest;
 use crate::world::World;
 
@@ -11,7 +11,7 @@ const ABOUT: &str = "environment";
 /// What the names of all of them begin with.
 const PREFIX: &str = "POLICYD_";
 
-/// Those that stand for no option, as `src/docs/reference/environment.md` lists them.
+/// Variables that set no option, as `src/docs/reference/environment.md` lists them.
 pub(crate) const OWN_VARIABLES: [&str; 9] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",

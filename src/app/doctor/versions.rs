@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Check, Health};
+use super::check::{Check, Health};
 use crate::app::install::places::Place;
 use crate::app::workspace::project;
 use crate::probe::outside_of;

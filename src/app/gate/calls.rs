@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use super::{Request, Stopping};
-use crate::app::workspace::project::{self, Project};
+use super::context::EventContext;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
-use crate::policy::Policy;
 use crate::store::hook_calls::{self, Line};
-use crate::world::World;
 
 /// Longest wait for the lock that is taken where the folder of a session is created.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Records a tool call that policyd does not block. Other events record nothing.
-pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, project: &Project) {
+pub(super) fn record(context: &EventContext<'_>) {
+    let EventContext { world, request, policy, store, .. } = context;
     let event = &request.event;
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
@@ -29,23 +27,22 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
     if request.dry_run || !event.session_known || !policy.judges(EventKind::Stop) {
         return;
     }
-    let (store, _) = project::sessions(world, project, &policy.settings);
     let folder = store.paths(&event.session_id).folder;
     if world.stat(&folder).is_err() {
         drop(store.lock(&event.session_id, LOCK_WAIT)); // It creates the folder.
     }
-    hook_calls::append(world, &folder, line);
+    hook_calls::append(*world, &folder, line);
 }
 
 /// Records that a stop of the main agent was evaluated: later stops look at later calls only.
-pub(super) fn record_stop(stopping: &Stopping<'_>, facts: &Facts) {
-    let event = &stopping.request.event;
-    if event.kind != EventKind::Stop || stopping.request.dry_run {
+pub(super) fn record_stop(context: &EventContext<'_>, facts: &Facts) {
+    let event = &context.request.event;
+    if event.kind != EventKind::Stop || context.request.dry_run {
         return;
     }
-    let folder = stopping.store.paths(&event.session_id).folder;
-    if stopping.world.stat(&folder.join(hook_calls::FILE)).is_ok() {
+    let folder = context.store.paths(&event.session_id).folder;
+    if context.world.stat(&folder.join(hook_calls::FILE)).is_ok() {
         let line = Line::Stop { total: facts.tools.total };
-        hook_calls::append(stopping.world, &folder, line);
+        hook_calls::append(context.world, &folder, line);
     }
 }

@@ -1,15 +1,13 @@
-//! How full the context is, at events that can be told it: a tier is told once, what is worth keeping
-//! is summarised before the context goes, and told to the one that comes after. Nothing here blocks.
+//! The context window: notifies the agent once per tier, summarizes the session before the context is
+//! emptied, and gives the summary to the next context. Never blocks.
 
-use std::path::Path;
 use std::time::Duration;
 
-use super::inputs::cursor_path;
+use super::context::EventContext;
 use super::output::{Report, append};
-use super::{Ready, Request};
-use crate::app::sessions::summaries::Carrier;
-use crate::app::tasks::{CLEAR, Stores};
-use crate::app::workspace::project::{self, Project};
+use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
+use crate::app::tasks::CLEAR;
+use crate::app::workspace::project;
 use crate::facts::Facts;
 use crate::facts::event::{Event, EventKind};
 use crate::judge::context::{advance, gauge, reading, record};
@@ -25,10 +23,8 @@ use crate::script::{Evaluator, template};
 use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides, Standing};
 use crate::state::continuation::{AT_CLEAR, ContextStart};
 use crate::store::file::Saved;
-use crate::store::session::SessionStore;
 use crate::store::summaries::{AT_END, Summary};
 use crate::store::transcript::{self, Places};
-use crate::world::World;
 
 /// Longest wait of a hook for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -51,81 +47,69 @@ pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
     told && policy.settings.enabled && event.agent_id.is_none() && event.session_known
 }
 
-/// Looks at it.
-pub(super) fn meter(
-    world: &dyn World,
-    request: &Request<'_>,
-    (ready, project): (&Ready, &Project),
-    report: &mut Report,
-) {
-    let (store, own) = project::sessions(world, project, &ready.policy.settings);
-    let (overrides, wrong) = project::overrides(world);
-    let session = &request.event.session_id;
-    let overrides = overrides.naming(&store.peek(session).state.context);
-    let metering = Metering { world, request, ready, project, store: &store, own: &own, overrides };
+/// Measures the context, and does what the event requires.
+pub(super) fn meter(context: &EventContext<'_>, report: &mut Report) {
+    let request = context.request;
+    let (overrides, wrong) = project::overrides(context.world);
+    let known = context.store.peek(&request.event.session_id).state.context;
+    let meter = ContextMeter { context, overrides: overrides.naming(&known) };
     let kind = request.event.kind;
     if kind == EventKind::SessionStart {
         wrong.iter().for_each(|it| report.problem(it));
-        metering.name_model(report);
-        metering.carry_over(report);
+        meter.name_model(report);
+        meter.inject_summary(report);
     } else if kind == EventKind::PostModelSwitch {
-        metering.name_model(report);
+        meter.name_model(report);
     } else if kind == EventKind::PostCompact {
-        metering.rearm(report);
+        meter.reset_tiers(report);
     } else if kind == EventKind::SessionEnd {
         let cleared = request.event.reason.as_deref() == Some("clear");
-        metering.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
+        meter.summarize(if cleared { AT_CLEAR } else { AT_END }, report);
     } else if kind == EventKind::PreCompact {
-        metering.summarize("compact", report);
-        metering.say_compact(report);
+        meter.summarize("compact", report);
+        meter.say_compact(report);
     } else {
-        metering.watch(report);
+        meter.watch(report);
     }
 }
 
-/// One event at which the context is looked at.
-struct Metering<'a> {
-    world: &'a dyn World,
-    request: &'a Request<'a>,
-    ready: &'a Ready,
-    project: &'a Project,
-    store: &'a SessionStore<'a>,
-    /// The root of our own.
-    own: &'a Path,
+/// One event at which the context is measured.
+struct ContextMeter<'a> {
+    context: &'a EventContext<'a>,
     overrides: Overrides,
 }
 
-impl Metering<'_> {
+impl ContextMeter<'_> {
     fn rules(&self) -> &ContextRules {
-        &self.ready.policy.context
+        &self.context.policy.context
     }
 
-    fn carrier(&self) -> Carrier<'_> {
-        Carrier {
-            world: self.world,
-            folder: &self.project.root,
-            own: self.own,
-            store: self.store,
+    fn writer(&self) -> SummaryWriter<'_> {
+        SummaryWriter {
+            world: self.context.world,
+            folder: &self.context.project.root,
+            own: &self.context.state_dir,
+            store: &self.context.store,
             wait: LOCK_WAIT,
         }
     }
 
     /// What the transcript says: what is new in it is read, and kept for the next event.
     fn facts(&self, report: &mut Report) -> Option<Facts> {
-        let event = &self.request.event;
+        let event = &self.context.request.event;
         let transcript = event.transcript.as_deref()?;
-        let cursor = cursor_path(self.store, event);
+        let cursor = self.context.cursor_path();
         let places = Places { transcript, cursor: Some(&cursor), subagent: false };
-        let policy = &self.ready.policy;
-        let deadline = self.world.elapsed().saturating_add(policy.settings.deadline);
-        let (lens, key) = (&self.ready.words.lens, policy.lens_key);
-        let read = transcript::read(self.world, places, lens, key, deadline);
+        let policy = self.context.policy;
+        let deadline = self.context.world.elapsed().saturating_add(policy.settings.deadline);
+        let (lens, key) = (&self.context.words.lens, policy.lens_key);
+        let read = transcript::read(self.context.world, places, lens, key, deadline);
         if let Some(new) = &read.cursor {
-            let folder = &self.store.paths(&event.session_id).folder;
-            if self.world.stat(folder).is_err() {
-                drop(self.store.lock(&event.session_id, LOCK_WAIT)); // It makes the folder.
+            let folder = &self.context.store.paths(&event.session_id).folder;
+            if self.context.world.stat(folder).is_err() {
+                drop(self.context.store.lock(&event.session_id, LOCK_WAIT)); // It makes the folder.
             }
-            transcript::keep(self.world, &cursor, new);
+            transcript::keep(self.context.world, &cursor, new);
         }
         match read.problem {
             None => Some(read.facts),
@@ -142,8 +126,8 @@ impl Metering<'_> {
 
     fn whose(&self, facts: &Facts) -> Whose<'_> {
         Whose {
-            session: self.request.event.session_id.as_str(),
-            now: self.request.now,
+            session: self.context.request.event.session_id.as_str(),
+            now: self.context.request.now,
             iteration: facts.prompts.count,
         }
     }
@@ -153,19 +137,18 @@ impl Metering<'_> {
         let Some(facts) = self.facts(report) else { return };
         let read = self.gauge(&facts);
         let mut entries = Vec::new();
-        if self.request.event.kind == EventKind::UserPromptSubmit {
+        if self.context.request.event.kind == EventKind::UserPromptSubmit {
             entries.push(usage(self.whose(&facts), &read));
         }
         if let Some(reached) = self.step(&read, &facts, report) {
-            self.tell(&reached, report);
+            self.notify(&reached, report);
             if reached.tier == ACT {
                 entries.push(warning(self.whose(&facts), &reached));
-                self.keep("act", (&facts, &reached), report);
+                self.keep("act", &facts, &reached, report);
             }
         }
-        append(self.world, self.own, EVENT_LOG, &entries);
-        let policy = &self.ready.policy;
-        request_clear(self.world, self.request, (policy, self.own), (self.store, &facts), report);
+        append(self.context.world, &self.context.state_dir, EVENT_LOG, &entries);
+        request_clear(self.context, &facts, report);
     }
 
     /// Moves what is remembered, where it moves: the gauge, where a tier was reached that nobody
@@ -183,12 +166,12 @@ impl Metering<'_> {
 
     /// Changes what the session remembers of its context; whether that is saved, or nothing changed.
     fn remember(&self, report: &mut Report, mut change: impl FnMut(&Standing) -> Standing) -> bool {
-        let session = &self.request.event.session_id;
-        let known = self.store.peek(session).state.context;
+        let session = &self.context.request.event.session_id;
+        let known = self.context.store.peek(session).state.context;
         if change(&known) == known {
             return true;
         }
-        let mut locked = match self.store.lock(session, LOCK_WAIT) {
+        let mut locked = match self.context.store.lock(session, LOCK_WAIT) {
             Ok(locked) => locked,
             Err(error) => {
                 report.note(format!("the tier of the context: {error}"));
@@ -208,20 +191,20 @@ impl Metering<'_> {
 
     /// Remembers what the client calls the model: it tells the variant, which transcripts leave out.
     fn name_model(&self, report: &mut Report) {
-        let Some(model) = &self.request.event.model else { return };
+        let Some(model) = &self.context.request.event.model else { return };
         self.remember(report, |known| Standing { model: model.clone(), ..known.clone() });
     }
 
-    /// The context was emptied: what is reached again is told again, whether or not the transcript shows
+    /// Resets the tiers because the context was emptied: a tier notifies again, whether or not the transcript shows
     /// it yet.
-    fn rearm(&self, report: &mut Report) {
+    fn reset_tiers(&self, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
         let read = reading(&self.gauge(&facts), &settings, facts.seq);
         self.remember(report, |known| known.emptied(&read));
     }
 
-    fn tell(&self, gauge: &Gauge, report: &mut Report) {
+    fn notify(&self, gauge: &Gauge, report: &mut Report) {
         let said = self.rules().say.iter().find(|(id, _)| *id == gauge.tier);
         let mut evaluator = self.evaluator(gauge);
         let text = said.map(|(_, choices)| signals::chosen(choices, &mut evaluator));
@@ -231,7 +214,7 @@ impl Metering<'_> {
     fn evaluator(&self, gauge: &Gauge) -> Evaluator {
         let notes = self.rules().notes.first().map_or("", String::as_str);
         let mut evaluator = Evaluator::about(record(gauge, notes));
-        evaluator.watch.clone_from(&self.request.watch);
+        evaluator.watch.clone_from(&self.context.request.watch);
         evaluator
     }
 
@@ -251,27 +234,28 @@ impl Metering<'_> {
     fn summarize(&self, reason: &str, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
         let gauge = self.gauge(&facts);
-        self.keep(reason, (&facts, &gauge), report);
+        self.keep(reason, &facts, &gauge, report);
     }
 
-    fn keep(&self, reason: &str, (facts, gauge): (&Facts, &Gauge), report: &mut Report) {
-        let carrier = self.carrier();
-        let text = carrier.summarize(facts, gauge, None);
-        let (session, now) = (&self.request.event.session_id, self.request.now);
-        if let Err(why) = carrier.keep(session, (facts, &text), (reason, now, None)) {
-            report.note(why);
+    fn keep(&self, reason: &str, facts: &Facts, gauge: &Gauge, report: &mut Report) {
+        let writer = self.writer();
+        let text = writer.summarize(facts, gauge, None);
+        let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
+        let draft = SummaryDraft { text: &text, reason, at: now, told: None };
+        if let Err(error) = writer.keep(session, facts.prompts.count, draft) {
+            report.note(error.to_string());
         }
     }
 
     /// Tells a context that begins what the one before it left, once.
-    fn carry_over(&self, report: &mut Report) {
-        let event = &self.request.event;
+    fn inject_summary(&self, report: &mut Report) {
+        let event = &self.context.request.event;
         let source = event.source.as_deref().unwrap_or_default();
         if !self.rules().inject.iter().any(|it| it == source) {
             return;
         }
-        let (now, carrier) = (self.request.now, self.carrier());
-        let (client, folder) = (carrier.client(), self.project.root.to_string_lossy());
+        let (now, writer) = (self.context.request.now, self.writer());
+        let (client, folder) = (writer.client(), self.context.project.root.to_string_lossy());
         let start = ContextStart {
             session: event.session_id.as_str(),
             folder: &folder,
@@ -283,13 +267,13 @@ impl Metering<'_> {
         // A context that is resumed still contains what it received in this turn.
         let was_told = |facts: &Facts| {
             let turn = facts.prompts.count;
-            carrier.summaries().was_told((start.session, start.folder), turn)
+            writer.summaries().was_told((start.session, start.folder), turn)
         };
         if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
             return;
         }
         let fits = |it: &Summary| start.continues(&it.origin());
-        let all = carrier.summaries().all();
+        let all = writer.summaries().all();
         let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
         if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
             report.note(
@@ -297,11 +281,11 @@ impl Metering<'_> {
             );
             return;
         }
-        let taken = carrier.summaries().take(now, fits);
+        let taken = writer.summaries().take(now, fits);
         let summary = match taken {
             Ok(Some(it)) => Some((it.text, it.iteration)),
-            // Nobody summarised it in time: its transcript is there.
-            Ok(None) if start.same_session => self.made_now(report),
+            // No summary was saved in time; the transcript still exists.
+            Ok(None) if start.same_session => self.summarize_now(report),
             Ok(None) => None,
             Err(error) => {
                 report.note(format!("the summary of the last context: {error}"));
@@ -313,10 +297,15 @@ impl Metering<'_> {
         if source == "compact" {
             self.restate(report);
         }
-        let restarts = carrier.summaries().all().iter().filter(|it| it.told.is_some()).count();
+        let restarts = writer.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
         let whose = Whose { session: start.session, now, iteration: 0 };
-        append(self.world, self.own, EVENT_LOG, &[restart(whose, restarts, before)]);
+        append(
+            self.context.world,
+            &self.context.state_dir,
+            EVENT_LOG,
+            &[restart(whose, restarts, before)],
+        );
     }
 
     /// Saves that the goal was given to the context after a compaction.
@@ -329,37 +318,33 @@ impl Metering<'_> {
 
     /// A summary of the session as its transcript stands, marked as told. Nothing if the session was
     /// given exactly this summary before.
-    fn made_now(&self, report: &mut Report) -> Option<(String, u64)> {
+    fn summarize_now(&self, report: &mut Report) -> Option<(String, u64)> {
         let facts = self.facts(report)?;
         if facts.prompts.count == 0 {
             return None; // Nothing happened yet.
         }
-        let (carrier, gauge) = (self.carrier(), self.gauge(&facts));
-        let text = carrier.summarize(&facts, &gauge, None);
-        let (session, now) = (&self.request.event.session_id, self.request.now);
+        let (writer, gauge) = (self.writer(), self.gauge(&facts));
+        let text = writer.summarize(&facts, &gauge, None);
+        let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
         let same = |it: &Summary| it.session == session.as_str() && it.text == text;
-        if carrier.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
+        if writer.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
             return None;
         }
-        let kept = carrier.keep(session, (&facts, &text), ("resume", now, Some(now)));
-        kept.map_err(|why| report.note(why)).ok()?;
+        let draft = SummaryDraft { text: &text, reason: "resume", at: now, told: Some(now) };
+        let kept = writer.keep(session, facts.prompts.count, draft);
+        kept.map_err(|error| report.note(error.to_string())).ok()?;
         Some((text, facts.prompts.count))
     }
 }
 
-/// Asks for a fresh context where a trigger of `signals.yaml` says so, and somebody can give it.
-pub(super) fn request_clear(
-    world: &dyn World,
-    request: &Request<'_>,
-    (policy, own): (&Policy, &Path),
-    (store, facts): (&SessionStore<'_>, &Facts),
-    report: &mut Report,
-) {
+/// Requests a clear context if a trigger of `signals.yaml` is due and a supervisor can clear it.
+pub(super) fn request_clear(context: &EventContext<'_>, facts: &Facts, report: &mut Report) {
+    let EventContext { world, request, policy, .. } = context;
     let driven = world.env(DRIVEN_VARIABLE).is_some();
     if !policy.context.clear_requests.holds(driven) || request.dry_run {
         return;
     }
-    let stores = Stores::new(world, policy, (own, &store.durability), LOCK_WAIT);
+    let stores = context.stores(LOCK_WAIT);
     let (due, _) = signals::due(&policy.signals, stores.run_of(facts), request.watch.as_ref());
     let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
     if let Err(error) = stores.raise(&due, "", request.event.session_id.as_str()) {
@@ -367,7 +352,7 @@ pub(super) fn request_clear(
     }
 }
 
-/// Adds to what the agent is told.
+/// Adds to the text for the agent.
 fn add_context(report: &mut Report, text: String) {
     let text = mask(text.trim()).0.into_owned();
     if text.is_empty() {

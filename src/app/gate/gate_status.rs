@@ -1,26 +1,32 @@
 //! How policyd is switched at an event, for a caller that asks before it evaluates anything: off as a
 //! whole, or single checks of it.
 
-use super::output::Report;
-use super::{Ready, Request, enter, nothing_to_judge};
+use super::admission::{Admitted, admit, nothing_to_judge};
+use super::context::LoadedPolicy;
+use super::output::{Report, Unjudged};
+use super::request::Request;
 use crate::state::run::Switched;
 use crate::world::World;
 
 /// How policyd is switched at an event, for a pack that is loaded already.
-pub(crate) fn switched(world: &dyn World, request: &Request<'_>, ready: &Ready) -> Switched {
+pub(crate) fn switched(
+    world: &dyn World,
+    request: &Request<'_>,
+    loaded: &LoadedPolicy,
+) -> Switched {
     let mut report = Report::of(&request.event);
-    let off = |why: Option<super::output::Unjudged>| why.map(|it| it.text(request.now));
-    let config = match enter(world, request, &mut report) {
-        Ok((_, config)) => config,
+    let off = |why: Option<Unjudged>| why.map(|it| it.text(request.now));
+    let config = match admit(world, request, &mut report) {
+        Ok(Admitted { switches, .. }) => switches,
         Err(report) => return Switched { off: off(report.unjudged), without: Vec::new() },
     };
     let Some(config) = config else {
-        let why = nothing_to_judge(&ready.policy, &request.event, &mut report);
+        let why = nothing_to_judge(&loaded.policy, &request.event, &mut report);
         return Switched { off: off(why), without: Vec::new() };
     };
-    let mut policy = ready.policy.clone();
+    let mut policy = loaded.policy.clone();
     let _reported_when_judged = config.apply(&mut policy);
-    let both = ready.policy.considerations.iter().zip(policy.considerations.iter());
+    let both = loaded.policy.considerations.iter().zip(policy.considerations.iter());
     let without = both.filter(|(was, is)| was.enabled && !is.enabled).map(|(it, _)| it.id.clone());
     let without = without.collect();
     let why = nothing_to_judge(&policy, &request.event, &mut report);

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::context::EventContext;
 use super::output::Report;
-use super::{Request, Stopping};
+use super::probes::ProbeRunner;
+use super::request::Request;
 use crate::app::packs;
 use crate::app::tasks::Stores;
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::{checksum, hex};
 use crate::facts::Facts;
-use crate::facts::event::{Event, EventKind};
+use crate::facts::event::EventKind;
 use crate::judge::inputs::{Besides, Inputs, Read, SubagentRead};
-use crate::judge::situation::{
-    FileNow, Forgotten, Situation, Words, forget_mended, forget_scratch,
-};
+use crate::judge::situation::{FileNow, Forgotten, Situation, forget_mended, forget_scratch};
 use crate::judge::standing::standing;
 use crate::judge::{self, Plan, preference};
 use crate::limits::{self, TRANSCRIPT_WAIT_MAX};
@@ -30,14 +30,25 @@ use crate::state::{SessionState, StopMark};
 use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
 use crate::store::hook_calls;
-use crate::store::session::SessionStore;
 use crate::store::signals::SignalStore;
-use crate::store::subagents::{self, Reader};
+use crate::store::subagents::Reader;
 use crate::store::transcript::{self, Patience, Places, Reading};
 use crate::world::WorldError;
 
+/// Which stored state the rules read.
+#[derive(Clone, Copy)]
+pub(super) struct RequiredState {
+    pub(super) breakers: bool,
+    pub(super) waiting: bool,
+    pub(super) signals: bool,
+}
+
+impl RequiredState {
+    pub(super) const ALL: Self = Self { breakers: true, waiting: true, signals: true };
+}
+
 /// What was read before anything is asked.
-pub(super) struct Gathered {
+pub(super) struct EvaluationInputs {
     /// Everything that expressions see.
     pub(super) context: Rc<Context>,
     /// The cursor to keep.
@@ -48,7 +59,7 @@ pub(super) struct Gathered {
     remote_host: Option<String>,
 }
 
-impl Gathered {
+impl EvaluationInputs {
     /// What tells this stop from others.
     pub(super) fn stop_mark(&self, request: &Request<'_>) -> StopMark {
         let event = &request.event;
@@ -63,15 +74,14 @@ impl Gathered {
     }
 }
 
-impl Stopping<'_> {
+impl EventContext<'_> {
     /// Reads the transcript's tail, and puts together what expressions see.
     pub(super) fn gather(
         &self,
         cursor_path: &Path,
-        words: &Words,
         interactive: bool,
         report: &mut Report,
-    ) -> Gathered {
+    ) -> EvaluationInputs {
         let event = self.request.event.clone();
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
@@ -82,14 +92,15 @@ impl Stopping<'_> {
             Some(transcript) => {
                 let subagent = event.subagent_transcript;
                 let places = Places { transcript, cursor: Some(cursor_path), subagent };
-                self.read(places, words, deadline)
+                self.read(places, deadline)
             }
         };
         let cursor = read.cursor.take();
-        let subagents = self.add_subagents(&mut read, words, deadline);
+        let subagents = self.add_subagents(&mut read, deadline);
         let forgotten = self.forget(&mut read.facts);
         let how_far = Read::new(&event, &read.position, read.unfinished);
-        let remote_host = crate::app::workspace::checkout::remote_host(self.world, self.project);
+        let remote_host =
+            crate::app::workspace::checkout::remote_host(self.world, &self.project.main);
         report.note(format!(
             "transcript: {} bytes read, cursor {}",
             read.bytes_read,
@@ -119,16 +130,21 @@ impl Stopping<'_> {
             overrides: self.overrides(report),
             now: self.request.now,
         };
-        let context = Rc::new(situation.context(self.policy, words));
+        let context = Rc::new(situation.context(self.policy, self.words));
         let policy = self.policy;
-        self.learn(&context, (policy.reads_breakers, policy.reads_waiting, policy.reads_signals));
-        Gathered { context, cursor, read: how_far, subagents, forgotten, remote_host }
+        let required = RequiredState {
+            breakers: policy.reads_breakers,
+            waiting: policy.reads_waiting,
+            signals: policy.reads_signals,
+        };
+        self.load_state(&context, required);
+        EvaluationInputs { context, cursor, read: how_far, subagents, forgotten, remote_host }
     }
 
     /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
-    fn read(&self, places: Places<'_>, words: &Words, deadline: Duration) -> Reading {
+    fn read(&self, places: Places<'_>, deadline: Duration) -> Reading {
         let (world, event) = (self.world, &self.request.event);
-        let (lens, key) = (&*words.lens, self.policy.lens_key);
+        let (lens, key) = (&*self.words.lens, self.policy.lens_key);
         if !event.kind.is_stop() || event.transcript_final {
             return transcript::read(world, places, lens, key, deadline);
         }
@@ -141,43 +157,34 @@ impl Stopping<'_> {
     }
 
     /// Adds the work of subagents, where the main agent wants to stop.
-    fn add_subagents(
-        &self,
-        read: &mut Reading,
-        words: &Words,
-        deadline: Duration,
-    ) -> Vec<SubagentRead> {
+    fn add_subagents(&self, read: &mut Reading, deadline: Duration) -> Vec<SubagentRead> {
         let event = &self.request.event;
         let main = event.kind == EventKind::Stop && read.problem.is_none();
         let Some(transcript) = event.transcript.as_deref().filter(|_| main) else {
             return Vec::new();
         };
         let folder = self.store.paths(&event.session_id).folder;
-        let (world, lens, key) = (self.world, &*words.lens, self.policy.lens_key);
+        let (world, lens, key) = (self.world, &*self.words.lens, self.policy.lens_key);
         let cursors = Some(folder.as_path());
         Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
     }
 
-    /// Looks where breakers stand, what waits for humans, and which signals wait.
-    pub(super) fn learn(
-        &self,
-        context: &Context,
-        (breakers, waiting, signals): (bool, bool, bool),
-    ) {
+    /// Loads the states of breakers, what waits for humans, and which signals wait.
+    pub(super) fn load_state(&self, context: &Context, required: RequiredState) {
+        let RequiredState { breakers, waiting, signals } = required;
         if breakers {
-            let store = BreakerStore::new(self.world, self.own, self.store.durability.clone());
+            let store =
+                BreakerStore::new(self.world, &self.state_dir, self.store.durability.clone());
             let standing = standing(self.policy, &store.all(), self.request.now);
             context.learned.borrow_mut().breakers = Some(standing);
         }
         if waiting {
-            let own = (self.own, &self.store.durability);
-            let stores = Stores::new(self.world, self.policy, own, Duration::ZERO);
-            let stores = Stores { now: self.request.now, ..stores };
+            let stores = Stores { now: self.request.now, ..self.stores(Duration::ZERO) };
             context.learned.borrow_mut().waiting = Some(stores.waiting());
         }
         if signals {
             let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
-            let store = SignalStore::new(self.world, self.own, kinds, durability);
+            let store = SignalStore::new(self.world, &self.state_dir, kinds, durability);
             context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
         }
     }
@@ -195,7 +202,7 @@ impl Stopping<'_> {
     /// What the decision rests on, as it is logged.
     pub(super) fn inputs(
         &self,
-        gathered: &Gathered,
+        gathered: &EvaluationInputs,
         state: &SessionState,
         forced_type: Option<&str>,
     ) -> Inputs {
@@ -213,7 +220,7 @@ impl Stopping<'_> {
         Inputs::new(&gathered.context, besides, mask_json)
     }
 
-    /// Forgets what is no work of the agent's in this project.
+    /// Excludes from the facts what is not work of the agent in this project.
     fn forget(&self, facts: &mut Facts) -> Forgotten {
         let Project { folder, root, main, .. } = self.project;
         let said = self.request.event.folder.as_deref();
@@ -237,18 +244,18 @@ impl Stopping<'_> {
         }
     }
 
-    /// Looks for preferences and runs probes; the answers are to be saved. `memory`: the folder of
-    /// the session.
+    /// Looks for preferences and runs probes; the answers are to be saved.
     pub(super) fn ask(
         &self,
         plan: &Plan,
-        (context, evaluator): (&Context, &mut Evaluator),
-        memory: &Path,
+        context: &Context,
+        evaluator: &mut Evaluator,
         report: &mut Report,
     ) -> Answers {
+        let memory = self.store.paths(&self.request.event.session_id).folder;
         report.note(format!("session type: {}", plan.session_type));
         if plan.preferences.is_empty() && plan.probes.is_empty() {
-            return Answers::none(memory);
+            return Answers::none(&memory);
         }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
@@ -258,7 +265,7 @@ impl Stopping<'_> {
         let remembers = preferences.iter().any(|it| it.once)
             || probes.iter().any(|it| it.enabled && it.cache.is_some());
         let mut answers =
-            if remembers { Answers::load(self.world, memory) } else { Answers::none(memory) };
+            if remembers { Answers::load(self.world, &memory) } else { Answers::none(&memory) };
         for it in preferences {
             let found = it.value.or_else(|| answers.preference(it)).or_else(|| {
                 let found = self.preference(it, report);
@@ -269,7 +276,10 @@ impl Stopping<'_> {
             report.around.preferences.insert(it.id.clone(), found);
             context.learned.borrow_mut().preferences.insert(it.id.clone(), found);
         }
-        let readings = self.readings(&probes, (context, evaluator), &mut answers, report);
+        let (branch, answers_of) = (context.facts.branch.as_str(), &mut answers);
+        let readings =
+            ProbeRunner { context: self, branch, evaluator, answers: answers_of, report }
+                .run(&probes);
         for (id, reading) in &readings {
             report.note(match reading {
                 context::Reading::Answer { code, value } => {
@@ -305,14 +315,4 @@ impl Stopping<'_> {
         });
         (found || !unread).then_some(found)
     }
-}
-
-/// The cursor lies beside the state; a subagent's transcript has its own.
-pub(super) fn cursor_path(store: &SessionStore<'_>, event: &Event) -> PathBuf {
-    let folder = store.paths(&event.session_id).folder;
-    let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
-    folder.join(match own {
-        Some(agent) => subagents::cursor_name(agent),
-        None => "cursor.bin".to_owned(),
-    })
 }

@@ -1,12 +1,12 @@
 //! Events that are judged although the pack does not load: the user is told, the built-in guards are
 //! asked, and the manifest's `on_error` answers.
 
-use std::mem::ManuallyDrop;
-
-use super::guards::Guarding;
+use super::context::EventContext;
+use super::guards::GuardEvaluation;
 use super::output::{self, Report};
-use super::{Ready, Request, react};
-use crate::app::packs;
+use super::reactions;
+use super::request::Request;
+use crate::app::packs::{self, InvalidPack};
 use crate::app::workspace::project::Project;
 use crate::hook::Answer;
 use crate::judge::combine::Decision;
@@ -19,58 +19,61 @@ use crate::world::World;
 
 pub(super) const BROKEN: &str = "the policy pack is broken";
 
-/// Without a sound pack the built-in one notes what happens and guards the tool calls. Where the
-/// manifest says `on_error: block`, nothing is run or edited until the pack is mended. Sets of guards
-/// that it leaves out stay left out.
-pub(super) fn judge(
-    world: &dyn World,
-    request: &Request<'_>,
-    mut policy: Policy,
-    project: &Project,
-    (mut report, broken): (Report, &packs::InvalidPack),
-) -> Report {
-    react(world, request, &policy, project, &mut report);
-    if !request.event.kind.is_before_call() {
-        return report.silent(BROKEN);
-    }
-    if !broken.sets_off.is_empty() {
+/// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
+pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
+    if !invalid.sets_off.is_empty() {
         let mut guards = (*policy.guards).clone();
-        guards.rules.retain(|it| !broken.sets_off.contains(&it.set.as_str()));
+        guards.rules.retain(|it| !invalid.sets_off.contains(&it.set.as_str()));
         policy.guards = guards.into();
     }
-    let ready = ManuallyDrop::new(Ready::new(policy));
-    let Ready { policy, words, .. } = &*ready;
-    let text = packs::explain(broken);
-    let tool = request.event.tool_name.as_deref().unwrap_or_default();
-    let changes = words.lens.is_shell_tool(tool) || words.lens.is_edit_tool(tool);
-    if changes && broken.on_error == Some(OnError::Block) {
-        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
-        report.problem(&format!("{text}. Run `policyd lint`."));
-        output::log_unjudged(world, &project.state, request, true, &mut report);
-        return report;
-    }
-    if !(Guarding { world, request, policy, words, project, found: None }).guard(&mut report) {
+}
+
+/// Evaluates an event by the built-in pack, because the pack of the project is invalid: reactions and the
+/// guards of tool calls. If the manifest contains `on_error: block`, commands and edits are blocked until
+/// the pack is fixed.
+pub(super) fn evaluate(
+    context: &EventContext<'_>,
+    invalid: &InvalidPack,
+    mut report: Report,
+) -> Report {
+    reactions::react(context, &mut report);
+    let event = &context.request.event;
+    if !event.kind.is_before_call() {
         return report.silent(BROKEN);
     }
-    // Of calls that nothing is said to, the user hears where the session begins and at its stops.
+    let (text, lens) = (packs::explain(invalid), &context.words.lens);
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    let changes = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
+    if changes && invalid.on_error == Some(OnError::Block) {
+        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.problem(&format!("{text}. Run `policyd lint`."));
+        let (world, state_dir) = (context.world, &context.project.state);
+        output::log_unjudged(world, state_dir, context.request, true, &mut report);
+        return report;
+    }
+    if !(GuardEvaluation { context }).guard(&mut report) {
+        return report.silent(BROKEN);
+    }
+    // Calls that no guard decides are reported where the session begins and at its stops.
     if report.answer.decision != Decision::None || report.answer.notice.is_some() {
         report.problem(&format!("{text}; the built-in guards were asked. Run `policyd lint`."));
     }
     report
 }
 
-/// A broken pack never breaks the agent: the user is told, and the manifest's `on_error` answers.
+/// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
+/// manifest decides.
 /// A block because of it is counted and let go like any other.
 pub(super) fn answer(
     world: &dyn World,
     project: &Project,
     request: &Request<'_>,
     mut report: Report,
-    broken: &packs::InvalidPack,
+    invalid: &InvalidPack,
 ) -> Report {
-    let text = packs::explain(broken);
+    let text = packs::explain(invalid);
     let stops = request.event.kind.is_stop();
-    if stops && broken.on_error == Some(OnError::Block) && may_block(world, project, request) {
+    if stops && invalid.on_error == Some(OnError::Block) && may_block(world, project, request) {
         report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));

@@ -1,7 +1,9 @@
-//! The gate: evaluates one hook event. The only place that knows the order of effects:
-//! read pack and transcript; plan; run probes; lock and load; decide; save; log.
+//! The gate: evaluates one hook event. The order of effects: admit the event, load the pack, and evaluate a
+//! stop (`stop`), or react, measure the context and evaluate guards.
 
+mod admission;
 mod calls;
+mod context;
 mod context_usage;
 mod gate_status;
 mod guards;
@@ -12,85 +14,57 @@ mod output;
 mod probes;
 mod reactions;
 mod request;
+mod stop;
 mod work_tree;
 
 use std::mem::ManuallyDrop;
-use std::path::Path;
 use std::rc::Rc;
 
 use crate::app::packs;
-use crate::app::workspace::amplihack::PowerSteeringConfig;
-use crate::app::workspace::gate_status::{GateStatus, OffReason};
-use crate::app::workspace::project::{self, DECISION_LOG, Project};
-use crate::facts::Facts;
-use crate::facts::event::Event;
-use crate::harness::{self, Harness};
-use crate::hook::Answer;
-use crate::judge::combine::Decision;
-use crate::judge::situation::Words;
-use crate::judge::{self, Bench, Outcome};
-use crate::policy::{Forgotten, Policy, records};
-use crate::script::Evaluator;
-use crate::source::suggest;
-use crate::state::SessionState;
-use crate::store::file::Saved;
-use crate::store::session::{LockError, LockedSession, SessionStore};
-use crate::store::transcript;
+use crate::app::workspace::gate_status::OffReason;
+use crate::app::workspace::project;
 use crate::world::World;
+use admission::{Admitted, admit, nothing_to_judge};
+use context::EventContext;
+pub(crate) use context::LoadedPolicy;
 pub(crate) use gate_status::switched;
-use guards::Guarding;
-use inputs::cursor_path;
+use guards::GuardEvaluation;
 pub(crate) use output::{Report, Unjudged, log_decision};
-use reactions::Reacting;
 pub(crate) use request::{Request, caller, named_harness};
+use stop::StopEvaluation;
 
-/// A pack that is loaded, with what its facts are recognised by: it judges any number of events.
-pub(crate) struct Ready {
-    /// The pack without its vocabulary.
-    pub(crate) policy: Policy,
-    /// How facts are recognised.
-    pub(crate) words: Words,
-    /// Where the pack was found; nothing for a pack that no project has.
-    pub(crate) found: Option<Rc<packs::Found>>,
-}
-
-impl Ready {
-    /// Prepares a pack.
-    pub(crate) fn new(mut policy: Policy) -> Self {
-        let words = Words::out_of(&mut policy);
-        Self { policy, words, found: None }
-    }
-}
-
-/// Judges an event by the pack of its project.
+/// Evaluates an event by the pack of its project.
 pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::of(&request.event);
-    let (project, switches) = match enter(world, request, &mut report) {
-        Ok(entered) => entered,
+    let Admitted { project, switches } = match admit(world, request, &mut report) {
+        Ok(admitted) => admitted,
         Err(report) => return *report,
     };
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let found = packs::find(world, &project, request.policies);
-    // It is told where a session begins and ends its turns, not at every call.
+    // Reported where a session begins and ends its turns, not at every call.
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| report.problem(&it.text()));
     }
     let mut policy = match packs::policy(world, &found) {
         Ok(policy) => policy,
-        Err(broken) if broken.enabled == Some(false) => {
+        Err(invalid) if invalid.enabled == Some(false) => {
             return output::report_off(world, &project, request, OffReason::Manifest, report);
         }
-        // It is said at a stop and where a session begins.
-        Err(why) if !request.event.kind.is_boundary() => {
+        // It is reported at a stop and where a session begins.
+        Err(invalid) if !request.event.kind.is_boundary() => {
             let Some(mut policy) = packs::builtin_policy(world) else {
                 return report.silent(invalid_pack::BROKEN);
             };
             switches.iter().for_each(|it| drop(it.apply(&mut policy)));
-            return invalid_pack::judge(world, request, policy, &project, (report, &why));
+            invalid_pack::leave_out_sets(&mut policy, &invalid);
+            let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
+            let context = EventContext::new(world, request, &loaded, &project);
+            return invalid_pack::evaluate(&context, &invalid, report);
         }
-        Err(why) => {
-            let mut report = invalid_pack::answer(world, &project, request, report, &why);
+        Err(invalid) => {
+            let mut report = invalid_pack::answer(world, &project, request, report, &invalid);
             let blocked = report.answer.refuses();
             output::log_unjudged(world, &project.state, request, blocked, &mut report);
             return report;
@@ -103,344 +77,56 @@ pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
-    let ready = ManuallyDrop::new(Ready::new(policy));
-    judge(world, request, (&ready, Some(&found)), &project, (report, nothing))
+    let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
+    evaluate_admitted(&EventContext::new(world, request, &loaded, &project), nothing, report)
 }
 
-/// Judges an event by a pack that is loaded already; all the rest is as for a hook.
-pub(crate) fn evaluate_by(world: &dyn World, request: &Request<'_>, ready: &Ready) -> Report {
+/// Evaluates an event by a pack that is loaded already; everything else is as for a hook.
+pub(crate) fn evaluate_by(
+    world: &dyn World,
+    request: &Request<'_>,
+    loaded: &LoadedPolicy,
+) -> Report {
     let mut report = Report::of(&request.event);
-    let (project, switches) = match enter(world, request, &mut report) {
-        Ok(entered) => entered,
+    let Admitted { project, switches } = match admit(world, request, &mut report) {
+        Ok(admitted) => admitted,
         Err(report) => return *report,
     };
     let changed = switches.map(|switches| {
-        let mut policy = ready.policy.clone();
+        let mut policy = loaded.policy.clone();
         let problems = switches.apply(&mut policy);
         problems.iter().for_each(|it| report.problem(it));
-        Ready { policy, words: ready.words.clone(), found: ready.found.clone() }
+        LoadedPolicy { policy, words: loaded.words.clone(), found: loaded.found.clone() }
     });
-    let ready = changed.as_ref().unwrap_or(ready);
-    let nothing = nothing_to_judge(&ready.policy, &request.event, &mut report);
-    judge(world, request, (ready, ready.found.as_deref()), &project, (report, nothing))
+    let loaded = changed.as_ref().unwrap_or(loaded);
+    let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
+    evaluate_admitted(&EventContext::new(world, request, loaded, &project), nothing, report)
 }
 
-/// Judges an event by a sound pack, unless it has nothing to say.
-fn judge(
-    world: &dyn World,
-    request: &Request<'_>,
-    pack: (&Ready, Option<&packs::Found>),
-    project: &Project,
-    (report, nothing): (Report, Option<Unjudged>),
-) -> Report {
-    match nothing {
-        None => judge_stop(world, request, pack, project, report),
-        Some(Unjudged::Off(reason)) => output::report_off(world, project, request, reason, report),
-        Some(why) => judge_other(world, request, pack, project, (report, why)),
-    }
-}
-
-/// Notes what the pack says about an event that nothing is judged at.
-fn react(
-    world: &dyn World,
-    request: &Request<'_>,
-    policy: &Policy,
-    project: &Project,
-    report: &mut Report,
-) {
-    if !policy.settings.enabled || !Reacting::concerns(policy, request.event.kind) {
-        return;
-    }
-    let (store, own) = project::sessions(world, project, &policy.settings);
-    Reacting { world, request, policy, own: (&own, &store.durability), model: "" }.react(report);
-}
-
-/// The project of an event and amplihack's configuration of it; else the report of an event at which
-/// nothing is evaluated, whatever the pack.
-fn enter(
-    world: &dyn World,
-    request: &Request<'_>,
-    report: &mut Report,
-) -> Result<(Project, Option<PowerSteeringConfig>), Box<Report>> {
-    let silent = |report: &mut Report, why| {
-        Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
-    };
-    let event = &request.event;
-    if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
-        && (said.is_stop() != event.kind.is_stop()
-            || [said, event.kind].iter().any(|it| it.is_before_call()))
-    {
-        let [line, right] = [event.kind, said].map(|it| it.name().replace('_', "-"));
-        let reported = said.client_name();
-        report.problem(&format!(
-            "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
-             Write `--hook {right}` there"
-        ));
-        let why = "the event is another one than the hook line says".to_owned();
-        return silent(report, Unjudged::Other(why));
-    }
-    // Events that nothing can be said to are answered before anything is read.
-    let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
-    let heard = harness::HARNESSES.iter().any(says);
-    if !heard && !records::REACTING.contains(&event.kind) {
-        return silent(report, Unjudged::NoRule);
-    }
-    let project = project::find(world, Some(event));
-    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
-    if event.kind.is_main_boundary() {
-        status.problems.iter().for_each(|it| report.problem(it));
-    }
-    match status.off {
-        None => Ok((project, status.config)),
-        Some(reason) => {
-            let report = std::mem::take(report);
-            Err(Box::new(output::report_off(world, &project, request, reason, report)))
-        }
-    }
-}
-
-/// Why a sound pack has nothing to say to an event.
-fn nothing_to_judge(policy: &Policy, event: &Event, report: &mut Report) -> Option<Unjudged> {
-    report.around.pack.clone_from(&policy.name);
-    if !policy.settings.enabled {
-        return Some(Unjudged::Off(OffReason::Manifest));
-    }
-    if !policy.judges(event.kind) {
-        return Some(Unjudged::NoRule);
-    }
-    if !event.session_known {
-        report.problem(
-            "the payload names no session, so no block could be remembered; nothing was checked",
-        );
-        return Some(Unjudged::Other("the payload names no session".to_owned()));
-    }
-    None
-}
-
-/// An event at which no consideration is judged: what the pack notes about it, how full the context
-/// is, and its guards.
-fn judge_other(
-    world: &dyn World,
-    request: &Request<'_>,
-    (ready, found): (&Ready, Option<&packs::Found>),
-    project: &Project,
-    (mut report, why): (Report, Unjudged),
-) -> Report {
-    let Ready { policy, words, .. } = ready;
-    react(world, request, policy, project, &mut report);
-    if context_usage::concerns(policy, &request.event) {
-        context_usage::meter(world, request, (ready, project), &mut report);
-    }
-    let guarding = Guarding { world, request, policy, words, project, found };
-    let guarded = policy.settings.enabled && guarding.guard(&mut report);
-    if policy.settings.enabled && !report.answer.refuses() {
-        calls::record(world, request, policy, project);
-    }
-    if guarded { report } else { report.not_judged(why, request.now) }
-}
-
-/// Judges a stop by a sound pack.
-fn judge_stop(
-    world: &dyn World,
-    request: &Request<'_>,
-    (ready, found): (&Ready, Option<&packs::Found>),
-    project: &Project,
+/// Evaluates an event by a valid pack, unless the pack has no rule for it.
+fn evaluate_admitted(
+    context: &EventContext<'_>,
+    nothing: Option<Unjudged>,
     report: Report,
 ) -> Report {
-    let Ready { policy, words, .. } = ready;
-    let (store, own) = project::sessions(world, project, &policy.settings);
-    let (store, own) = (&store, own.as_path());
-    Stopping { world, request, policy, project, store, own, found }.judge(words, report)
-}
-
-/// A stop that is judged by a sound pack.
-struct Stopping<'a> {
-    world: &'a dyn World,
-    request: &'a Request<'a>,
-    policy: &'a Policy,
-    project: &'a Project,
-    store: &'a SessionStore<'a>,
-    /// The root of our own.
-    own: &'a Path,
-    /// Where the pack was found; nowhere for one that is given.
-    found: Option<&'a packs::Found>,
-}
-
-impl Stopping<'_> {
-    fn judge(&self, words: &Words, mut report: Report) -> Report {
-        let (world, event) = (self.world, &self.request.event);
-        let (store, own) = (self.store, self.own);
-        let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
-            && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0");
-
-        // Read the transcript, and see whether there is anything to judge.
-        let cursor_path = cursor_path(store, event);
-        let gathered = self.gather(&cursor_path, words, interactive, &mut report);
-        let context = &gathered.context;
-        let keep =
-            || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
-        // Half of a transcript is no evidence: the guard is not even stepped.
-        if context.transcript_problem.is_some() {
-            output::log_unjudged(world, own, self.request, false, &mut report);
-            keep();
-            return report.silent("the transcript was not read");
-        }
-        if let Some(why) = judge::no_opinion(event, &context.facts, interactive) {
-            keep();
-            return report.silent(why);
-        }
-        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
-        evaluator.watch.clone_from(&self.request.watch);
-
-        // Ask what must be asked before the lock is taken.
-        let forced = self.forced_type(&mut report);
-        let plan = judge::plan(self.policy, context, forced.as_deref(), &mut evaluator);
-        let memory = store.paths(&event.session_id).folder;
-        let answers = self.ask(&plan, (context, &mut evaluator), &memory, &mut report);
-
-        // Decide on fresh state, under the lock; a block is durable before it is spoken.
-        let lock_wait = self.policy.settings.durability.lock_wait;
-        let mut locked = match store.lock(&event.session_id, lock_wait) {
-            Ok(locked) => Some(locked),
-            Err(error) => {
-                report.problem(&lock_problem(&error));
-                None
-            }
-        };
-        if locked.is_some() {
-            answers.save(world);
-        }
-        let state = match &mut locked {
-            Some(locked) => locked.load().state,
-            None => SessionState::new(event.session_id.clone()),
-        };
-        let mark = gathered.stop_mark(self.request);
-        if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
-            return report.silent("another hook line reported this stop just before");
-        }
-        let stopwatch = || world.elapsed();
-        let report_path = own.join(DECISION_LOG).display().to_string();
-        let bench = Bench {
-            policy: self.policy,
-            context,
-            state: &state,
-            stopwatch: &stopwatch,
-            detail: self.request.detail,
-            report_path: &report_path,
-        };
-        let inputs = self.inputs(&gathered, &state, forced.as_deref());
-        let mut outcome = judge::decide(bench, &mut evaluator);
-        outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
-        let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
-        calls::record_stop(self, &context.facts);
-        self.tell_unsafe(&mut report);
-        keep();
-        drop(locked);
-
-        // Log, then hand over what is to be spoken.
-        self.answer(&outcome, remembered, &mut report);
-        self.react(&outcome, &context.facts, &mut report);
-        output::log(world, own, self.request, (&outcome, &inputs), &mut report);
-        output::document(world, own, self.request, &context.learned.borrow(), &mut report);
-        report.outcome = Some(outcome);
-        report
-    }
-
-    /// The session type that the environment names; an unknown one is reported.
-    fn forced_type(&self, report: &mut Report) -> Option<String> {
-        let variables = &self.policy.settings.session_type_env;
-        let forced = variables.iter().find_map(|it| self.world.env(it));
-        if let Some(name) = forced.as_deref().filter(|it| !self.policy.has_session_type(it)) {
-            let known: Vec<&str> =
-                self.policy.session_types.iter().map(|it| it.id.as_str()).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
-        }
-        forced
-    }
-
-    /// Notes what the pack says about a stop that was judged.
-    fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
-        let (world, request, policy) = (self.world, self.request, self.policy);
-        let (own, model) = ((self.own, &self.store.durability), &facts.tokens.called);
-        let reacting = Reacting { world, request, policy, own, model };
-        if policy.considerations.iter().any(|it| !it.emit.is_empty()) {
-            reacting.emit_for(outcome, report);
-        }
-        if policy.reacts_to.contains(&request.event.kind) {
-            reacting.react(report);
-        }
-        if request.event.agent_id.is_none() {
-            let (by, of) = ((policy, self.own), (self.store, facts));
-            context_usage::request_clear(world, request, by, of, report);
-        }
-        // An agent that may stop is not kept by what waits; one that goes on is told.
-        if report.answer.refuses() {
-            reacting.tell_signals(report);
-        }
-    }
-
-    /// Tells the settings under which what is saved may be lost.
-    fn tell_unsafe(&self, report: &mut Report) {
-        let durability = &self.store.durability;
-        let unsafe_settings = [(durability.fsync, "no fsync"), (durability.verify, "no verify")];
-        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
-            report.around.saved.push_str(&format!(", unsafe: {what}"));
-        }
-    }
-
-    /// Saves what is to be remembered; says whether a block may be spoken.
-    fn remember(
-        &self,
-        locked: Option<&mut LockedSession<'_>>,
-        outcome: &Outcome,
-        report: &mut Report,
-    ) -> bool {
-        let Some(locked) = locked else {
-            report.around.saved = "not saved".to_owned();
-            return false;
-        };
-        if !outcome.moved {
-            return true;
-        }
-        let saved = locked.commit(&outcome.state);
-        let (text, remembered) = match &saved {
-            Saved::Durable { .. } => ("durable", true),
-            Saved::Degraded { why, .. } => {
-                report.problem(&format!("the state was saved in place only: {why}"));
-                ("degraded", true)
-            }
-            Saved::NotSaved { why, .. } => {
-                report.problem(&format!("the state could not be saved: {why}"));
-                ("not saved", false)
-            }
-        };
-        report.around.saved =
-            if self.request.dry_run { "dry run".to_owned() } else { text.to_owned() };
-        remembered
-    }
-
-    fn answer(&self, outcome: &Outcome, remembered: bool, report: &mut Report) {
-        let spoken = remembered || self.policy.settings.when_forgotten == Forgotten::Block;
-        let mut notices = Vec::new();
-        if outcome.decision == Decision::Block && spoken {
-            report.answer = Answer::block(outcome.reason.clone());
-        } else if outcome.decision == Decision::Block {
-            notices.push(outcome.forgotten_notice.clone());
-        }
-        notices.push(outcome.notice.clone());
-        notices.retain(|it| !it.is_empty());
-        report.answer.notice = (!notices.is_empty()).then(|| notices.join("\n"));
-        let verdicts = outcome.verdicts.iter();
-        let lines = verdicts.map(|it| format!("{} {}: {}", it.id, it.status.as_str(), it.details));
-        report.trace.extend(lines);
+    let EventContext { world, project, request, .. } = *context;
+    match nothing {
+        None => StopEvaluation { context }.evaluate(report),
+        Some(Unjudged::Off(reason)) => output::report_off(world, project, request, reason, report),
+        Some(reason) => evaluate_other(context, reason, report),
     }
 }
 
-fn lock_problem(error: &LockError) -> String {
-    let help = match error {
-        LockError::Busy(_) => "end that process if it hangs",
-        LockError::Refused(_) => "POLICYD_STATE_DIR may name a folder that can be written",
-    };
-    format!("the state of the session could not be locked ({error}), so nothing is blocked; {help}")
+/// An event at which no consideration is evaluated: reactions, the context window, and guards.
+fn evaluate_other(context: &EventContext<'_>, reason: Unjudged, mut report: Report) -> Report {
+    let (policy, request) = (context.policy, context.request);
+    reactions::react(context, &mut report);
+    if context_usage::concerns(policy, &request.event) {
+        context_usage::meter(context, &mut report);
+    }
+    let guarded = policy.settings.enabled && GuardEvaluation { context }.guard(&mut report);
+    if policy.settings.enabled && !report.answer.refuses() {
+        calls::record(context);
+    }
+    if guarded { report } else { report.not_judged(reason, request.now) }
 }

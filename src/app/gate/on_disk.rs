@@ -13,7 +13,7 @@ use crate::world::{World, WorldError};
 const STEPS_MAX: usize = 8;
 
 /// Adds to a call what the disk knows of it.
-pub(super) fn look(world: &dyn World, call: &mut Call, around: &mut CallEnvironment) {
+pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut CallEnvironment) {
     let patches = call.patches.clone();
     for patch in patches.iter().take(CALL_PATCHES_MAX) {
         match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::Request;
+use super::context::EventContext;
+use super::request::Request;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
 use crate::facts::event::Event;
@@ -101,12 +102,12 @@ impl Report {
 
 /// Logs the decision, and the trace where debugging is on.
 pub(super) fn log(
-    world: &dyn World,
-    own: &Path,
-    request: &Request<'_>,
-    (outcome, inputs): (&Outcome, &Inputs),
+    context: &EventContext<'_>,
+    outcome: &Outcome,
+    inputs: &Inputs,
     report: &mut Report,
 ) {
+    let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
     let blocked = report.answer.refuses();
     let decided = Decided { outcome, inputs, blocked };
     let entry = decision_log::entry(request.now, &request.event, &report.around, decided);
@@ -174,7 +175,7 @@ pub(crate) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Val
     append(world, own, DECISION_LOG, &[entry])
 }
 
-/// Appends to a log of the project; its folder is made where there is none, hidden from git.
+/// Appends to a log of the project; creates its directory, hidden from git, if it does not exist.
 pub(super) fn append(
     world: &dyn World,
     own: &Path,
@@ -195,14 +196,9 @@ pub(super) fn append(
 /// Where excuses are kept that an agent gave, below the root of the project (seed 003).
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
-/// Keeps the excuses that were found, with what was decided. Nothing is written where there are none.
-pub(super) fn document(
-    world: &dyn World,
-    own: &Path,
-    request: &Request<'_>,
-    learned: &Learned,
-    report: &mut Report,
-) {
+/// Records the rationalizations that were found, with the decision.
+pub(super) fn document(context: &EventContext<'_>, learned: &Learned, report: &mut Report) {
+    let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
     let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();
     if excuses.is_empty() {
         return;

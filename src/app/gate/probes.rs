@@ -4,101 +4,96 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::Stopping;
+use super::context::EventContext;
 use super::output::Report;
 use crate::judge;
 use crate::policy::{Parse, Probe};
 use crate::probe::{self, Answered, Health, Question};
 use crate::report::breakers::until;
-use crate::script::context::{Context, Reading};
+use crate::script::context::Reading;
 use crate::script::{Evaluator, template};
 use crate::state::breaker::{Answer, Breaker, Event, Failure, Told};
 use crate::store::answers::{self, Answers};
 use crate::store::breakers::BreakerStore;
 
-impl Stopping<'_> {
-    /// What probes answer, now or some time ago.
-    pub(super) fn readings(
-        &self,
-        probes: &[&Probe],
-        (context, evaluator): (&Context, &mut Evaluator),
-        answers: &mut Answers,
-        report: &mut Report,
-    ) -> BTreeMap<String, Reading> {
-        let began = self.world.elapsed();
+/// The probes of one stop at work.
+pub(super) struct ProbeRunner<'r> {
+    pub(super) context: &'r EventContext<'r>,
+    /// The git branch of the session.
+    pub(super) branch: &'r str,
+    pub(super) evaluator: &'r mut Evaluator,
+    pub(super) answers: &'r mut Answers,
+    pub(super) report: &'r mut Report,
+}
+
+impl ProbeRunner<'_> {
+    /// The results of probes, new or cached.
+    pub(super) fn run(&mut self, probes: &[&Probe]) -> BTreeMap<String, Reading> {
+        let world = self.context.world;
+        let began = world.elapsed();
         let mut readings = BTreeMap::new();
         for probe in probes {
-            let spent = self.world.elapsed().saturating_sub(began);
-            let left = self.policy.settings.deadline.saturating_sub(spent);
-            let reading = judge::switched_off(probe).unwrap_or_else(|| {
-                self.reading(probe, (context, evaluator), (answers, left), report)
-            });
+            let spent = world.elapsed().saturating_sub(began);
+            let left = self.context.policy.settings.deadline.saturating_sub(spent);
+            let reading = judge::switched_off(probe).unwrap_or_else(|| self.reading(probe, left));
             readings.insert(probe.id.clone(), reading);
         }
         readings
     }
 
-    fn reading(
-        &self,
-        probe: &Probe,
-        (context, evaluator): (&Context, &mut Evaluator),
-        (answers, left): (&mut Answers, Duration),
-        report: &mut Report,
-    ) -> Reading {
-        let (id, folder, now) = (&probe.id, &self.project.folder, self.request.now);
-        let question = Question { probe, stdin: template::render(&probe.stdin, evaluator) };
-        let branch = context.facts.branch.as_str();
-        let asked = answers::question(probe, (folder, branch), &question.stdin);
-        if let Some(reading) = answers.find(probe, &asked, now) {
-            report.note(format!("probe {id} was asked the same before"));
+    fn reading(&mut self, probe: &Probe, left: Duration) -> Reading {
+        let (id, folder, now) = (&probe.id, &self.context.project.folder, self.context.request.now);
+        let question = Question { probe, stdin: template::render(&probe.stdin, self.evaluator) };
+        let asked = answers::question(probe, (folder, self.branch), &question.stdin);
+        if let Some(reading) = self.answers.find(probe, &asked, now) {
+            self.report.note(format!("probe {id} was asked the same before"));
             return reading;
         }
         let reading = if left.is_zero() {
             Reading::Failed("it was not run: the time for probes was used up".to_owned())
         } else {
-            self.through_breaker(&question, left, report)
+            self.through_breaker(&question, left)
         };
-        // Nobody sees that a judge is missing where the facts decide instead.
+        // Without this, a missing judge would not be noticed, because the facts decide instead.
         if let (Parse::Reply, Reading::Failed(why)) = (probe.parse, &reading) {
-            report.problem(&format!("probe `{id}`: {why}"));
+            self.report.problem(&format!("probe `{id}`: {why}"));
         }
-        answers.keep(probe, &asked, now, &reading);
+        self.answers.keep(probe, &asked, now, &reading);
         reading
     }
 
     /// Runs a probe, unless it failed too often lately.
-    fn through_breaker(
-        &self,
-        question: &Question<'_>,
-        left: Duration,
-        report: &mut Report,
-    ) -> Reading {
-        let (world, key) = (self.world, question.probe.breaker.as_str());
-        let settings = self.policy.breaker(key);
-        let breakers = BreakerStore::new(world, self.own, self.store.durability.clone());
+    fn through_breaker(&mut self, question: &Question<'_>, left: Duration) -> Reading {
+        let (world, key) = (self.context.world, question.probe.breaker.as_str());
+        let settings = self.context.policy.breaker(key);
+        let breakers = BreakerStore::new(
+            world,
+            &self.context.state_dir,
+            self.context.store.durability.clone(),
+        );
         if let Some(damage) = breakers.damage()
-            && !report.around.problems.contains(&damage)
+            && !self.report.around.problems.contains(&damage)
         {
-            report.problem(&damage);
+            self.report.problem(&damage);
         }
-        let (breaker, answer) = breakers.request(key, &settings, self.request.now);
+        let (breaker, answer) = breakers.request(key, &settings, self.context.request.now);
         match answer {
             Answer::Rejected { wait } => {
                 return Reading::Failed(left_alone(key, &breaker, wait));
             }
             Answer::Tolerated { wait } => {
                 let why = left_alone(key, &breaker, wait);
-                report.note(format!("{why} (only observed: it is run all the same)"));
+                self.report.note(format!("{why} (only observed: it is run all the same)"));
             }
             Answer::Admitted | Answer::Noted => {}
         }
-        report.note(format!("Executing: {}", question.probe.command.join(" ")));
+        self.report.note(format!("Executing: {}", question.probe.command.join(" ")));
         let began = world.elapsed();
         let Answered { reading, health } = probe::ask(
             world,
             question,
-            &self.project.folder,
-            &self.project.root,
+            &self.context.project.folder,
+            &self.context.project.root,
             left.min(question.probe.timeout),
         );
         let took = Some(world.elapsed().saturating_sub(began));
@@ -112,7 +107,7 @@ impl Stopping<'_> {
         };
         if let Some(event) = event {
             // A breaker that cannot be written counts nothing; the answer stands.
-            let _refused = breakers.record(key, event, &settings, self.request.now);
+            let _refused = breakers.record(key, event, &settings, self.context.request.now);
         }
         reading
     }

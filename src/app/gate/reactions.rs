@@ -1,15 +1,14 @@
-//! What is noted when something happens, by `reactions.yaml`: breakers are told, failures counted
-//! against their task, humans asked. And what waits is told where a session or a prompt begins.
+//! Reactions to events by `reactions.yaml`: breakers record calls, tasks count failures, humans are asked.
+//! Lists what is waiting where a session or a prompt begins.
 //! Nothing here blocks anything; what goes wrong is said at the beginning of a session only.
 
 mod waiting;
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Request;
+use super::context::EventContext;
 use super::output::Report;
 use crate::app::tasks::{Report as Failed, Stores};
 use crate::app::workspace::local_time::WallClock;
@@ -21,7 +20,7 @@ use crate::judge::{Outcome, message};
 use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
-use crate::policy::{Mode, Policy, records};
+use crate::policy::{Mode, records};
 use crate::report::mask::mask;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
@@ -29,10 +28,8 @@ use crate::state::breaker::{self, Failure};
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
 use crate::store::escalations::Named;
-use crate::store::file::Durability;
 use crate::store::signals::Draft;
 use crate::store::{log, transcript};
-use crate::world::World;
 
 /// Longest wait of a hook for a lock of the stores.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
@@ -45,32 +42,31 @@ const EVENT_LOG: &str = "logs/events.jsonl";
 const KEY_CHARS_MAX: usize = 200;
 
 /// An event that the pack reacts to.
-pub(super) struct Reacting<'a> {
-    pub(super) world: &'a dyn World,
-    pub(super) request: &'a Request<'a>,
-    pub(super) policy: &'a Policy,
-    /// The root of our own, and how it is written.
-    pub(super) own: (&'a Path, &'a Durability),
-    /// The model that was called last, where that is known already; else empty.
+pub(super) struct ReactionRunner<'a> {
+    pub(super) context: &'a EventContext<'a>,
+    /// The model that was called last, if it is known already; else empty.
     pub(super) model: &'a str,
 }
 
-impl Reacting<'_> {
-    /// Whether something may have to be done at this event.
-    pub(super) fn concerns(policy: &Policy, event: EventKind) -> bool {
-        policy.reacts_to.contains(&event) || begins(event)
+/// Notes what the pack says about an event that is not evaluated as a stop.
+pub(super) fn react(context: &EventContext<'_>, report: &mut Report) {
+    let (policy, kind) = (context.policy, context.request.event.kind);
+    if policy.settings.enabled && (policy.reacts_to.contains(&kind) || begins(kind)) {
+        ReactionRunner { context, model: "" }.react(report);
     }
+}
 
+impl ReactionRunner<'_> {
     /// Notes what the pack says, and tells what waits.
     pub(super) fn react(&self, report: &mut Report) {
-        let kind = self.request.event.kind;
-        if self.request.dry_run {
-            return; // What it would do is no decision.
+        let kind = self.context.request.event.kind;
+        if self.context.request.dry_run {
+            return; // A dry run shows decisions only.
         }
-        let reactions = self.policy.reactions.iter().filter(|it| it.on.contains(&kind));
+        let reactions = self.context.policy.reactions.iter().filter(|it| it.on.contains(&kind));
         let reactions: Vec<&Reaction> = reactions.collect();
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
-        let (now, watch) = (self.request.now, self.request.watch.clone());
+        let stores = self.context.stores(LOCK_WAIT);
+        let (now, watch) = (self.context.request.now, self.context.request.watch.clone());
         let stores = Stores { now, watch, ..stores };
         let mut said = Vec::new();
         if !reactions.is_empty() {
@@ -84,17 +80,17 @@ impl Reacting<'_> {
 
     /// Creates the signals of considerations that are not satisfied.
     pub(super) fn emit_for(&self, outcome: &Outcome, report: &mut Report) {
-        let emitting = self.policy.considerations.iter().filter(|it| !it.emit.is_empty());
+        let emitting = self.context.policy.considerations.iter().filter(|it| !it.emit.is_empty());
         let found = emitting.filter_map(|rule| {
             let verdict = outcome.verdicts.iter().find(|it| it.id == rule.id)?;
             (verdict.status == Status::Unsatisfied && rule.mode != Mode::Shadow)
                 .then_some((rule, verdict))
         });
         let found: Vec<_> = found.collect();
-        if found.is_empty() || self.request.dry_run {
+        if found.is_empty() || self.context.request.dry_run {
             return;
         }
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = self.context.stores(LOCK_WAIT);
         let (task, goal) = stores.current_task();
         for (rule, verdict) in found {
             let said = [
@@ -105,9 +101,9 @@ impl Reacting<'_> {
                 ("reason", &verdict.details),
                 ("context", &verdict.details),
                 ("severity", "medium"),
-                ("agent", self.request.event.session_id.as_str()),
+                ("agent", self.context.request.event.session_id.as_str()),
             ];
-            let kind = self.policy.signals.kind(&rule.emit);
+            let kind = self.context.policy.signals.kind(&rule.emit);
             let takes = |key: &str| kind.is_some_and(|it| it.has_field(key));
             let fields = said.iter().filter(|(key, value)| takes(key) && !value.is_empty());
             let fields = fields
@@ -115,7 +111,7 @@ impl Reacting<'_> {
             let draft = Draft {
                 name: rule.emit.clone(),
                 fields: fields.collect(),
-                sender: self.request.event.session_id.to_string(),
+                sender: self.context.request.event.session_id.to_string(),
                 ..Draft::default()
             };
             match stores.emit(&draft) {
@@ -136,7 +132,7 @@ impl Reacting<'_> {
         report: &mut Report,
     ) -> Vec<String> {
         let failed = self.classified();
-        let mut scene = Scene { reacting: self, failed: failed.as_ref(), evaluator: None };
+        let mut scene = Scene { runner: self, failed: failed.as_ref(), evaluator: None };
         let (mut said, mut entries) = (Vec::new(), Vec::new());
         // That something works is news only where a breaker is kept.
         let kept = stores.breakers.is_kept();
@@ -159,24 +155,26 @@ impl Reacting<'_> {
                 said.push(scene.text(&reaction.say));
             }
             if !did.is_empty() {
-                let event = &self.request.event;
-                entries.push(json!({"timestamp": self.request.now.to_string(), "type": "reaction",
+                let event = &self.context.request.event;
+                entries.push(
+                    json!({"timestamp": self.context.request.now.to_string(), "type": "reaction",
                     "reaction": reaction.id, "event": event.kind.name(),
-                    "session_id": event.session_id.as_str(), "did": did}));
+                    "session_id": event.session_id.as_str(), "did": did}),
+                );
             }
         }
-        log::append(self.world, &self.own.0.join(EVENT_LOG), &entries);
+        log::append(self.context.world, &self.context.state_dir.join(EVENT_LOG), &entries);
         said
     }
 
     /// What the failure is that the event reports.
     fn classified(&self) -> Option<Classified> {
-        let event = &self.request.event;
+        let event = &self.context.request.event;
         let failed = event.failed.as_ref()?;
         // What a tool says is no name of an error.
         let named = event.kind == EventKind::StopFailure;
         let name = if named { failed.error.as_str() } else { "" };
-        Some(self.policy.classify(name, &self.failure_text()))
+        Some(self.context.policy.classify(name, &self.failure_text()))
     }
 
     /// The model that was called last, where a call of it failed or worked.
@@ -184,19 +182,19 @@ impl Reacting<'_> {
         if !self.model.is_empty() {
             return self.model.to_owned();
         }
-        let event = &self.request.event;
+        let event = &self.context.request.event;
         let called = event.kind.is_stop() || event.kind == EventKind::StopFailure;
         let transcript = event.transcript.as_deref().filter(|_| called);
-        let deadline = self.world.elapsed().saturating_add(MODEL_WAIT);
+        let deadline = self.context.world.elapsed().saturating_add(MODEL_WAIT);
         let found = transcript.and_then(|it| {
-            transcript::last_model(self.world, (it, event.subagent_transcript), deadline)
+            transcript::last_model(self.context.world, (it, event.subagent_transcript), deadline)
         });
         found.unwrap_or_default()
     }
 
     /// All that is known of the failure, a line each.
     fn failure_text(&self) -> String {
-        let event = &self.request.event;
+        let event = &self.context.request.event;
         let failed = event.failed.as_ref();
         let said = event.last_message.as_deref().filter(|_| event.kind == EventKind::StopFailure);
         let lines =
@@ -206,13 +204,13 @@ impl Reacting<'_> {
         lines.join("\n")
     }
 
-    /// The agent is told where the event takes it, else the user.
+    /// Notifies the agent if the event permits it, else the user.
     fn say(&self, text: &str, report: &mut Report) {
         if text.trim().is_empty() {
             return;
         }
         let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
-        let event = self.request.event.kind;
+        let event = self.context.request.event.kind;
         if claude_code::HARNESS.can(event, Ability::Context) {
             report.answer.context = Some(text);
         } else {
@@ -224,14 +222,14 @@ impl Reacting<'_> {
     }
 }
 
-/// Whether work begins at this event, so that what waits is told.
+/// Whether work begins at this event, so that waiting items are listed.
 const fn begins(event: EventKind) -> bool {
     matches!(event, EventKind::SessionStart | EventKind::UserPromptSubmit)
 }
 
 /// One event while its reactions are looked at.
 struct Scene<'a> {
-    reacting: &'a Reacting<'a>,
+    runner: &'a ReactionRunner<'a>,
     failed: Option<&'a Classified>,
     /// Made where the first expression is met: most reactions have none.
     evaluator: Option<Evaluator>,
@@ -244,10 +242,10 @@ impl Scene<'_> {
     }
 
     fn evaluator(&mut self) -> &mut Evaluator {
-        let (reacting, failed) = (self.reacting, self.failed);
+        let (runner, failed) = (self.runner, self.failed);
         self.evaluator.get_or_insert_with(|| {
-            let watch = reacting.request.watch.as_ref();
-            Evaluator::about(record(reacting, failed)).watched_by(watch)
+            let watch = runner.context.request.watch.as_ref();
+            Evaluator::about(record(runner, failed)).watched_by(watch)
         })
     }
 
@@ -258,7 +256,7 @@ impl Scene<'_> {
         template::render(text, self.evaluator())
     }
 
-    /// Does what a reaction says; `did` is told of each deed.
+    /// Performs a reaction; each action is added to `did`.
     fn do_it(
         &mut self,
         stores: &Stores<'_>,
@@ -266,7 +264,7 @@ impl Scene<'_> {
         did: &mut Vec<String>,
     ) -> Result<(), String> {
         if !reaction.breaker.is_empty() {
-            self.tell_breaker(stores, reaction, did)?;
+            self.record_call(stores, reaction, did)?;
         }
         let crate::policy::resilience::ReactionTask { id, title, approach } = &reaction.task;
         if !id.is_empty() {
@@ -276,14 +274,14 @@ impl Scene<'_> {
                 attempt: Attempt {
                     approach: self.text(approach),
                     error_type: failed,
-                    error: mask(&self.reacting.failure_text()).0.into_owned(),
-                    agent: self.reacting.request.event.session_id.to_string(),
+                    error: mask(&self.runner.failure_text()).0.into_owned(),
+                    agent: self.runner.context.request.event.session_id.to_string(),
                     counts: self.failed.is_none_or(|it| it.class.attempt),
                     ..Attempt::default()
                 },
                 at_once: false,
             };
-            let taken = stores.fail_or_put_off(&report).map_err(|it| it.to_string())?;
+            let taken = stores.fail_or_defer(&report).map_err(|it| it.to_string())?;
             let became = match &taken {
                 Some(taken) if taken.entered.is_empty() => "failed",
                 Some(_) => "dead letter",
@@ -300,7 +298,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn tell_breaker(
+    fn record_call(
         &mut self,
         stores: &Stores<'_>,
         reaction: &Reaction,
@@ -308,7 +306,7 @@ impl Scene<'_> {
     ) -> Result<(), String> {
         let key: String = self.text(&reaction.breaker).chars().take(KEY_CHARS_MAX).collect();
         let settings = stores.policy.breaker(&key);
-        let text = self.reacting.failure_text();
+        let text = self.runner.failure_text();
         let line;
         let event = if reaction.worked {
             breaker::Event::success()
@@ -339,7 +337,7 @@ impl Scene<'_> {
     ) -> Option<Duration> {
         let (waits, now) = (&stores.policy.failures.waits, stores.now);
         waits.retry_after(text, now).or_else(|| {
-            WallClock::until_reset(stores.world, now, (waits, text), |it| did.push(it.to_owned()))
+            WallClock::until_reset(stores.world, now, waits, text, |it| did.push(it.to_owned()))
         })
     }
 
@@ -351,7 +349,7 @@ impl Scene<'_> {
         let draft = Draft {
             name: name.clone(),
             fields: fields.collect(),
-            sender: self.reacting.request.event.session_id.to_string(),
+            sender: self.runner.context.request.event.session_id.to_string(),
             ..Draft::default()
         };
         let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
@@ -376,13 +374,13 @@ impl Scene<'_> {
 }
 
 /// The event as reactions see it.
-fn record(reacting: &Reacting<'_>, failed: Option<&Classified>) -> Record {
-    let event = &reacting.request.event;
+fn record(runner: &ReactionRunner<'_>, failed: Option<&Classified>) -> Record {
+    let event = &runner.context.request.event;
     let or = |it: &Option<String>| it.clone().unwrap_or_default();
     let error = event.failed.as_ref().map(|it| it.error.clone()).unwrap_or_default();
     let class = failed.map(|it| it.class.id.clone()).unwrap_or_default();
-    let model = reacting.model();
-    let tier = reacting.policy.tier_of(&model).map(|it| it.name.clone()).unwrap_or_default();
+    let model = runner.model();
+    let tier = runner.context.policy.tier_of(&model).map(|it| it.name.clone()).unwrap_or_default();
     let texts = [
         ("model", model),
         ("tier", tier),
@@ -394,7 +392,7 @@ fn record(reacting: &Reacting<'_>, failed: Option<&Classified>) -> Record {
         ("prompt", or(&event.prompt)),
         ("tool", or(&event.tool_name)),
         ("error", error),
-        ("text", reacting.failure_text()),
+        ("text", runner.failure_text()),
         ("class", class),
     ];
     let flags = [

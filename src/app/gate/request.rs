@@ -26,7 +26,7 @@ pub(crate) struct Request<'a> {
     pub(crate) dry_run: bool,
     /// The client and the event as the hook line names them; empty where no hook line is evaluated.
     pub(crate) line: String,
-    /// Is told what the expressions came to; nobody is, for a hook.
+    /// Records the value of each evaluated expression. Set only by `policyd test --coverage`.
     pub(crate) watch: Option<Rc<Watch>>,
 }
 

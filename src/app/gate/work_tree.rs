@@ -16,22 +16,32 @@ const ANSWER_BYTES_MAX: usize = 4096;
 /// The question. Files that git does not track do not count: commands that discard changes keep them.
 const QUESTION: [&str; 4] = ["status", "--porcelain", "--untracked-files=no", NO_SUBMODULE_TREES];
 
-/// Adds to the surroundings which of these work trees are clean; programs by their positions.
-pub(super) fn look(
-    world: &dyn World,
-    (call, project): (&Call, &Path),
-    around: &mut CallEnvironment,
-    programs: impl Iterator<Item = usize>,
-) {
-    let end = world.elapsed().saturating_add(TIME_MAX);
-    for program in programs {
-        let Some(folder) = call.tree_folder(program, around) else { continue };
-        if around.clean_trees.contains_key(&folder) {
-            continue;
-        }
-        let git = Git::new(world, Path::new(&folder), project, TIME_MAX, ANSWER_BYTES_MAX);
-        if let Some(answer) = git.until(end).ask(&QUESTION) {
-            around.clean_trees.insert(folder, answer.stdout.is_empty());
+/// Asks git about the work trees of a project.
+pub(super) struct CleanTrees<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) project: &'a Path,
+}
+
+impl CleanTrees<'_> {
+    /// Adds to the environment of a call which work trees are clean; `programs` are the positions of the
+    /// programs in the call.
+    pub(super) fn ask(
+        &self,
+        call: &Call,
+        environment: &mut CallEnvironment,
+        programs: impl Iterator<Item = usize>,
+    ) {
+        let end = self.world.elapsed().saturating_add(TIME_MAX);
+        for program in programs {
+            let Some(folder) = call.tree_folder(program, environment) else { continue };
+            if environment.clean_trees.contains_key(&folder) {
+                continue;
+            }
+            let folder_path = Path::new(&folder);
+            let git = Git::new(self.world, folder_path, self.project, TIME_MAX, ANSWER_BYTES_MAX);
+            if let Some(answer) = git.until(end).ask(&QUESTION) {
+                environment.clean_trees.insert(folder, answer.stdout.is_empty());
+            }
         }
     }
 }

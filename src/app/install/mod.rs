@@ -35,7 +35,7 @@ const USUAL: [EventKind; 13] = [
     EventKind::StopFailure,
     EventKind::SessionEnd,
 ];
-/// One of them after every call of a tool, where nothing is noted: of no use where nobody is told.
+/// An event after every tool call: useless if the client shows no answer there.
 const TO_TELL: EventKind = EventKind::PostToolUse;
 /// A hook there that prints nothing breaks what the client does.
 const NEVER: [EventKind; 1] = [EventKind::WorktreeCreate];
@@ -59,7 +59,7 @@ pub(crate) struct Change {
     /// Whether a hook of tool calls that fails is to block.
     pub(crate) closed: bool,
     pub(crate) path: PathBuf,
-    /// What is there; none where there is no file.
+    /// Current content; `None` if the file does not exist.
     pub(crate) before: Option<String>,
     /// What is to be there; none where the file goes.
     pub(crate) after: Option<String>,
@@ -89,7 +89,7 @@ pub(crate) fn plan_install(
     let targets = targets(world, request.clients, request.scope)?;
     let change = |(place, path): (&'static Place, PathBuf)| {
         let moments = moments(place, request.events)?;
-        Ok(insert_hooks(world, place, path, (&moments, request)))
+        Ok(insert_hooks(world, place, path, &moments, request))
     };
     targets.into_iter().map(change).collect()
 }
@@ -122,7 +122,7 @@ pub(crate) fn plan_plugin(
         "description": "Decides what the agent may do, and whether it may stop"});
     let moments = moments(place, request.events)?;
     let form = place.form.ok_or_else(|| AppError::failed_as("the client has no settings file"))?;
-    let lines = place.lines(&moments, (request.program, request.closed));
+    let lines = place.lines(&moments, request.program, request.closed);
     let hooks = settings::insert_hooks("{}\n", form, &lines).map_err(AppError::failed_as)?;
     let files =
         [(".claude-plugin/plugin.json", format!("{manifest:#}\n")), ("hooks/hooks.json", hooks)];
@@ -194,7 +194,7 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
 fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, AppError> {
     let harness = place.harness;
     let all = || harness.moments.iter().filter(|it| it.kind.is_some());
-    // Of several names for one event the first one is told everything.
+    // Of several names for one event, only the first is installed.
     let first = |it: &&Moment| harness.moments.iter().find(|own| own.kind == it.kind) == Some(*it);
     let is_never = |it: &Moment| it.kind.is_some_and(|kind| NEVER.contains(&kind));
     let safe = |it: &&Moment| !is_never(it);
@@ -231,19 +231,20 @@ fn insert_hooks(
     world: &dyn World,
     place: &'static Place,
     path: PathBuf,
-    (moments, request): (&[&'static Moment], &InstallRequest<'_>),
+    moments: &[&'static Moment],
+    request: &InstallRequest<'_>,
 ) -> Result<Change, AppError> {
     let before = read(world, &path)?;
     let after = match place.form {
         Some(form) => {
-            let lines = place.lines(moments, (request.program, request.closed));
+            let lines = place.lines(moments, request.program, request.closed);
             settings::insert_hooks(before.as_deref().unwrap_or_default(), form, &lines)
                 .map_err(|why| malformed(&path, &why))?
         }
         None => OPENCODE
             .replace("@PROGRAM@", &request.program.replace('\\', "\\\\").replace('"', "\\\"")),
     };
-    // Nobody else's machine has this one's paths.
+    // The file names a path of this machine only.
     let then = if path.ends_with(OF_ONE) { KEPT_OUT } else { place.then };
     Ok(Change { place, then, closed: request.closed, path, before, after: Some(after) })
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::settings::{Form, Shape};
 use crate::app::workspace::project::Project;
 use crate::facts::event::EventKind;
 use crate::harness::{
@@ -15,6 +14,24 @@ use crate::world::World;
 
 /// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
 const CODEX_SESSION_END_SECONDS: u32 = 3;
+
+/// How a client nests its hook lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// `hooks.EVENT[].hooks[]`.
+    Grouped,
+    /// `hooks.EVENT[]`, beside a `version`.
+    Flat,
+}
+
+/// How a settings file is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// How hook lines are nested.
+    pub(crate) shape: Shape,
+    /// Whether its client takes comments and commas at the end.
+    pub(crate) comments: bool,
+}
 
 /// Which settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +240,7 @@ impl Place {
         PLACES.iter().find(|it| it.harness.name == name)
     }
 
-    /// The client's folder of the user; none where there is no home folder.
+    /// The directory of the client below the user's home directory; `None` without a home directory.
     pub(crate) fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
         let (variable, below_home) = self.user;
         let named = Some(variable).filter(|it| !it.is_empty()).and_then(|it| world.env(it));
@@ -235,7 +252,7 @@ impl Place {
         named.map(PathBuf::from).or_else(moved).or_else(home)
     }
 
-    /// The file of a scope; none where there is no such.
+    /// The settings file of a scope; `None` if the client has no such scope.
     pub(crate) fn file(
         &self,
         world: &dyn World,
@@ -255,7 +272,8 @@ impl Place {
     pub(crate) fn lines(
         &self,
         moments: &[&'static Moment],
-        (program, closed): (&str, bool),
+        program: &str,
+        closed: bool,
     ) -> Vec<(&'static str, Value)> {
         let line = |moment: &&'static Moment| {
             let mut line = (self.line)(moment, program);

@@ -7,28 +7,10 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::places::Failing;
+use super::places::{Failing, Form, Shape};
 use crate::harness;
 
-/// How a client nests its hook lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// `hooks.EVENT[].hooks[]`.
-    Grouped,
-    /// `hooks.EVENT[]`, beside a `version`.
-    Flat,
-}
-
-/// How a settings file is read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
-    /// How hook lines are nested.
-    pub(crate) shape: Shape,
-    /// Whether its client takes comments and commas at the end.
-    pub(crate) comments: bool,
-}
-
-/// A hook line that stands in a file.
+/// A hook line in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     /// The event, in the client's words.

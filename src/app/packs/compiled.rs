@@ -5,33 +5,32 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::Found;
 use super::compiled_by::COMPILED_BY;
 use crate::app::workspace::project::is_on;
 use crate::checksum::{checksum, checksum_of_cache, hex};
-use crate::policy::{Policy, builtin};
+use crate::policy::Policy;
 use crate::store::user;
 use crate::world::World;
 use crate::{deferred, limits};
 
 /// The file that keeps the compiled form of a pack: its key, the checksum of the rest, the rest.
-pub(super) struct Kept {
+pub(super) struct CompiledPack {
     path: PathBuf,
     /// What it was made of, and what made it.
     key: [u8; 32],
 }
 
-impl Kept {
+impl CompiledPack {
     /// The file for a pack; none where the user wants none, or has no home folder.
-    pub(super) fn of(world: &dyn World, found: &Found) -> Option<Self> {
+    pub(super) fn of(world: &dyn World, pack: &str, hash: &[u8; 32]) -> Option<Self> {
         if is_on(world, "POLICYD_NO_CACHE") {
             return None;
         }
         // One for each pack, whatever its content was before; the key stands inside.
-        let name = checksum(&[found.folder().unwrap_or(builtin::NAME).as_bytes()]);
+        let name = checksum(&[pack.as_bytes()]);
         let name = format!("{}.pack", hex(&name));
         let path = user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name);
-        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash);
+        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(hash);
         Some(Self { path, key: key.finalize().into() })
     }
 
@@ -56,7 +55,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy;
+    use super::super::{Found, policy};
     use super::*;
     use crate::world::fake::FakeWorld;
 
@@ -66,7 +65,7 @@ mod tests {
         world.set_env("HOME", "/home/me");
         let found = Found::new(None, Vec::new());
         let loaded = policy(&world, &found).unwrap();
-        let mut kept = Kept::of(&world, &found).unwrap();
+        let mut kept = CompiledPack::of(&world, found.name(), &found.hash).unwrap();
         let bytes = world.get(&kept.path).unwrap();
         assert_eq!(kept.read(&world).unwrap(), loaded);
         for at in (0..bytes.len()).step_by(997) {

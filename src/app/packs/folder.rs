@@ -16,12 +16,12 @@ const MANIFEST: &str = "policyd.yaml";
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(super) path: PathBuf,
-    /// What lies in it, where somebody looked already.
+    /// Names of the files in it, if it was listed.
     pub(super) names: Option<Vec<String>>,
 }
 
 impl Folder {
-    /// A folder that nobody looked into yet.
+    /// A directory that was not listed yet.
     pub(super) const fn unseen(path: PathBuf) -> Self {
         Self { path, names: None }
     }

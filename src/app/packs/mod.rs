@@ -2,9 +2,9 @@
 
 mod compiled;
 mod compiled_by;
-mod folder;
+pub(crate) mod folder;
 pub(crate) mod grants;
-mod places;
+pub(crate) mod places;
 pub(crate) mod trial_rule;
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::app::workspace::project::{OWN_FOLDER, Project};
+use crate::app::workspace::project::{Project, STATE_DIR_NAME};
 use crate::checksum::hex;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
@@ -23,10 +23,8 @@ use crate::source::Diagnostic;
 use crate::store::trust::{Standing, TrustStore};
 use crate::store::user;
 use crate::world::World;
-use compiled::Kept;
-use folder::Folder;
-pub(crate) use folder::{holds_policies, is_yaml, text};
-pub(crate) use places::{Place, find_all, folder_of_cases, pack_beside, places};
+use compiled::CompiledPack;
+use folder::{Folder, holds_policies};
 
 /// A pack as found on this machine.
 #[derive(Debug)]
@@ -63,6 +61,11 @@ impl Found {
     /// Its folder as shown to people; none for the built-in pack.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.folder.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// Its name: the directory, or the name of the built-in pack.
+    fn name(&self) -> &str {
+        self.folder().unwrap_or(builtin::NAME)
     }
 
     /// The pack; the text of the built-in one is copied only when it is asked for.
@@ -131,7 +134,7 @@ pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
 
 /// The folders of packs that belong to a project, the nearest first.
 fn of_project(project: &Project) -> Vec<PathBuf> {
-    let own = |it: &Path| it.join(OWN_FOLDER).join("policies");
+    let own = |it: &Path| it.join(STATE_DIR_NAME).join("policies");
     let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
     let main = own(&project.main);
     if !folders.contains(&main) {
@@ -189,7 +192,7 @@ pub(crate) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Invalid
     if !found.unreadable.is_empty() {
         return loaded(found);
     }
-    let kept = Kept::of(world, found);
+    let kept = CompiledPack::of(world, found.name(), &found.hash);
     if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
         return Ok(policy);
     }

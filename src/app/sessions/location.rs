@@ -31,7 +31,7 @@ impl Place {
 /// Finds a session.
 ///
 /// # Errors
-/// Why there is none, as one sentence with the cure.
+/// No session was found; the message contains the fix.
 pub(crate) fn find(
     world: &dyn World,
     store: &SessionStore<'_>,

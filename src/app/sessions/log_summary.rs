@@ -1,4 +1,4 @@
-//! What the entries of the decision log come to: decisions about stops and about calls, how often each check
+//! A summary of the decision log: decisions about stops and about calls, how often each check
 //! was satisfied, what guards said, how often preferences were found.
 
 use std::collections::BTreeMap;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::recorded::{self, READING_MAX, Until};
-use crate::app::tasks::Stores;
+use super::recorded::{self, READING_MAX, ReadLimit};
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::checkout;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
@@ -30,7 +30,7 @@ use crate::world::{FileKind, World};
 
 /// Which session is meant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SessionSelector<'a> {
     /// A transcript, or the beginning of a session's id; none for no session at all.
     pub(crate) named: Option<&'a str>,
     /// Whether the transcript is a subagent's own.
@@ -53,7 +53,7 @@ impl Session {
         world: &dyn World,
         project: &Project,
         policy: &mut Policy,
-        wanted: Wanted<'_>,
+        wanted: SessionSelector<'_>,
     ) -> Result<Self, String> {
         let is_file = |named: &&str| {
             let path = Path::new(named);
@@ -62,13 +62,17 @@ impl Session {
         };
         let session = match wanted.named {
             Some(named) if !is_file(&named) => recorded_session(world, project, policy, named)?,
-            path => from_file(world, project, policy, (path.map(Path::new), wanted.subagent))?,
+            path => from_file(world, project, policy, path.map(Path::new), wanted.subagent)?,
         };
         let (store, own) = project::sessions(world, project, &policy.settings);
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
         let standing = standing(policy, &breakers.all(), session.context.now);
         session.context.learned.borrow_mut().breakers = Some(standing);
-        let stores = Stores::new(world, policy, (&own, &store.durability), Duration::ZERO);
+        let stores = {
+            let (state_dir, durability) = (own.as_path(), &store.durability);
+            let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
+            Stores::new(world, policy, location)
+        };
         session.context.learned.borrow_mut().waiting = Some(stores.waiting());
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
         let waiting = signals.waiting(session.context.now);
@@ -105,7 +109,8 @@ fn from_file(
     world: &dyn World,
     project: &Project,
     policy: &mut Policy,
-    (path, subagent): (Option<&Path>, bool),
+    path: Option<&Path>,
+    subagent: bool,
 ) -> Result<Session, String> {
     let words = Words::out_of(policy);
     let mut facts = Facts::default();
@@ -136,7 +141,7 @@ fn from_file(
         recorded: false,
         interactive: true,
         project: project.root.clone(),
-        remote_host: checkout::remote_host(world, project),
+        remote_host: checkout::remote_host(world, &project.main),
         overrides: project::overrides(world).0,
         now: world.now(),
     };
@@ -160,7 +165,7 @@ fn recorded_session(
         .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
     let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
     let mut notes = Vec::new();
-    let context = recorded::context(world, (&entry, inputs), policy, Until::Now, &mut notes);
+    let context = recorded::context(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
     let context = context.ok_or_else(|| notes.join("; "))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;

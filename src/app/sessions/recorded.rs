@@ -20,7 +20,7 @@ use crate::store::subagents::Reader;
 use crate::store::{log, transcript};
 use crate::world::World;
 
-/// Time that reading a transcript anew may take.
+/// Time limit for reading a transcript again.
 pub(crate) const READING_MAX: Duration = Duration::from_secs(600);
 
 /// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
@@ -122,7 +122,7 @@ pub(crate) fn policy(
 
 /// How far a transcript is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum ReadLimit {
     /// As far as it was then.
     Then,
     /// To its end.
@@ -133,9 +133,10 @@ pub(crate) enum Until {
 /// Nothing where the facts cannot be had.
 pub(crate) fn context(
     world: &dyn World,
-    (entry, inputs): (&Entry, &Inputs),
+    entry: &Entry,
+    inputs: &Inputs,
     policy: &mut Policy,
-    until: Until,
+    until: ReadLimit,
     lost: &mut Vec<String>,
 ) -> Option<Rc<Context>> {
     let Some(whose) = entry.whose() else {
@@ -143,21 +144,22 @@ pub(crate) fn context(
         return None;
     };
     let words = Words::out_of(policy);
-    let facts = facts(world, inputs, (&words, policy), until);
+    let facts = facts(world, inputs, &words, policy, until);
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
-    let said = inputs.last_message.as_ref().filter(|_| until == Until::Then).and_then(|proof| {
-        let deadline = world.elapsed().saturating_add(READING_MAX);
-        let said =
-            transcript::find_said(world, Path::new(&inputs.transcript.path), proof, deadline);
-        if said.is_none() {
-            let text = "what the agent said last is not in the transcript; its last text there \
+    let said =
+        inputs.last_message.as_ref().filter(|_| until == ReadLimit::Then).and_then(|proof| {
+            let deadline = world.elapsed().saturating_add(READING_MAX);
+            let said =
+                transcript::find_said(world, Path::new(&inputs.transcript.path), proof, deadline);
+            if said.is_none() {
+                let text = "what the agent said last is not in the transcript; its last text there \
                         was taken instead";
-            lost.push(text.to_owned());
-        }
-        said
-    });
+                lost.push(text.to_owned());
+            }
+            said
+        });
     let mut situation = inputs.situation(&whose, facts, said);
-    if until == Until::Now {
+    if until == ReadLimit::Now {
         situation.now = world.now();
     }
     let context = Rc::new(situation.context(policy, &words));
@@ -177,22 +179,23 @@ pub(crate) fn context(
 fn facts(
     world: &dyn World,
     inputs: &Inputs,
-    (words, policy): (&Words, &Policy),
-    until: Until,
+    words: &Words,
+    policy: &Policy,
+    until: ReadLimit,
 ) -> Result<Facts, String> {
     let deadline = world.elapsed().saturating_add(READING_MAX);
     let read = &inputs.transcript;
     let (lens, key) = (&*words.lens, policy.lens_key);
     let reader = Reader { world, lens, key, cursors: None, deadline };
     match until {
-        Until::Then => {
+        ReadLimit::Then => {
             let mut facts = transcript::read_again(world, read, &words.lens, deadline)?;
             reader.add_again(&mut facts, &inputs.subagents)?;
             facts.tools.unseen = inputs.unseen;
             inputs.forgotten.again(&mut facts);
             Ok(facts)
         }
-        Until::Now => {
+        ReadLimit::Now => {
             let places = transcript::Places {
                 transcript: Path::new(&read.path),
                 cursor: None,

@@ -1,8 +1,10 @@
 //! Makes and keeps what is carried over from a session into the next context.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::app::error::AppError;
 use crate::app::workspace::git;
 use crate::facts::Facts;
 use crate::id::SessionId;
@@ -14,19 +16,30 @@ use crate::store::summaries::{SUMMARY_FILE, Summaries, Summary};
 use crate::time::Timestamp;
 use crate::world::World;
 
+/// A summary that is to be kept.
+#[derive(Clone, Copy)]
+pub(crate) struct SummaryDraft<'d> {
+    pub(crate) text: &'d str,
+    /// Why it was made.
+    pub(crate) reason: &'d str,
+    pub(crate) at: Timestamp,
+    /// When it was told to a context, if it was.
+    pub(crate) told: Option<Timestamp>,
+}
+
 /// The project's folder, and where its summaries are kept.
 #[derive(Clone, Copy)]
-pub(crate) struct Carrier<'a> {
+pub(crate) struct SummaryWriter<'a> {
     pub(crate) world: &'a dyn World,
     /// The project.
     pub(crate) folder: &'a Path,
-    /// The root of our own.
+    /// The state directory.
     pub(crate) own: &'a Path,
     pub(crate) store: &'a SessionStore<'a>,
     pub(crate) wait: Duration,
 }
 
-impl Carrier<'_> {
+impl SummaryWriter<'_> {
     /// A summary of these facts, with what git says now. `since`: a commit from which on changes
     /// count, where one is known.
     pub(crate) fn summarize(&self, facts: &Facts, gauge: &Gauge, since: Option<&str>) -> String {
@@ -39,34 +52,36 @@ impl Carrier<'_> {
         Summaries::new(self.world, self.own, self.durability(), self.wait)
     }
 
-    /// Keeps a summary; where it stands for people.
+    /// Keeps a summary for the next context, and as a document beside the state of its session.
     ///
     /// # Errors
-    /// Why it could not be saved, as one sentence.
+    /// It could not be saved.
     pub(crate) fn keep(
         &self,
         session: &SessionId,
-        (facts, text): (&Facts, &str),
-        (reason, now, told): (&str, Timestamp, Option<Timestamp>),
-    ) -> Result<std::path::PathBuf, String> {
+        iteration: u64,
+        draft: SummaryDraft<'_>,
+    ) -> Result<(), AppError> {
+        let SummaryDraft { text, reason, at: now, told } = draft;
         let summary = Summary {
             session: session.to_string(),
             folder: self.folder.to_string_lossy().into_owned(),
             at: now,
             reason: reason.to_owned(),
-            iteration: facts.prompts.count,
+            iteration,
             text: text.to_owned(),
             told,
             client: self.client(),
         };
-        let failed = |why: String| format!("could not save the summary: {why}");
-        self.summaries().keep(summary).map_err(|it| failed(it.to_string()))?;
+        let failed =
+            |why: &dyn Display| AppError::failed_as(format!("could not save the summary: {why}"));
+        self.summaries().keep(summary).map_err(|error| failed(&error))?;
         let path = self.store.paths(session).folder.join(SUMMARY_FILE);
-        // Whoever summarises a session that was never judged makes its folder.
+        // A session that was never evaluated has no directory yet; the lock creates it.
         drop(self.store.lock(session, self.wait));
         match file::save(self.world, &path, text.as_bytes(), &self.durability()) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(path),
-            Saved::NotSaved { why, .. } => Err(failed(why)),
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+            Saved::NotSaved { why, .. } => Err(failed(&why)),
         }
     }
 

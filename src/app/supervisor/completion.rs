@@ -101,7 +101,7 @@ impl Supervisor<'_> {
     pub(super) fn check_gate(&mut self) {
         let gate = self.gate();
         let Some(why) = gate.more_than(&self.run.switched) else {
-            // What a human switched on again is not switched off by whoever does so later.
+            // A switch that a human undid counts as new if it is set again.
             self.run.switched = gate;
             self.run.switched_at_work = None;
             return;

@@ -60,7 +60,7 @@ impl Supervisor<'_> {
         self.record(&[record.to_string()]);
     }
 
-    /// A session ends: what is counted since the context was emptied begins anew.
+    /// Ends a session: the counters since the last empty context restart.
     pub(super) fn record_renewal(&mut self) {
         let record = json!({
             "type": "system", "subtype": "compact_boundary", "timestamp": self.world.now().to_string(),
@@ -84,8 +84,8 @@ impl Supervisor<'_> {
         self.world.stat(&self.transcript()).map_or(0, |it| it.length)
     }
 
-    /// What the turn used at whose work this process died: its records stand in the transcript. What it
-    /// would have told at its end nobody knows, so the pack's prices count.
+    /// The usage of the turn during which this process died, from its records in the transcript. The client
+    /// reports the cost at the end of a turn, so the prices of the pack are used.
     pub(super) fn used_unheard(&mut self) -> Option<Used> {
         let mut file = self.world.open(&self.transcript()).ok()?;
         let (mut at, mut buffer) = (self.run.heard_from, vec![0; READ_BYTES]);

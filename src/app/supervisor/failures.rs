@@ -1,11 +1,11 @@
-//! What went wrong with a turn, and who is told: its breaker, its task.
+//! Failed turns: classification, breaker, task, and the wait before the next attempt.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::Supervisor;
-use super::process_output::{Ending, Heard};
+use super::process_output::{Ending, TurnOutput};
 use crate::app::tasks::{Report, Stores};
 use crate::app::workspace::local_time::WallClock;
 use crate::judge::message::cut;
@@ -20,15 +20,15 @@ use crate::state::run::Failure;
 pub(super) const CONTEXT_CLASS: &str = "context_exhaustion";
 
 impl Supervisor<'_> {
-    /// What went wrong, where something did; breakers and tasks are told.
-    pub(super) fn failure(&mut self, heard: &Heard) -> Option<Failure> {
+    /// Classifies a failed turn, and records it in its breaker and its task.
+    pub(super) fn failure(&mut self, heard: &TurnOutput) -> Option<Failure> {
         let output = &heard.output;
         let ended = matches!(heard.ending, Ending::Code(Some(0)) | Ending::Spent);
         let worked = ended && !output.failed;
         let key = self.breaker_key();
         let stores = self.stores();
         if worked {
-            self.tell_breaker(&stores, &key, breaker::Event::success());
+            self.record_call(&stores, &key, breaker::Event::success());
             return None;
         }
         let text = words(heard);
@@ -55,7 +55,7 @@ impl Supervisor<'_> {
         let asked = self.policy().failures.waits.retry_after(&text, stores.now);
         let retry_after = asked.filter(|_| retry.is_none());
         let failed = breaker::Failure { effect, retry_after, ..breaker::Failure::new(&line) };
-        self.tell_breaker(&stores, &key, breaker::Event::Failure(failed));
+        self.record_call(&stores, &key, breaker::Event::Failure(failed));
         let given_up = retry.is_none() && found.class.id != CONTEXT_CLASS;
         let put_aside = given_up && self.fail_task(&stores, &found, &line);
         Some(Failure {
@@ -74,7 +74,7 @@ impl Supervisor<'_> {
         let millis = now.millis().rem_euclid(86_400_000).unsigned_abs();
         let waits = self.policy().failures.waits;
         let mut unknown_zone = None;
-        let until_reset = WallClock::until_reset(self.world, now, (&waits, text), |it| {
+        let until_reset = WallClock::until_reset(self.world, now, &waits, text, |it| {
             unknown_zone = Some(it.to_owned());
         });
         if let Some(problem) = unknown_zone {
@@ -85,13 +85,13 @@ impl Supervisor<'_> {
             until_reset,
             attempt,
             requests_per_minute: None,
-            // Nobody who waits shares the thousandth of a second with many others.
+            // Runs that wait for the same moment must not all continue in the same millisecond.
             chance: u16::try_from(millis % 1_000).map_or(0.0, f64::from) / 1_000.0,
         };
         self.policy().failures.wait(found, text, &at)
     }
 
-    fn tell_breaker(&mut self, stores: &Stores<'_>, key: &str, event: breaker::Event<'_>) {
+    fn record_call(&mut self, stores: &Stores<'_>, key: &str, event: breaker::Event<'_>) {
         if key.is_empty() {
             return;
         }
@@ -101,7 +101,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Counts a failed turn against its task; whether the task was put aside.
+    /// Counts a failed turn against its task; returns whether the task is a dead letter now.
     fn fail_task(&mut self, stores: &Stores<'_>, found: &Classified, line: &str) -> bool {
         let report = Report {
             task: self.task(),
@@ -120,7 +120,7 @@ impl Supervisor<'_> {
             Ok(taken) => {
                 taken.problems.iter().for_each(|it| self.problem(it));
                 if !taken.entered.is_empty() {
-                    self.tell("loop.dead_letter", &[("task_id", json!(taken.task.id))]);
+                    self.report("loop.dead_letter", &[("task_id", json!(taken.task.id))]);
                 }
                 !taken.entered.is_empty()
             }
@@ -147,7 +147,7 @@ impl Supervisor<'_> {
 
 /// What was said by whoever failed: the complaint, or the answer where the command says that it
 /// failed; never what an agent writes about its work.
-fn words(heard: &Heard) -> String {
+fn words(heard: &TurnOutput) -> String {
     const LAST_LINES: usize = 5;
     let complaint = String::from_utf8_lossy(&heard.complaint).into_owned();
     let answer = if heard.output.failed { heard.output.answer.as_str() } else { "" };

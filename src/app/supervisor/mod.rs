@@ -1,10 +1,11 @@
 //! Supervised runs: lets an agent's command work on a goal, turn after turn. Lives here: the order of
-//! effects. What a run does next says `state::run`; what a turn is made of stands in `turn`.
+//! effects. `state::run` decides the next step; `turn` makes a turn.
 
 mod changes;
 mod completion;
 mod conversation;
 mod failures;
+mod observer;
 mod poll;
 mod process_output;
 mod prompt;
@@ -20,9 +21,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::error::AppError;
-use crate::app::gate::Ready;
+use crate::app::gate::LoadedPolicy;
 use crate::app::packs::Found;
-use crate::app::tasks::Stores;
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project::{self, Project};
 use crate::hook::agent_output::AgentOutput;
@@ -36,10 +37,10 @@ use crate::store::file::Durability;
 use crate::store::runs::{RunStore, Unusable};
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::{World, WorldError};
-pub(crate) use reporter::RunObserver;
+pub(crate) use observer::RunObserver;
 
 /// How often signals and interrupts are looked for while nothing else is done.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The supervisor would rather wait for a lock than lose a result.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
@@ -64,10 +65,10 @@ pub(crate) struct RunRequest {
 pub(crate) fn run(
     world: &dyn World,
     observer: &mut dyn RunObserver,
-    pack: (Policy, Found),
+    mut policy: Policy,
+    found: Found,
     request: &RunRequest,
 ) -> Result<Status, AppError> {
-    let (mut policy, found) = pack;
     let project = project::find(world, None);
     // A state directory of the command line is used as the user says.
     let is_named = request.state_dir.is_some();
@@ -82,7 +83,7 @@ pub(crate) fn run(
         }
         policy.settings.paths.root = root.to_string_lossy().into_owned();
     }
-    let ready = Ready { found: Some(Rc::new(found)), ..Ready::new(policy) };
+    let ready = LoadedPolicy::new(policy, Some(Rc::new(found)));
     let (sessions, own) = project::sessions(world, &project, &ready.policy.settings);
     let durability = sessions.durability.clone();
     let store = RunStore::new(world, &own, durability.clone());
@@ -94,7 +95,7 @@ pub(crate) fn run(
         })
     })?;
     let choices = UserChoiceStore::new(world, &own);
-    let (run, unrecorded) = begin(world, (&store, &choices), request)?;
+    let (run, unrecorded) = begin(world, &store, &choices, request)?;
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
@@ -126,7 +127,8 @@ pub(crate) fn run(
 /// A new run, or the one that is resumed; and why it cannot be resumed later, if so.
 fn begin(
     world: &dyn World,
-    (store, choices): (&RunStore<'_>, &UserChoiceStore<'_>),
+    store: &RunStore<'_>,
+    choices: &UserChoiceStore<'_>,
     request: &RunRequest,
 ) -> Result<(Run, Option<String>), AppError> {
     if request.resume {
@@ -215,7 +217,7 @@ fn names_file(said: &str) -> bool {
 
 /// Where a run keeps its files.
 struct Paths {
-    /// The root of our own.
+    /// The state directory.
     own: PathBuf,
     /// The folder of the run.
     folder: PathBuf,
@@ -234,7 +236,7 @@ fn open_breakers(stores: &Stores<'_>) -> String {
 /// One run at work.
 struct Supervisor<'a> {
     world: &'a dyn World,
-    ready: &'a Ready,
+    ready: &'a LoadedPolicy,
     project: &'a Project,
     paths: Paths,
     durability: Durability,
@@ -263,8 +265,9 @@ impl<'a> Supervisor<'a> {
 
     /// The stores as they are used now.
     fn stores(&self) -> Stores<'a> {
-        let own = (self.paths.own.as_path(), &self.durability);
-        Stores::new(self.world, self.policy(), own, LOCK_WAIT)
+        let (state_dir, durability) = (self.paths.own.as_path(), &self.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait: LOCK_WAIT };
+        Stores::new(self.world, self.policy(), location)
     }
 
     /// Goes on until the run is over; returns how it ended.
@@ -273,7 +276,7 @@ impl<'a> Supervisor<'a> {
             self.take_up();
         } else {
             let fields = [("run", json!(self.run.id)), ("goal", json!(self.run.goal))];
-            self.tell("loop.start", &fields);
+            self.report("loop.start", &fields);
             self.note_gate();
             self.note_git();
             self.save();
@@ -281,7 +284,7 @@ impl<'a> Supervisor<'a> {
         }
         loop {
             if let Some(status) = self.run.status() {
-                self.told_end();
+                self.report_end();
                 return status;
             }
             if self.world.interrupted() {
@@ -289,22 +292,22 @@ impl<'a> Supervisor<'a> {
                 continue;
             }
             match self.run.phase.clone() {
-                Phase::Ready => self.looked(),
+                Phase::Ready => self.poll(),
                 Phase::Paused => {
                     self.show(&AgentOutput::default());
-                    self.world.sleep(LOOK_EVERY);
-                    self.looked();
+                    self.world.sleep(POLL_INTERVAL);
+                    self.poll();
                 }
                 Phase::Waiting { until_ms, .. } => {
                     let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
                     let left = Duration::from_millis(left.unsigned_abs());
                     self.show(&AgentOutput::default());
-                    self.world.sleep(left.min(LOOK_EVERY));
-                    self.looked();
+                    self.world.sleep(left.min(POLL_INTERVAL));
+                    self.poll();
                 }
                 Phase::Asking => {
                     let admission = self.ask_breaker();
-                    // Saved with the turn that begins, so that what it used is known if nobody hears its end.
+                    // Saved with the turn that begins, so that its usage is known if this process dies.
                     self.run.heard_from = self.transcript_bytes();
                     self.step(&Event::Asked(&admission));
                 }
@@ -326,7 +329,7 @@ impl<'a> Supervisor<'a> {
             }
         }
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
-        self.tell("loop.resume", &fields);
+        self.report("loop.resume", &fields);
         let ended = self.run.status().is_some();
         let used = (self.run.phase == Phase::Working).then(|| self.used_unheard()).flatten();
         self.step(&Event::Resumed(used));
@@ -337,13 +340,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn looked(&mut self) {
+    fn poll(&mut self) {
         let was_paused = self.run.phase == Phase::Paused;
-        let look = self.look();
+        let look = self.poll_signals();
         self.step(&Event::Looked(&look));
         if self.run.phase == Phase::Paused && !was_paused {
             let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
-            self.tell("loop.paused", &[("reason", json!(why))]);
+            self.report("loop.paused", &[("reason", json!(why))]);
         }
     }
 
@@ -372,7 +375,7 @@ impl<'a> Supervisor<'a> {
             self.save();
         }
         for effect in effects {
-            self.tell_effect(&effect);
+            self.report_effect(&effect);
         }
     }
 
@@ -389,7 +392,7 @@ impl<'a> Supervisor<'a> {
     /// The breaker of the command.
     fn breaker_key(&self) -> String {
         const KEY_CHARS_MAX: usize = 200;
-        let key = prompt::render(&self.settings.breaker, self.run_record(""));
+        let key = self.render(&self.settings.breaker);
         key.chars().take(KEY_CHARS_MAX).collect()
     }
 

@@ -19,12 +19,12 @@ const SENDER_CHARS_MAX: usize = 100;
 const CLAIM: &str = "COMPLETION_REQUESTED";
 /// How a human is asked for a review.
 const REVIEW: &str = "HUMAN_REVIEW_NEEDED";
-/// How somebody asks for a clear context.
+/// Signal that requests a clear context.
 const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
 
 impl Supervisor<'_> {
     /// Looks at the signals; those that are for the loop are consumed.
-    pub(super) fn look(&mut self) -> Look {
+    pub(super) fn poll_signals(&mut self) -> Look {
         let stores = self.stores();
         let mut look = Look::default();
         if !stores.signals.exists() {
@@ -65,7 +65,7 @@ impl Supervisor<'_> {
         look
     }
 
-    /// Consumes a signal; nothing where somebody else did.
+    /// Consumes a signal; `None` if another process consumed it.
     fn take(&mut self, which: &str) -> Option<Found> {
         let taken =
             self.stores().signals.take(which, Event::Consume { by: CONSUMER }, self.world.now());
@@ -84,7 +84,7 @@ impl Supervisor<'_> {
         self.is_pending(CLAIM) && self.take(CLAIM).is_some()
     }
 
-    /// Whether somebody asks for a clear context.
+    /// Whether a clear context is requested.
     pub(super) fn wants_clear(&self) -> bool {
         self.is_pending(CLEAR)
     }
@@ -96,7 +96,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Asks a human for a review, unless one is asked already; returns whether somebody is asked now.
+    /// Requests a human review, unless one is pending; returns whether a request is pending now.
     pub(super) fn ask_human(&mut self, why: &str) -> bool {
         let kinds = &self.policy().signals;
         if !kinds.kind(REVIEW).is_some_and(|it| it.awaits_human(kinds)) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{LOOK_EVERY, Supervisor};
+use super::{POLL_INTERVAL, Supervisor};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
@@ -22,7 +22,7 @@ pub(super) enum Ending {
     Silent,
     /// The money is spent.
     Spent,
-    /// Somebody interrupted the run.
+    /// The run was interrupted.
     Interrupted,
     /// The machine could not say how it goes on.
     Lost,
@@ -39,7 +39,7 @@ impl Ending {
 }
 
 /// What a turn's command said.
-pub(super) struct Heard {
+pub(super) struct TurnOutput {
     pub(super) output: AgentOutput,
     /// The end of its standard error.
     pub(super) complaint: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Heard {
 
 impl Supervisor<'_> {
     /// Starts the command and hears it to its end.
-    pub(super) fn listen(&mut self, prompt: &str) -> Result<Heard, WorldError> {
+    pub(super) fn listen(&mut self, prompt: &str) -> Result<TurnOutput, WorldError> {
         let asks = self.run.command.iter().any(|it| it.contains("{prompt}"));
         let argv = self.run.command.iter().map(|it| it.replace("{prompt}", prompt));
         let mut env = vec![(RUN_VARIABLE.to_owned(), self.mark())];
@@ -67,43 +67,43 @@ impl Supervisor<'_> {
         let deadline = deadline.unwrap_or(self.settings.deadline);
         let began = self.world.elapsed();
         let mut program = self.world.start(&command)?;
-        let mut ears = Ears::new(self);
+        let mut collector = OutputCollector::new(self);
         let mut heard_at = began;
         let ending = loop {
-            let sign = match program.wait(LOOK_EVERY) {
+            let sign = match program.wait(POLL_INTERVAL) {
                 Ok(sign) => sign,
                 Err(error) => {
-                    ears.hear(self, &Sign::Complained(error.to_string().into_bytes()));
+                    collector.collect(self, &Sign::Complained(error.to_string().into_bytes()));
                     break Ending::Lost;
                 }
             };
             let now = self.world.elapsed();
-            ears.hear(self, &sign);
+            collector.collect(self, &sign);
             if let Sign::Ended(code) = sign {
                 break Ending::Code(code);
             }
             if sign != Sign::Nothing {
                 heard_at = now;
             }
-            self.show(&ears.output);
+            self.show(&collector.output);
             if self.world.interrupted() {
                 break Ending::Interrupted;
             } else if now.saturating_sub(began) >= deadline {
                 break Ending::Late;
             } else if now.saturating_sub(heard_at) >= self.settings.silence {
                 break Ending::Silent;
-            } else if self.is_overspent(&ears.output) {
+            } else if self.is_overspent(&collector.output) {
                 break Ending::Spent;
             }
         };
         // What it says while it ends may be what the turn cost.
-        program.end(self.settings.grace, &mut |sign| ears.hear(self, sign));
+        program.end(self.settings.grace, &mut |sign| collector.collect(self, sign));
         self.end_left_behind();
-        let Ears { mut output, complaint, .. } = ears;
+        let OutputCollector { mut output, complaint, .. } = collector;
         let records = output.finish();
         self.record(&records);
         let took = self.world.elapsed().saturating_sub(began);
-        Ok(Heard { output, complaint, ending, took })
+        Ok(TurnOutput { output, complaint, ending, took })
     }
 
     /// Ends what the turn started outside of its process group.
@@ -127,20 +127,20 @@ impl Supervisor<'_> {
 }
 
 /// What is heard of a turn's command while it runs.
-struct Ears {
+struct OutputCollector {
     output: AgentOutput,
     /// The end of its standard error.
     complaint: Vec<u8>,
     log: TurnLog,
 }
 
-impl Ears {
+impl OutputCollector {
     fn new(run: &Supervisor<'_>) -> Self {
         let log = TurnLog::new(run);
         Self { output: AgentOutput::default(), complaint: Vec::new(), log }
     }
 
-    fn hear(&mut self, run: &mut Supervisor<'_>, sign: &Sign) {
+    fn collect(&mut self, run: &mut Supervisor<'_>, sign: &Sign) {
         match sign {
             Sign::Said(bytes) => {
                 let tree = run.tree();
@@ -175,7 +175,7 @@ impl TurnLog {
 
     fn keep(&mut self, run: &Supervisor<'_>, bytes: &[u8]) {
         let kept = bytes.get(..self.left.min(bytes.len())).unwrap_or_default();
-        // A log that cannot be written is no reason to end the turn.
+        // A log that cannot be written does not end the turn.
         if !kept.is_empty() {
             let text = String::from_utf8_lossy(kept);
             let (masked, secrets) = mask(&text);

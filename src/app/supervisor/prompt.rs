@@ -1,4 +1,4 @@
-//! What the agent is told: the parts of `run.yaml` that hold, over what is known of the run.
+//! The prompt of a turn: the sections of `run.yaml` that apply, rendered over the run.
 
 use super::Supervisor;
 use crate::judge::message::cut;
@@ -8,12 +8,12 @@ use crate::policy::records::run::RUN;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
 
-/// A template over a run.
-pub(super) fn render(text: &str, run: Record) -> String {
-    template::render(text, &mut Evaluator::about(run))
-}
-
 impl Supervisor<'_> {
+    /// Renders a template over the run.
+    pub(super) fn render(&self, text: &str) -> String {
+        template::render(text, &mut Evaluator::about(self.run_record("")))
+    }
+
     /// The run as the texts see it.
     pub(super) fn run_record(&self, summary: &str) -> Record {
         let (run, number) = (&self.run, |it: u32| i64::from(it));

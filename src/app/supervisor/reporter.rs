@@ -16,26 +16,14 @@ use crate::store::log;
 /// What happened, one line each.
 const EVENT_LOG: &str = "logs/events.jsonl";
 
-/// Receives what a run reports.
-pub(crate) trait RunObserver {
-    /// Receives an event, as it is logged.
-    fn receive(&mut self, event: &Value);
-    /// Whether the standing of the run is shown.
-    fn shows_standing(&self) -> bool;
-    /// Receives the standing of the run.
-    fn show(&self, standing: &Standing<'_>);
-    /// Ends the display of the standing: the run is over.
-    fn clear(&mut self);
-}
-
 impl Supervisor<'_> {
-    /// Tells an event. A log that cannot be written is no reason to stop.
-    pub(super) fn tell(&mut self, kind: &str, fields: &[(&str, Value)]) {
-        self.tell_event(run::event(kind, self.world.now(), fields));
+    /// Logs and reports an event. A log that cannot be written does not stop the run.
+    pub(super) fn report(&mut self, kind: &str, fields: &[(&str, Value)]) {
+        self.report_event(run::event(kind, self.world.now(), fields));
     }
 
     /// The same of an event that is made already.
-    pub(super) fn tell_event(&mut self, event: Value) {
+    pub(super) fn report_event(&mut self, event: Value) {
         let mut event = run::stamped(event, self.world.now());
         mask_json(&mut event);
         let path = self.paths.own.join(EVENT_LOG);
@@ -49,10 +37,10 @@ impl Supervisor<'_> {
     /// Something that did not work and stops nothing.
     pub(super) fn problem(&mut self, text: &str) {
         let text = mask(text).0.into_owned();
-        self.tell("loop.problem", &[("problem", text.into())]);
+        self.report("loop.problem", &[("problem", text.into())]);
     }
 
-    pub(super) fn tell_effect(&mut self, effect: &Effect) {
+    pub(super) fn report_effect(&mut self, effect: &Effect) {
         let run = &self.run;
         let iteration = ("iteration", json!(run.iteration));
         let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
@@ -65,11 +53,11 @@ impl Supervisor<'_> {
                     ("session", json!(run.session)),
                     ("attempt", json!(run.attempt)),
                 ];
-                self.tell("loop.iteration_start", &fields);
+                self.report("loop.iteration_start", &fields);
             }
-            Effect::Renew(why) => self.told_renewal(*why),
+            Effect::Renew(why) => self.report_restart(*why),
             Effect::Extended(by) => {
-                self.tell("loop.extended", &[iteration, most, ("by", json!(by))])
+                self.report("loop.extended", &[iteration, most, ("by", json!(by))])
             }
             Effect::Stuck(signs) => {
                 let fields = [
@@ -78,7 +66,7 @@ impl Supervisor<'_> {
                     ("count", json!(run.stuck_rounds)),
                     ("reasons", json!(signs.join(", "))),
                 ];
-                self.tell("loop.stuckness_detected", &fields);
+                self.report("loop.stuckness_detected", &fields);
             }
             Effect::BudgetWarning(percent) => {
                 let fields = [
@@ -87,24 +75,24 @@ impl Supervisor<'_> {
                     ("spent_usd", json!(run.spend.cost_usd)),
                     ("limit_usd", json!(self.limits.budget_usd)),
                 ];
-                self.tell("loop.budget_warning", &fields);
+                self.report("loop.budget_warning", &fields);
             }
             Effect::Wait { wait, why } => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let fields = [iteration, ("wait_ms", json!(wait)), ("reason", json!(why))];
-                self.tell("loop.wait", &fields);
+                self.report("loop.wait", &fields);
             }
         }
     }
 
     /// Another session began (seed 004 for the names of the events).
-    fn told_renewal(&mut self, why: Renewal) {
+    fn report_restart(&mut self, why: Renewal) {
         let (restart, iteration) = (self.run.restarts, self.run.iteration);
         if why == Renewal::Exhausted {
             let (session, now) = (format!("run-{}", self.run.id), self.world.now());
             let number = self.run.session_iteration.into();
             let whose = Whose { session: &session, now, iteration: number };
-            self.tell_event(context::restart(whose, restart.into(), iteration.into()));
+            self.report_event(context::restart(whose, restart.into(), iteration.into()));
         }
         let fields = [
             ("restart", json!(restart)),
@@ -113,17 +101,17 @@ impl Supervisor<'_> {
             ("iteration", json!(iteration)),
             ("reason", json!(why.as_str())),
         ];
-        self.tell("loop.restart", &fields);
+        self.report("loop.restart", &fields);
     }
 
     /// It is over: how, why, and what it took.
-    pub(super) fn told_end(&mut self) {
+    pub(super) fn report_end(&mut self) {
         let Phase::Over { status, why } = self.run.phase.clone() else { return };
         self.observer.clear();
         let spend = self.run.spend;
         if self.limits.budget_usd.is_some() && status == crate::state::run::Status::Budget {
             let left = self.limits.budget_usd.unwrap_or_default() - spend.cost_usd;
-            self.tell("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
+            self.report("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
         }
         let fields = [
             ("run", json!(self.run.id)),
@@ -136,10 +124,10 @@ impl Supervisor<'_> {
             ("tokens", json!(self.run.spend.tokens())),
             ("cost_usd", json!(spend.cost_usd)),
         ];
-        self.tell("loop.end", &fields);
+        self.report("loop.end", &fields);
     }
 
-    /// Shows where it stands, where somebody watches; `output`: what the turn at work said so far.
+    /// Shows how the run stands; `output` is the output of the current turn so far.
     pub(super) fn show(&self, output: &AgentOutput) {
         if !self.observer.shows_standing() {
             return;

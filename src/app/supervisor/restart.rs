@@ -16,7 +16,7 @@ use crate::state::run::{Renewal, Run};
 use crate::store::file;
 use crate::world::WorldError;
 
-/// What the next session is told.
+/// What the next session receives.
 pub(super) const SUMMARY: &str = "context-summary.md";
 /// Where the run stands, for people and for the next session.
 const PROGRESS: &str = "progress.md";
@@ -30,7 +30,7 @@ const HANDOFF_LINES: usize = 80;
 const HANDOFF_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Where agents write down where the work stands (seed 003).
 const CONTINUITY: &str = "CONTINUITY.md";
-/// Characters of a ledger or a handoff that are told.
+/// Characters of a ledger or a handoff that the next session receives.
 const NOTE_CHARS: usize = 4_000;
 const NOTE_BYTES_MAX: usize = 1024 * 1024;
 
@@ -161,7 +161,7 @@ impl Supervisor<'_> {
         ledger.into_iter().chain(handoff).chain(last).collect()
     }
 
-    /// Copies what the session left, and moves its logs. Done twice, it comes to the same.
+    /// Copies what the session left, and moves its logs. Idempotent.
     fn archive(&self) -> Result<(), WorldError> {
         let folder = self.kept("archive").join(format!("session-{}", self.run.session));
         self.world.create_folder(&folder)?;

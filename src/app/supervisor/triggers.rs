@@ -50,7 +50,7 @@ impl Supervisor<'_> {
                         ("trigger", json!(it.trigger.id)),
                         ("reason", json!(it.reason)),
                     ];
-                    self.tell("loop.signal", &fields);
+                    self.report("loop.signal", &fields);
                 }
                 Ok(None) => {}
                 Err(error) => self.problem(&format!("{}: {error}", it.trigger.emit)),

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Supervisor;
 use super::changes::Tree;
 use super::failures::CONTEXT_CLASS;
-use super::process_output::{Ending, Heard};
+use super::process_output::{Ending, TurnOutput};
 use crate::facts::meters::{Usage, dollars};
 use crate::hook::agent_output::AgentOutput;
 use crate::judge::context::of_meters;
@@ -85,7 +85,7 @@ impl Supervisor<'_> {
         };
         self.raise(&mut turn);
         self.keep_said(&said);
-        self.told_turn(&heard, &turn);
+        self.report_turn(&heard, &turn);
         self.failed = turn.failure.is_some();
         self.step(&Event::Ended(&turn));
         self.write_progress(&self.run.clone());
@@ -96,7 +96,7 @@ impl Supervisor<'_> {
         Tree::new(self.world, &self.project.root, &self.paths.own)
     }
 
-    /// Says so, where nobody can know what turns change.
+    /// Reports if the changes of turns cannot be observed.
     pub(super) fn note_git(&mut self) {
         self.run.base = self.tree().base().unwrap_or_default();
         if self.run.base.is_empty() {
@@ -158,7 +158,7 @@ impl Supervisor<'_> {
     }
 
     /// What the agent says of being done, judged. Text counts for nothing.
-    fn claim(&mut self, heard: &Heard, worked: bool, files: &[String]) -> Claim {
+    fn claim(&mut self, heard: &TurnOutput, worked: bool, files: &[String]) -> Claim {
         let takes = |way: &str| match self.run.options.claims.as_slice() {
             [] => self.settings.takes_claim(way),
             asked => asked.iter().any(|it| it == way),
@@ -187,7 +187,7 @@ impl Supervisor<'_> {
         };
         self.decided = if verdict == Claim::Accepted { "content" } else { "not content" };
         if let Claim::Refused(why) | Claim::Unverified(why) = &verdict {
-            self.tell("loop.completion_refused", &[("reason", json!(why))]);
+            self.report("loop.completion_refused", &[("reason", json!(why))]);
         }
         verdict
     }
@@ -206,7 +206,7 @@ impl Supervisor<'_> {
         self.world.write(&self.said_path(), mask(said).0.as_bytes()).ok();
     }
 
-    fn told_turn(&mut self, heard: &Heard, turn: &Turn) {
+    fn report_turn(&mut self, heard: &TurnOutput, turn: &Turn) {
         let spend = turn.spend;
 
         let tokens = spend.tokens();
@@ -224,14 +224,14 @@ impl Supervisor<'_> {
             ("error", json!(turn.failure.as_ref().map(|it| it.text.as_str()))),
             ("claimed", json!(turn.claim != Claim::None)),
         ];
-        self.tell("loop.iteration_complete", &fields);
-        self.told_context(turn.context);
+        self.report("loop.iteration_complete", &fields);
+        self.report_context(turn.context);
     }
 }
 
 impl Supervisor<'_> {
     /// How full the context is, by the seed's names.
-    fn told_context(&mut self, context: Context) {
+    fn report_context(&mut self, context: Context) {
         let gauge = self.context.clone();
         if gauge.input_tokens == 0 && gauge.output_tokens == 0 {
             return; // The command tells no tokens.
@@ -239,9 +239,9 @@ impl Supervisor<'_> {
         let session = format!("run-{}", self.run.id);
         let now = self.world.now();
         let whose = Whose { session: &session, now, iteration: self.run.iteration.into() };
-        self.tell_event(usage(whose, &gauge));
+        self.report_event(usage(whose, &gauge));
         if context == Context::Exhausted {
-            self.tell_event(warning(whose, &gauge));
+            self.report_event(warning(whose, &gauge));
         }
     }
 }

@@ -31,14 +31,14 @@ impl Stores<'_> {
             }
             let (_, answer) = crate::state::escalation::step(&it, Event::Looked, self.now);
             if answer == Answer::Due {
-                problems.extend(self.tell(&it));
+                problems.extend(self.notify(&it));
             }
         }
         problems
     }
 
     /// Tells humans of one escalation through every channel.
-    fn tell(&self, it: &Escalation) -> Vec<String> {
+    fn notify(&self, it: &Escalation) -> Vec<String> {
         let mut problems = Vec::new();
         let mut told = false;
         for channel in &self.policy.escalation.channels {
@@ -61,7 +61,7 @@ impl Stores<'_> {
             let text = format!("{:#}\n", escalations::record_of(it, None));
             let writing = (Durability::default(), Duration::ZERO);
             let alerts = Documents::new(self.world, &self.own, writing, ESCALATIONS_FILE_BYTES_MAX);
-            // Its name is its own: nobody else writes it.
+            // The name is unique: no other process writes this file.
             let saved = self.world.create_folder(&self.own.join(&channel.folder));
             saved
                 .and_then(|()| alerts.save(&format!("{}/{}.json", channel.folder, it.id), &text))

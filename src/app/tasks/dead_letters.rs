@@ -1,4 +1,4 @@
-//! Tasks that fail: taken in, put aside, brought back, given up. Their review stands in `reviews`.
+//! Failed tasks: recorded, moved to the dead-letter queue, requeued, abandoned. `reviews` reviews them.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use crate::store::queues::Lists;
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
-/// A failed attempt as somebody reports it.
+/// A failed attempt as it is reported.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     /// The task: what is known of it so far; only its id must be there.
@@ -29,14 +29,14 @@ pub(crate) struct Report {
 
 /// What became of a report.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Taken {
+pub(crate) struct RecordedFailure {
     /// The task.
     pub(crate) task: Task,
     /// The rule by which it entered the queue, or empty.
     pub(crate) entered: String,
     /// Whether a simpler approach is due.
     pub(crate) simplify: bool,
-    /// Whether this very report was taken in before.
+    /// Whether the same report was recorded before.
     pub(crate) known: bool,
     /// The escalation it led to, or empty.
     pub(crate) escalation: String,
@@ -46,16 +46,19 @@ pub(crate) struct Taken {
 
 impl Stores<'_> {
     /// Takes a failed attempt in; the task enters the dead letters where a rule says so.
-    pub(crate) fn fail(&self, report: &Report) -> Result<Taken, WorldError> {
+    pub(crate) fn fail(&self, report: &Report) -> Result<RecordedFailure, WorldError> {
         let mut problems = self.take_late_in();
         let mut taken = self.fail_now(report)?;
         taken.problems.append(&mut problems);
         Ok(taken)
     }
 
-    /// The same for a hook, which cannot wait for long: where somebody holds the lists, the failure is
-    /// kept for whoever comes next. Nothing where it was kept.
-    pub(crate) fn fail_or_put_off(&self, report: &Report) -> Result<Option<Taken>, WorldError> {
+    /// Records a failed attempt for a hook, which cannot wait for long: if the queues are locked, the report
+    /// is deferred to the next process. `None` if it was deferred.
+    pub(crate) fn fail_or_defer(
+        &self,
+        report: &Report,
+    ) -> Result<Option<RecordedFailure>, WorldError> {
         let refused = match self.fail(report) {
             Ok(taken) => return Ok(Some(taken)),
             Err(error) => error,
@@ -63,7 +66,7 @@ impl Stores<'_> {
         let Report { task, attempt, .. } = masked(report);
         let attempt = Attempt { number: 1, at: self.now, ..attempt };
         let task = Task { attempts: vec![attempt], ..task };
-        // Why it was not taken in says more than why it could not be kept.
+        // Why it was not recorded explains more than why it could not be deferred.
         self.queues.put_off(&task, self.now).map_err(|_| refused)?;
         Ok(None)
     }
@@ -84,11 +87,11 @@ impl Stores<'_> {
                     break;
                 }
                 let Some(attempt) = task.attempts.pop() else { continue };
-                // Whoever dies after this and before it is removed does not count it twice.
+                // A process that dies before the removal does not count it twice.
                 let key = if attempt.key.is_empty() { name.clone() } else { attempt.key.clone() };
                 task.attempts.clear();
                 let report = Report { task, attempt: Attempt { key, ..attempt }, at_once: false };
-                all.push((name, self.take_in(lists, &masked(&report))));
+                all.push((name, self.ingest(lists, &masked(&report))));
             }
             Ok(all)
         });
@@ -97,7 +100,7 @@ impl Stores<'_> {
                 let mut problems = Vec::new();
                 for (name, taken) in all {
                     self.queues.taken_in(&name);
-                    problems.extend(self.told_of(taken).problems);
+                    problems.extend(self.notify_of(taken).problems);
                 }
                 problems
             }
@@ -105,24 +108,24 @@ impl Stores<'_> {
         }
     }
 
-    fn fail_now(&self, report: &Report) -> Result<Taken, WorldError> {
+    fn fail_now(&self, report: &Report) -> Result<RecordedFailure, WorldError> {
         if report.task.id.trim().is_empty() {
             return Err(WorldError::Refused("a task needs an id".to_owned()));
         }
         let report = &masked(report);
-        let taken = self.queues.change(self.now, |lists| Ok(self.take_in(lists, report)))?;
-        Ok(self.told_of(taken))
+        let taken = self.queues.change(self.now, |lists| Ok(self.ingest(lists, report)))?;
+        Ok(self.notify_of(taken))
     }
 
     /// Takes one failed attempt into the lists.
-    fn take_in(&self, lists: &mut Lists, report: &Report) -> Taken {
+    fn ingest(&self, lists: &mut Lists, report: &Report) -> RecordedFailure {
         let known = lists.find(&report.task.id).cloned();
         let before = known.map_or_else(|| report.task.clone(), |it| it.with(&report.task));
         let known_at = report.attempt.at != Timestamp::default();
         let at = if known_at { report.attempt.at } else { self.now };
         let attempt = Attempt { at, ..report.attempt.clone() };
         let (mut task, _) = step(&before, Event::Failed(attempt), self.now);
-        let mut taken = Taken { known: task == before, ..Taken::default() };
+        let mut taken = RecordedFailure { known: task == before, ..RecordedFailure::default() };
         lists.put(task.clone(), &[]);
         let record =
             rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
@@ -144,8 +147,8 @@ impl Stores<'_> {
         taken
     }
 
-    /// What follows from an attempt that was taken in and saved.
-    fn told_of(&self, mut taken: Taken) -> Taken {
+    /// Notifies humans of an attempt that was recorded and saved.
+    fn notify_of(&self, mut taken: RecordedFailure) -> RecordedFailure {
         if !taken.known {
             let what = if taken.entered.is_empty() { "failed" } else { "entered" };
             self.audit(what, &taken.task, json!({"rule": taken.entered}));
@@ -157,14 +160,14 @@ impl Stores<'_> {
     }
 
     /// A human's need is not put off until the next review.
-    fn ask_at_once(&self, task: &Task, lists: &mut Lists, taken: &mut Taken) {
+    fn ask_at_once(&self, task: &Task, lists: &mut Lists, taken: &mut RecordedFailure) {
         let around = Around::new(&lists.tasks);
         let (rule, ruling) = self.judged(task, &around);
         taken.problems.extend(ruling.problems);
         let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) else { return };
-        match self.apply(task, (rule, ruling.trigger), lists) {
+        match self.apply(task, rule, ruling.trigger, lists) {
             Ok(row) => taken.escalation = row.escalation,
-            // The task is put aside all the same, and the next review asks.
+            // The task is a dead letter anyway, and the next review asks.
             Err(error) => taken.problems.push(not_asked(task, &error)),
         }
     }
@@ -242,7 +245,7 @@ impl Stores<'_> {
         }))
     }
 
-    /// Closes what was asked about a task that somebody decided about otherwise.
+    /// Closes the escalations of a task that was decided elsewhere.
     fn close_questions(&self, task: &Task, what: &str) {
         if !matches!(what, "abandoned" | "resolved" | "released") {
             return;
@@ -263,7 +266,7 @@ impl Stores<'_> {
                 decision: format!("the task was {what}"),
                 by: self.by.clone(),
             };
-            // One that cannot be closed is open still, which is no harm.
+            // An escalation that cannot be closed stays open, which is harmless.
             let _refused = self.escalations.step(&it.id, closed, self.now);
         }
     }

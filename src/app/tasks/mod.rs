@@ -1,5 +1,5 @@
-//! The resilience stores of a project at work: failed tasks are taken in and reviewed, humans are
-//! asked and told. The commands and the hook path both go through here, so that both do the same.
+//! Tasks, escalations, breakers and signals of a project: failures are recorded and reviewed, humans are
+//! asked and notified. Commands and hooks share these operations.
 
 mod alerts;
 mod dead_letters;
@@ -19,18 +19,28 @@ use crate::script::queue_facts::Queued;
 use crate::script::watch::Watch;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
+use crate::store::file::Durability;
 use crate::store::queues::QueueStore;
 use crate::store::signals::SignalStore;
 use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::FencedWorld;
 
-pub(crate) use dead_letters::{Report, Taken};
+pub(crate) use dead_letters::{RecordedFailure, Report};
 pub(crate) use reviews::{Reviewed, Row};
 pub(crate) use triggers::CLEAR;
 
 /// A script would rather wait than lose a result.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// Where stores are, and how they are written.
+#[derive(Clone, Copy)]
+pub(crate) struct StoreLocation<'l> {
+    pub(crate) state_dir: &'l Path,
+    pub(crate) durability: &'l Durability,
+    /// Longest wait for a lock.
+    pub(crate) lock_wait: Duration,
+}
 
 /// The stores of one project.
 pub(crate) struct Stores<'a> {
@@ -40,23 +50,23 @@ pub(crate) struct Stores<'a> {
     pub(crate) escalations: EscalationStore<'a>,
     pub(crate) breakers: BreakerStore<'a>,
     pub(crate) signals: SignalStore<'a>,
-    /// The root of our own.
+    /// The state directory.
     pub(crate) own: PathBuf,
     /// Who does it, for the audit.
     pub(crate) by: String,
     pub(crate) now: Timestamp,
-    /// Is told which texts were said; nobody is, unless somebody measures.
+    /// Records which texts were rendered. Set only by `policyd test --coverage`.
     pub(crate) watch: Option<Rc<Watch>>,
 }
 
 impl<'a> Stores<'a> {
-    /// Those under a root of our own; `wait` is how long the caller can wait for a lock.
+    /// Those in a state directory.
     pub(crate) fn new(
         world: &'a dyn World,
         policy: &'a Policy,
-        (own, durability): (&Path, &crate::store::file::Durability),
-        wait: Duration,
+        location: StoreLocation<'_>,
     ) -> Self {
+        let StoreLocation { state_dir: own, durability, lock_wait: wait } = location;
         let durability = || durability.clone();
         Self {
             world,
@@ -103,7 +113,8 @@ impl<'a> Stores<'a> {
     pub(crate) fn of_project(world: &'a dyn World, policy: &'a Policy) -> Self {
         let project = project::find(world, None);
         let (sessions, own) = project::sessions(world, &project, &policy.settings);
-        Self::new(world, policy, (&own, &sessions.durability), LOCK_WAIT)
+        let (state_dir, durability) = (own.as_path(), &sessions.durability);
+        Self::new(world, policy, StoreLocation { state_dir, durability, lock_wait: LOCK_WAIT })
     }
 }
 

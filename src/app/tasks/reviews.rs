@@ -68,7 +68,7 @@ impl Stores<'_> {
     }
 
     /// What a review would do, with nothing changed.
-    pub(crate) fn foresee(&self, wanted: &[String]) -> Vec<Row> {
+    pub(crate) fn preview_review(&self, wanted: &[String]) -> Vec<Row> {
         let mut lists = self.queues.peek();
         let ids = self.dead(&lists, wanted);
         let around = Around::new(&lists.tasks);
@@ -105,7 +105,7 @@ impl Stores<'_> {
         let mut rows = Vec::new();
         let mut ids = ids.into_iter();
         while let Some(id) = ids.next() {
-            // One is looked at in any case, so that the reviews come to an end.
+            // At least one task is reviewed, so that the reviews end.
             let took = self.world.elapsed().saturating_sub(began);
             let is_full = rows.len() >= REVIEWED_AT_ONCE_MAX || took >= REVIEW_TIME_MAX;
             if bounded && is_full && !rows.is_empty() {
@@ -116,7 +116,7 @@ impl Stores<'_> {
             let (rule, ruling) = self.judged(&task, &around);
             let mut done = match rule {
                 None => row(&task, None, &[], Vec::new()),
-                Some(rule) => match self.apply(&task, (rule, ruling.trigger), lists) {
+                Some(rule) => match self.apply(&task, rule, ruling.trigger, lists) {
                     Ok(done) => done,
                     // One question that cannot be written holds up nothing else.
                     Err(error) => row(&task, None, &[], vec![not_asked(&task, &error)]),
@@ -131,7 +131,7 @@ impl Stores<'_> {
         Ok(Reviewed { rows, left: 0 })
     }
 
-    /// What was answered while nobody could move the task is taken in.
+    /// Applies answers that arrived while the task could not be moved.
     fn take_answers_in(&self, lists: &mut Lists) {
         let waiting: Vec<Task> =
             lists.tasks.iter().filter(|it| !it.waits_for.is_empty()).cloned().collect();
@@ -153,7 +153,7 @@ impl Stores<'_> {
                 (None, Some("approved")) => true,
                 (None, Some("rejected")) => false,
                 (None, Some(_)) => {
-                    // Nobody can answer any more: it waits for nothing.
+                    // Its question can no longer be answered, so it stops waiting.
                     let (next, effects) = step(&task, Event::Answered { by }, self.now);
                     let mut next = next;
                     next.hints.marks.remove("human_approved");
@@ -174,7 +174,8 @@ impl Stores<'_> {
     pub(super) fn apply(
         &self,
         task: &Task,
-        (rule, trigger): (&Review, Option<usize>),
+        rule: &Review,
+        trigger: Option<usize>,
         lists: &mut Lists,
     ) -> Result<Row, WorldError> {
         let mut escalation = String::new();

@@ -77,7 +77,7 @@ impl<'a> Stores<'a> {
             let reason = mask(&answer.message).0.into_owned();
             let about = draft.fields.get("task_id").and_then(Value::as_str).unwrap_or_default();
             let severity = draft.fields.get("severity").and_then(Value::as_str).unwrap_or("medium");
-            match self.ask("drift", about, (&reason, severity, rule.pause_task)) {
+            match self.ask("drift", about, &reason, severity, rule.pause_task) {
                 // It waits for a question that somebody can answer.
                 Ok(asked) if rule.pause_task => {
                     emitted.problems.extend(self.hold(draft, &asked.id));
@@ -105,7 +105,9 @@ impl<'a> Stores<'a> {
         &self,
         trigger: &str,
         task_id: &str,
-        (reason, severity, blocking): (&str, &str, bool),
+        reason: &str,
+        severity: &str,
+        blocking: bool,
     ) -> Result<Escalation, WorldError> {
         let lists = self.queues.peek();
         let task = lists.find(task_id);
@@ -199,7 +201,7 @@ impl<'a> Stores<'a> {
                 let severity = if severity.is_empty() { "high" } else { severity };
                 let task = request.text("task_id");
                 let reason = mask(reason.trim()).0.into_owned();
-                self.ask("no_answer", task, (&reason, severity, false)).map_err(said)?;
+                self.ask("no_answer", task, &reason, severity, false).map_err(said)?;
             }
         }
         Ok(())

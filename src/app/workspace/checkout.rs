@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::project::Project;
 use crate::git_index::{self, Scan};
 use crate::limits;
 use crate::path::normal;
@@ -106,8 +105,8 @@ pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Opt
 
 /// Host of the remote that the project is published to, in small letters: of `origin`, else of the
 /// first remote; nothing for a folder of this machine.
-pub(crate) fn remote_host(world: &dyn World, project: &Project) -> Option<String> {
-    let config = project.main.ancestors().find_map(|it| git_config(world, &it.join(".git")))?;
+pub(crate) fn remote_host(world: &dyn World, main: &Path) -> Option<String> {
+    let config = main.ancestors().find_map(|it| git_config(world, &it.join(".git")))?;
     host(remote_address(&config)?).map(|it| it.to_ascii_lowercase())
 }
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::amplihack::{self, PowerSteeringConfig};
-use super::project::{self, OWN_FOLDER, Project};
+use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use crate::id::SessionId;
 use crate::report::decision_log::NoOpinionKind;
 use crate::store::pause::Pause;
@@ -13,8 +13,6 @@ use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
 use crate::time::Timestamp;
 use crate::world::World;
 
-/// Directory of amplihack's power steering in a project.
-pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
 /// Name of a switch file.
 const SWITCH_FILE: &str = ".disabled";
 
@@ -155,7 +153,7 @@ fn switch_file(world: &dyn World, project: &Project) -> Option<PathBuf> {
     let mut roots = vec![&project.folder, &project.root, &project.main];
     roots.dedup();
     let files = roots.iter().flat_map(|root| {
-        ["", OWN_FOLDER, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(SWITCH_FILE))
+        ["", STATE_DIR_NAME, AMPLIHACK_FOLDER].map(|folder| root.join(folder).join(SWITCH_FILE))
     });
     files.into_iter().find(|it| world.stat(it).is_ok())
 }

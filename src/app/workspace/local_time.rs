@@ -28,11 +28,12 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// The wait until the reset time of a text. `report` takes in that a time zone is unknown.
+    /// The wait until the reset time of a text. `report` receives a message if a time zone is unknown.
     pub(crate) fn until_reset(
         world: &dyn World,
         now: Timestamp,
-        (waits, text): (&Waits, &str),
+        waits: &Waits,
+        text: &str,
         mut report: impl FnMut(&str),
     ) -> Option<Duration> {
         waits.reset_time(text, &|wait| wait)?;
@@ -129,7 +130,7 @@ mod tests {
         let text = format!("resets 4am{zone}");
         let (now, waits) = (Timestamp::parse(now).unwrap(), Waits::default());
         let mut said = String::new();
-        let found = WallClock::until_reset(world, now, (&waits, &text), |it| said.push_str(it));
+        let found = WallClock::until_reset(world, now, &waits, &text, |it| said.push_str(it));
         (found.unwrap().as_secs() - 120, said)
     }
 

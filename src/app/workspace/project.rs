@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use super::checkout;
-use super::gate_status::AMPLIHACK_FOLDER;
 use crate::facts::call::CallEnvironment;
 use crate::facts::event::Event;
 use crate::path::normal;
@@ -18,8 +17,10 @@ use crate::world::fenced::FencedWorld;
 use crate::world::{FileKind, World};
 
 /// Folder of policyd's files in a project.
-pub(crate) const OWN_FOLDER: &str = ".policyd";
+pub(crate) const STATE_DIR_NAME: &str = ".policyd";
 
+/// Directory of amplihack's power steering in a project.
+pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
 /// The decision log, below the state directory.
 pub(crate) const DECISION_LOG: &str = "logs/decisions.jsonl";
 
@@ -58,7 +59,7 @@ pub(crate) fn find(world: &dyn World, event: Option<&Event>) -> Project {
 fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
     let usual = world
         .env("POLICYD_STATE_DIR")
-        .map_or_else(|| main.join(OWN_FOLDER), |it| normal(&main.join(it)));
+        .map_or_else(|| main.join(STATE_DIR_NAME), |it| normal(&main.join(it)));
     let tracked = checkout::tracked_state(world, main, &usual);
     let elsewhere = tracked.as_ref().and_then(|_| user::state_folder(world, &usual));
     (elsewhere.unwrap_or(usual), tracked)
@@ -67,7 +68,7 @@ fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
 /// A World that writes to the project's own root as `root::fenced` says; nothing where the user names
 /// another root.
 pub(crate) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<FencedWorld<'w>> {
-    let root = project.main.join(OWN_FOLDER);
+    let root = project.main.join(STATE_DIR_NAME);
     (project.state == root).then(|| root::fenced(world, &[&root], &project.main))
 }
 
@@ -96,11 +97,11 @@ pub(crate) fn fenced_by_pack<'w>(
 }
 
 /// The folder that a variable names, relative to the project.
-fn folder_of(world: &dyn World, project: &Project, variable: &str) -> Option<PathBuf> {
+fn dir_from_env(world: &dyn World, project: &Project, variable: &str) -> Option<PathBuf> {
     world.env(variable).map(|it| project.main.join(it))
 }
 
-/// Where a project's sessions are kept, and the root of our own with the logs: environment,
+/// The session store of a project, and its state directory with the logs, by environment,
 /// manifest, layout.
 pub(crate) fn sessions<'w>(
     world: &'w dyn World,
@@ -109,7 +110,7 @@ pub(crate) fn sessions<'w>(
 ) -> (SessionStore<'w>, PathBuf) {
     let paths = &settings.paths;
     let own_variable = world.env("POLICYD_STATE_DIR").map(|_| project.state.clone());
-    let seed_variable = folder_of(world, project, "AMPLIHACK_PS_STATE_DIR");
+    let seed_variable = dir_from_env(world, project, "AMPLIHACK_PS_STATE_DIR");
     let manifest = (!paths.root.is_empty()).then(|| project.main.join(&paths.root));
     let named = own_variable.or(manifest);
     let own = named.clone().unwrap_or_else(|| project.state.clone());

@@ -19,7 +19,7 @@ pub(in crate::cli) enum DlqAction {
     List {
         /// Queue to list
         #[arg(long = "in", value_enum, default_value = "dead-letter")]
-        place: ListPlace,
+        place: QueueSelector,
         /// Only tasks whose last error has this fingerprint, as shown by `stats`
         #[arg(long, value_name = "CAUSE")]
         cause: Option<String>,
@@ -156,7 +156,7 @@ pub(in crate::cli) struct DlqRetry {
 
 /// Selects a task queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ListPlace {
+pub(in crate::cli) enum QueueSelector {
     /// Tasks that wait for a worker
     Pending,
     /// Tasks in progress

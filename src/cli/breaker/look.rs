@@ -5,38 +5,46 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::BreakerCommand;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, ListFormat};
 use crate::report::breakers::{self, Seen};
 use crate::state::breaker::load::LoadLevel;
 use crate::time::Timestamp;
 
 /// All breakers as they stand now.
-fn all(desk: &Desk<'_>) -> Vec<Seen> {
-    desk.store.all().into_iter().map(|(key, it)| desk.seen(&key, it)).collect()
+fn all(command: &BreakerCommand<'_>) -> Vec<Seen> {
+    command.store.all().into_iter().map(|(key, it)| command.seen(&key, it)).collect()
 }
 
-fn warn_damaged(desk: &Desk<'_>, console: &mut Console<'_>) {
-    if let Some(damage) = desk.store.damage() {
-        console.complain(&damage);
+fn warn_damaged(command: &BreakerCommand<'_>, console: &mut Console<'_>) {
+    if let Some(damage) = command.store.damage() {
+        console.eprint(&damage);
     }
 }
 
-pub(super) fn list(desk: &Desk<'_>, console: &mut Console<'_>, format: ListFormat) -> u8 {
-    warn_damaged(desk, console);
-    for seen in all(desk) {
+pub(super) fn list(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    format: ListFormat,
+) -> u8 {
+    warn_damaged(command, console);
+    for seen in all(command) {
         let line = match format {
             ListFormat::Json => seen.json().to_string(),
             ListFormat::Text | ListFormat::Compact => seen.line(),
         };
-        console.say(&format!("{line}\n"));
+        console.print(&format!("{line}\n"));
     }
     EXIT_OK
 }
 
-pub(super) fn status(desk: &Desk<'_>, console: &mut Console<'_>, format: ListFormat) -> u8 {
-    warn_damaged(desk, console);
-    let all = all(desk);
+pub(super) fn status(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    format: ListFormat,
+) -> u8 {
+    warn_damaged(command, console);
+    let all = all(command);
     let level = all.iter().map(Seen::load_level).max().unwrap_or_default();
     let line = match format {
         ListFormat::Text | ListFormat::Compact => breakers::status(&all),
@@ -53,19 +61,19 @@ pub(super) fn status(desk: &Desk<'_>, console: &mut Console<'_>, format: ListFor
             .to_string()
         }
     };
-    console.say(&format!("{line}\n"));
+    console.print(&format!("{line}\n"));
     if level == LoadLevel::Reduced { EXIT_FOUND } else { EXIT_OK }
 }
 
 pub(super) fn show(
-    desk: &Desk<'_>,
+    command: &BreakerCommand<'_>,
     console: &mut Console<'_>,
     key: &str,
     format: ListFormat,
 ) -> u8 {
-    warn_damaged(desk, console);
-    let seen = desk.seen(key, desk.store.peek(key));
-    console.say(&match format {
+    warn_damaged(command, console);
+    let seen = command.seen(key, command.store.peek(key));
+    console.print(&match format {
         ListFormat::Json => format!("{:#}\n", seen.json()),
         ListFormat::Compact => format!("{}\n", seen.line()),
         ListFormat::Text => seen.details(),
@@ -73,30 +81,34 @@ pub(super) fn show(
     EXIT_OK
 }
 
-pub(super) fn explain(desk: &Desk<'_>, console: &mut Console<'_>, key: &str) -> u8 {
-    warn_damaged(desk, console);
-    let seen = desk.seen(key, desk.store.peek(key));
-    console.say(&seen.explanation(desk.policy.breaker_origin(key)));
+pub(super) fn explain(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
+    warn_damaged(command, console);
+    let seen = command.seen(key, command.store.peek(key));
+    console.print(&seen.explanation(command.policy.breaker_origin(key)));
     EXIT_OK
 }
 
 /// Prints each breaker when it is first seen and when its state changes, until nobody reads.
-pub(super) fn watch(desk: &Desk<'_>, console: &mut Console<'_>, every: Duration) -> u8 {
+pub(super) fn watch(
+    command: &BreakerCommand<'_>,
+    console: &mut Console<'_>,
+    every: Duration,
+) -> u8 {
     // Looking without a pause would keep a processor busy.
     let every = every.max(Duration::from_millis(50));
     let mut known: BTreeMap<String, (u64, &'static str)> = BTreeMap::new();
     loop {
-        for seen in all(desk) {
+        for seen in all(command) {
             let state = (seen.breaker.generation, seen.phase().as_str());
             if known.insert(seen.key.clone(), state) == Some(state) {
                 continue;
             }
             let now: Timestamp = seen.now;
             let line = format!("{now} {}\n", seen.line());
-            if !console.reaches(&line) {
+            if !console.try_print(&line) {
                 return EXIT_OK;
             }
         }
-        desk.world.sleep(every);
+        command.world.sleep(every);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::BreakerCommand;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
 use crate::policy::Tier;
 use crate::report::breakers::Seen;
@@ -13,12 +13,12 @@ use crate::state::breaker::Answer;
 use crate::time::short_text;
 
 pub(super) fn run(
-    desk: &Desk<'_>,
+    command: &BreakerCommand<'_>,
     console: &mut Console<'_>,
     chain: Option<&str>,
     format: ListFormat,
 ) -> u8 {
-    let routes = &*desk.policy.routes;
+    let routes = &*command.policy.routes;
     let found = match chain {
         Some(id) => routes.iter().find(|it| it.id == id),
         None => routes.first(),
@@ -28,21 +28,22 @@ pub(super) fn run(
         let id = chain.unwrap_or_default();
         let help = suggest::did_you_mean(id, &known);
         let help = help.unwrap_or_else(|| "routes.yaml defines no chain".to_owned());
-        console.complain(&format!("unknown chain `{id}`\nhelp: {help}"));
+        console.eprint(&format!("unknown chain `{id}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
     let mut busy: Vec<(&Tier, Seen, Option<u64>)> = Vec::new();
     for tier in &route.tiers {
-        let settings = desk.policy.breaker(&tier.breaker);
-        let (breaker, answer) = desk.store.request(&tier.breaker, &settings, desk.world.now());
-        let seen = desk.seen(&tier.breaker, breaker);
+        let settings = command.policy.breaker(&tier.breaker);
+        let (breaker, answer) =
+            command.store.request(&tier.breaker, &settings, command.world.now());
+        let seen = command.seen(&tier.breaker, breaker);
         match answer {
             Answer::Rejected { .. } => {
                 let wait = seen.answer_json(answer).get("retry_after").and_then(Value::as_u64);
                 busy.push((tier, seen, wait));
             }
             Answer::Admitted | Answer::Tolerated { .. } | Answer::Noted => {
-                console.say(&match format {
+                console.print(&match format {
                     ListFormat::Text | ListFormat::Compact => format!("{}\n", tier.name),
                     ListFormat::Json => format!(
                         "{}\n",
@@ -57,7 +58,7 @@ pub(super) fn run(
     }
     let soonest =
         busy.iter().filter_map(|(tier, _, wait)| Some(((*wait)?, tier))).min_by_key(|it| it.0);
-    console.say(&match format {
+    console.print(&match format {
         ListFormat::Json => format!(
             "{}\n",
             json!({"chain": route.id, "tier": null, "escalate": true,

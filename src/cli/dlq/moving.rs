@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{refused, tell, unknown};
+use super::{refused, report_problems, unknown};
 use crate::app::tasks::{Reviewed, Stores};
 use crate::cli::human::require_human;
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
@@ -21,12 +21,12 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
     }
     let at_work = !matches!(task.place, Place::DeadLetter | Place::Abandoned);
     if at_work && task.waits_for.is_empty() {
-        console.say(&format!("{id}: is at work already ({})\n", task.place.as_str()));
+        console.print(&format!("{id}: is at work already ({})\n", task.place.as_str()));
         return EXIT_OK;
     }
     if task.redrives >= stores.policy.dead_letter.redrive_times && !arguments.force {
         let times = task.redrives;
-        console.complain(&format!(
+        console.eprint(&format!(
             "task `{id}` was requeued {times}x and failed each time\nhelp: let a human review \
              the task, or requeue it with `--force`"
         ));
@@ -43,7 +43,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         ..Task::default()
     };
     if learned == Task::default() || task.place != Place::DeadLetter {
-        return moved(stores, console, id, ("released", Event::Released, ""));
+        return moved(stores, console, id, "released", Event::Released, "");
     }
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
@@ -51,8 +51,8 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         Ok(Reviewed { rows, .. }) => {
             let done = rows.iter().any(|it| matches!(it.action, "retry" | "split"));
             for row in &rows {
-                console.say(&super::row_text(row));
-                tell(console, &row.problems);
+                console.print(&super::row_text(row));
+                report_problems(console, &row.problems);
             }
             if done { EXIT_OK } else { EXIT_FOUND }
         }
@@ -73,7 +73,7 @@ pub(super) fn abandon(
 ) -> u8 {
     match require_human(stores.world, console, &format!("abandon task `{id}`")) {
         Ok(actor) => {
-            moved(stores, console, id, ("abandoned", Event::GivenUp { reason }, &actor.text()))
+            moved(stores, console, id, "abandoned", Event::GivenUp { reason }, &actor.text())
         }
         Err(code) => code,
     }
@@ -82,7 +82,7 @@ pub(super) fn abandon(
 /// Says that a task is done.
 pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     match require_human(stores.world, console, &format!("mark task `{id}` as done")) {
-        Ok(actor) => moved(stores, console, id, ("resolved", Event::Resolved, &actor.text())),
+        Ok(actor) => moved(stores, console, id, "resolved", Event::Resolved, &actor.text()),
         Err(code) => code,
     }
 }
@@ -91,7 +91,9 @@ fn moved(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
     id: &str,
-    (what, event, by): (&str, Event<'_>, &str),
+    what: &str,
+    event: Event<'_>,
+    by: &str,
 ) -> u8 {
     let details = if by.is_empty() { json!({}) } else { json!({"by": by}) };
     match stores.act(id, what, event, details) {
@@ -100,7 +102,7 @@ fn moved(
         Ok(Some((task, _))) => {
             let to =
                 if what == "resolved" { "done".to_owned() } else { task.place.as_str().to_owned() };
-            console.say(&format!("{id}: {to}\n"));
+            console.print(&format!("{id}: {to}\n"));
             EXIT_OK
         }
     }
@@ -110,7 +112,8 @@ fn moved(
 pub(super) fn redrive(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
-    (tasks, wanted): (&[String], Option<&str>),
+    tasks: &[String],
+    wanted: Option<&str>,
     dry_run: bool,
 ) -> u8 {
     let lists = stores.queues.peek();
@@ -132,27 +135,27 @@ pub(super) fn redrive(
     for task in dead {
         let id = &task.id;
         if !task.waits_for.is_empty() {
-            console.say(&format!("{id}: waits for a human\n"));
+            console.print(&format!("{id}: waits for a human\n"));
         } else if task.redrives >= rules.redrive_times {
-            console.say(&format!(
+            console.print(&format!(
                 "{id}: already requeued {}x; a human must review it\n",
                 task.redrives
             ));
         } else if moved >= left {
-            console.say(&format!(
+            console.print(&format!(
                 "{id}: deferred; the limit is {} per {}\n",
                 rules.redrive_rate,
                 crate::time::duration_text(rules.redrive_per)
             ));
         } else if dry_run {
             moved = moved.saturating_add(1);
-            console.say(&format!("{id}: would be requeued\n"));
+            console.print(&format!("{id}: would be requeued\n"));
         } else {
             moved = moved.saturating_add(1);
             let event = Event::Redriven;
             match stores.act(id, "redriven", event, json!({"redrive": true})) {
                 Err(error) => return refused(console, &error),
-                Ok(_) => console.say(&format!("{id}: pending\n")),
+                Ok(_) => console.print(&format!("{id}: pending\n")),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::app::doctor::{Check, Health};
+use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
 use crate::world::fake::{FakeWorld, Op};
@@ -195,9 +195,9 @@ fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
-        terminal: false,
-        watched: false,
-        typed: false,
+        stdout_is_tty: false,
+        stderr_is_tty: false,
+        stdin_is_tty: false,
     };
     let words = ["policyd", "eval"].iter().chain(arguments).map(OsString::from);
     let code = cli::run(world, &mut console, &words.collect::<Vec<_>>());

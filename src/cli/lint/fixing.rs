@@ -5,8 +5,8 @@ use std::path::Path;
 
 use similar::TextDiff;
 
-use super::{Ask, exit_code, looked_at};
-use crate::app::packs;
+use super::{LintRun, exit_code, lint_paths};
+use crate::app::packs::places;
 use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, LintArguments};
 use crate::lint::fix::{Change, changes};
@@ -33,7 +33,7 @@ pub(super) fn run(
     console: &mut Console<'_>,
     arguments: &LintArguments,
     first: &Review,
-    ask: &Ask<'_>,
+    ask: &LintRun<'_>,
 ) -> Done {
     let world = ask.world;
     let all = arguments.fix == Some(FixLevel::All);
@@ -41,15 +41,15 @@ pub(super) fn run(
     if arguments.diff {
         let changes = changes(&first.findings, wanted);
         if changes.is_empty() {
-            console.complain(&nothing_to_show(first, all));
+            console.eprint(&nothing_to_show(first, all));
             return Done::Shown(exit_code(first, arguments.fail_level));
         }
         // As with findings, what is shown may be kept in the log of a CI.
-        console.say(&mask(&changes.iter().map(diff).collect::<String>()).0);
+        console.print(&mask(&changes.iter().map(diff).collect::<String>()).0);
         return Done::Shown(EXIT_FOUND);
     }
     let look = || {
-        let places = packs::places(world, &looked_at(world, ask.project, arguments));
+        let places = places::places(world, &lint_paths(world, ask.project, arguments));
         ask.review(&places).1
     };
     let (mut made, mut current, mut refused) = (0, None, BTreeSet::new());
@@ -74,7 +74,7 @@ pub(super) fn run(
             // Never worse than before: what was there comes back.
             put(world, console, change, &change.source.text);
             let name = &change.source.name;
-            console.complain(&format!(
+            console.eprint(&format!(
                 "{name}: fixes reverted, because they break the file ({})",
                 worse.values().flatten().copied().collect::<Vec<_>>().join("; ")
             ));
@@ -86,7 +86,7 @@ pub(super) fn run(
         made += good.iter().map(|it| it.fixes).sum::<usize>();
         current = Some(after);
     }
-    console.complain(&format!("fixes applied: {made}"));
+    console.eprint(&format!("fixes applied: {made}"));
     Done::Again(current.unwrap_or_else(look))
 }
 
@@ -126,7 +126,7 @@ fn put(world: &dyn World, console: &mut Console<'_>, change: &Change, text: &str
     let path = Path::new(&change.source.name);
     let written = world.write(path, text.as_bytes());
     if let Err(error) = &written {
-        console.complain(&format!("{}: {error}", change.source.name));
+        console.eprint(&format!("{}: {error}", change.source.name));
     }
     written.is_ok()
 }

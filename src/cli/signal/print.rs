@@ -14,7 +14,7 @@ use crate::store::signals::{Deed, Found, Processed};
 use crate::time::{Timestamp, duration_text};
 
 fn line(console: &mut Console<'_>, value: &Value) {
-    console.say(&format!("{value}\n"));
+    console.print(&format!("{value}\n"));
 }
 
 /// What a signal says, a line for each field, secrets masked.
@@ -69,7 +69,8 @@ pub(super) fn signal(
     console: &mut Console<'_>,
     it: &Found,
     state: &str,
-    (format, now): (ListFormat, Timestamp),
+    format: ListFormat,
+    now: Timestamp,
 ) {
     if format == ListFormat::Json {
         return line(console, &it.shown());
@@ -80,23 +81,26 @@ pub(super) fn signal(
     let answers =
         if it.request.is_empty() { String::new() } else { format!(", answers {}", it.request) };
     let odd = if it.note.is_empty() { String::new() } else { format!(" ({})", it.note) };
-    console.say(&format!("{}  {}{from}: {state}; {age} old{answers}{odd}\n", it.id, it.name));
+    console.print(&format!("{}  {}{from}: {state}; {age} old{answers}{odd}\n", it.id, it.name));
     if format == ListFormat::Text {
-        console.say(&said(&it.fields));
+        console.print(&said(&it.fields));
     }
 }
 
 pub(super) fn emitted(console: &mut Console<'_>, it: &Found, format: ListFormat) {
     match format {
         ListFormat::Json => line(console, &it.shown()),
-        ListFormat::Text | ListFormat::Compact => console.say(&format!("{}  {}\n", it.id, it.name)),
+        ListFormat::Text | ListFormat::Compact => {
+            console.print(&format!("{}  {}\n", it.id, it.name))
+        }
     }
 }
 
 /// One that ended just now.
 pub(super) fn ended(
     console: &mut Console<'_>,
-    (it, end): (&Found, End),
+    it: &Found,
+    end: End,
     other: Option<&Found>,
     format: ListFormat,
 ) {
@@ -108,12 +112,12 @@ pub(super) fn ended(
         }
         return line(console, &shown);
     }
-    console.say(&format!("{}  {} {}\n", it.id, it.name, end.as_str()));
+    console.print(&format!("{}  {} {}\n", it.id, it.name, end.as_str()));
     if end == End::Consumed {
-        console.say(&said(&it.fields));
+        console.print(&said(&it.fields));
         if let Some(request) = other {
-            console.say(&format!("    approves {} {}\n", request.name, request.id));
-            console.say(&said(&request.fields));
+            console.print(&format!("    approves {} {}\n", request.name, request.id));
+            console.print(&said(&request.fields));
         }
     }
 }
@@ -138,7 +142,7 @@ pub(super) fn over(console: &mut Console<'_>, entry: &Value, format: ListFormat)
     } else {
         text("signal")
     };
-    console.say(&format!("{time}  {}  {name} {outcome}{by}{why}\n", text("id")));
+    console.print(&format!("{time}  {}  {name} {outcome}{by}{why}\n", text("id")));
 }
 
 pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFormat) -> u8 {
@@ -170,7 +174,7 @@ pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFo
             .collect();
         let fields =
             if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
-        console.say(&format!("{}{fields}: {}\n", it.id, it.purpose));
+        console.print(&format!("{}{fields}: {}\n", it.id, it.purpose));
     }
     EXIT_OK
 }
@@ -195,19 +199,20 @@ pub(super) fn drift(
         return line(console, &shown);
     }
     for (number, (_, text)) in it.always.iter().enumerate() {
-        console.say(&format!("{}. {text}\n", number + 1));
+        console.print(&format!("{}. {text}\n", number + 1));
     }
     if let Some(rule) = it.rule {
-        console.say(&format!("{}: {}\n", rule.action, it.message));
+        console.print(&format!("{}: {}\n", rule.action, it.message));
     }
-    emitted.iter().for_each(|it| console.say(&format!("created {} {}\n", it.name, it.id)));
+    emitted.iter().for_each(|it| console.print(&format!("created {} {}\n", it.name, it.id)));
 }
 
 pub(super) fn due(
     console: &mut Console<'_>,
     it: &Due<'_>,
     made: Option<&Found>,
-    (emit, format): (bool, ListFormat),
+    emit: bool,
+    format: ListFormat,
 ) {
     if format == ListFormat::Json {
         let shown = json!({"signal": it.trigger.emit, "trigger": it.trigger.id,
@@ -221,7 +226,7 @@ pub(super) fn due(
         None => String::new(),
     };
     let trigger = it.trigger;
-    console.say(&format!(
+    console.print(&format!(
         "{} {} ({}): {}{made}\n",
         trigger.emit, trigger.id, trigger.severity, it.reason
     ));
@@ -264,10 +269,10 @@ pub(super) fn processed(
     for (shown, text) in &all {
         match format {
             ListFormat::Json => line(console, shown),
-            ListFormat::Text | ListFormat::Compact => console.say(text),
+            ListFormat::Text | ListFormat::Compact => console.print(text),
         }
     }
     if all.is_empty() && format == ListFormat::Text {
-        console.say("nothing is due\n");
+        console.print("nothing is due\n");
     }
 }

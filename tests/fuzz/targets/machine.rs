@@ -45,9 +45,9 @@ pub(super) fn call(world: &FakeWorld, words: &[&str], mut stdin: &[u8]) -> Calle
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
-        terminal: false,
-        watched: false,
-        typed: false,
+        stdout_is_tty: false,
+        stderr_is_tty: false,
+        stdin_is_tty: false,
     };
     let words: Vec<_> = std::iter::once("policyd").chain(words.iter().copied()).collect();
     let words: Vec<_> = words.into_iter().map(Into::into).collect();

@@ -1,9 +1,9 @@
-//! What waits is told where work begins: dead letters that are due, questions to humans, signals.
+//! Lists what is waiting where work begins: due dead letters, escalations, signals.
 
 use serde_json::Value;
 
-use super::{LOCK_WAIT, Reacting};
-use crate::app::gate::Report;
+use super::{LOCK_WAIT, ReactionRunner};
+use crate::app::gate::output::Report;
 use crate::app::tasks::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::message::{self, quote};
@@ -14,7 +14,7 @@ use crate::script::Evaluator;
 use crate::script::record::Record;
 use crate::state::dead_letter::{Place, Task};
 
-impl Reacting<'_> {
+impl ReactionRunner<'_> {
     /// What waits: the review of the dead letters, the questions to humans, the alarms.
     pub(super) fn waiting(
         &self,
@@ -36,7 +36,7 @@ impl Reacting<'_> {
                 format!("- {}: {} (escalations/{}.md)", quote(&it.title), quote(&it.reason), it.id)
             })
             .collect();
-        said.extend(self.told("humans_asked", lines));
+        said.extend(self.format_message("humans_asked", lines));
         let asked = open.iter().filter(|it| it.closed.is_none());
         let lines: Vec<String> = asked.map(|it| format!("- {}: {}", it.title, it.reason)).collect();
         if starts && !lines.is_empty() {
@@ -51,20 +51,20 @@ impl Reacting<'_> {
     }
 
     /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
-    pub(in crate::app::gate) fn tell_signals(&self, report: &mut Report) {
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+    pub(in crate::app::gate) fn list_signals(&self, report: &mut Report) {
+        let stores = self.context.stores(LOCK_WAIT);
         if !stores.signals.exists() {
             return;
         }
-        let stores = Stores { now: self.request.now, ..stores };
+        let stores = Stores { now: self.context.request.now, ..stores };
         let texts = stores.signal_texts().into_iter().map(|text| format!("- {text}"));
-        if let Some(text) = self.told("signals_pending", texts.collect()) {
+        if let Some(text) = self.format_message("signals_pending", texts.collect()) {
             let both = format!("{}\n\n{}", report.answer.reason.trim_end(), mask(&text).0);
             report.answer.reason = message::cut(&both, SPOKEN_CHARS_MAX);
         }
     }
 
-    /// What is due to signals is done; those that wait, and answers to those that did, are told.
+    /// Processes the signals; lists those that wait, and the answers to requests.
     fn signals(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
         let mut deeds = Vec::new();
         if !stores.signals.exists() {
@@ -96,25 +96,28 @@ impl Reacting<'_> {
         let ids: Vec<String> = answers.iter().map(|it| text(it, "id")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         if !ids.is_empty()
-            && let Err(error) = stores.signals.told(&ids, self.request.now)
+            && let Err(error) = stores.signals.told(&ids, self.context.request.now)
         {
             report.note(format!("signals: {error}"));
         }
-        self.told("signals_pending", lines).into_iter().collect()
+        self.format_message("signals_pending", lines).into_iter().collect()
     }
 
     fn review(&self, stores: &Stores<'_>, report: &mut Report) -> Vec<String> {
         let lists = stores.queues.peek();
-        let rules = &self.policy.dead_letter;
+        let rules = &self.context.policy.dead_letter;
         let mut said = Vec::new();
-        let is_due = review_due(lists.metadata.last_reviewed, rules.review_every, self.request.now)
-            || !lists.review_from.is_empty();
+        let is_due =
+            review_due(lists.metadata.last_reviewed, rules.review_every, self.context.request.now)
+                || !lists.review_from.is_empty();
         let reviews = is_due && lists.on(Place::DeadLetter).next().is_some();
         if reviews {
             match stores.review(&[]) {
                 Ok(Reviewed { rows, .. }) => {
                     let moved = rows.iter().filter(|it| !matches!(it.action, "wait" | "leave"));
-                    said.extend(self.told("review_done", moved.map(review_line).collect()));
+                    said.extend(
+                        self.format_message("review_done", moved.map(review_line).collect()),
+                    );
                 }
                 Err(error) => {
                     report.problem(&format!("the dead letters could not be reviewed: {error}"))
@@ -123,24 +126,25 @@ impl Reacting<'_> {
         }
         let lists = if reviews { stores.queues.peek() } else { lists };
         let tasks: Vec<&Task> = lists.tasks.iter().collect();
-        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.request.now);
-        let lines = alarms(rules, record, self.request.watch.as_ref())
+        let record = queue_record(&tasks, lists.metadata.last_reviewed, self.context.request.now);
+        let lines = alarms(rules, record, self.context.request.watch.as_ref())
             .into_iter()
             .map(|(_, text)| format!("- {text}"));
-        said.extend(self.told("queue_alarms", lines.collect()));
+        said.extend(self.format_message("queue_alarms", lines.collect()));
         said
     }
 
-    /// A message about things that wait; nothing where there are none.
-    fn told(&self, id: &str, lines: Vec<String>) -> Option<String> {
+    /// Formats a message about waiting items; `None` if there are none.
+    fn format_message(&self, id: &str, lines: Vec<String>) -> Option<String> {
         if lines.is_empty() {
             return None;
         }
         let count = i64::try_from(lines.len()).unwrap_or(i64::MAX);
         let record = Record::new(records::shape(&records::WAITING));
         let record = record.with("count", count).with("lines", lines);
-        let mut evaluator = Evaluator::about(record).watched_by(self.request.watch.as_ref());
-        let text = message::text(self.policy, id, &mut evaluator);
+        let mut evaluator =
+            Evaluator::about(record).watched_by(self.context.request.watch.as_ref());
+        let text = message::text(self.context.policy, id, &mut evaluator);
         Some(text.trim().to_owned()).filter(|it| !it.is_empty())
     }
 }

@@ -1,0 +1,54 @@
+//! The result of one inspection.
+
+use std::path::Path;
+
+use crate::world::{World, WorldError};
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// As it should be.
+    Good,
+    /// Something the user should know.
+    Look,
+    /// It does not work.
+    Bad,
+}
+
+impl Health {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Look => "look",
+            Self::Bad => "FAILED",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    /// What, in one or two words.
+    pub(crate) about: &'static str,
+    pub(crate) health: Health,
+    /// What was seen.
+    pub(crate) text: String,
+    /// More of it, a line each: what the agent would see.
+    pub(crate) more: Vec<String>,
+}
+
+impl Check {
+    pub(crate) fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
+        Self { about, health, text: text.into(), more: Vec::new() }
+    }
+
+    pub(crate) fn good(about: &'static str, text: impl Into<String>) -> Self {
+        Self::new(about, Health::Good, text)
+    }
+}
+
+/// Creates and removes a file in a directory.
+pub(super) fn try_to_write(world: &dyn World, directory: &Path) -> Result<(), WorldError> {
+    let trial = directory.join(".policyd-doctor.tmp");
+    world.write(&trial, b"{}").and_then(|()| world.remove(&trial))
+}

@@ -1,0 +1,83 @@
+//! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
+
+use super::output::{Report, Unjudged, report_off};
+use super::request::Request;
+use crate::app::workspace::amplihack::PowerSteeringConfig;
+use crate::app::workspace::gate_status::{GateStatus, OffReason};
+use crate::app::workspace::project::{self, Project};
+use crate::facts::event::Event;
+use crate::harness::{self, Harness};
+use crate::policy::{Policy, records};
+use crate::world::World;
+
+/// An event that may be evaluated.
+pub(super) struct Admitted {
+    pub(super) project: Project,
+    /// amplihack's configuration, if the user honors it.
+    pub(super) switches: Option<PowerSteeringConfig>,
+}
+
+/// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
+pub(super) fn admit(
+    world: &dyn World,
+    request: &Request<'_>,
+    report: &mut Report,
+) -> Result<Admitted, Box<Report>> {
+    let silent = |report: &mut Report, why| {
+        Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
+    };
+    let event = &request.event;
+    if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
+        && (said.is_stop() != event.kind.is_stop()
+            || [said, event.kind].iter().any(|it| it.is_before_call()))
+    {
+        let [line, right] = [event.kind, said].map(|it| it.name().replace('_', "-"));
+        let reported = said.client_name();
+        report.problem(&format!(
+            "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
+             Write `--hook {right}` there"
+        ));
+        let why = "the event is another one than the hook line says".to_owned();
+        return silent(report, Unjudged::Other(why));
+    }
+    // Events that nothing can be said to are answered before anything is read.
+    let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
+    let heard = harness::HARNESSES.iter().any(says);
+    if !heard && !records::REACTING.contains(&event.kind) {
+        return silent(report, Unjudged::NoRule);
+    }
+    let project = project::find(world, Some(event));
+    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
+    if event.kind.is_main_boundary() {
+        status.problems.iter().for_each(|it| report.problem(it));
+    }
+    match status.off {
+        None => Ok(Admitted { project, switches: status.config }),
+        Some(reason) => {
+            let report = std::mem::take(report);
+            Err(Box::new(report_off(world, &project, request, reason, report)))
+        }
+    }
+}
+
+/// Why a valid pack has no rule for an event.
+pub(super) fn nothing_to_judge(
+    policy: &Policy,
+    event: &Event,
+    report: &mut Report,
+) -> Option<Unjudged> {
+    report.around.pack.clone_from(&policy.name);
+    if !policy.settings.enabled {
+        return Some(Unjudged::Off(OffReason::Manifest));
+    }
+    if !policy.judges(event.kind) {
+        return Some(Unjudged::NoRule);
+    }
+    if !event.session_known {
+        report.problem(
+            "the payload names no session, so no block could be remembered; nothing was checked",
+        );
+        return Some(Unjudged::Other("the payload names no session".to_owned()));
+    }
+    None
+}

@@ -1,0 +1,81 @@
+//! What the evaluation of one event works with: the event, the loaded policy, the project, and where the
+//! session keeps its state.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::request::Request;
+use crate::app::packs::Found;
+use crate::app::tasks::{StoreLocation, Stores};
+use crate::app::workspace::project::{self, Project};
+use crate::facts::event::EventKind;
+use crate::judge::situation::Words;
+use crate::policy::Policy;
+use crate::store::session::SessionStore;
+use crate::store::subagents;
+use crate::world::World;
+
+/// A loaded pack: it evaluates any number of events.
+pub(crate) struct LoadedPolicy {
+    /// The pack without its vocabulary.
+    pub(crate) policy: Policy,
+    /// The vocabulary, as facts are recognized by it.
+    pub(crate) words: Words,
+    /// Where the pack was found; `None` for a pack that no project has.
+    pub(crate) found: Option<Rc<Found>>,
+}
+
+impl LoadedPolicy {
+    /// Prepares a policy.
+    pub(crate) fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
+        let words = Words::out_of(&mut policy);
+        Self { policy, words, found }
+    }
+}
+
+/// One event with everything that its evaluation works with.
+pub(super) struct EventContext<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) request: &'a Request<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) words: &'a Words,
+    /// Where the pack was found.
+    pub(super) found: Option<&'a Found>,
+    pub(super) project: &'a Project,
+    pub(super) store: SessionStore<'a>,
+    pub(super) state_dir: PathBuf,
+}
+
+impl<'a> EventContext<'a> {
+    /// The context of an event; nothing is read yet.
+    pub(super) fn new(
+        world: &'a dyn World,
+        request: &'a Request<'a>,
+        loaded: &'a LoadedPolicy,
+        project: &'a Project,
+    ) -> Self {
+        let LoadedPolicy { policy, words, found } = loaded;
+        let (store, state_dir) = project::sessions(world, project, &policy.settings);
+        let found = found.as_deref();
+        Self { world, request, policy, words, found, project, store, state_dir }
+    }
+
+    /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.
+    pub(super) fn stores(&self, lock_wait: Duration) -> Stores<'a> {
+        let (state_dir, durability) = (self.state_dir.as_path(), &self.store.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait };
+        Stores::new(self.world, self.policy, location)
+    }
+
+    /// The cursor of the transcript, beside the state; the transcript of a subagent has its own.
+    pub(super) fn cursor_path(&self) -> PathBuf {
+        let event = &self.request.event;
+        let folder = self.store.paths(&event.session_id).folder;
+        let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
+        folder.join(match own {
+            Some(agent) => subagents::cursor_name(agent),
+            None => "cursor.bin".to_owned(),
+        })
+    }
+}

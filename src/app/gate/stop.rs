@@ -1,0 +1,204 @@
+//! A stop that is evaluated: the order of effects from reading the transcript to the log.
+
+use std::mem::ManuallyDrop;
+
+use super::context::EventContext;
+use super::output::{self, Report};
+use super::reactions::ReactionRunner;
+use super::{calls, context_usage};
+use crate::app::workspace::project::DECISION_LOG;
+use crate::facts::Facts;
+use crate::hook::Answer;
+use crate::judge::combine::Decision;
+use crate::judge::{self, Bench, Outcome};
+use crate::policy::Forgotten;
+use crate::script::Evaluator;
+use crate::source::suggest;
+use crate::state::SessionState;
+use crate::store::file::Saved;
+use crate::store::session::{LockError, LockedSession};
+use crate::store::transcript;
+
+/// A stop that is evaluated by a valid pack.
+pub(super) struct StopEvaluation<'a> {
+    pub(super) context: &'a EventContext<'a>,
+}
+
+impl StopEvaluation<'_> {
+    /// Evaluates the stop: reads, runs probes, decides, saves, logs.
+    pub(super) fn evaluate(&self, mut report: Report) -> Report {
+        let it = self.context;
+        let (world, request, event) = (it.world, it.request, &it.request.event);
+        let (store, own) = (&it.store, it.state_dir.as_path());
+        let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
+            && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0");
+
+        // Read the transcript, and see whether there is anything to judge.
+        let cursor_path = it.cursor_path();
+        let gathered = it.gather(&cursor_path, interactive, &mut report);
+        let context = &gathered.context;
+        let keep =
+            || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
+        // Half of a transcript is not evidence: the block limit is not stepped.
+        if context.transcript_problem.is_some() {
+            output::log_unjudged(world, own, request, false, &mut report);
+            keep();
+            return report.silent("the transcript was not read");
+        }
+        if let Some(why) = judge::no_opinion(event, &context.facts, interactive) {
+            keep();
+            return report.silent(why);
+        }
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        evaluator.watch.clone_from(&request.watch);
+
+        // Ask what must be asked before the lock is taken.
+        let forced = self.forced_type(&mut report);
+        let plan = judge::plan(it.policy, context, forced.as_deref(), &mut evaluator);
+        let answers = it.ask(&plan, context, &mut evaluator, &mut report);
+
+        // Decide on fresh state, under the lock; a block is durable before it is spoken.
+        let lock_wait = it.policy.settings.durability.lock_wait;
+        let mut locked = match store.lock(&event.session_id, lock_wait) {
+            Ok(locked) => Some(locked),
+            Err(error) => {
+                report.problem(&lock_problem(&error));
+                None
+            }
+        };
+        if locked.is_some() {
+            answers.save(world);
+        }
+        let state = match &mut locked {
+            Some(locked) => locked.load().state,
+            None => SessionState::new(event.session_id.clone()),
+        };
+        let mark = gathered.stop_mark(request);
+        if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
+            return report.silent("another hook line reported this stop just before");
+        }
+        let stopwatch = || world.elapsed();
+        let report_path = own.join(DECISION_LOG).display().to_string();
+        let bench = Bench {
+            policy: it.policy,
+            context,
+            state: &state,
+            stopwatch: &stopwatch,
+            detail: request.detail,
+            report_path: &report_path,
+        };
+        let inputs = it.inputs(&gathered, &state, forced.as_deref());
+        let mut outcome = judge::decide(bench, &mut evaluator);
+        outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
+        let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
+        calls::record_stop(it, &context.facts);
+        self.report_unsafe_settings(&mut report);
+        keep();
+        drop(locked);
+
+        // Log, then hand over what is to be spoken.
+        self.answer(&outcome, remembered, &mut report);
+        self.react(&outcome, &context.facts, &mut report);
+        output::log(it, &outcome, &inputs, &mut report);
+        output::document(it, &context.learned.borrow(), &mut report);
+        report.outcome = Some(outcome);
+        report
+    }
+
+    /// The session type that the environment names; an unknown one is reported.
+    fn forced_type(&self, report: &mut Report) -> Option<String> {
+        let variables = &self.context.policy.settings.session_type_env;
+        let forced = variables.iter().find_map(|it| self.context.world.env(it));
+        if let Some(name) = forced.as_deref().filter(|it| !self.context.policy.has_session_type(it))
+        {
+            let known: Vec<&str> =
+                self.context.policy.session_types.iter().map(|it| it.id.as_str()).collect();
+            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            report.problem(&format!("there is no session type `{name}` to be forced; {help}"));
+        }
+        forced
+    }
+
+    /// Notes what the pack says about a stop that was judged.
+    fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
+        let context = self.context;
+        let runner = ReactionRunner { context, model: &facts.tokens.called };
+        if context.policy.considerations.iter().any(|it| !it.emit.is_empty()) {
+            runner.emit_for(outcome, report);
+        }
+        if context.policy.reacts_to.contains(&context.request.event.kind) {
+            runner.react(report);
+        }
+        if context.request.event.agent_id.is_none() {
+            context_usage::request_clear(context, facts, report);
+        }
+        // Waiting signals do not keep an agent from stopping; an agent that goes on sees them.
+        if report.answer.refuses() {
+            runner.list_signals(report);
+        }
+    }
+
+    /// Reports the settings under which what is saved may be lost.
+    fn report_unsafe_settings(&self, report: &mut Report) {
+        let durability = &self.context.store.durability;
+        let unsafe_settings = [(durability.fsync, "no fsync"), (durability.verify, "no verify")];
+        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
+            report.around.saved.push_str(&format!(", unsafe: {what}"));
+        }
+    }
+
+    /// Saves what is to be remembered; says whether a block may be spoken.
+    fn remember(
+        &self,
+        locked: Option<&mut LockedSession<'_>>,
+        outcome: &Outcome,
+        report: &mut Report,
+    ) -> bool {
+        let Some(locked) = locked else {
+            report.around.saved = "not saved".to_owned();
+            return false;
+        };
+        if !outcome.moved {
+            return true;
+        }
+        let saved = locked.commit(&outcome.state);
+        let (text, remembered) = match &saved {
+            Saved::Durable { .. } => ("durable", true),
+            Saved::Degraded { why, .. } => {
+                report.problem(&format!("the state was saved in place only: {why}"));
+                ("degraded", true)
+            }
+            Saved::NotSaved { why, .. } => {
+                report.problem(&format!("the state could not be saved: {why}"));
+                ("not saved", false)
+            }
+        };
+        report.around.saved =
+            if self.context.request.dry_run { "dry run".to_owned() } else { text.to_owned() };
+        remembered
+    }
+
+    fn answer(&self, outcome: &Outcome, remembered: bool, report: &mut Report) {
+        let spoken = remembered || self.context.policy.settings.when_forgotten == Forgotten::Block;
+        let mut notices = Vec::new();
+        if outcome.decision == Decision::Block && spoken {
+            report.answer = Answer::block(outcome.reason.clone());
+        } else if outcome.decision == Decision::Block {
+            notices.push(outcome.forgotten_notice.clone());
+        }
+        notices.push(outcome.notice.clone());
+        notices.retain(|it| !it.is_empty());
+        report.answer.notice = (!notices.is_empty()).then(|| notices.join("\n"));
+        let verdicts = outcome.verdicts.iter();
+        let lines = verdicts.map(|it| format!("{} {}: {}", it.id, it.status.as_str(), it.details));
+        report.trace.extend(lines);
+    }
+}
+
+fn lock_problem(error: &LockError) -> String {
+    let help = match error {
+        LockError::Busy(_) => "end that process if it hangs",
+        LockError::Refused(_) => "POLICYD_STATE_DIR may name a folder that can be written",
+    };
+    format!("the state of the session could not be locked ({error}), so nothing is blocked; {help}")
+}
