@@ -12,6 +12,7 @@ use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
     RecordArguments, pack, project,
 };
+use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::report::breakers::Seen;
 use crate::report::mask::mask;
@@ -23,9 +24,6 @@ use crate::world::{World, WorldError};
 
 /// Longest name of a breaker.
 const KEY_MAX: usize = 200;
-
-/// A script would rather wait than lose a result.
-const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What every action needs.
 struct Desk<'a> {
@@ -66,7 +64,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
-    let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
+    let store =
+        BreakerStore::new(world, &own, sessions.durability.clone()).patient(COMMAND_LOCK_WAIT);
     // The process ends with its answer: taking a policy apart would only delay it.
     let desk = &Desk { world, store, policy: ManuallyDrop::new(policy) };
     match action {

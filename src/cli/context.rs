@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::project::{self, Project};
-use super::resilience::LOCK_WAIT;
 use super::{
     Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
 };
@@ -216,7 +215,7 @@ impl Desk<'_> {
             folder: &project.root,
             own: &own,
             store: &self.store,
-            wait: LOCK_WAIT,
+            wait: limits::COMMAND_LOCK_WAIT,
         };
         let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
         let text = carrier.summarize(&facts, &gauge, since);

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::{Console, pack, project};
 use crate::judge::dead_letter::waiting;
+use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::script::queue_facts::Queued;
 use crate::script::watch::Watch;
@@ -27,9 +28,6 @@ use crate::world::fenced::FencedWorld;
 pub(super) use reviews::{Reviewed, Row};
 pub(super) use tasks::{Report, Taken};
 pub(super) use triggers::CLEAR;
-
-/// A script would rather wait than lose a result.
-pub(super) const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// The stores of one project.
 pub(super) struct Stores<'a> {
@@ -104,7 +102,7 @@ impl<'a> Stores<'a> {
     pub(super) fn of_project(world: &'a dyn World, policy: &'a Policy) -> Self {
         let project = project::find(world, None);
         let (sessions, own) = project::sessions(world, &project, &policy.settings);
-        Self::new(world, policy, (&own, &sessions.durability), LOCK_WAIT)
+        Self::new(world, policy, (&own, &sessions.durability), COMMAND_LOCK_WAIT)
     }
 }
 

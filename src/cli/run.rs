@@ -25,7 +25,7 @@ use super::project::Project;
 use super::resilience::Stores;
 use super::{Console, EXIT_BROKEN, EXIT_USAGE, RunArguments, pack, project};
 use crate::hook::agent_output::AgentOutput;
-use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX, RUN_LOCK_WAIT};
 use crate::policy::Policy;
 use crate::policy::run::RunPolicy;
 use crate::script::context_facts::Gauge;
@@ -39,8 +39,6 @@ use telling::Teller;
 
 /// How often signals and interrupts are looked for while nothing else is done.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The supervisor would rather wait for a lock than lose a result.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// What the processes of a turn carry in their environment, so that they are known if this process
 /// dies: the run and the turn.
 pub(super) const MARK: &str = "POLICYD_RUN";
@@ -261,7 +259,7 @@ impl<'a> Supervisor<'a, '_, '_> {
     /// The stores as they are used now.
     fn stores(&self) -> Stores<'a> {
         let own = (self.paths.own.as_path(), &self.durability);
-        Stores::new(self.world, self.policy(), own, LOCK_WAIT)
+        Stores::new(self.world, self.policy(), own, RUN_LOCK_WAIT)
     }
 
     /// Goes on until the run is over; returns the exit code.

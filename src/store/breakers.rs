@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::file::{self, Durability};
 use super::layout;
 use super::user_choices::UserChoiceStore;
-use crate::limits::BREAKER_FILE_BYTES_MAX;
+use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
 use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -26,9 +26,6 @@ const FILE: &str = "state/circuit-breakers.json";
 const LOCK: &str = "state/.circuit-breakers.lock";
 /// The seed's log of recoveries.
 const RECOVERY_LOG: &str = "logs/circuit-recovery.log";
-
-/// Longest wait of a hook for the lock; a breaker that cannot be asked admits.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// The breakers under one root.
 #[derive(Clone)]
@@ -43,7 +40,7 @@ impl<'a> BreakerStore<'a> {
     /// Those under a root of our own.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        Self { world, root: root.to_owned(), durability, lock_wait: LOCK_WAIT }
+        Self { world, root: root.to_owned(), durability, lock_wait: HOOK_LOCK_WAIT }
     }
 
     /// The same for a caller that has that long to wait for the lock.

@@ -22,7 +22,7 @@ use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
 use crate::deferred::Deferred;
-use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
+use crate::limits::{DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
 use crate::script::signal_facts::Waiting;
 use crate::state::signal::{End, Phase};
@@ -44,9 +44,6 @@ const LEDGER: &str = "state/signals.json";
 const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
-
-/// Longest wait of a hook for the lock.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// The signals under one root.
 #[derive(Clone)]
@@ -140,7 +137,7 @@ impl<'a> SignalStore<'a> {
         kinds: &'a Deferred<Signals>,
         durability: Durability,
     ) -> Self {
-        let how = (durability, LOCK_WAIT);
+        let how = (durability, HOOK_LOCK_WAIT);
         let documents = Documents::new(world, root, how, LEDGER_BYTES_MAX);
         Self { world, documents, choices: UserChoiceStore::new(world, root), kinds }
     }

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -12,16 +11,13 @@ use super::file::{self, Durability, Saved};
 use super::pause::Pause;
 use super::user;
 use crate::id::SessionId;
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
+use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT, USER_LOCK_WAIT};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 /// Below the user's configuration.
 const FOLDER: &str = "projects";
 const FORMAT_VERSION: u32 = 1;
-/// A person who waits for the lock would rather wait than lose the choice.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
-
 /// policyd disabled in a project until the user enables it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disabled {
@@ -187,7 +183,7 @@ impl<'a> UserChoiceStore<'a> {
         let failed = |error: WorldError| format!("{}: {error}", path.display());
         let folder = path.parent().unwrap_or(&path);
         self.world.create_folder(folder).map_err(failed)?;
-        let _held = self.world.lock(&folder.join(".lock"), LOCK_WAIT).map_err(failed)?;
+        let _held = self.world.lock(&folder.join(".lock"), USER_LOCK_WAIT).map_err(failed)?;
         let before = self.load()?;
         let mut after = before.clone();
         let changed = change(&mut after);

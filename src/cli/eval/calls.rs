@@ -1,17 +1,13 @@
 //! Which tool calls hooks saw, so that a stop knows what the transcript must show.
 
-use std::time::Duration;
-
 use super::{Request, Stopping};
 use crate::cli::project::{self, Project};
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
+use crate::limits::HOOK_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::store::hook_calls::{self, Line};
 use crate::world::World;
-
-/// Longest wait for the lock that is taken where the folder of a session is created.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Records a tool call that policyd does not block. Other events record nothing.
 pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, project: &Project) {
@@ -32,7 +28,7 @@ pub(super) fn record(world: &dyn World, request: &Request<'_>, policy: &Policy, 
     let (store, _) = project::sessions(world, project, &policy.settings);
     let folder = store.paths(&event.session_id).folder;
     if world.stat(&folder).is_err() {
-        drop(store.lock(&event.session_id, LOCK_WAIT)); // It creates the folder.
+        drop(store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It creates the folder.
     }
     hook_calls::append(world, &folder, line);
 }

@@ -15,10 +15,11 @@ use crate::facts::Facts;
 use crate::facts::event::{Event, EventKind};
 use crate::judge::context::{advance, gauge, reading, record};
 use crate::judge::{message, signals};
-use crate::limits::SPOKEN_CHARS_MAX;
+use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::Policy;
 use crate::policy::context::ContextRules;
 use crate::report::context::{Whose, restart, usage, warning};
+use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::mask;
 use crate::report::summary::told;
 use crate::script::context_facts::Gauge;
@@ -30,12 +31,8 @@ use crate::store::summaries::{AT_CLEAR, AT_END, Summary};
 use crate::store::transcript::{self, Places};
 use crate::world::World;
 
-/// Longest wait of a hook for a lock.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Longest time between the end of a session that was cleared and the beginning of the one after it.
 const CLEAR_WITHIN: Duration = Duration::from_secs(60);
-/// What was measured and said, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
 
 /// Events at which it is looked at, whatever the pack says.
 const KINDS: [EventKind; 5] = [
@@ -108,7 +105,7 @@ impl Metering<'_> {
             folder: &self.project.root,
             own: self.own,
             store: self.store,
-            wait: LOCK_WAIT,
+            wait: HOOK_LOCK_WAIT,
         }
     }
 
@@ -125,7 +122,7 @@ impl Metering<'_> {
         if let Some(new) = &read.cursor {
             let folder = &self.store.paths(&event.session_id).folder;
             if self.world.stat(folder).is_err() {
-                drop(self.store.lock(&event.session_id, LOCK_WAIT)); // It makes the folder.
+                drop(self.store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It makes the folder.
             }
             transcript::keep(self.world, &cursor, new);
         }
@@ -190,7 +187,7 @@ impl Metering<'_> {
         if change(&known) == known {
             return true;
         }
-        let mut locked = match self.store.lock(session, LOCK_WAIT) {
+        let mut locked = match self.store.lock(session, HOOK_LOCK_WAIT) {
             Ok(locked) => locked,
             Err(error) => {
                 report.note(format!("the tier of the context: {error}"));
@@ -369,7 +366,7 @@ pub(super) fn request_clear(
     if !policy.context.clear_requests.holds(driven) || request.dry_run {
         return;
     }
-    let stores = Stores::new(world, policy, (own, &store.durability), LOCK_WAIT);
+    let stores = Stores::new(world, policy, (own, &store.durability), HOOK_LOCK_WAIT);
     let (due, _) = signals::due(&policy.signals, stores.run_of(facts), request.watch.as_ref());
     let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
     if let Err(error) = stores.raise(&due, "", request.event.session_id.as_str()) {

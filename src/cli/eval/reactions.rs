@@ -18,10 +18,11 @@ use crate::harness::{Ability, claude_code};
 use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
 use crate::judge::{Outcome, message};
-use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
+use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
 use crate::policy::{Mode, Policy, records};
+use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::mask;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
@@ -35,12 +36,8 @@ use crate::store::signals::Draft;
 use crate::store::transcript;
 use crate::world::World;
 
-/// Longest wait of a hook for a lock of the stores.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Longest time that the model of the last call is looked for.
 const MODEL_WAIT: Duration = Duration::from_millis(200);
-/// What was done because of events, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
 /// The breaker that a failed call of an unnamed provider is counted against is the pack's business;
 /// at most that many characters of its name are used.
 const KEY_CHARS_MAX: usize = 200;
@@ -70,7 +67,7 @@ impl Reacting<'_> {
         }
         let reactions = self.policy.reactions.iter().filter(|it| it.on.contains(&kind));
         let reactions: Vec<&Reaction> = reactions.collect();
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = Stores::new(self.world, self.policy, self.own, HOOK_LOCK_WAIT);
         let (now, watch) = (self.request.now, self.request.watch.clone());
         let stores = Stores { now, watch, ..stores };
         let mut said = Vec::new();
@@ -95,7 +92,7 @@ impl Reacting<'_> {
         if found.is_empty() || self.request.dry_run {
             return;
         }
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = Stores::new(self.world, self.policy, self.own, HOOK_LOCK_WAIT);
         let (task, goal) = stores.current_task();
         for (rule, verdict) in found {
             let said = [

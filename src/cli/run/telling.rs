@@ -11,6 +11,7 @@ use crate::cli::{Console, RunFormat};
 use crate::hook::agent_output::AgentOutput;
 use crate::judge::context::of_meters;
 use crate::report::context::{self, Whose};
+use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::{mask, mask_json};
 use crate::report::paint::for_terminal;
 use crate::report::run;
@@ -18,9 +19,6 @@ use crate::report::standing::Standing;
 use crate::state::context::Measured;
 use crate::state::run::{Effect, Phase, Renewal};
 use crate::store::log;
-
-/// What happened, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
 
 /// Whoever is told.
 pub(super) struct Teller<'c, 'o> {

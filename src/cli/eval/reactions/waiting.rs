@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{LOCK_WAIT, Reacting};
+use super::Reacting;
 use crate::cli::eval::Report;
 use crate::cli::resilience::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::message::{self, quote};
-use crate::limits::SPOKEN_CHARS_MAX;
+use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::records;
 use crate::report::mask::mask;
 use crate::script::Evaluator;
@@ -52,7 +52,7 @@ impl Reacting<'_> {
 
     /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
     pub(in crate::cli::eval) fn tell_signals(&self, report: &mut Report) {
-        let stores = Stores::new(self.world, self.policy, self.own, LOCK_WAIT);
+        let stores = Stores::new(self.world, self.policy, self.own, HOOK_LOCK_WAIT);
         if !stores.signals.exists() {
             return;
         }
