@@ -138,7 +138,7 @@ fn coverage_text(coverage: &Coverage) -> String {
         let place = rule.place.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
         text.push_str(&format!("{} {}{place}\n", rule.kind.as_str(), rule.id));
         for what in &lacks {
-            text.push_str(&format!("  no case in which it is {what}\n"));
+            text.push_str(&format!("  no {what} case\n"));
         }
         for (place, key, operand, never) in gaps {
             let operand = operand.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -150,9 +150,9 @@ fn coverage_text(coverage: &Coverage) -> String {
     let rules = coverage.rules.len();
     let both = coverage.rules.iter().filter(|it| it.firing && it.silent).count();
     text.push_str(&format!(
-        "coverage: {both} of {rules} rules have a firing and a silent case \
-         ({} without a firing, {} without a silent one)\n\
-         coverage: {seen} of {all} branches ({} %)\n",
+        "coverage: {both} of {rules} rules have a firing and a passing case \
+         ({} without a firing, {} without a passing one)\n\
+         coverage: {seen} of {all} branches ({}%)\n",
         unfired.len(),
         unsilent.len(),
         coverage.percent(),
@@ -161,7 +161,7 @@ fn coverage_text(coverage: &Coverage) -> String {
 }
 
 fn lacks(rule: &RuleCoverage) -> Vec<&'static str> {
-    let sides = [(rule.firing, "firing"), (rule.silent, "silent")];
+    let sides = [(rule.firing, "firing"), (rule.silent, "passing")];
     sides.into_iter().filter(|(has, _)| !has).map(|(_, what)| what).collect()
 }
 

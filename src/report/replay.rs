@@ -7,7 +7,7 @@ use super::outcome::mode;
 use super::paint::{Paint, line};
 use crate::judge::message::in_one_line;
 use crate::limits::ID_CHARS_MAX;
-use crate::replay::compare::{Comparison, RuleChange};
+use crate::replay::compare::{Comparison, Effect, RuleChange};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
 /// Version of the JSON report.
@@ -155,9 +155,7 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
     if !quiet.is_empty() {
         let asked = quiet.iter().filter(|it| it.silent > 0).count();
         let never = quiet.len().saturating_sub(asked);
-        let rest = format!(
-            "{asked} guard(s) were silent wherever they were asked, {never} were never asked"
-        );
+        let rest = format!("other guards: {asked} always passed, {never} never applied");
         line(&mut text, &paint.dim(&rest));
     }
     for it in rules.iter().chain(&guards) {
@@ -176,7 +174,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &paint.bold(&format!(
-            "{} of {}, judged by the pack `{}`",
+            "{} of {}, evaluated with the pack `{}`",
             counted(tally.stops, "stop"),
             counted(tally.sessions, "session"),
             scope.pack
@@ -185,7 +183,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &format!(
-            "  blocked {}, let go {}, warned at {}; {} were blocked when they were recorded",
+            "  blocked {}, released {}, warned at {}; {} were blocked when they were recorded",
             grouped(tally.blocks.times),
             grouped(tally.releases.values().sum()),
             grouped(tally.warnings),
@@ -193,7 +191,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
         ),
     );
     for (why, times) in &tally.no_opinion {
-        line(text, &format!("  no opinion on {}: {why}", grouped(*times)));
+        line(text, &format!("  not evaluated {}: {why}", grouped(*times)));
     }
     let mut more = vec![
         (tally.subagent_stops, "of them by subagents"),
@@ -209,7 +207,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &format!(
-            "  of {}: stopped {}, asked a human about {}",
+            "  of {}: blocked {}, asked the user about {}",
             counted(tally.tool_calls, "tool call"),
             grouped(tally.stopped.times),
             grouped(tally.asked.times),
@@ -230,7 +228,7 @@ type Column = (&'static str, fn(&RuleTally) -> u64);
 
 const AT_STOPS: [Column; 7] = [
     ("fired", |it| it.fired.times),
-    ("silent", |it| it.silent),
+    ("passed", |it| it.silent),
     ("unknown", |it| it.unknown.times),
     ("skipped", |it| it.skipped),
     ("sessions", |it| it.sessions),
@@ -240,10 +238,10 @@ const AT_STOPS: [Column; 7] = [
 
 const AT_CALLS: [Column; 7] = [
     ("fired", |it| it.fired.times),
-    ("silent", |it| it.silent),
+    ("passed", |it| it.silent),
     ("unknown", |it| it.unknown.times),
     ("sessions", |it| it.sessions),
-    ("would stop", |it| it.would_block),
+    ("would block", |it| it.would_block),
     ("would ask", |it| it.would_ask),
     ("would warn", |it| it.would_warn),
 ];
@@ -311,26 +309,26 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
     let title = format!("\ncompared with this, the pack `{}`", it.pack);
     line(text, &paint.bold(&title));
     line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times)));
-    examples(text, &paint.red("blocks "), &it.newly_blocked, usize::MAX);
+    examples(text, &paint.red("block  "), &it.newly_blocked, usize::MAX);
     line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times)));
-    examples(text, &paint.green("lets go"), &it.no_longer_blocked, usize::MAX);
+    examples(text, &paint.green("pass   "), &it.no_longer_blocked, usize::MAX);
     let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
     line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
     let calls = counted(tally.tool_calls, "tool call");
     let newly = grouped(it.newly_stopped.times);
-    line(text, &format!("  would newly stop, or ask about, {newly} of {calls}"));
-    examples(text, &paint.red("stops  "), &it.newly_stopped, usize::MAX);
+    line(text, &format!("  would newly block, or ask about, {newly} of {calls}"));
+    examples(text, &paint.red("block  "), &it.newly_stopped, usize::MAX);
     line(
         text,
-        &format!("  would no longer stop, or ask about, {}", grouped(it.no_longer_stopped.times)),
+        &format!("  would no longer block, or ask about, {}", grouped(it.no_longer_stopped.times)),
     );
-    examples(text, &paint.green("lets go"), &it.no_longer_stopped, usize::MAX);
+    examples(text, &paint.green("pass   "), &it.no_longer_stopped, usize::MAX);
     let rules = it.rules.iter().map(|it| (it, "stop"));
     let rules = rules.chain(it.guards.values().map(|it| (it, "tool call")));
     let changed: Vec<(&RuleChange, &str)> =
         rules.filter(|(it, _)| scope.shows(&it.id) && !it.moves.is_empty()).collect();
     if changed.is_empty() {
-        line(text, "  no rule would lead to anything else");
+        line(text, "  no rule would have another effect");
     }
     for (rule, place) in changed {
         let where_it_is = match (rule.here, rule.there) {
@@ -341,9 +339,20 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
         line(text, &format!("\n{}{where_it_is}", paint.bold(&rule.id)));
         for ((here, there), count) in &rule.moves {
             let at = counted(count.times, place);
-            line(text, &format!("  {} -> {} at {at}", here.as_str(), there.as_str()));
+            line(text, &format!("  {} -> {} at {at}", effect_word(*here), effect_word(*there)));
             examples(text, "       ", count, usize::MAX);
         }
+    }
+}
+
+/// Returns the displayed word of an effect; JSON keeps the words of its version.
+const fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Nothing => "none",
+        Effect::Recorded => "log",
+        Effect::Warns => "warn",
+        Effect::Asks => "ask",
+        Effect::Blocks => "block",
     }
 }
 

@@ -247,7 +247,7 @@ fn what_probes_answered_is_not_asked_again() {
     for part in [
         "judge: NOT SATISFIED: «masked» is in the code",
         "«masked» stands for a secret; it was judged as it was",
-        "judged again: the same",
+        "evaluated again: same result",
         "1 secret(s) in the answer of probe `judge` were masked",
     ] {
         assert!(explained.stdout.contains(part), "{}", explained.stdout);
@@ -302,7 +302,7 @@ fn what_was_not_judged_is_explained_by_its_problem() {
     assert!(none.stderr.contains(&help), "{}", none.stderr);
     let said = explain(&scene, &[&id]);
     assert_eq!(said.code, 0);
-    for part in ["not judged", "the policy pack is broken", "policyd evaluated no rule"] {
+    for part in ["not evaluated", "the policy pack is broken", "policyd evaluated no rule"] {
         assert!(said.stdout.contains(part), "{}", said.stdout);
     }
     let lines = explain(&scene, &[&id, "--format", "compact"]).stdout;
