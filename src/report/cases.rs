@@ -1,4 +1,4 @@
-//! Results of cases: text for people, JSON for programs, JUnit XML for CI systems.
+//! Results of cases as text, JSON, and JUnit XML.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::source::Diagnostic;
 /// Version of the JSON form.
 pub const RESULTS_VERSION: u32 = 1;
 
-/// Longest text that is told within a sentence, in characters.
+/// Longest text within a sentence, in characters.
 const SHORT_CHARS_MAX: usize = 100;
 
 /// What failed and why, coverage where it was measured, and the counts.
@@ -65,7 +65,7 @@ fn failed(case: &CaseResult, failures: &[Failure], color: bool) -> String {
         let found = render_text(&[diagnostic(failure)], Style { color });
         text.push_str(&found);
         text.push_str(&detail(failure));
-        // What led to several failures is told after the last of them.
+        // The cause of several failures follows the last of them.
         let next = failures.get(at.saturating_add(1));
         if next.is_none_or(|it| (it.step, &it.behind) != (failure.step, &failure.behind)) {
             for (heading, lines) in &failure.behind {

@@ -71,7 +71,7 @@ pub fn details(task: &Task, now: Timestamp) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns all details as JSON.
 #[must_use]
 pub fn to_json(task: &Task) -> Value {
     json!({

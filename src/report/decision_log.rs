@@ -223,8 +223,8 @@ fn shown(text: &str) -> String {
     message::cut(&mask(text).0, limits::EVIDENCE_CHARS_MAX)
 }
 
-/// What became of a part, as JSON: a value, an object that tells an error, null where it was not
-/// reached. Secrets are masked, long texts cut.
+/// Returns the result of a part as JSON: a value, an object with an error, or null if it was not evaluated.
+/// Secrets are masked, and long texts are cut.
 #[must_use]
 pub fn found_json(found: &Found) -> Json {
     match found {

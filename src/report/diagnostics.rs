@@ -27,11 +27,11 @@ const TAIL_BYTES_MAX: usize = 240;
 /// How text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// With terminal colours.
+    /// With terminal colors.
     pub color: bool,
 }
 
-/// Each finding with the lines it is about, carets under what is meant.
+/// Renders each finding with its lines, and carets below the location.
 #[must_use]
 pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };

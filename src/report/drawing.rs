@@ -30,7 +30,7 @@ pub fn draw(expression: &str, parts: &[Part]) -> String {
     }
 }
 
-/// The value of a part as it stands in a drawing: one line, at most `DRAWN_VALUE_COLUMNS_MAX` wide.
+/// The value of a part in a drawing: one line, at most `DRAWN_VALUE_COLUMNS_MAX` wide.
 #[must_use]
 pub fn value(found: &Found) -> String {
     let text = match found {
@@ -43,7 +43,7 @@ pub fn value(found: &Found) -> String {
     cut(&text, DRAWN_VALUE_COLUMNS_MAX)
 }
 
-/// The value of a part; an error that comes from within is told there.
+/// The value of a part; an error of an inner part is shown there.
 fn value_among(part: &Part, parts: &[Part]) -> String {
     let failed = |it: &&Part| matches!(it.found, Found::Failed(_));
     let told = failed(&part) && parts.iter().filter(failed).any(|it| is_within(it, part));

@@ -1,5 +1,5 @@
-//! Why a decision was taken: what its record says, and what judging it again comes to. Both are
-//! shown, never one for the other: an explanation that differs from what was decided says so.
+//! Explains a decision: the recorded result, and the result of a new evaluation. Both are shown, and differences
+//! are reported.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub const EXPLANATION_VERSION: u32 = 1;
 pub struct Explanation {
     /// What its record says.
     pub entry: Entry,
-    /// What judging it again comes to, where it can be.
+    /// Result of the new evaluation, if possible.
     pub again: Option<Outcome>,
     /// The same of guards.
     pub guarded: Option<Guarded>,
-    /// What cannot be had any more, or is not what it was: one sentence each.
+    /// Inputs that are unavailable or changed, one sentence each.
     pub lost: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Explanation {
         }
     }
 
-    /// For programs.
+    /// Returns the explanation as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let again = self.again.as_ref().map(|it| {
@@ -164,7 +164,7 @@ impl Explanation {
         })
     }
 
-    /// For people; `all`: every rule with its values, not only what was amiss.
+    /// Returns the explanation as text; `all` includes rules that passed, with their values.
     #[must_use]
     pub fn to_text(&self, all: bool, color: bool) -> String {
         let (paint, mut text) = (Paint::new(color), String::new());
@@ -291,7 +291,7 @@ impl Explanation {
         }
     }
 
-    /// The rules that were not amiss, by name.
+    /// Lists the rules that passed.
     fn rest_named(&self, text: &mut String) {
         let fine = self.entry.verdicts.iter().filter(|it| it.details.is_none());
         let fine: Vec<&str> = fine.map(|it| it.id.as_str()).collect();
@@ -303,7 +303,7 @@ impl Explanation {
         }
     }
 
-    /// The rules that were not amiss, with the values that judging them again found.
+    /// Draws the rules that passed, with the values of the new evaluation.
     fn rest_drawn(&self, text: &mut String, paint: Paint) {
         let amiss =
             |id: &str| self.entry.verdicts.iter().any(|it| it.id == id && it.details.is_some());

@@ -1,4 +1,4 @@
-//! Outcomes for people and programs: text grouped by category, and versioned JSON.
+//! Outcomes as text grouped by category, and as versioned JSON.
 
 use std::collections::BTreeMap;
 
@@ -229,7 +229,7 @@ pub(super) const fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// The report for people: what was decided, then every consideration by category.
+/// Returns the report as text: the decision, then every check by category.
 #[must_use]
 pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
     let paint = Paint::new(color);
@@ -275,7 +275,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     text
 }
 
-/// What guards said, for people.
+/// Writes the results of guards as text.
 fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
     let decision = guarded.decision.as_str();
     let count = match guarded.judged.len() {

@@ -1,4 +1,4 @@
-//! What a replay came to, for people and programs.
+//! Results of a replay as text and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ impl Scope<'_> {
     }
 }
 
-/// What no recording holds, and what becomes of it.
+/// Inputs that no recording contains, and their effect.
 const NOT_RECORDED: &str = "\
 A recording holds no answers of probes, no preferences and no remote: what rests on them is unknown.
 Files are taken as the recorded edits left them.";
@@ -134,7 +134,7 @@ fn count_json(it: &Count) -> Value {
     json!({"times": it.times, "examples": examples.collect::<Vec<_>>()})
 }
 
-/// The report for people: what was judged, a table of the rules, where they fired first, and what
+/// Returns the report as text: totals, a table of the rules, where they fired first, and what
 /// the other pack would change.
 #[must_use]
 pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
@@ -148,7 +148,7 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
         .filter(|it| scope.shows(&it.id))
         .partition(|it| scope.rule.is_some() || it.fired.times > 0 || it.unknown.times > 0);
     for (rules, columns) in [(&mut rules, AT_STOPS), (&mut guards, AT_CALLS)] {
-        // What fires most stands first; rules that fire alike stay in the order of the pack.
+        // What fires most stands first; rules that fire equally often stay in the order of the pack.
         rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
         table(&mut text, rules, columns, &paint);
     }

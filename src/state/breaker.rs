@@ -1,4 +1,4 @@
-//! The circuit breaker: what fails again and again is left alone for a while (seed 003).
+//! The circuit breaker: calls that fail repeatedly are rejected for a while, as in loki-mode.
 //!
 //! `step(breaker, event, settings, now) -> (breaker, answer)`:
 //!
@@ -19,7 +19,7 @@
 //! each change of the state, begin a new generation. In `observe` a call that would be rejected is
 //! admitted, and said to be; `off` admits and records nothing.
 //!
-//! A probe whose process died blocks nobody: its lease expires after `half_open_interval`. A clock
+//! A trial call whose process died blocks no other call: its lease expires after `half_open_interval`. A clock
 //! that went back shortens waits, it never lengthens them: what lies in the future by more than its
 //! own length counts from now.
 
@@ -68,7 +68,7 @@ impl Phase {
 pub const PHASES: [&str; 3] =
     [Phase::Closed.as_str(), Phase::Open.as_str(), Phase::HalfOpen.as_str()];
 
-/// What became of a call that counts.
+/// Result of a call within the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// It failed.
@@ -84,7 +84,7 @@ pub enum Outcome {
 pub struct Counted {
     /// When its result came.
     pub at: Timestamp,
-    /// What became of it.
+    /// Result of the call.
     pub outcome: Outcome,
 }
 
@@ -107,7 +107,7 @@ pub struct Breaker {
     pub last_change: Option<Timestamp>,
     /// When it stops being open.
     pub cooldown_until: Option<Timestamp>,
-    /// Until when what was called wants to be left alone.
+    /// End of the delay that the server requested.
     pub open_until: Option<Timestamp>,
     /// When the last probe was admitted.
     pub last_probe: Option<Timestamp>,
@@ -188,7 +188,7 @@ impl Breaker {
         self.failures().filter(|at| counts(*at)).count()
     }
 
-    /// Where it stands at a moment: open is over when the cooldown is.
+    /// Returns the state at a time: the open state ends with the cooldown.
     #[must_use]
     pub fn phase_at(&self, settings: &Settings, now: Timestamp) -> Phase {
         match self.phase {

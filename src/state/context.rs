@@ -10,7 +10,7 @@
 //! | no tier | no tier, then as below | stays | that tier, `Crossed` | (stays) | (stays) |
 //! | a tier | no tier, then as below; `Rearmed` where no tier fits | stays | that tier, `Crossed` | stays | the highest that fits, or none: `Rearmed` |
 //!
-//! So each crossing is told once, and again only after the context was emptied. A client that says so
+//! So each crossing is reported once, and again only after the context was cleared or compacted. A client that says so
 //! before its transcript does is believed: [`Standing::emptied`], and what was read before is not known.
 
 use schemars::JsonSchema;
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use super::stored::or_default;
 
-/// Tokens in the window of a model that nobody named (seed 004: `CONTEXT_WINDOW_TOKENS`).
+/// Default size of the window in tokens (shipwright: `CONTEXT_WINDOW_TOKENS`).
 pub const WINDOW: u64 = 200_000;
-/// Percentage at which a context counts as exhausted (seed 004: `CONTEXT_EXHAUSTION_THRESHOLD`).
+/// Percentage at which a context counts as exhausted (shipwright: `CONTEXT_EXHAUSTION_THRESHOLD`).
 pub const THRESHOLD: f64 = 70.0;
-/// Tokens of the window, whatever the model (seed 004).
+/// Size of the window in tokens for all models, as in shipwright.
 pub const WINDOW_VARIABLE: &str = "CONTEXT_WINDOW_TOKENS";
-/// Percentage of the tier `act` (seed 004).
+/// Percentage of the tier `act`, as in shipwright.
 pub const THRESHOLD_VARIABLE: &str = "CONTEXT_EXHAUSTION_THRESHOLD";
 /// Claude Code's name of the model, with the ending that its transcripts leave out.
 pub const MODEL_VARIABLE: &str = "ANTHROPIC_MODEL";
@@ -34,17 +34,17 @@ pub const DRIVEN_VARIABLE: &str = "POLICYD_RUN";
 /// Id of the tier at which something is done.
 pub const ACT: &str = "act";
 
-/// A count as another program wrote it: digits alone. Anything else is no number (seed 004).
+/// Parses a count of another program as shipwright does: digits only.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    // More digits than a number has stand for the greatest there is.
+    // A larger number than `u64` counts as the largest one.
     digits.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// Whole percent of a window, rounded down; more than 100 where it is overrun, 0 where there is no
-/// window (seed 004).
+/// Returns whole percent of a window as shipwright does: rounded down, above 100 if it is exceeded, and 0 without
+/// a window.
 #[must_use]
 pub fn percent(tokens: u64, window: u64) -> u64 {
     let whole = u128::from(tokens).saturating_mul(100).checked_div(u128::from(window));
@@ -59,7 +59,7 @@ pub fn share(tokens: u64, window: u64) -> f64 {
 }
 
 /// Whether a meter says that the context is used up: some tokens were counted, and they are at least
-/// that much of the window (seed 004). No window, no answer but `false`.
+/// that much of the window. Without a window it is `false`.
 #[must_use]
 pub fn exhausted(tokens: u64, window: u64, threshold: f64) -> bool {
     tokens > 0 && window > 0 && share(tokens, window) >= threshold
@@ -89,7 +89,7 @@ impl Measured {
 /// A tier: from this percentage on, something is said or done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
-    /// Its id.
+    /// Id of the tier.
     pub id: String,
     /// The percentage.
     pub at: f64,
@@ -149,7 +149,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Reads the environment; a value that is no number is passed over, and said.
+    /// Reads the environment; a value that is not a number is skipped and reported.
     #[must_use]
     pub fn read(get: impl Fn(&str) -> Option<String>) -> (Self, Vec<String>) {
         let mut wrong = Vec::new();
@@ -278,9 +278,9 @@ pub struct Reading {
 /// What a reading leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// A tier was reached: it is told, once.
+    /// A tier was reached, which is reported once.
     Crossed,
-    /// The context was emptied: what is reached again is told again.
+    /// The context was cleared or compacted: tiers are reported again.
     Rearmed,
 }
 
@@ -293,7 +293,7 @@ pub fn step(
 ) -> (Standing, Option<Effect>) {
     let compacted = reading.compactions > standing.compactions;
     let before = if compacted { "" } else { standing.tier.as_str() };
-    // A tier that the pack no longer has is none.
+    // A tier that the pack no longer has counts as none.
     let held = settings.at(before);
     let stays = |tier: &str| Standing {
         tier: tier.to_owned(),

@@ -1,5 +1,5 @@
-//! The dead-letter queue: a task that fails again and again is put aside, looked at, and goes back to
-//! work, to a human, or is given up (seed 003). Rules decide; here is what a decision does.
+//! The dead-letter queue of loki-mode: a task that fails repeatedly is moved to the queue and reviewed. It is
+//! requeued, escalated, or abandoned. Rules decide; this module applies their decisions.
 //!
 //! `step(task, event, now) -> (task, effects)`:
 //!
@@ -20,7 +20,7 @@
 //! | `Answered` | blocked no more, where it waits for just that | waits no more; the approval is a hint | nothing |
 //! | `Resolved` | done | done, recovered | done |
 //!
-//! Attempts are never forgotten; the counter of failures may begin anew.
+//! Attempts are never removed; the counter of failures can be reset.
 
 use crate::time::Timestamp;
 
@@ -40,7 +40,7 @@ pub enum Decision<'a> {
     Retry {
         /// Whether failures count from 0 again.
         fresh: bool,
-        /// The strategy written down; empty to keep the one there is.
+        /// The recorded strategy; empty to keep the present one.
         strategy: &'a str,
     },
     /// A smaller task goes to work.
@@ -50,7 +50,7 @@ pub enum Decision<'a> {
     },
     /// A human is asked.
     Escalate {
-        /// The strategy written down; empty to keep the one there is.
+        /// The recorded strategy; empty to keep the present one.
         strategy: &'a str,
         /// Id of the escalation.
         id: &'a str,
@@ -65,7 +65,7 @@ pub enum Decision<'a> {
 /// What happens to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody took it.
+    /// An agent started the task.
     Started,
     /// An attempt failed.
     Failed(Attempt),
@@ -76,13 +76,13 @@ pub enum Event<'a> {
     },
     /// It was looked at.
     Reviewed(Decision<'a>),
-    /// Somebody's word puts it back to work.
+    /// A user or signal requeues the task.
     Released,
     /// It is put back to work with others.
     Redriven,
     /// A human gives it up.
     GivenUp {
-        /// Why.
+        /// Reason of the user.
         reason: &'a str,
     },
     /// It has to wait for a human.
@@ -125,7 +125,7 @@ pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>
 }
 
 impl Task {
-    /// The task with what somebody else knows of it: what they leave empty stays, marks are joined.
+    /// Returns the task with the fields of `other` that are not empty, and the marks of both.
     #[must_use]
     pub fn with(mut self, other: &Self) -> Self {
         let texts = [
@@ -189,7 +189,7 @@ impl Task {
                 Vec::new()
             }
             Event::Answered { by } => {
-                // What a human said about something else is no answer to this.
+                // The answer to another escalation does not count.
                 if self.waits_for == by {
                     self.waits_for.clear();
                     if self.place == Place::DeadLetter {

@@ -1,11 +1,11 @@
-//! An escalation: a human is asked to decide, told again where they do not answer, and answers once.
+//! An escalation: a human is asked to decide, notified repeatedly, and answers once.
 //!
 //! `step(escalation, event, now) -> (escalation, answer)`:
 //!
 //! | event | open | closed |
 //! |---|---|---|
 //! | `Told` | the time of the alert is kept | nothing |
-//! | `Looked` | due where nobody was told, or not since `answer_within` | nothing |
+//! | `Looked` | due without a notification, or `answer_within` after the last one | nothing |
 //! | `Closed` | closed, with the decision | refused: the first answer stands |
 
 use std::time::Duration;
@@ -31,11 +31,11 @@ pub struct Escalation {
     pub blocking: bool,
     /// When it was opened.
     pub created: Timestamp,
-    /// Time after which humans are told again.
+    /// Repeat interval of the notifications.
     pub answer_within: Option<Duration>,
-    /// When humans were last told, and how often.
+    /// Last notification.
     pub told: Option<Timestamp>,
-    /// How often they were told.
+    /// Number of notifications.
     pub times_told: u32,
     /// What was decided, once it was.
     pub closed: Option<Closed>,
@@ -44,7 +44,7 @@ pub struct Escalation {
 /// The answer of a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// When.
+    /// Time of the answer.
     pub at: Timestamp,
     /// Whether the task may go on.
     pub approved: bool,
@@ -57,9 +57,9 @@ pub struct Closed {
 /// What happens to an escalation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Humans were told.
+    /// Humans were notified.
     Told,
-    /// Somebody looks whether they must be told.
+    /// policyd checks whether a notification is due.
     Looked,
     /// A human answered.
     Closed {
@@ -75,9 +75,9 @@ pub enum Event {
 /// What an escalation says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It was taken in.
+    /// The event is recorded.
     Noted,
-    /// Humans must be told.
+    /// A notification is due.
     Due,
     /// Nothing is to be done.
     Nothing,

@@ -14,7 +14,7 @@ use super::retry::{Claims, Pause, Retry, Waits};
 use super::uncertainty;
 
 /// Names that hooks and dead letters give errors: Claude Code's `StopFailure.error`, then the
-/// `error_type` of seed 003. A class may name others, too.
+/// `error_type` of loki-mode. A class can have others, too.
 pub const ERROR_NAMES: [&str; 14] = [
     "rate_limit",
     "overloaded",
@@ -59,7 +59,7 @@ impl Effect {
 /// One class of failures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Class {
-    /// Its id.
+    /// Id of the class.
     pub id: String,
     /// Names by which hooks and programs tell it.
     pub errors: Vec<String>,
@@ -77,11 +77,11 @@ pub struct Class {
     pub retry: Retry,
 }
 
-/// Id of the class of failures that nothing recognises, where the pack names none.
+/// Id of the class of unrecognized failures if the pack names none.
 pub const UNKNOWN: &str = "unknown";
 
 impl Default for Class {
-    /// What nobody recognises is tried again: a wrong guess costs one attempt, never the task.
+    /// An unrecognized failure is retried: a wrong guess costs one attempt, never the task.
     fn default() -> Self {
         Self {
             id: UNKNOWN.to_owned(),
@@ -101,7 +101,7 @@ impl Default for Class {
 pub struct Label {
     /// The name.
     pub name: String,
-    /// Ids of the classes it stands for.
+    /// Ids of the classes that it represents.
     pub classes: Vec<String>,
     /// When that program tries again; as the class says, where absent.
     pub retry: Option<Retry>,
@@ -112,13 +112,13 @@ pub struct Label {
 pub struct Failures {
     /// Classes, the first match wins.
     pub classes: Vec<Class>,
-    /// Id of the class of failures that nothing recognises; empty where the pack names none.
+    /// Id of the class of unrecognized failures; empty if the pack names none.
     pub unrecognized: String,
     /// Lines of a text that are looked at, counted from its end.
     pub lines: usize,
     /// Vocabularies of other programs by name; of each, the first label wins.
     pub profiles: Vec<(String, Vec<Label>)>,
-    /// How waits are told from what a server says.
+    /// How delays are derived from the message of a server.
     pub waits: Waits,
     /// The pause after failures of one class in a row.
     pub pause: Pause,

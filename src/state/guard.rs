@@ -5,8 +5,8 @@
 //! | what the stop shows | ruling | state |
 //! |---|---|---|
 //! | nothing unsatisfied | `Approve` | the episode ends: its counters return to zero, a release is forgotten |
-//! | something, in an episode that was already let go | `Release(already_released)` | `releases` grows |
-//! | the finding that was let go, no edit since | `Release(already_released)` | `releases` grows |
+//! | something, in an episode that was already released | `Release(already_released)` | `releases` grows |
+//! | the released finding, no edit since | `Release(already_released)` | `releases` grows |
 //! | something, blocks at the cap of the episode or of the session | `Release(max_blocks)` | finding and edits are remembered |
 //! | the same finding for the last allowed time | `Release(same_failure)` | the same |
 //! | something, no tool ran after the last blocks | `Release(no_progress)` | the same |
@@ -28,13 +28,13 @@ const SESSION_CAP_FACTOR: u32 = 4;
 /// How long a guard may hold an agent; every number is set in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GuardLimits {
-    /// Blocks of one episode after which it is let go (amplihack: 5; below the callers' 8).
+    /// Blocks of one episode after which the agent is released (amplihack: 5; below the clients' 8).
     pub max_consecutive_blocks: u32,
-    /// Blocks from which the agent is warned that it will be let go (amplihack: 2).
+    /// Blocks from which the agent is warned of its release (amplihack: 2).
     pub warn_from: u32,
-    /// Stops with the same fingerprint at which it is let go (amplihack: 3).
+    /// Stops with the same fingerprint at which the agent is released (amplihack: 3).
     pub same_failure_max: u32,
-    /// Blocks in a row without a tool call after which it is let go.
+    /// Consecutive blocks without a tool call after which the agent is released.
     pub idle_blocks_max: u32,
 }
 
@@ -49,9 +49,9 @@ impl Default for GuardLimits {
 pub struct Stop<'a> {
     /// Key of the human prompt that began the episode; empty when the client names none.
     pub episode: &'a str,
-    /// Fingerprint of the unsatisfied blockers, or `None` when there are none.
+    /// Fingerprint of the unsatisfied blockers, or `None` without any.
     pub fingerprint: Option<&'a str>,
-    /// The same with details: what exactly was let go.
+    /// Digest of these blockers with their details.
     pub digest: &'a str,
     /// What is unsatisfied, for the history.
     pub failed: &'a [FailedConsideration],
@@ -61,7 +61,7 @@ pub struct Stop<'a> {
     pub edits: u64,
 }
 
-/// Why an agent is let go although something is unsatisfied.
+/// Why an agent is released although a check did not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseReason {
     /// The cap on blocks is reached.
@@ -70,7 +70,7 @@ pub enum ReleaseReason {
     SameFailure,
     /// No tool ran after the last blocks.
     NoProgress,
-    /// It was let go before and nothing was edited since.
+    /// The agent was released before, and nothing was edited since.
     AlreadyReleased,
 }
 
@@ -100,10 +100,10 @@ pub enum Ruling {
         remaining: u32,
         /// Blocks that remain while it is the same finding.
         same_remaining: u32,
-        /// Whether the agent should be told that it will be let go.
+        /// Whether the agent should be warned of its release.
         warn: bool,
     },
-    /// Let go and hand over to the human.
+    /// Release the agent, and notify the human.
     Release(ReleaseReason),
 }
 

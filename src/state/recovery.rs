@@ -1,5 +1,5 @@
 //! What to do after a failure, and what a gate does that fails again and again. Lives here: the
-//! decisions; what a failure is says `failure`.
+//! decisions; `failure` classifies failures.
 //!
 //! `recover(situation, limits) -> (action, reason)`, the first row that holds:
 //!
@@ -141,7 +141,7 @@ pub fn recover(it: &Situation<'_>, limits: &Limits) -> (Action, String) {
     (Action::Retry, format!("transient:{}", it.class))
 }
 
-/// Whether a name stands at least `threshold` times in a row at the end of the history. What was
+/// Returns whether a name occurs at least `threshold` times in a row at the end of the history. What was
 /// broken off an hour ago says nothing about now.
 #[must_use]
 pub fn repeats(history: &[String], name: &str, threshold: u32) -> bool {
@@ -170,14 +170,14 @@ impl Default for Ladder {
 pub enum Rung {
     /// It blocks.
     Block,
-    /// It blocks, and somebody above is told.
+    /// It blocks, and the parent is notified.
     Escalate,
     /// It blocks, and the loop pauses for a person.
     Pause,
 }
 
 impl Rung {
-    /// Its name.
+    /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

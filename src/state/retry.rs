@@ -33,7 +33,7 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// Seed 003, `rate_limit_handling`: 5 s, doubling up to 300 s, 5 times.
+    /// loki-mode, `rate_limit_handling`: 5 s, doubling up to 300 s, 5 times.
     fn default() -> Self {
         Self {
             max: 5,
@@ -62,7 +62,7 @@ impl Retry {
     }
 }
 
-/// How waits are told from what a server says.
+/// How delays are derived from the message of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// Longest wait that a server's words are followed for.
@@ -275,7 +275,7 @@ impl Default for Claims {
 }
 
 impl Claims {
-    /// Whether whoever was last heard of so long ago is dead.
+    /// Returns whether a process with so old a heartbeat counts as dead.
     #[must_use]
     pub fn is_dead(&self, silence: Duration) -> bool {
         silence > self.silence

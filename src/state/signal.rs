@@ -1,17 +1,17 @@
-//! A signal from its creation to its end (seed 003). Whoever wants it claims it; a claim ends by
-//! itself, so that a consumer that died gives it back.
+//! A signal of loki-mode, from its creation to its end. A consumer claims it; a claim expires, so that the signal
+//! of a dead consumer is released.
 //!
 //! `step(signal, event, now) -> (signal, effects)`:
 //!
 //! | state | claim | consume | release | approve | reject | tick |
 //! |---|---|---|---|---|---|---|
-//! | pending | claimed until `now + lease` | consumed | refused: nobody claimed it | approved; refused, where the approval is older | rejected | past `expires` or `answer_by`: seen late; expired or timed out, if seen late before; else nothing |
-//! | claimed by the same | the lease begins anew | consumed | pending | as pending | rejected | given back when the lease is over, else nothing |
+//! | pending | claimed until `now + lease` | consumed | refused: not claimed | approved; refused, where the approval is older | rejected | past `expires` or `answer_by`: seen late; expired or timed out, if seen late before; else nothing |
+//! | claimed by the same | the lease is renewed | consumed | pending | as pending | rejected | given back when the lease is over, else nothing |
 //! | claimed by others | refused: it is taken | refused | refused | as pending | rejected | the same |
 //! | ended | refused: how it ended | the same | the same | the same | the same | nothing |
 //!
 //! Where a lease is over, or a signal is void, that is seen before anything else happens to it. A
-//! human's answer counts until somebody acted on its being late. A clock that went back ends no
+//! human's answer counts until policyd acts on the timeout. A clock that went back ends no
 //! lease early by more than its own length, and makes none longer.
 //!
 //! A clock that jumps ahead ends no wait. The first tick past `expires` or `answer_by` only records
@@ -28,15 +28,15 @@ use crate::time::Timestamp;
 /// How a signal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Somebody took it and acts on it.
+    /// A consumer acts on it.
     Consumed,
     /// A human said yes.
     Approved,
     /// A human said no, or it was an approval of nothing.
     Rejected,
-    /// Nobody consumed it while it meant something.
+    /// It was not consumed in time.
     Expired,
-    /// Nobody answered in time.
+    /// It was not answered in time.
     TimedOut,
 }
 
@@ -69,11 +69,11 @@ impl End {
 pub enum Phase {
     /// It waits.
     Pending,
-    /// Somebody wants to consume it.
+    /// A consumer claimed it.
     Claimed {
         /// Who.
         by: String,
-        /// Until when nobody else may.
+        /// End of the claim.
         until: Timestamp,
     },
     /// It is over.
@@ -98,19 +98,19 @@ pub struct Signal {
 /// What happens to a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody wants to consume it, and has that long to say that they did.
+    /// A consumer claims it for a time.
     Claim {
         /// Who.
         by: &'a str,
         /// At most `SIGNAL_LEASE_MAX`.
         lease: Duration,
     },
-    /// Somebody consumes it.
+    /// A consumer consumes it.
     Consume {
         /// Who.
         by: &'a str,
     },
-    /// Somebody who claimed it gives it back.
+    /// The holder releases it.
     Release {
         /// Who.
         by: &'a str,
@@ -129,7 +129,7 @@ pub enum Event<'a> {
 /// What is to be done after a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// It is kept for whoever claimed it.
+    /// It is claimed.
     Held {
         /// Until when.
         until: Timestamp,
@@ -147,14 +147,14 @@ pub enum Effect {
 /// Why nothing happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Somebody else claimed it.
+    /// Another consumer claimed it.
     Taken {
         /// Who.
         by: String,
         /// Until when.
         until: Timestamp,
     },
-    /// Nobody claimed it.
+    /// It is not claimed.
     NotClaimed,
     /// The approval was made before the request.
     OlderThanRequest,
@@ -187,7 +187,7 @@ pub fn step(signal: &Signal, event: Event<'_>, now: Timestamp) -> (Signal, Vec<E
 }
 
 impl Signal {
-    /// Whether it waits for somebody at a moment.
+    /// Returns whether it is pending at a time.
     #[must_use]
     pub fn is_pending(&self, now: Timestamp) -> bool {
         let next = step(self, Event::Tick, now).0;

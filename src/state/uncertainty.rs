@@ -4,15 +4,15 @@
 //!
 //! | state | the same round again | fewer signs than `signs` | enough signs |
 //! |---|---|---|---|
-//! | quiet, `n` rounds so far | nothing | `n` = 0 | `n` + 1; from `rounds` on it is told, once |
-//! | told | nothing | quiet, `n` = 0: the next episode is told again | nothing |
+//! | quiet, `n` rounds so far | nothing | `n` = 0 | `n` + 1; from `rounds` on it is reported once |
+//! | reported | nothing | quiet, `n` = 0: the next episode is reported again | nothing |
 //!
 //! One cause must not show as two signs: a diff that stays as it is stands still, and only one that
 //! comes back after another one swings.
 
 use serde::{Deserialize, Serialize};
 
-/// When it is told.
+/// When uncertainty is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Signs that must hold at once.
@@ -37,11 +37,11 @@ pub struct Watch {
     pub round: Option<u64>,
     /// Rounds in a row in which enough signs held.
     pub in_a_row: u32,
-    /// Whether this episode was told.
+    /// Whether this episode was reported.
     pub told: bool,
 }
 
-/// Takes a round in: so many signs hold. Whether somebody is to be told now.
+/// Records a round with its number of signs. Returns whether to report now.
 #[must_use]
 pub fn step(watch: &Watch, round: u64, signs: u32, settings: Settings) -> (Watch, bool) {
     if watch.round == Some(round) {
@@ -114,7 +114,7 @@ mod tests {
         ] {
             assert_eq!(swings(&of(ring), current), wanted, "{ring} {current}");
         }
-        assert!(!swings(&["".to_owned(), "A".to_owned()], ""), "no diff is no diff");
+        assert!(!swings(&["".to_owned(), "A".to_owned()], ""), "an empty diff does not count");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Answers that may be used again, kept per session: a stop that repeats asks a model or a slow
 //! program once, and looks for a preference once where it says so. A cache: it is written without
-//! fsync, and whatever is odd in it is no answer.
+//! fsync, and unreadable content counts as absent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

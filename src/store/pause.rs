@@ -12,7 +12,7 @@ use crate::time::{Timestamp, duration_text};
 /// The gate switched off for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// In this session; in the whole project where there is none.
+    /// Paused session; `None` for the whole project.
     pub session: Option<SessionId>,
     /// From when.
     pub since: Timestamp,
@@ -29,7 +29,7 @@ impl Pause {
         self.since <= now && now < self.until && self.until.since(self.since) <= PAUSE_MAX
     }
 
-    /// What the user is told: until when, why, and how to end it.
+    /// Describes the pause for the user: its end, its reason, and how to end it.
     #[must_use]
     pub fn text(&self, now: Timestamp) -> String {
         let left = self.until.since(now).as_secs().div_ceil(60).saturating_mul(60);

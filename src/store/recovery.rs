@@ -19,7 +19,7 @@ const SEARCHED_BYTES: u64 = 256 * 1024;
 /// Where a state comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// There is no file: a session that was never judged, or whose file a person deleted.
+    /// The file does not exist: no stop was evaluated, or the user deleted the file.
     Fresh,
     /// The file.
     File,

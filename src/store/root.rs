@@ -1,5 +1,5 @@
-//! Whether the root of our own in a project may be written to. A repository can bring a link in its
-//! place, and a shared folder somebody else's: what is written there would land where nobody meant it.
+//! Whether the state directory in a project may be written to. A repository can contain a link instead, and a
+//! shared directory can contain another user's: the state would be written to an unintended location.
 //! May not live here: a root that the user names; it is where they say.
 
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn fenced<'w>(world: &'w dyn World, roots: &[&Path], project: &Path) -> Fenc
     FencedWorld::new(world, fences, confined)
 }
 
-/// The users who are no strangers in a project: the own one, root and, where root works, the owner of the
+/// The trusted users of a project: the own one, root and, where root works, the owner of the
 /// project; none where the machine has no owners.
 fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
     let Some(user) = world.user() else { return Vec::new() };
@@ -32,7 +32,7 @@ fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
     [user, 0].into_iter().chain(of_project).collect()
 }
 
-/// Why nothing is to be written to a root in a project. What does not exist is no link.
+/// Why nothing is to be written to a root in a project. A directory that does not exist is not a link.
 fn refusal(world: &dyn World, root: &Path, (project, owners): (&Path, &[u32])) -> Option<String> {
     let refused = |path: &Path, entry: &Entry| match (&entry.link, entry.owner) {
         (Some(link), _) => Some(link_refusal(path, link)),
@@ -86,8 +86,8 @@ mod tests {
         let other = told(|it| it.give_away("/work/.policyd", 1001)).unwrap();
         assert!(other.contains("belongs to another user (1001)"), "{other}");
         assert!(other.contains("POLICYD_STATE_DIR"), "{other}");
-        assert_eq!(told(|it| it.give_away("/work/.policyd", 0)), None, "root is no stranger");
-        // The project's owner is one to everybody but root.
+        assert_eq!(told(|it| it.give_away("/work/.policyd", 0)), None, "root is trusted");
+        // Only root trusts the owner of the project.
         let owner = told(|it| {
             it.give_away("/work", 1001);
             it.give_away("/work/.policyd", 1001);

@@ -45,9 +45,9 @@ pub struct SessionStore<'a> {
     /// How long sessions are kept; `None`: for ever.
     pub retention: Option<Retention>,
     /// Folder of the diagnostic logs, one folder per session in it; `None`: beside the state
-    /// (seed 000: `DIAGNOSTIC_LOG_DIR`).
+    /// (amplihack: `DIAGNOSTIC_LOG_DIR`).
     pub diagnostics: Option<PathBuf>,
-    /// Whether loads are logged that are followed by no save (seed 000: `AMPLIHACK_PS_DEBUG=1`).
+    /// Whether loads are logged that are followed by no save (amplihack: `AMPLIHACK_PS_DEBUG=1`).
     pub debug: bool,
 }
 
@@ -140,11 +140,11 @@ impl<'a> SessionStore<'a> {
         loaded(&find(self.world, &self.paths(session), session))
     }
 
-    /// Locks a session, waiting at most `wait_max`; makes its folder where there is none, and then
+    /// Locks a session, waiting at most `wait_max`; creates its directory if it does not exist, and then
     /// deletes old sessions.
     ///
     /// # Errors
-    /// `Busy`, or what the machine said.
+    /// `Busy`, or the error of the operating system.
     pub fn lock(
         &self,
         session: &SessionId,
@@ -162,7 +162,7 @@ impl<'a> SessionStore<'a> {
                 layout::hide(self.world, &self.root);
             }
             if let (Some(_), Some(folder)) = (&self.diagnostics, paths.log.parent()) {
-                // Without it the log is not written, which fails nobody.
+                // Without it the log is not written, which is not an error.
                 self.world.create_folder(folder).ok();
             }
         }
@@ -194,7 +194,7 @@ fn loaded(found: &Found) -> LoadedSession {
     }
 }
 
-/// A session that nobody else changes; dropped, it is free. Only this can commit.
+/// A locked session; dropping it releases the lock. Only a locked session can be saved.
 pub struct LockedSession<'a> {
     store: &'a SessionStore<'a>,
     session: SessionId,
@@ -212,7 +212,7 @@ impl LockedSession<'_> {
         &self.paths
     }
 
-    /// The state now. A corrupt file is put aside, logged, and replaced by what was recovered, so
+    /// Returns the state. A corrupt file is quarantined, logged, and replaced by the recovered state, so
     /// that the loop guard never starts again because of it.
     pub fn load(&mut self) -> LoadedSession {
         loaded(self.found())
@@ -355,7 +355,7 @@ impl LockedSession<'_> {
         done
     }
 
-    /// Puts what was recovered in the place of the corrupt file.
+    /// Replaces the corrupt file by the recovered state.
     fn put_back(&self, found: &Found, aside: Option<&Path>) -> bool {
         let bytes = session_file::write(&found.state, &found.raw);
         let (world, durability) = (self.store.world, &self.store.durability);

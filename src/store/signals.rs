@@ -35,7 +35,7 @@ pub use creating::Draft;
 pub use found::Found;
 pub use process::{Deed, Deeds, Processed};
 
-/// Under the root of our own.
+/// Paths below the state directory.
 const FOLDER: &str = "signals";
 const STATE_FOLDER: &str = "state";
 const FOLDERS: [&str; 2] = [FOLDER, STATE_FOLDER];
@@ -85,14 +85,14 @@ impl View {
     }
 }
 
-/// What became of a wish to change a signal.
+/// Result of a state transition requested for a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// There is no such signal that waits.
+    /// No such signal is pending.
     Nothing,
     /// It is as it was, and why.
     Refused(Box<Found>, String),
-    /// It is kept for whoever claimed it, until then.
+    /// The signal is claimed until this time.
     Held(Box<Found>, Timestamp),
     /// It waits again.
     GivenBack(Box<Found>),
@@ -129,7 +129,7 @@ impl Open {
 }
 
 impl<'a> SignalStore<'a> {
-    /// Those under a root of our own, of the kinds that a pack knows.
+    /// Returns the store of a state directory, for the signal types of a pack.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
@@ -183,7 +183,7 @@ impl<'a> SignalStore<'a> {
         }
     }
 
-    /// Signals that wait for somebody, the oldest first.
+    /// Returns the pending signals, oldest first.
     #[must_use]
     pub fn pending(&self, now: Timestamp) -> Vec<Found> {
         let mut found = self.view(now).signals;
@@ -203,13 +203,13 @@ impl<'a> SignalStore<'a> {
         }
     }
 
-    /// What became of requests that the agent was not told of yet, oldest first.
+    /// Returns the results of requests that the agent has not received yet, oldest first.
     #[must_use]
     pub fn untold(&self) -> Vec<Value> {
         self.ledger().answers
     }
 
-    /// Forgets answers that the agent was told, by the ids of their requests.
+    /// Removes results that the agent received, by the ids of their requests.
     ///
     /// # Errors
     /// The lock was not free, or the ledger could not be written.
@@ -288,7 +288,7 @@ impl<'a> SignalStore<'a> {
         view.signals.sort_by(|one, other| {
             (one.signal.created, &one.id).cmp(&(other.signal.created, &other.id))
         });
-        // A copy of one of our files is no second signal.
+        // A copy of a signal file is not a second signal.
         view.signals.dedup_by(|one, other| one.id == other.id);
         view
     }
@@ -302,7 +302,7 @@ impl<'a> SignalStore<'a> {
             let Some(kind) = name.as_deref().and_then(|it| self.kinds.kind(it)) else { return 3 };
             let interrupts = !kind.interrupts.is_empty();
             let is_answer = kind.awaits_human(self.kinds) || !kind.approves.is_empty();
-            // A glob can stand for any number of plain files.
+            // A glob can match any number of plain files.
             match file_names::plain(&kind.id) == *file {
                 true if interrupts || is_answer => 0,
                 _ if interrupts => 1,
@@ -358,7 +358,7 @@ impl<'a> SignalStore<'a> {
     /// Takes the lock, makes up for what others left half done, and looks.
     fn open(&self, now: Timestamp) -> Result<Open, WorldError> {
         let held = self.documents.lock(LOCK, &FOLDERS)?;
-        // The folder of signals may be somebody's own work, and the other one not be there yet.
+        // The user might have created the directory of signals, and the other one might not exist yet.
         let state = self.documents.path(STATE_FOLDER);
         if self.world.stat(&state) == Err(WorldError::Missing) {
             self.world.create_folder(&state)?;
@@ -376,8 +376,8 @@ impl<'a> SignalStore<'a> {
         self.documents.save(LEDGER, &ledger.text())
     }
 
-    /// Endings that a process did not live to tell everywhere. That they stand in the history may be
-    /// true of memory only, where a sync was refused: they are told again.
+    /// Completes endings of processes that died. Their entries in the history might be lost if a sync failed, so
+    /// the entries are written again.
     fn make_up(&self, ledger: &mut Ledger) {
         let endings: Vec<(String, Value)> =
             ledger.endings.iter().map(|(id, it)| (id.clone(), it.clone())).collect();
@@ -398,7 +398,7 @@ impl<'a> SignalStore<'a> {
         let file = entry.get("file").and_then(Value::as_str).unwrap_or_default();
         let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
         if let Some((kind, name)) = kind
-            // Whether somebody is writing it does not matter any more, nor what the clock says.
+            // Neither a concurrent writer nor the clock matters any more.
             && let Some(Read::Signal(found)) = self.read(file, (&name, kind), END_OF_TIME)?
             && found.id == id
         {
@@ -469,7 +469,7 @@ impl<'a> SignalStore<'a> {
             ledger.endings.remove(&found.id);
             return Err(error);
         }
-        // What follows is made up for by whoever comes next, where it fails.
+        // If this fails, the next process completes it.
         if self.finish(ledger, &found.id, &entry).is_ok() {
             let _unsaved = self.save(ledger);
         }

@@ -214,7 +214,7 @@ fn shows_all(
 /// Reads a transcript as far as it was read before.
 ///
 /// # Errors
-/// Why the same facts cannot be had any more, as one sentence.
+/// Why the same facts are unavailable, in one sentence.
 pub fn read_again(
     world: &dyn World,
     read: &Read,
@@ -248,7 +248,7 @@ pub fn read_again(
     Ok(facts)
 }
 
-/// The text of the agent's that comes to `proof`, wherever it stands in a transcript.
+/// Returns the message of the agent with the checksum `proof` from anywhere in a transcript.
 #[must_use]
 pub fn find_said(
     world: &dyn World,
@@ -302,7 +302,7 @@ fn model_in(
 ) -> Option<String> {
     let (mut lines, mut found) = (Lines::default(), None);
     let mut look = |line: &[u8]| {
-        // The first line may be the rest of one, which is no record.
+        // The first line might be the rest of a line, which is not a record.
         let told = record::read_repaired(&record::trimmed(line), |record| {
             let model = |it: &Entry<'_>| {
                 let Entry::Usage(usage) = it else { return None };
@@ -348,11 +348,11 @@ fn said(line: &[u8]) -> Vec<String> {
     texts.iter().map(|it| cut_front(it, LAST_MESSAGE_BYTES_MAX).to_owned()).collect()
 }
 
-/// Hands on every line of a transcript from its beginning, the last one also without its end where
+/// Passes every line of a transcript from its beginning, the last one also without its end where
 /// it is complete; returns the bytes read.
 ///
 /// # Errors
-/// What ended the reading too early; the lines before it were handed on.
+/// What ended the reading too early; the lines before it were passed.
 pub fn lines(
     world: &dyn World,
     path: &Path,
@@ -371,7 +371,7 @@ pub fn lines(
     problem.map_or(Ok(bytes), Err)
 }
 
-/// Hands on everything from the start of `rest` to the end of the file, which may have grown
+/// Passes everything from the start of `rest` to the end of the file, which may have grown
 /// beyond it; what ended it too early is returned.
 fn tail(
     world: &dyn World,

@@ -14,7 +14,7 @@ use crate::world::{World, WorldError};
 const FILE: &str = "trust.json";
 const LOCK: &str = ".trust.lock";
 const FORMAT_VERSION: u32 = 1;
-/// Stands for the content where a folder is trusted whatever it becomes.
+/// Represents any content, for a directory that is trusted with all future changes.
 const ANY: &str = "any";
 /// A pack that its user has looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum Standing {
     Trusted,
     /// It was trusted, and is another one now.
     Changed,
-    /// Nobody said so.
+    /// The user did not trust it.
     Unknown,
 }
 

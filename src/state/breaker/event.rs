@@ -1,4 +1,4 @@
-//! What a breaker is told, and what it answers.
+//! Events of a breaker, and its responses.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Failure<'a> {
     pub error: &'a str,
     /// What that does to the breaker.
     pub effect: Effect,
-    /// For how long what was called wants to be left alone.
+    /// Delay that the server requested.
     pub retry_after: Option<Duration>,
     /// What else is known of it.
     pub told: Told,
@@ -29,20 +29,20 @@ pub struct Failure<'a> {
 /// What happens to a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Somebody wants to call.
+    /// A call is requested.
     Request,
     /// An admitted call worked.
     Success(Told),
     /// An admitted call failed.
     Failure(Failure<'a>),
-    /// Somebody opens it by hand.
+    /// The user forces it open.
     Trip {
         /// For how long; until it is reset, where absent.
         length: Option<Duration>,
-        /// Why.
+        /// Reason of the user.
         reason: &'a str,
     },
-    /// Somebody closes it by hand.
+    /// The user closes it.
     Reset,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Failure<'a> {
 /// What a breaker says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// A result was taken in.
+    /// The result is recorded.
     Noted,
     /// The call may be made.
     Admitted,

@@ -13,7 +13,7 @@ pub enum LoadLevel {
     Normal,
     /// Something came back lately, and is not to be overrun.
     Recovering,
-    /// Something is left alone: what is not urgent waits.
+    /// A breaker is open: work that is not urgent waits.
     Reduced,
 }
 
@@ -34,7 +34,7 @@ pub const LOAD_LEVELS: [&str; 3] =
     [LoadLevel::Normal.as_str(), LoadLevel::Recovering.as_str(), LoadLevel::Reduced.as_str()];
 
 impl Breaker {
-    /// Share of the usual load that it lets through at a moment, in percent. Half open only probes
+    /// Returns the permitted share of the usual load at a time, in percent. Half open only probes
     /// go through.
     #[must_use]
     pub fn capacity_percent(&self, settings: &Settings, now: Timestamp) -> u32 {

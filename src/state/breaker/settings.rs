@@ -1,4 +1,4 @@
-//! Numbers of a circuit breaker. `breakers.yaml` sets them; the defaults are those of seed 003.
+//! Numbers of a circuit breaker. `breakers.yaml` sets them; the defaults are those of loki-mode.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub enum OnPermanent {
 }
 
 impl Default for Settings {
-    /// Seed 003: 3 failures in 60 s, 300 s open, a probe each 10 s, 3 successes; then half of the
+    /// loki-mode: 3 failures in 60 s, 300 s open, a probe each 10 s, 3 successes; then half of the
     /// capacity, a quarter more each 60 s; 5 agents side by side, else 2.
     fn default() -> Self {
         Self {

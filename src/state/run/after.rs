@@ -63,7 +63,7 @@ impl Step<'_> {
         }
     }
 
-    /// Books what a turn used, whatever became of it; what the agent was told, it was told.
+    /// Records the usage of a turn, for every result; messages to the agent count as delivered.
     fn book(&mut self, turn: &Turn) {
         self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
@@ -115,7 +115,7 @@ impl Step<'_> {
         self.run.restarts < self.limits.restarts.min(RESTARTS_MAX)
     }
 
-    /// Another session: what belongs to the old one begins anew, what was spent is never forgotten.
+    /// Begins another session: its counters are reset, and the total cost is kept.
     fn renew(&mut self, why: Renewal) {
         let run = &mut self.run;
         run.restarts = run.restarts.saturating_add(u32::from(why != Renewal::Cleared));

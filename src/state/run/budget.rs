@@ -1,8 +1,7 @@
-//! What a run may cost: a limit as somebody writes it, and where the money spent stands.
+//! The budget of a run: the syntax of a limit, and the level of the cost.
 
-/// A limit in USD as somebody writes it: digits with at most one point, with or without a `$` before
-/// them. Anything else is no limit, and whoever asked for one is told so: a typo must not become "no
-/// limit".
+/// Parses a limit in USD: digits with at most one point, after an optional `$`. Anything else is invalid and
+/// reported, because a typo must not remove the limit.
 #[must_use]
 pub fn parse(text: &str) -> Option<f64> {
     let text = text.strip_prefix('$').unwrap_or(text);
@@ -15,25 +14,25 @@ pub fn parse(text: &str) -> Option<f64> {
     format!("0{whole}.{fraction}0").parse().ok().filter(|it: &f64| it.is_finite())
 }
 
-/// An amount of money for people: with cents, from a billion on in scientific notation.
+/// Formats an amount of money with cents, from a billion on in scientific notation.
 #[must_use]
 pub fn usd_text(amount: f64) -> String {
     const PLAIN_BELOW: f64 = 1e9;
     if amount.abs() < PLAIN_BELOW { format!("{amount:.2}") } else { format!("{amount:.2e}") }
 }
 
-/// Where the money spent stands.
+/// Level of the cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Below the share that is worth a warning.
+    /// Below the warning share.
     Within,
-    /// Nearly all of it is spent.
+    /// The warning share is reached.
     Warn,
-    /// All of it is spent.
+    /// The budget is spent.
     Spent,
 }
 
-/// Where `spent` of `limit` stands; `warn_percent` of it is worth a warning.
+/// Returns the level of `spent`; the warning begins at `warn_percent` of `limit`.
 #[must_use]
 pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> Level {
     match limit {
@@ -43,7 +42,7 @@ pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> Level {
     }
 }
 
-/// How much a part is of a whole, in percent, rounded down; all of it, where there is no whole.
+/// Returns the share of a part in percent, rounded down; 100 without a whole.
 pub(super) fn percent(part: f64, whole: f64) -> u32 {
     let share = if whole > 0.0 { (part * 100.0 / whole).clamp(0.0, 1e6) } else { 100.0 };
     #[expect(

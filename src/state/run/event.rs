@@ -29,7 +29,7 @@ pub enum Admission {
     Admitted,
     /// Not now.
     Rejected {
-        /// For how long; nothing where nobody knows.
+        /// Duration of the wait; `None` if unknown.
         wait: Option<Duration>,
         /// Why, in one sentence.
         why: String,
@@ -49,7 +49,7 @@ pub struct Failure {
     pub retry: Option<(Duration, String)>,
     /// How long to wait before the next turn, and why.
     pub wait: Option<(Duration, String)>,
-    /// Whether the task was put aside because of it.
+    /// Whether the task was moved to the dead-letter queue.
     pub put_aside: bool,
 }
 
@@ -76,7 +76,7 @@ pub enum Context {
     Fits,
     /// It is full.
     Exhausted,
-    /// Somebody asked for it.
+    /// A signal requested it.
     ClearRequested,
 }
 
@@ -85,7 +85,7 @@ pub enum Context {
 pub struct Used {
     /// Tokens and money.
     pub spend: Spend,
-    /// Whether its cost was told.
+    /// Whether the cost is known.
     pub priced: bool,
     /// How long it took.
     pub took: Duration,
@@ -100,7 +100,7 @@ pub struct Turn {
     pub claim: Claim,
     /// What it used.
     pub spend: Spend,
-    /// Whether its cost was told.
+    /// Whether the cost is known.
     pub priced: bool,
     /// Whether the context has to be cleared.
     pub context: Context,
@@ -121,16 +121,16 @@ pub struct Turn {
 /// What happens to a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event<'a> {
-    /// Somebody looked around.
+    /// The supervisor polled signals.
     Looked(&'a Look),
     /// A breaker answered.
     Asked(&'a Admission),
     /// A turn ended.
     Ended(&'a Turn),
-    /// Somebody goes on with it, perhaps after its process died; what the turn that broke off is known to
+    /// The user resumes it, perhaps after its process died; what the turn that broke off is known to
     /// have used, where one was at work.
     Resumed(Option<Used>),
-    /// Somebody interrupted it; what the turn that broke off used, where one was at work.
+    /// The user interrupted it; what the turn that broke off used, where one was at work.
     Interrupted(Option<Used>),
     /// The command could not be started.
     CannotRun(&'a str),
@@ -141,14 +141,14 @@ pub enum Event<'a> {
 pub enum Renewal {
     /// The context is full.
     Exhausted,
-    /// Somebody asked for a clear context; no restart is used up.
+    /// A signal requested a clear context; this does not count as a restart.
     Cleared,
     /// The agent goes round in circles.
     Stuck,
 }
 
 impl Renewal {
-    /// Its name.
+    /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -166,7 +166,7 @@ pub enum Effect {
     Ask,
     /// A turn is to be made.
     Begin,
-    /// The session is put aside, and another one begins with what it left.
+    /// The session ends, and another one begins with its results.
     Renew(Renewal),
     /// That many turns more are allowed.
     Extended(u32),
@@ -178,7 +178,7 @@ pub enum Effect {
     Wait {
         /// How long.
         wait: Duration,
-        /// Why.
+        /// Reason of the wait.
         why: String,
     },
     /// A human is to be asked for a review, for this reason.

@@ -12,9 +12,9 @@
 pub enum Verdict {
     /// It goes well.
     Continue,
-    /// Somebody may want to look.
+    /// A human might check the run.
     Warn,
-    /// Somebody should do something.
+    /// A human should intervene.
     Intervene,
     /// It leads nowhere.
     Abort,
@@ -29,7 +29,7 @@ impl Verdict {
         Self::Abort.as_str(),
     ];
 
-    /// Its name.
+    /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

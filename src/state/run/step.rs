@@ -23,15 +23,15 @@
 //! | a claim that the gate accepts | over: complete. Finished work is never thrown away |
 //! | a claim with changes that could not be observed, if `unseen_changes` says so, or the third in a row | over: unverified |
 //! | a failure that no waiting cures | over: human needed |
-//! | its task was put aside | over: dead letter |
+//! | its task was dead-lettered | over: dead letter |
 //! | the money, or the time, is spent | over |
 //! | the context is full | another session, while restarts are left; else over |
 //! | a failure that is tried again | waiting, then the same turn again |
 //! | stuck, the rounds over | another session, while restarts are left; else over: stuck |
 //! | no change, turn after turn; or a health that says `abort` | over: circuit breaker |
-//! | else | ready; where it seems stuck the agent is told so |
+//! | else | ready; if it seems stuck, the agent receives a hint |
 //!
-//! Where it goes on after that in the same session, and somebody asked for a clear context, it goes on
+//! Where it goes on after that in the same session, and a signal requested a clear context, it goes on
 //! in another one: asking for it each turn hides neither failures nor that nothing moves.
 
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl Step<'_> {
         self.effects.push(Effect::Wait { wait, why: why.to_owned() });
     }
 
-    /// Whoever goes on with a run that ended has seen to what ended it.
+    /// A user who resumes a run fixed the reason of its end.
     fn reopen(&mut self) {
         let run = &mut self.run;
         run.phase = Phase::Ready;

@@ -1,10 +1,10 @@
 //! Whether a run goes round in circles: signs of independent causes. A cause that shows in two ways
-//! is one sign: whoever changes nothing has the same diff again, and the same error ends with the same
+//! is one sign: without a change, the diff is the same again, and the same error ends with the same
 //! exit code.
 //!
 //! | sign | holds |
 //! |---|---|
-//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on, and did not go to and fro; or the last `window` turns left the same content |
+//! | `standstill` | the last turn changed less than `lines` lines, from turn 3 on, and did not oscillate; or the last `window` turns left the same content |
 //! | `same_error` | the last `window` turns ended with one error, or one exit code other than 0; or one error came `window` times in 5 turns; or the turn ended with an error of the circle |
 //! | `oscillation` | the content comes back after another one, or to one of the circle, and nothing stands still |
 //! | `same_words` | the agent says what it said before |
@@ -37,7 +37,7 @@ pub struct Settings {
     pub signs: u32,
     /// Turns in a row in which they must hold before something is done about it.
     pub rounds: u32,
-    /// Turns alike that are a sign.
+    /// Equal turns that are a sign.
     pub window: u32,
     /// Changed lines below which a turn changed nothing to speak of.
     pub lines: u32,
@@ -61,7 +61,7 @@ pub enum Sign {
     Standstill,
     /// The same goes wrong again.
     SameError,
-    /// It goes to and fro.
+    /// The content oscillates.
     Oscillation,
     /// The same is said again.
     SameWords,
@@ -70,7 +70,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Its name.
+    /// Returns the stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -221,8 +221,8 @@ impl Trail {
     }
 }
 
-/// Share of the last lines of a text that stand in another one, too, in percent; lines that come
-/// several times count as often as in both. A few lines are alike by chance.
+/// Returns the share of the last lines of a text that another one also has, in percent. Repeated lines count as
+/// often as in both. A few lines can be equal by chance.
 #[must_use]
 pub fn overlap_percent(now: &str, before: &str) -> u32 {
     const LINES: usize = 50;
@@ -320,9 +320,9 @@ mod tests {
         assert_eq!(names(&little, at(3)), ["standstill"]);
         let mark = |it: char| Mark { content: it.to_string(), lines: Some(2), ..Mark::default() };
         let swings = trail(&"aba".chars().map(mark).collect::<Vec<_>>());
-        assert_eq!(names(&swings, at(3)), ["oscillation"], "to and fro, however little");
+        assert_eq!(names(&swings, at(3)), ["oscillation"], "oscillation, however little");
         let unknown = trail(&[Mark::default()]);
-        assert!(names(&unknown, at(3)).is_empty(), "what is not known is no sign");
+        assert!(names(&unknown, at(3)).is_empty(), "unknown values are not a sign");
     }
 
     #[test]

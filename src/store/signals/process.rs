@@ -1,5 +1,5 @@
-//! Approvals are taken in, late requests timed out, void signals ended, unusable files put aside:
-//! what is due, whoever comes by.
+//! Applies approvals, times out late requests, expires signals, and quarantines unusable files. Any process does
+//! what is due.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::world::WorldError;
 
 /// Who claims a signal while what follows its timeout is done.
 const PROCESS: &str = "policyd";
-/// Time that what follows a timeout may take; then somebody else tries again.
+/// Longest duration of the follow-up of a timeout; then another process tries again.
 const DEED_LEASE: Duration = Duration::from_secs(60);
 
 /// By so much clocks may have gone back between two files.
@@ -31,12 +31,12 @@ pub enum Deed {
         /// The approval.
         approval: Box<Found>,
     },
-    /// The task of a request that nobody answered goes to the dead letters.
+    /// The task of an unanswered request is moved to the dead-letter queue.
     DeadLetter {
         /// The request.
         request: Box<Found>,
     },
-    /// A human is told that nobody answered.
+    /// A human is notified of an unanswered request.
     Alert {
         /// The request.
         request: Box<Found>,
@@ -55,7 +55,7 @@ pub struct Processed {
     pub stale: Vec<(Found, String)>,
     /// Signals whose consumer did not come back.
     pub given_back: Vec<Found>,
-    /// Files that were put aside, and why.
+    /// Quarantined files, and why.
     pub quarantined: Vec<(String, String)>,
     /// Signals of which something could not be done, and why; they wait.
     pub failed: Vec<(Found, String)>,
@@ -69,7 +69,7 @@ enum Bound {
     Done(Box<Ending>),
     /// Nothing, and why.
     Nothing(String),
-    /// That cannot be said now, and why.
+    /// Unknown at this time, and why.
     Unknown(String),
 }
 
@@ -237,7 +237,7 @@ impl SignalStore<'_> {
         (done, act): (&mut Processed, &mut Deeds<'_>),
         now: Timestamp,
     ) -> Result<(), WorldError> {
-        // What follows is done first: whoever dies in between does it again, and nobody forgets it.
+        // The follow-up is done first: if this process dies, the next one repeats it.
         let request = match self.bound(&open.view, found, now) {
             Bound::Waits(request) => Some(*request),
             Bound::Done(entry) => Some(request_of(*entry, found)),
@@ -312,11 +312,11 @@ impl SignalStore<'_> {
         Ok(())
     }
 
-    /// Puts files aside that cannot be used. What cannot be moved stays and is told.
+    /// Quarantines unusable files. A file that cannot be moved stays and is reported.
     fn quarantine(&self, view: &View, done: &mut Processed, now: Timestamp) {
         let aside = self.folder().join(file_names::QUARANTINE);
         for (file, why) in &view.unusable {
-            // A folder that is there already is no failure; any other shows below.
+            // An existing directory is not an error; any other error shows below.
             self.world.create_folder(&aside).ok();
             let name = format!("{file}-{}", now.millis());
             let moved = self.world.rename(&self.folder().join(file), &aside.join(&name));
@@ -332,7 +332,7 @@ impl SignalStore<'_> {
                 reason: Some(why.clone()),
                 ..Ending::default()
             };
-            // The file itself is kept; that it was moved is told here as well.
+            // The file itself is kept; the history records that it was moved.
             log::append(self.world, &self.history_path(), &[entry.to_json()]);
             done.quarantined.push((file.clone(), why));
         }

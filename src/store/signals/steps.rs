@@ -1,4 +1,4 @@
-//! One signal moved on by somebody: claimed, consumed, given back, approved, rejected.
+//! State transitions of one signal: claim, consume, release, approve, and reject.
 
 use serde_json::Map;
 
@@ -85,7 +85,7 @@ impl SignalStore<'_> {
                     self.end(ledger, (found, end), details, now)?;
                     answer = Answer::Ended(Box::new(moved.clone()), end, None);
                 }
-                // That it expired just now is told as that.
+                // An expiry at this moment is reported as an expiry.
                 Effect::Refused(Refusal::Over(End::Expired)) => {}
                 Effect::Refused(why) => {
                     moved.signal = found.signal.clone();
@@ -100,7 +100,7 @@ impl SignalStore<'_> {
     ///
     /// # Errors
     /// The lock was not free, or something could not be written: the request is as it was, or the
-    /// approval waits to be taken in.
+    /// approval waits to be applied.
     pub fn approve(
         &self,
         which: &str,
