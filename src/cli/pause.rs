@@ -206,7 +206,7 @@ pub(super) fn log(
     event: &str,
     (session, text, actor): (Option<&SessionId>, String, &Actor),
 ) {
-    let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
+    let entry = decision_log::switch_entry(world.now(), event, session, text, actor.text());
     // The switch itself stands; every stop tells it.
     let _unwritten = eval::log_decision(world, &project.state, entry);
 }

@@ -324,7 +324,8 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
 /// The entry of what guards said.
 #[must_use]
 pub fn guard_entry(
-    (now, event): (Timestamp, &Event),
+    now: Timestamp,
+    event: &Event,
     around: &Circumstances,
     guarded: &Guarded,
     call: Called,
@@ -380,7 +381,8 @@ pub fn switch_entry(
     now: Timestamp,
     event: &str,
     session: Option<&SessionId>,
-    (text, by): (String, String),
+    text: String,
+    by: String,
 ) -> Json {
     let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
     let session_id = session.unwrap_or_default();

@@ -252,12 +252,12 @@ fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &
     let width = id_width(asked.iter().map(|it| it.id.as_str()));
     let titles = columns.map(|it| it.0);
     if !asked.is_empty() {
-        let head = row(("rule", "mode"), width, titles, titles.map(str::to_owned));
+        let head = row("rule", "mode", width, titles, titles.map(str::to_owned));
         line(text, &format!("\n{}", paint.bold(&head)));
     }
     for it in asked {
         let numbers = columns.map(|(_, number)| grouped(number(it)));
-        line(text, &row((&it.id, mode(it.mode)), width, titles, numbers));
+        line(text, &row(&it.id, mode(it.mode), width, titles, numbers));
     }
     if !never.is_empty() {
         let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
@@ -271,7 +271,7 @@ fn id_width<'a>(ids: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// A line of the table: each number under the end of its title.
-fn row((id, mode): (&str, &str), width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
+fn row(id: &str, mode: &str, width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
     let mut text = format!("{id:width$}  {mode:7}");
     for (number, title) in numbers.into_iter().zip(titles) {
         let width = title.len().max(7);
@@ -403,7 +403,7 @@ mod tests {
         let id = "x".repeat(70_000);
         let width = id_width([id.as_str(), "odd"].into_iter());
         let titles = AT_STOPS.map(|it| it.0);
-        let shown = |id: &str| row((id, "enforce"), width, titles, titles.map(str::to_owned));
+        let shown = |id: &str| row(id, "enforce", width, titles, titles.map(str::to_owned));
         assert!(shown(&id).starts_with(&format!("{id}  enforce")), "the long id is shown whole");
         assert!(shown("odd").starts_with(&format!("odd{:127}enforce", "")), "the width is bounded");
     }

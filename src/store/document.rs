@@ -46,7 +46,8 @@ impl<'a> Documents<'a> {
     pub fn new(
         world: &'a dyn World,
         root: &Path,
-        (durability, lock_wait): (Durability, Duration),
+        durability: Durability,
+        lock_wait: Duration,
         bytes_max: usize,
     ) -> Self {
         let (root, degraded) = (root.to_owned(), RefCell::default());

@@ -129,7 +129,8 @@ impl<'a> EscalationStore<'a> {
             documents: Documents::new(
                 world,
                 root,
-                (durability, lock_wait),
+                durability,
+                lock_wait,
                 ESCALATIONS_FILE_BYTES_MAX,
             ),
         }
@@ -276,10 +277,10 @@ impl<'a> EscalationStore<'a> {
     /// A name that no document has.
     fn free_id(&self, named: Named<'_>, known: usize, now: Timestamp) -> String {
         let mut number = known.saturating_add(1);
-        let mut id = document_id(named, now, (self.documents.world.process_id(), number));
+        let mut id = document_id(named, now, self.documents.world.process_id(), number);
         while self.documents.world.stat(&self.path(&id)).is_ok() {
             number = number.saturating_add(1);
-            let next = document_id(named, now, (self.documents.world.process_id(), number));
+            let next = document_id(named, now, self.documents.world.process_id(), number);
             id = if matches!(named, Named::Task(_)) { format!("{next}-{number}") } else { next };
         }
         id
@@ -288,7 +289,7 @@ impl<'a> EscalationStore<'a> {
 
 /// The id of a document, which is its name without `.md`.
 #[must_use]
-pub fn document_id(named: Named<'_>, now: Timestamp, (process, number): (u32, usize)) -> String {
+pub fn document_id(named: Named<'_>, now: Timestamp, process: u32, number: usize) -> String {
     let moment = DateTime::from_timestamp_millis(now.millis()).unwrap_or_default();
     let moment = moment.format("%Y%m%dT%H%M%S%3fZ");
     match named {

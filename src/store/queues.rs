@@ -292,9 +292,7 @@ impl<'a> QueueStore<'a> {
         durability: Durability,
         lock_wait: Duration,
     ) -> Self {
-        Self {
-            documents: Documents::new(world, root, (durability, lock_wait), QUEUE_FILE_BYTES_MAX),
-        }
+        Self { documents: Documents::new(world, root, durability, lock_wait, QUEUE_FILE_BYTES_MAX) }
     }
 
     /// Whether there is any list at all: the cheapest thing to ask.

@@ -14,7 +14,7 @@ pub fn fenced<'w>(world: &'w dyn World, roots: &[&Path], project: &Path) -> Fenc
     let (mut fences, mut confined) = (Vec::new(), Vec::new());
     let owners = owners(world, project);
     for root in roots {
-        match refusal(world, root, (project, &owners)) {
+        match refusal(world, root, project, &owners) {
             Some(why) => fences.push((root.to_path_buf(), why)),
             None => {
                 confined.push(Confined { root: root.to_path_buf(), owners: owners.clone() });
@@ -33,7 +33,7 @@ fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
 }
 
 /// Why nothing is to be written to a root in a project. A directory that does not exist is not a link.
-fn refusal(world: &dyn World, root: &Path, (project, owners): (&Path, &[u32])) -> Option<String> {
+fn refusal(world: &dyn World, root: &Path, project: &Path, owners: &[u32]) -> Option<String> {
     let refused = |path: &Path, entry: &Entry| match (&entry.link, entry.owner) {
         (Some(link), _) => Some(link_refusal(path, link)),
         (None, Some(owner)) if !owners.is_empty() && !owners.contains(&owner) => {
@@ -61,7 +61,8 @@ mod tests {
         refusal(
             &world,
             Path::new("/work/.policyd"),
-            (Path::new("/work"), &owners(&world, Path::new("/work"))),
+            Path::new("/work"),
+            &owners(&world, Path::new("/work")),
         )
     }
 
@@ -69,7 +70,7 @@ mod tests {
     fn a_link_on_the_way_to_a_root_is_refused() {
         let world = FakeWorld::new();
         world.put("/work/a/b/kept", "");
-        let of = |root: &str| refusal(&world, Path::new(root), (Path::new("/work"), &[]));
+        let of = |root: &str| refusal(&world, Path::new(root), Path::new("/work"), &[]);
         assert_eq!(of("/work/a/b"), None);
         world.put_link("/work/way", "/home/dev");
         let why = of("/work/way/b").unwrap();

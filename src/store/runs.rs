@@ -38,8 +38,8 @@ impl<'a> RunStore<'a> {
     /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        let how = (durability, Duration::ZERO);
-        Self { documents: Documents::new(world, root, how, RUN_FILE_BYTES_MAX) }
+        let no_wait = Duration::ZERO;
+        Self { documents: Documents::new(world, root, durability, no_wait, RUN_FILE_BYTES_MAX) }
     }
 
     /// Keeps other runs of the project away while it is held.

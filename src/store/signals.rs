@@ -137,8 +137,7 @@ impl<'a> SignalStore<'a> {
         kinds: &'a Deferred<Signals>,
         durability: Durability,
     ) -> Self {
-        let how = (durability, HOOK_LOCK_WAIT);
-        let documents = Documents::new(world, root, how, LEDGER_BYTES_MAX);
+        let documents = Documents::new(world, root, durability, HOOK_LOCK_WAIT, LEDGER_BYTES_MAX);
         Self { world, documents, choices: UserChoiceStore::new(world, root), kinds }
     }
 
@@ -271,7 +270,7 @@ impl<'a> SignalStore<'a> {
             if kind.form == Form::Log {
                 continue;
             }
-            match self.read(&file, (&name, kind), now) {
+            match self.read(&file, &name, kind, now) {
                 Ok(None) => {}
                 Err(_) | Ok(Some(Read::Unsettled)) => view.incomplete = true,
                 Ok(Some(Read::Unusable(why))) => view.unusable.push((file, why.to_owned())),
@@ -328,7 +327,8 @@ impl<'a> SignalStore<'a> {
     fn read(
         &self,
         file: &str,
-        (name, kind): (&str, &SignalKind),
+        name: &str,
+        kind: &SignalKind,
         now: Timestamp,
     ) -> Result<Option<Read>, WorldError> {
         let path = self.folder().join(file);
@@ -399,7 +399,7 @@ impl<'a> SignalStore<'a> {
         let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
         if let Some((kind, name)) = kind
             // Neither a concurrent writer nor the clock matters any more.
-            && let Some(Read::Signal(found)) = self.read(file, (&name, kind), END_OF_TIME)?
+            && let Some(Read::Signal(found)) = self.read(file, &name, kind, END_OF_TIME)?
             && found.id == id
         {
             match self.world.remove(&self.folder().join(file)) {
@@ -433,7 +433,8 @@ impl<'a> SignalStore<'a> {
     fn end(
         &self,
         ledger: &mut Ledger,
-        (found, end): (&Found, End),
+        found: &Found,
+        end: End,
         details: EndDetails<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {

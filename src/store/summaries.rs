@@ -87,7 +87,7 @@ impl<'a> Summaries<'a> {
     /// Returns the store of a state directory; `wait` is the longest wait for the lock.
     #[must_use]
     pub fn new(world: &'a dyn World, own: &Path, durability: Durability, wait: Duration) -> Self {
-        Self { documents: Documents::new(world, own, (durability, wait), SUMMARIES_BYTES_MAX) }
+        Self { documents: Documents::new(world, own, durability, wait, SUMMARIES_BYTES_MAX) }
     }
 
     /// Returns all summaries, the newest last; empty if they cannot be read.

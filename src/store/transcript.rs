@@ -167,7 +167,7 @@ pub fn read_patiently(
         });
         reading.problem = ended.map(|error| problem(places, &error));
         if reading.problem.is_some()
-            || shows_all(&reading.facts, lines.unfinished(), (lens, patience))
+            || shows_all(&reading.facts, lines.unfinished(), lens, patience)
             || !waiting.pause()
         {
             break;
@@ -182,7 +182,7 @@ pub fn read_patiently(
     }
     position.offset = start + reading.bytes_read - lines.unfinished_bytes();
     if position.offset != start || !reading.from_cursor {
-        reading.cursor = moved(file.as_mut(), &mut position, (&reading.facts, key));
+        reading.cursor = moved(file.as_mut(), &mut position, &reading.facts, key);
     }
     // A client writes a line and its end in one go or in two: what is complete already counts,
     // but not in the cursor, which will meet the line again with its end.
@@ -198,7 +198,8 @@ pub fn read_patiently(
 fn shows_all(
     facts: &Facts,
     unfinished: &[u8],
-    (lens, patience): (&CompiledLens, Patience<'_>),
+    lens: &CompiledLens,
+    patience: Patience<'_>,
 ) -> bool {
     if (patience.complete)(facts) {
         return true;
@@ -407,7 +408,8 @@ fn saved(world: &dyn World, places: Places<'_>, key: Key) -> Option<(Position, F
 fn moved(
     file: &mut dyn OpenFile,
     position: &mut Position,
-    (facts, key): (&Facts, Key),
+    facts: &Facts,
+    key: Key,
 ) -> Option<Vec<u8>> {
     position.proof = proof_at(file, position.offset)?;
     cursor::encode(position, facts, key)

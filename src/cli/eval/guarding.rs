@@ -188,7 +188,7 @@ impl Guarding<'_> {
         let mut called = Called::new(event, (&seen.around, &patches), by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
-        let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);
+        let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.project.state.clone();
         if !speech::log_decision(self.world, &own, entry) {
             report.problem(&speech::unlogged(&own));

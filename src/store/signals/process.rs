@@ -90,7 +90,7 @@ impl SignalStore<'_> {
         let request = match self.bound(&open.view, approval, now) {
             Bound::Nothing(why) => {
                 let details = EndDetails { by, reason: &why, ..EndDetails::default() };
-                self.end(&mut open.ledger, (approval, End::Rejected), details, now)?;
+                self.end(&mut open.ledger, approval, End::Rejected, details, now)?;
                 return Ok(Answer::Refused(Box::new(approval.clone()), why));
             }
             Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
@@ -102,13 +102,13 @@ impl SignalStore<'_> {
                     answer: &approval.id,
                     ..EndDetails::default()
                 };
-                self.end(&mut open.ledger, (&request, End::Approved), details, now)?;
+                self.end(&mut open.ledger, &request, End::Approved, details, now)?;
                 *request
             }
         };
         let approval = Found { request: request.id.clone(), ..approval.clone() };
         let details = EndDetails { by, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&approval, End::Consumed), details, now)?;
+        self.end(&mut open.ledger, &approval, End::Consumed, details, now)?;
         Ok(Answer::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
     }
 
@@ -195,7 +195,7 @@ impl SignalStore<'_> {
                 let approves =
                     self.kinds.kind(&found.name).is_some_and(|it| !it.approves.is_empty());
                 if approves && found.signal.is_pending(now) {
-                    self.process_approval(&mut open, found, (&mut done, &mut *act), now)?;
+                    self.process_approval(&mut open, found, &mut done, &mut *act, now)?;
                     open.view = self.look(&open.ledger, now);
                 }
             }
@@ -215,7 +215,7 @@ impl SignalStore<'_> {
             }
         }
         for found in due {
-            self.time_out(found, (&mut done, &mut *act), now)?;
+            self.time_out(found, &mut done, &mut *act, now)?;
         }
         Ok(done)
     }
@@ -234,7 +234,8 @@ impl SignalStore<'_> {
         &self,
         open: &mut Open,
         found: &Found,
-        (done, act): (&mut Processed, &mut Deeds<'_>),
+        done: &mut Processed,
+        act: &mut Deeds<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
         // The follow-up is done first: if this process dies, the next one repeats it.
@@ -283,7 +284,8 @@ impl SignalStore<'_> {
     fn time_out(
         &self,
         found: Found,
-        (done, act): (&mut Processed, &mut Deeds<'_>),
+        done: &mut Processed,
+        act: &mut Deeds<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let actions = self.kinds.kind(&found.name).map(|it| it.on_timeout.clone());
@@ -300,7 +302,7 @@ impl SignalStore<'_> {
         match failure {
             None => {
                 let details = EndDetails { by: PROCESS, ..EndDetails::default() };
-                self.end(&mut open.ledger, (&still, End::TimedOut), details, now)?;
+                self.end(&mut open.ledger, &still, End::TimedOut, details, now)?;
                 done.ended.push((found, End::TimedOut));
             }
             Some(why) => {

@@ -82,7 +82,7 @@ impl SignalStore<'_> {
                 }
                 Effect::Closed(end) => {
                     let details = EndDetails { by, ..EndDetails::default() };
-                    self.end(ledger, (found, end), details, now)?;
+                    self.end(ledger, found, end, details, now)?;
                     answer = Answer::Ended(Box::new(moved.clone()), end, None);
                 }
                 // An expiry at this moment is reported as an expiry.
@@ -104,7 +104,8 @@ impl SignalStore<'_> {
     pub fn approve(
         &self,
         which: &str,
-        (by, decision): (&str, &str),
+        by: &str,
+        decision: &str,
         now: Timestamp,
     ) -> Result<Answer, WorldError> {
         let mut open = self.open(now)?;
@@ -137,7 +138,7 @@ impl SignalStore<'_> {
             }
         };
         let details = EndDetails { by, decision, answer: &approval.id, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&found, End::Approved), details, now)?;
+        self.end(&mut open.ledger, &found, End::Approved, details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Approved, Some(Box::new(approval))))
     }
 
@@ -148,7 +149,8 @@ impl SignalStore<'_> {
     pub fn reject(
         &self,
         which: &str,
-        (by, reason): (&str, &str),
+        by: &str,
+        reason: &str,
         now: Timestamp,
     ) -> Result<Answer, WorldError> {
         let mut open = self.open(now)?;
@@ -160,7 +162,7 @@ impl SignalStore<'_> {
             return self.move_on(&mut open.ledger, &found, Event::Reject, now);
         }
         let details = EndDetails { by, reason, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&found, End::Rejected), details, now)?;
+        self.end(&mut open.ledger, &found, End::Rejected, details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Rejected, None))
     }
 
