@@ -246,7 +246,7 @@ fn what_probes_answered_is_not_asked_again() {
     assert_eq!(scene.world.ran().len(), ran, "nothing is run");
     for part in [
         "judge: NOT SATISFIED: «masked» is in the code",
-        "«masked» stands for a secret; it was judged as it was",
+        "«masked» replaces a secret; rules evaluated the secret itself",
         "evaluated again: same result",
         "1 secret(s) in the answer of probe `judge` were masked",
     ] {
