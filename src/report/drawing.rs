@@ -69,8 +69,8 @@ fn lines(expression: &str, parts: &[Part]) -> String {
         let end = start.saturating_add(line.len());
         push_line(&mut text, shown(line.trim_end_matches(['\n', '\r'])).trim_end());
         let here = worth.iter().filter(|it| (start..end).contains(&it.at));
-        let mut marks: Vec<Mark> = here
-            .map(|it| Mark {
+        let mut marks: Vec<ColumnValue> = here
+            .map(|it| ColumnValue {
                 column: column(line, it.at.saturating_sub(start)),
                 value: value_among(it, parts),
             })
@@ -83,13 +83,13 @@ fn lines(expression: &str, parts: &[Part]) -> String {
 }
 
 /// A value and the column it hangs from.
-struct Mark {
+struct ColumnValue {
     column: usize,
     value: String,
 }
 
 /// Hangs values below their columns: from the right, each as high as there is room.
-fn hang(text: &mut String, mut marks: Vec<Mark>) {
+fn hang(text: &mut String, mut marks: Vec<ColumnValue>) {
     if !marks.is_empty() {
         push_line(text, &bars(&marks));
     }
@@ -111,7 +111,7 @@ fn hang(text: &mut String, mut marks: Vec<Mark>) {
     }
 }
 
-fn bars(marks: &[Mark]) -> String {
+fn bars(marks: &[ColumnValue]) -> String {
     let mut line = String::new();
     for mark in marks {
         if mark.column >= line.width() {

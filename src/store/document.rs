@@ -14,7 +14,7 @@ use crate::world::{HeldLock, World, WorldError};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Held {
+pub enum DocumentContent {
     /// The file does not exist.
     Nothing,
     /// A JSON value.
@@ -88,12 +88,12 @@ impl<'a> Documents<'a> {
     ///
     /// # Errors
     /// It is there and cannot be read now.
-    pub fn read(&self, name: &str) -> Result<Held, WorldError> {
+    pub fn read(&self, name: &str) -> Result<DocumentContent, WorldError> {
         Ok(match file::load(self.world, &self.path(name), self.bytes_max) {
-            Loaded::Missing => Held::Nothing,
+            Loaded::Missing => DocumentContent::Nothing,
             Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
             Loaded::Torn { bytes, backup: None } => parse(&bytes),
-            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => Held::Damaged,
+            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => DocumentContent::Damaged,
             Loaded::Unreadable { error, .. } => return Err(error),
         })
     }
@@ -112,9 +112,9 @@ impl<'a> Documents<'a> {
             file::restore(self.world, &path)?;
         }
         match self.read(name)? {
-            Held::Nothing => Ok(None),
-            Held::Value(value) => Ok(Some(value)),
-            Held::Damaged => {
+            DocumentContent::Nothing => Ok(None),
+            DocumentContent::Value(value) => Ok(Some(value)),
+            DocumentContent::Damaged => {
                 self.world.rename(&path, &aside(&path, now))?;
                 Ok(None)
             }
@@ -166,14 +166,14 @@ impl<'a> Documents<'a> {
     }
 }
 
-fn parse(bytes: &[u8]) -> Held {
+fn parse(bytes: &[u8]) -> DocumentContent {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
     // An empty file, as `touch` makes it, has no value.
     if text.is_empty() {
-        return Held::Nothing;
+        return DocumentContent::Nothing;
     }
-    serde_json::from_str(text).map_or(Held::Damaged, Held::Value)
+    serde_json::from_str(text).map_or(DocumentContent::Damaged, DocumentContent::Value)
 }
 
 /// Where a damaged file is put.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use crate::judge::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
@@ -153,8 +153,8 @@ impl<'a> EscalationStore<'a> {
     #[must_use]
     pub fn all(&self) -> Vec<Escalation> {
         let value = match self.documents.read(INDEX) {
-            Ok(Held::Value(value)) => Some(value),
-            Ok(Held::Nothing | Held::Damaged) => None,
+            Ok(DocumentContent::Value(value)) => Some(value),
+            Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
             // An index that cannot be read now does not make its documents unlisted.
             Err(_) => return Vec::new(),
         };

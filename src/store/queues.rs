@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
@@ -315,10 +315,12 @@ impl<'a> QueueStore<'a> {
         let mut lists = Lists::default();
         for place in Place::ALL {
             match self.documents.read(&name(place)) {
-                Ok(Held::Value(value)) if is_list(&value) => lists.absorb(place, Some(value)),
-                Ok(Held::Value(_)) => lists.damaged.push(place),
-                Ok(Held::Nothing) => lists.absorb(place, None),
-                Ok(Held::Damaged) | Err(_) => lists.damaged.push(place),
+                Ok(DocumentContent::Value(value)) if is_list(&value) => {
+                    lists.absorb(place, Some(value))
+                }
+                Ok(DocumentContent::Value(_)) => lists.damaged.push(place),
+                Ok(DocumentContent::Nothing) => lists.absorb(place, None),
+                Ok(DocumentContent::Damaged) | Err(_) => lists.damaged.push(place),
             }
             // Nothing is written: what was read is not needed any more.
             lists.files.clear();

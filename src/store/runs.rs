@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use crate::limits::RUN_FILE_BYTES_MAX;
 use crate::state::run::{Run, Status, VERSION};
@@ -81,9 +81,9 @@ impl<'a> RunStore<'a> {
     /// Why the run cannot be resumed.
     pub fn load(&self, id: &str) -> Result<Run, Unusable> {
         let value = match self.documents.read(&name(id)).map_err(Unusable::Refused)? {
-            Held::Nothing => return Err(Unusable::None),
-            Held::Damaged => return Err(Unusable::Damaged(id.to_owned())),
-            Held::Value(value) => value,
+            DocumentContent::Nothing => return Err(Unusable::None),
+            DocumentContent::Damaged => return Err(Unusable::Damaged(id.to_owned())),
+            DocumentContent::Value(value) => value,
         };
         let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if version > u64::from(VERSION) {

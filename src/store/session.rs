@@ -12,7 +12,7 @@ use super::file::{self, Durability, Saved};
 use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
 use super::prune::{Retention, prune};
-use super::recovery::{Damage, Found, find};
+use super::recovery::{Damage, RecoveredState, find};
 pub use super::recovery::{Origin, Source};
 use super::{log, session_file};
 use crate::id::SessionId;
@@ -186,7 +186,7 @@ impl<'a> SessionStore<'a> {
     }
 }
 
-fn loaded(found: &Found) -> LoadedSession {
+fn loaded(found: &RecoveredState) -> LoadedSession {
     LoadedSession {
         state: found.state.clone(),
         origin: found.origin,
@@ -199,7 +199,7 @@ pub struct LockedSession<'a> {
     store: &'a SessionStore<'a>,
     session: SessionId,
     paths: SessionPaths,
-    found: Option<Found>,
+    found: Option<RecoveredState>,
     /// The entry of a load, which is logged with the save that follows it.
     unlogged: Option<Value>,
     _held: Box<dyn HeldLock>,
@@ -249,7 +249,8 @@ impl LockedSession<'_> {
         };
         let saved = self.save(found.state.main.consecutive_blocks, &next, &bytes);
         if !matches!(saved, Saved::NotSaved { .. }) {
-            self.found = Some(Found { state: next, origin: Origin::File, damage: None, ..found });
+            self.found =
+                Some(RecoveredState { state: next, origin: Origin::File, damage: None, ..found });
         }
         match (names, saved) {
             (Err(error), Saved::Durable { retries }) => {
@@ -296,7 +297,7 @@ impl LockedSession<'_> {
         inside.chain(above.filter(|it| !it.as_os_str().is_empty())).try_for_each(synced)
     }
 
-    fn found(&mut self) -> &Found {
+    fn found(&mut self) -> &RecoveredState {
         let found = match self.found.take() {
             Some(found) => found,
             None => self.read(),
@@ -304,7 +305,7 @@ impl LockedSession<'_> {
         self.found.insert(found)
     }
 
-    fn read(&mut self) -> Found {
+    fn read(&mut self) -> RecoveredState {
         let mut found = find(self.store.world, &self.paths, &self.session);
         let counter = found.state.main.consecutive_blocks;
         match (found.origin, found.damage.take()) {
@@ -340,7 +341,7 @@ impl LockedSession<'_> {
     /// Puts a corrupt file aside and what was recovered in its place. Where a step is refused, the
     /// next load finds the same again.
     /// False: it is not in place.
-    fn repair(&self, found: &Found, damage: &Damage) -> bool {
+    fn repair(&self, found: &RecoveredState, damage: &Damage) -> bool {
         let aside = format!("{STATE_FILE}.corrupt-{}", self.store.world.now().millis());
         let aside = self.paths.folder.join(aside);
         let done = match &damage.bytes {
@@ -356,7 +357,7 @@ impl LockedSession<'_> {
     }
 
     /// Replaces the corrupt file by the recovered state.
-    fn put_back(&self, found: &Found, aside: Option<&Path>) -> bool {
+    fn put_back(&self, found: &RecoveredState, aside: Option<&Path>) -> bool {
         let bytes = session_file::write(&found.state, &found.raw);
         let (world, durability) = (self.store.world, &self.store.durability);
         let failure = file::replace(world, &self.paths.state, &bytes, durability, aside).err();

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
@@ -28,7 +28,7 @@ use crate::script::signal_facts::Waiting;
 use crate::state::signal::{End, Phase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
-use found::{File, Read};
+use found::{File, SignalFileState};
 use ledger::{Claim, Ending, Ledger};
 
 pub use creating::Draft;
@@ -177,8 +177,8 @@ impl<'a> SignalStore<'a> {
     /// The ledger as it stands, without a lock; one that cannot be read says nothing.
     fn ledger(&self) -> Ledger {
         match self.documents.read(LEDGER) {
-            Ok(Held::Value(value)) => Ledger::read(Some(value)),
-            Ok(Held::Nothing | Held::Damaged) | Err(_) => Ledger::default(),
+            Ok(DocumentContent::Value(value)) => Ledger::read(Some(value)),
+            Ok(DocumentContent::Nothing | DocumentContent::Damaged) | Err(_) => Ledger::default(),
         }
     }
 
@@ -272,9 +272,11 @@ impl<'a> SignalStore<'a> {
             }
             match self.read(&file, &name, kind, now) {
                 Ok(None) => {}
-                Err(_) | Ok(Some(Read::Unsettled)) => view.incomplete = true,
-                Ok(Some(Read::Unusable(why))) => view.unusable.push((file, why.to_owned())),
-                Ok(Some(Read::Signal(found))) => view.signals.push(*found),
+                Err(_) | Ok(Some(SignalFileState::Unsettled)) => view.incomplete = true,
+                Ok(Some(SignalFileState::Unusable(why))) => {
+                    view.unusable.push((file, why.to_owned()))
+                }
+                Ok(Some(SignalFileState::Signal(found))) => view.signals.push(*found),
             }
         }
         view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
@@ -330,11 +332,11 @@ impl<'a> SignalStore<'a> {
         name: &str,
         kind: &SignalKind,
         now: Timestamp,
-    ) -> Result<Option<Read>, WorldError> {
+    ) -> Result<Option<SignalFileState>, WorldError> {
         let path = self.folder().join(file);
         match self.world.entry(&path) {
             Ok(entry) if entry.link.is_some() => {
-                return Ok(Some(Read::Unusable("it is a symbolic link")));
+                return Ok(Some(SignalFileState::Unusable("it is a symbolic link")));
             }
             Ok(_) => {}
             Err(WorldError::Missing) => return Ok(None),
@@ -399,7 +401,7 @@ impl<'a> SignalStore<'a> {
         let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
         if let Some((kind, name)) = kind
             // Neither a concurrent writer nor the clock matters any more.
-            && let Some(Read::Signal(found)) = self.read(file, &name, kind, END_OF_TIME)?
+            && let Some(SignalFileState::Signal(found)) = self.read(file, &name, kind, END_OF_TIME)?
             && found.id == id
         {
             match self.world.remove(&self.folder().join(file)) {

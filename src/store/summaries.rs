@@ -94,7 +94,7 @@ impl<'a> Summaries<'a> {
     #[must_use]
     pub fn all(&self) -> Vec<Summary> {
         match self.documents.read(FILE) {
-            Ok(super::document::Held::Value(value)) => read(&value),
+            Ok(super::document::DocumentContent::Value(value)) => read(&value),
             Ok(_) | Err(_) => Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::QueueStore;
 use crate::state::dead_letter::{Place, Task};
-use crate::store::document::Held;
+use crate::store::document::DocumentContent;
 use crate::store::task_record::{record_of, task_of};
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -41,8 +41,8 @@ impl QueueStore<'_> {
         for name in names.into_iter().take(AT_ONCE_MAX) {
             let path = format!("{FOLDER}/{name}");
             let task = match self.documents.read(&path) {
-                Ok(Held::Value(value)) => task_of(&value, Place::Pending),
-                Ok(Held::Nothing | Held::Damaged) => None,
+                Ok(DocumentContent::Value(value)) => task_of(&value, Place::Pending),
+                Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
                 // It may be readable the next time.
                 Err(_) => continue,
             };

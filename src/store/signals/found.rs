@@ -108,7 +108,7 @@ struct SignalFields {
 }
 
 /// What a file is.
-pub(super) enum Read {
+pub(super) enum SignalFileState {
     /// A signal.
     Signal(Box<Found>),
     /// Nothing that can be used, and why.
@@ -163,12 +163,17 @@ impl Found {
     }
 
     /// Reads a file; what it says of times that are still to come is not believed.
-    pub(super) fn read(file: &File<'_>, name: &str, kind: &SignalKind, now: Timestamp) -> Read {
+    pub(super) fn read(
+        file: &File<'_>,
+        name: &str,
+        kind: &SignalKind,
+        now: Timestamp,
+    ) -> SignalFileState {
         if file.stat.kind != FileKind::File {
-            return Read::Unusable("it is no file");
+            return SignalFileState::Unusable("it is no file");
         }
         if file.stat.length > SIGNAL_FILE_BYTES_MAX as u64 {
-            return Read::Unusable("it is too large");
+            return SignalFileState::Unusable("it is too large");
         }
         let text = String::from_utf8_lossy(file.bytes);
         let text = text.trim_start_matches('\u{feff}').trim().trim_matches('\0');
@@ -181,10 +186,12 @@ impl Found {
         let odd = !note.is_empty() || (text.is_empty() && kind.form == Form::Json);
         let age = now.since(file.stat.modified);
         if odd && age < SETTLED_AFTER {
-            return Read::Unsettled;
+            return SignalFileState::Unsettled;
         }
         if !note.is_empty() && !kind.approves.is_empty() {
-            return Read::Unusable("it should approve something, and its content is no JSON");
+            return SignalFileState::Unusable(
+                "it should approve something, and its content is no JSON",
+            );
         }
         let note = if kind.form == Form::Presence { "" } else { note };
         let take = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -196,7 +203,7 @@ impl Found {
         let (sender, request) = (take("sender").or_else(|| take("agent")), take("request"));
         let foreign = own.is_none();
         body.retain(|key, _| !OWN_KEYS.contains(&key.as_str()) || (foreign && key == "id"));
-        Read::Signal(Box::new(Self {
+        SignalFileState::Signal(Box::new(Self {
             id: own.unwrap_or_else(|| id_of_file(file)),
             name: name.to_owned(),
             sender: sender.unwrap_or_default(),

@@ -16,7 +16,7 @@ use crate::world::WorldError;
 /// Who claims a signal while what follows its timeout is done.
 const PROCESS: &str = "policyd";
 /// Longest duration of the follow-up of a timeout; then another process tries again.
-const DEED_LEASE: Duration = Duration::from_secs(60);
+const FOLLOW_UP_LEASE: Duration = Duration::from_secs(60);
 
 /// By so much clocks may have gone back between two files.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ pub struct Processed {
 }
 
 /// What an approval approves.
-enum Bound {
+enum ApprovalTarget {
     /// This request, which waits.
     Waits(Box<Found>),
     /// A request that ended by this approval.
@@ -88,14 +88,16 @@ impl SignalStore<'_> {
             return self.move_on(&mut open.ledger, approval, Event::Consume { by }, now);
         }
         let request = match self.bound(&open.view, approval, now) {
-            Bound::Nothing(why) => {
+            ApprovalTarget::Nothing(why) => {
                 let details = EndDetails { by, reason: &why, ..EndDetails::default() };
                 self.end(&mut open.ledger, approval, End::Rejected, details, now)?;
                 return Ok(Answer::Refused(Box::new(approval.clone()), why));
             }
-            Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
-            Bound::Done(entry) => request_of(*entry, approval),
-            Bound::Waits(request) => {
+            ApprovalTarget::Unknown(why) => {
+                return Ok(Answer::Refused(Box::new(approval.clone()), why));
+            }
+            ApprovalTarget::Done(entry) => request_of(*entry, approval),
+            ApprovalTarget::Waits(request) => {
                 let details = EndDetails {
                     by: &approval.sender,
                     decision: approval.text("decision"),
@@ -114,14 +116,14 @@ impl SignalStore<'_> {
 
     /// The request that an approval is bound to: the one it names, else the only one that waited
     /// when it was made.
-    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> Bound {
+    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> ApprovalTarget {
         match self.choices.load() {
             Ok(choices) if choices.approvals.contains(&approval.id) => {}
             Ok(_) => {
                 let why = "the user did not give it with `policyd signal approve` on this machine";
-                return Bound::Nothing(why.to_owned());
+                return ApprovalTarget::Nothing(why.to_owned());
             }
-            Err(problem) => return Bound::Unknown(problem),
+            Err(problem) => return ApprovalTarget::Unknown(problem),
         }
         let kind = self.kinds.kind(&approval.name);
         let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
@@ -131,17 +133,18 @@ impl SignalStore<'_> {
         if !approval.request.is_empty() {
             let named = waiting.iter().find(|it| it.id == approval.request);
             return match named {
-                Some(it) if made < it.signal.created => {
-                    Bound::Nothing(format!("it is older than the {wanted} {} it names", it.id))
-                }
-                Some(it) => Bound::Waits(Box::new((*it).clone())),
+                Some(it) if made < it.signal.created => ApprovalTarget::Nothing(format!(
+                    "it is older than the {wanted} {} it names",
+                    it.id
+                )),
+                Some(it) => ApprovalTarget::Waits(Box::new((*it).clone())),
                 None => self.ended_by(approval, wanted),
             };
         }
         let history = log::read_certainly(self.world, &self.history_path());
         let Some(history) = history.ok().filter(|_| !view.incomplete && !view.cut) else {
             let why = "which request it approves cannot be said now: not all signals can be read";
-            return Bound::Unknown(why.to_owned());
+            return ApprovalTarget::Unknown(why.to_owned());
         };
         let task = approval.text("task_id");
         let of_task = |it: &&&Found| task.is_empty() || it.text("task_id") == task;
@@ -149,12 +152,14 @@ impl SignalStore<'_> {
         let asked = waiting.iter().filter(|it| it.signal.created <= made).copied();
         let asked: Vec<&Found> = asked.collect();
         match (asked.as_slice(), waiting.len()) {
-            ([], 0) => Bound::Nothing(format!("no {wanted} waits for an answer")),
-            ([], _) => Bound::Nothing(format!("it is older than every {wanted} that waits")),
-            ([only], _) if !others_waited_at(&history, wanted, made) => {
-                Bound::Waits(Box::new((*only).clone()))
+            ([], 0) => ApprovalTarget::Nothing(format!("no {wanted} waits for an answer")),
+            ([], _) => {
+                ApprovalTarget::Nothing(format!("it is older than every {wanted} that waits"))
             }
-            _ => Bound::Nothing(format!(
+            ([only], _) if !others_waited_at(&history, wanted, made) => {
+                ApprovalTarget::Waits(Box::new((*only).clone()))
+            }
+            _ => ApprovalTarget::Nothing(format!(
                 "several {wanted} waited when it was made, and it names none; `policyd signal \
                  approve ID` does"
             )),
@@ -162,21 +167,24 @@ impl SignalStore<'_> {
     }
 
     /// A request that is over: it may have ended by this very approval.
-    fn ended_by(&self, approval: &Found, wanted: &str) -> Bound {
+    fn ended_by(&self, approval: &Found, wanted: &str) -> ApprovalTarget {
         let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
-            return Bound::Unknown("the history cannot be read now".to_owned());
+            return ApprovalTarget::Unknown("the history cannot be read now".to_owned());
         };
         let endings = history.iter().rev().map(Ending::read);
         let entry = endings.into_iter().find(|it| it.id.as_ref() == Some(&approval.request));
         match entry {
             Some(entry) if entry.answer.as_ref() == Some(&approval.id) => {
-                Bound::Done(Box::new(entry))
+                ApprovalTarget::Done(Box::new(entry))
             }
             Some(entry) => {
                 let outcome = entry.outcome.replace('_', " ");
-                Bound::Nothing(format!("the {wanted} {} it names was {outcome}", approval.request))
+                ApprovalTarget::Nothing(format!(
+                    "the {wanted} {} it names was {outcome}",
+                    approval.request
+                ))
             }
-            None => Bound::Nothing(format!("there is no {wanted} {}", approval.request)),
+            None => ApprovalTarget::Nothing(format!("there is no {wanted} {}", approval.request)),
         }
     }
 
@@ -202,7 +210,7 @@ impl SignalStore<'_> {
             self.drop_late(&mut open)?;
             for found in open.view.signals.clone() {
                 if step(&found.signal, Event::Tick, now).0.phase == Phase::Ended(End::TimedOut) {
-                    let claim = Event::Claim { by: PROCESS, lease: DEED_LEASE };
+                    let claim = Event::Claim { by: PROCESS, lease: FOLLOW_UP_LEASE };
                     self.move_on(&mut open.ledger, &found, claim, now)?;
                     due.push(found);
                     continue;
@@ -240,10 +248,10 @@ impl SignalStore<'_> {
     ) -> Result<(), WorldError> {
         // The follow-up is done first: if this process dies, the next one repeats it.
         let request = match self.bound(&open.view, found, now) {
-            Bound::Waits(request) => Some(*request),
-            Bound::Done(entry) => Some(request_of(*entry, found)),
-            Bound::Nothing(_) => None,
-            Bound::Unknown(why) => {
+            ApprovalTarget::Waits(request) => Some(*request),
+            ApprovalTarget::Done(entry) => Some(request_of(*entry, found)),
+            ApprovalTarget::Nothing(_) => None,
+            ApprovalTarget::Unknown(why) => {
                 done.failed.push((found.clone(), why));
                 return Ok(());
             }
