@@ -212,6 +212,14 @@ pub const DRIFT_LOG_BYTES_MAX: u64 = 1024 * 1024;
 /// Default wait for the lock of a session. A disk can stall for seconds while other processes save,
 /// and a stop must not lose its evaluation.
 pub const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(4);
+/// Longest wait of a hook for a lock of the stores beside the session.
+pub const HOOK_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+/// Longest wait of a command for a lock of the stores: a script would rather wait than lose a result.
+pub const COMMAND_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(30);
+/// Longest wait of `policyd run` for a lock of the stores.
+pub const RUN_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Longest wait for the lock of the user's choices and trusted packs.
+pub const USER_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Attempts to save one file.
 pub const SAVE_ATTEMPTS_MAX: u32 = 10;
 /// Sessions that one call inspects and deletes when it prunes old sessions, so that no hook call

@@ -148,6 +148,19 @@ pub fn short_text(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
+/// Writes a duration rounded down to seconds, minutes, hours (up to two days), or days: `59s`, `4m`, `36h`, `3d`.
+#[must_use]
+pub fn rough_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let unit = match seconds {
+        0..60 => 1,
+        60..3_600 => 60,
+        3_600..172_800 => 3_600,
+        172_800.. => 86_400,
+    };
+    duration_text(Duration::from_secs(seconds - seconds % unit))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,6 +183,20 @@ mod tests {
     fn duration_text_reads_back() {
         for text in ["250ms", "90s", "5m", "36h", "2d", "0s"] {
             assert_eq!(duration_text(parse_duration(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn rough_texts_have_one_unit() {
+        for (text, rough) in [
+            ("900ms", "0s"),
+            ("59s", "59s"),
+            ("299s", "4m"),
+            ("7384s", "2h"),
+            ("2159m", "35h"),
+            ("49h", "2d"),
+        ] {
+            assert_eq!(rough_text(parse_duration(text).unwrap()), rough);
         }
     }
 

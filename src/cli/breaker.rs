@@ -25,9 +25,6 @@ use crate::world::{World, WorldError};
 /// Longest name of a breaker.
 const KEY_MAX: usize = 200;
 
-/// A script would rather wait than lose a result.
-const LOCK_WAIT: Duration = Duration::from_secs(30);
-
 /// What every action needs.
 struct BreakerCommand<'a> {
     world: &'a dyn World,
@@ -69,7 +66,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
-    let store = BreakerStore::new(world, &own, sessions.durability.clone()).patient(LOCK_WAIT);
+    let store =
+        BreakerStore::new(world, &own, sessions.durability.clone()).patient(COMMAND_LOCK_WAIT);
     // The process ends with its answer: taking a policy apart would only delay it.
     let command = &BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
     match action {

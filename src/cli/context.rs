@@ -216,7 +216,7 @@ impl ContextCommand<'_> {
             folder: &project.root,
             own: &own,
             store: &self.store,
-            wait: LOCK_WAIT,
+            wait: limits::COMMAND_LOCK_WAIT,
         };
         let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
         let text = writer.summarize(&facts, &gauge, since);

@@ -108,13 +108,13 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
             Some(NoOpinionKind::Paused) => "paused".to_owned(),
             Some(NoOpinionKind::Disabled) => "disabled".to_owned(),
             None if !was_judged(entry) => "not evaluated".to_owned(),
-            None if why.is_empty() => "ok".to_owned(),
+            None if why.is_empty() => "clean".to_owned(),
             None => format!("released ({why})"),
         },
     };
     let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
     // What blocked stands first.
-    let findings = [found("blocks", ""), found("warns", "warns: ")].concat();
+    let findings = [found("blocks", ""), found("warns", "warn: ")].concat();
     (what, findings.into_iter().chain(silent).collect())
 }
 
@@ -124,7 +124,7 @@ fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
     let said = |it: &Value| {
         let mark = match (text(it, "mode"), text(it, "status")) {
             ("shadow", _) => "log: ".to_owned(),
-            ("warn", _) => "warns: ".to_owned(),
+            ("warn", _) => "warn: ".to_owned(),
             (_, "unknown") => "unknown: ".to_owned(),
             _ if text(it, "decision") == decision => String::new(),
             _ => format!("{}: ", text(it, "decision")),
@@ -140,7 +140,7 @@ fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
     let (first, rest): (Vec<&Value>, Vec<&Value>) = guards.iter().partition(decided);
     let tool = text(entry, "tool");
     let about = if tool.is_empty() { text(entry, "event") } else { tool };
-    let word = if decision == "none" { "ok" } else { decision };
+    let word = if decision == "none" { "no decision" } else { decision };
     (format!("{word} {about}"), first.into_iter().chain(rest).map(said).collect())
 }
 
@@ -200,7 +200,10 @@ mod tests {
         let entry = json!({"timestamp": "T", "id": "a1", "session_id": "s", "decision": "none",
             "event": "user_prompt_submit", "guards": [guard("told", "context", "enforce")]});
         let told = line(&entry);
-        assert!(told.contains("ok user_prompt_submit") && told.contains("context: told"), "{told}");
+        assert!(
+            told.contains("no decision user_prompt_submit") && told.contains("context: told"),
+            "{told}"
+        );
         assert!(!is_notable(&entry));
     }
 }

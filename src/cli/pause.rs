@@ -210,7 +210,7 @@ pub(super) fn log(
     text: String,
     actor: &Actor,
 ) {
-    let entry = decision_log::switch_entry(world.now(), event, session, (text, actor.text()));
+    let entry = decision_log::switch_entry(world.now(), event, session, text, actor.text());
     // The switch itself stands; every stop tells it.
     let _unwritten = gate::log_decision(world, &project.state, entry);
 }

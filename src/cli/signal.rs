@@ -268,8 +268,8 @@ impl SignalCommand<'_, '_> {
         }
         let (by, now) = (self.actor_or_user(by), self.world.now());
         let answer = match decision {
-            Some(decision) => self.store.approve(id, (&by, decision), now)?,
-            None => self.store.reject(id, (&by, reason), now)?,
+            Some(decision) => self.store.approve(id, &by, decision, now)?,
+            None => self.store.reject(id, &by, reason, now)?,
         };
         if answer == Answer::Nothing {
             let waiting: Vec<String> = {

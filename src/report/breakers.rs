@@ -1,4 +1,4 @@
-//! Circuit breakers for people and programs: lists, one in full, why it stands where it stands.
+//! Circuit breakers as text and JSON: lists, details, and explanations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 /// A breaker as it is looked at.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its name.
+    /// Name of the breaker.
     pub key: String,
     /// What is remembered of it.
     pub breaker: Breaker,
@@ -24,7 +24,7 @@ pub struct Seen {
     pub now: Timestamp,
 }
 
-/// How long something lasts that may last until somebody ends it.
+/// Formats a wait that can last until the user ends it.
 #[must_use]
 pub fn until(wait: Option<Duration>) -> String {
     wait.map_or_else(|| "until it is reset".to_owned(), |it| format!("for {}", short_text(it)))
@@ -96,7 +96,7 @@ impl Seen {
         format!("{}: {state}{remarks}, {} failure(s){last}", self.key, self.failures())
     }
 
-    /// Everything that is known of it, for programs.
+    /// Returns all details as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let it = &self.breaker;
@@ -126,7 +126,7 @@ impl Seen {
         })
     }
 
-    /// Everything that is known of it, for people.
+    /// Returns all details as text.
     #[must_use]
     pub fn details(&self) -> String {
         let it = &self.breaker;
@@ -154,7 +154,7 @@ impl Seen {
         text
     }
 
-    /// What a request is answered, for programs.
+    /// Returns the response to a request as JSON.
     #[must_use]
     pub fn answer_json(&self, answer: Answer) -> Value {
         let wait = match answer {
@@ -307,7 +307,7 @@ pub fn status(all: &[Seen]) -> String {
     format!("breakers: {}; load {}", told.join(", "), level.as_str())
 }
 
-/// What the last failure said, to stand at the end of a line.
+/// Formats the last failure for the end of a line.
 #[must_use]
 pub fn last_error(breaker: &Breaker) -> String {
     match breaker.last_error.as_str() {

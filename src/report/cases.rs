@@ -1,4 +1,4 @@
-//! Results of cases: text for people, JSON for programs, JUnit XML for CI systems.
+//! Results of cases as text, JSON, and JUnit XML.
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::source::Diagnostic;
 /// Version of the JSON form.
 pub const RESULTS_VERSION: u32 = 1;
 
-/// Longest text that is told within a sentence, in characters.
+/// Longest text within a sentence, in characters.
 const SHORT_CHARS_MAX: usize = 100;
 
 /// What failed and why, coverage where it was measured, and the counts.
@@ -65,7 +65,7 @@ fn failed(case: &CaseResult, failures: &[Failure], color: bool) -> String {
         let found = render_text(&[diagnostic(failure)], Style { color });
         text.push_str(&found);
         text.push_str(&detail(failure));
-        // What led to several failures is told after the last of them.
+        // The cause of several failures follows the last of them.
         let next = failures.get(at.saturating_add(1));
         if next.is_none_or(|it| (it.step, &it.behind) != (failure.step, &failure.behind)) {
             for (heading, lines) in &failure.behind {
@@ -138,7 +138,7 @@ fn coverage_text(coverage: &Coverage) -> String {
         let place = rule.place.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
         text.push_str(&format!("{} {}{place}\n", rule.kind.as_str(), rule.id));
         for what in &lacks {
-            text.push_str(&format!("  no case in which it is {what}\n"));
+            text.push_str(&format!("  no {what} case\n"));
         }
         for (place, key, operand, never) in gaps {
             let operand = operand.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -150,9 +150,9 @@ fn coverage_text(coverage: &Coverage) -> String {
     let rules = coverage.rules.len();
     let both = coverage.rules.iter().filter(|it| it.firing && it.silent).count();
     text.push_str(&format!(
-        "coverage: {both} of {rules} rules have a firing and a silent case \
-         ({} without a firing, {} without a silent one)\n\
-         coverage: {seen} of {all} branches ({} %)\n",
+        "coverage: {both} of {rules} rules have a firing and a passing case \
+         ({} without a firing, {} without a passing one)\n\
+         coverage: {seen} of {all} branches ({}%)\n",
         unfired.len(),
         unsilent.len(),
         coverage.percent(),
@@ -161,7 +161,7 @@ fn coverage_text(coverage: &Coverage) -> String {
 }
 
 fn lacks(rule: &RuleCoverage) -> Vec<&'static str> {
-    let sides = [(rule.firing, "firing"), (rule.silent, "silent")];
+    let sides = [(rule.firing, "firing"), (rule.silent, "passing")];
     sides.into_iter().filter(|(has, _)| !has).map(|(_, what)| what).collect()
 }
 

@@ -1,4 +1,4 @@
-//! How full a context is, for people and programs: a bar, one line, JSON, and the events of seed 004.
+//! The size of a context as a bar, one line, JSON, and the events of shipwright.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const COLUMNS_SHORT: u64 = 10;
 /// A session's context as it is looked at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen<'a> {
-    /// The session; empty where nobody said.
+    /// Id of the session; empty if unknown.
     pub session: &'a str,
     /// What the meters say.
     pub gauge: &'a Gauge,
@@ -28,7 +28,7 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The report for people.
+    /// Returns the report as text.
     #[must_use]
     pub fn text(&self, color: bool) -> String {
         let (paint, gauge) = (Paint::new(color), self.gauge);
@@ -99,7 +99,7 @@ impl Seen<'_> {
         text
     }
 
-    /// Everything, for programs.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let gauge = self.gauge;
@@ -178,7 +178,7 @@ impl Seen<'_> {
         format!("{}{}", self.painted(&full, paint), paint.dim(&empty))
     }
 
-    /// In the colour of the tier that was reached.
+    /// Paints text in the color of the tier.
     fn painted(&self, text: &str, paint: Paint) -> String {
         match self.gauge.tier.as_str() {
             "" => paint.green(text),
@@ -204,9 +204,9 @@ pub(super) fn grouped(number: u64) -> String {
 /// Whose event it is, and when it happened.
 #[derive(Debug, Clone, Copy)]
 pub struct Whose<'a> {
-    /// The session; empty where there is none.
+    /// Id of the session; empty without one.
     pub session: &'a str,
-    /// When.
+    /// Time of the event.
     pub now: Timestamp,
     /// Turn, from 1.
     pub iteration: u64,
@@ -223,7 +223,7 @@ impl Whose<'_> {
     }
 }
 
-/// `loop.context_usage`: once in a turn (seed 004). `usage_pct` is the cumulative percentage, as there;
+/// `loop.context_usage` of shipwright: once in a turn. `usage_pct` is the cumulative percentage, as there;
 /// `occupancy_pct` is what stands before the model.
 #[must_use]
 pub fn usage(whose: Whose<'_>, gauge: &Gauge) -> Value {
@@ -239,7 +239,7 @@ pub fn usage(whose: Whose<'_>, gauge: &Gauge) -> Value {
     )
 }
 
-/// `loop.context_exhaustion_warning`: the threshold was crossed (seed 004).
+/// `loop.context_exhaustion_warning`: the threshold of shipwright was crossed.
 #[must_use]
 pub fn warning(whose: Whose<'_>, gauge: &Gauge) -> Value {
     whose.event(
@@ -256,7 +256,7 @@ pub fn warning(whose: Whose<'_>, gauge: &Gauge) -> Value {
     )
 }
 
-/// `loop.context_exhaustion_restart`: work goes on in a fresh context (seed 004). `restart`: its
+/// `loop.context_exhaustion_restart`: work continues in a fresh context, as in shipwright. `restart`: its
 /// number; `before`: the turn at which the old one ended.
 #[must_use]
 pub fn restart(whose: Whose<'_>, restart: u64, before: u64) -> Value {

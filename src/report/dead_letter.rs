@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::judge::dead_letter::cause;
 use crate::state::dead_letter::Task;
-use crate::time::{Timestamp, duration_text};
+use crate::time::{Timestamp, rough_text};
 
 /// One line of a list.
 #[must_use]
@@ -28,20 +28,12 @@ pub fn line(task: &Task, now: Timestamp) -> String {
     )
 }
 
-/// How long ago something was, in its largest units.
 fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
-    let Some(at) = at else { return "never".to_owned() };
-    let seconds = now.since(at).as_secs();
-    if seconds == 0 {
-        return "just now".to_owned();
+    match at.map(|at| now.since(at)) {
+        None => "never".to_owned(),
+        Some(age) if age.as_secs() == 0 => "just now".to_owned(),
+        Some(age) => format!("{} ago", rough_text(age)),
     }
-    let rounded = match seconds {
-        0..60 => seconds,
-        60..3600 => seconds / 60 * 60,
-        3600..86_400 => seconds / 3600 * 3600,
-        _ => seconds / 86_400 * 86_400,
-    };
-    format!("{} ago", duration_text(std::time::Duration::from_secs(rounded)))
 }
 
 /// All that is known of a task.
@@ -79,7 +71,7 @@ pub fn details(task: &Task, now: Timestamp) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns all details as JSON.
 #[must_use]
 pub fn to_json(task: &Task) -> Value {
     json!({

@@ -223,8 +223,8 @@ fn shown(text: &str) -> String {
     message::cut(&mask(text).0, limits::EVIDENCE_CHARS_MAX)
 }
 
-/// What became of a part, as JSON: a value, an object that tells an error, null where it was not
-/// reached. Secrets are masked, long texts cut.
+/// Returns the result of a part as JSON: a value, an object with an error, or null if it was not evaluated.
+/// Secrets are masked, and long texts are cut.
 #[must_use]
 pub fn found_json(found: &Found) -> Json {
     match found {
@@ -324,7 +324,8 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
 /// The entry of what guards said.
 #[must_use]
 pub fn guard_entry(
-    (now, event): (Timestamp, &Event),
+    now: Timestamp,
+    event: &Event,
     around: &Circumstances,
     guarded: &Guarded,
     call: Called,
@@ -380,7 +381,8 @@ pub fn switch_entry(
     now: Timestamp,
     event: &str,
     session: Option<&SessionId>,
-    (text, by): (String, String),
+    text: String,
+    by: String,
 ) -> Json {
     let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
     let session_id = session.unwrap_or_default();

@@ -27,11 +27,11 @@ const TAIL_BYTES_MAX: usize = 240;
 /// How text is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// With terminal colours.
+    /// With terminal colors.
     pub color: bool,
 }
 
-/// Each finding with the lines it is about, carets under what is meant.
+/// Renders each finding with its lines, and carets below the location.
 #[must_use]
 pub fn render_text(findings: &[Diagnostic], style: Style) -> String {
     let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
@@ -271,8 +271,8 @@ fn groups(finding: &Diagnostic, style: Style) -> Vec<Group<'_>> {
     };
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         finding.related.iter().partition(|(span, _)| is_near(span, &finding.span));
-    let mut places = vec![Place { span: &finding.span, role: None }];
-    places.extend(here.iter().map(|(span, role)| Place { span, role: Some(role) }));
+    let mut places = vec![LabeledSpan { span: &finding.span, role: None }];
+    places.extend(here.iter().map(|(span, role)| LabeledSpan { span, role: Some(role) }));
     let code = code_of(finding.code);
     let mut title = level.primary_title(finding.message.as_str()).id(code);
     if style.color && code != finding.code {
@@ -282,7 +282,7 @@ fn groups(finding: &Diagnostic, style: Style) -> Vec<Group<'_>> {
     }
     let mut group = title.element(snippet(&finding.span.source, &places));
     for (span, role) in elsewhere {
-        group = group.element(snippet(&span.source, &[Place { span, role: Some(role) }]));
+        group = group.element(snippet(&span.source, &[LabeledSpan { span, role: Some(role) }]));
     }
     if let Some(note) = &finding.note {
         group = group.element(annotate_snippets::Level::NOTE.message(note.as_str()));
@@ -323,13 +323,13 @@ fn is_near(span: &Span, other: &Span) -> bool {
 }
 
 /// A place to underline; the primary one has no role.
-struct Place<'a> {
+struct LabeledSpan<'a> {
     span: &'a Span,
     role: Option<&'a String>,
 }
 
 /// Only the lines around the places are handed to the renderer: its cost is that of its text.
-fn snippet<'a>(source: &'a Source, places: &[Place<'a>]) -> Snippet<'a, Annotation<'a>> {
+fn snippet<'a>(source: &'a Source, places: &[LabeledSpan<'a>]) -> Snippet<'a, Annotation<'a>> {
     let first = places.iter().map(|it| it.span.start).min().unwrap_or(0);
     let last = places.iter().map(|it| shown_end(it.span)).max().unwrap_or(0);
     let window = whole_lines(&source.text, first..last);

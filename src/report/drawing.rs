@@ -30,7 +30,7 @@ pub fn draw(expression: &str, parts: &[Part]) -> String {
     }
 }
 
-/// The value of a part as it stands in a drawing: one line, at most `DRAWN_VALUE_COLUMNS_MAX` wide.
+/// The value of a part in a drawing: one line, at most `DRAWN_VALUE_COLUMNS_MAX` wide.
 #[must_use]
 pub fn value(found: &Found) -> String {
     let text = match found {
@@ -43,7 +43,7 @@ pub fn value(found: &Found) -> String {
     cut(&text, DRAWN_VALUE_COLUMNS_MAX)
 }
 
-/// The value of a part; an error that comes from within is told there.
+/// The value of a part; an error of an inner part is shown there.
 fn value_among(part: &Part, parts: &[Part]) -> String {
     let failed = |it: &&Part| matches!(it.found, Found::Failed(_));
     let told = failed(&part) && parts.iter().filter(failed).any(|it| is_within(it, part));
@@ -69,8 +69,8 @@ fn lines(expression: &str, parts: &[Part]) -> String {
         let end = start.saturating_add(line.len());
         push_line(&mut text, shown(line.trim_end_matches(['\n', '\r'])).trim_end());
         let here = worth.iter().filter(|it| (start..end).contains(&it.at));
-        let mut marks: Vec<Mark> = here
-            .map(|it| Mark {
+        let mut marks: Vec<ColumnValue> = here
+            .map(|it| ColumnValue {
                 column: column(line, it.at.saturating_sub(start)),
                 value: value_among(it, parts),
             })
@@ -83,13 +83,13 @@ fn lines(expression: &str, parts: &[Part]) -> String {
 }
 
 /// A value and the column it hangs from.
-struct Mark {
+struct ColumnValue {
     column: usize,
     value: String,
 }
 
 /// Hangs values below their columns: from the right, each as high as there is room.
-fn hang(text: &mut String, mut marks: Vec<Mark>) {
+fn hang(text: &mut String, mut marks: Vec<ColumnValue>) {
     if !marks.is_empty() {
         push_line(text, &bars(&marks));
     }
@@ -111,7 +111,7 @@ fn hang(text: &mut String, mut marks: Vec<Mark>) {
     }
 }
 
-fn bars(marks: &[Mark]) -> String {
+fn bars(marks: &[ColumnValue]) -> String {
     let mut line = String::new();
     for mark in marks {
         if mark.column >= line.width() {

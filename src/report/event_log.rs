@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use crate::state::run::Status;
 use crate::time::Timestamp;
 
+/// Path of the log below the state directory.
+pub const EVENT_LOG: &str = "logs/events.jsonl";
+
 /// A line of `logs/events.jsonl`.
 #[derive(Debug, JsonSchema)]
 pub struct EventLine {

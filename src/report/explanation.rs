@@ -1,5 +1,5 @@
-//! Why a decision was taken: what its record says, and what judging it again comes to. Both are
-//! shown, never one for the other: an explanation that differs from what was decided says so.
+//! Explains a decision: the recorded result, and the result of a new evaluation. Both are shown, and differences
+//! are reported.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ pub const EXPLANATION_VERSION: u32 = 1;
 pub struct Explanation {
     /// What its record says.
     pub entry: Entry,
-    /// What judging it again comes to, where it can be.
+    /// Result of the new evaluation, if possible.
     pub again: Option<Outcome>,
     /// The same of guards.
     pub guarded: Option<Guarded>,
-    /// What cannot be had any more, or is not what it was: one sentence each.
+    /// Inputs that are unavailable or changed, one sentence each.
     pub lost: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ impl Explanation {
         }
     }
 
-    /// For programs.
+    /// Returns the explanation as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let again = self.again.as_ref().map(|it| {
@@ -164,7 +164,7 @@ impl Explanation {
         })
     }
 
-    /// For people; `all`: every rule with its values, not only what was amiss.
+    /// Returns the explanation as text; `all` includes rules that passed, with their values.
     #[must_use]
     pub fn to_text(&self, all: bool, color: bool) -> String {
         let (paint, mut text) = (Paint::new(color), String::new());
@@ -188,7 +188,10 @@ impl Explanation {
             self.rest_named(&mut text);
         }
         if text.contains(MARK) {
-            line(&mut text, &format!("\n{MARK} stands for a secret; it was judged as it was"));
+            line(
+                &mut text,
+                &format!("\n{MARK} replaces a secret; rules evaluated the secret itself"),
+            );
         }
         self.tail(&mut text, paint);
         text
@@ -209,7 +212,7 @@ impl Explanation {
             line(&mut text, &format!("{}  {}{why}", mark(it, paint), paint.bold(&it.id)));
         }
         for (why, ids) in &self.entry.skipped {
-            let mark = paint.dim("skipped");
+            let mark = paint.dim("skip   ");
             ids.iter()
                 .for_each(|id| line(&mut text, &format!("{mark}  {}: {why}", paint.bold(id))));
         }
@@ -236,7 +239,7 @@ impl Explanation {
         let decided = match (entry.decision.as_str(), entry.spoken, &entry.session_type) {
             (decision @ ("ask" | "halt"), _, None) => paint.red(decision),
             (decision, _, None) if !entry.guards.is_empty() && decision != "block" => {
-                paint.yellow(&format!("{decision}, by what guards said"))
+                paint.yellow(&format!("{decision}, by guards"))
             }
             ("block", true, None) => paint.red("block"),
             ("block", true, Some(_)) => {
@@ -245,9 +248,12 @@ impl Explanation {
             ("block", false, _) => {
                 paint.yellow("block dropped because the state could not be saved")
             }
-            (_, _, None) => paint.yellow("not judged"),
-            _ if release.is_empty() => paint.green("let through"),
-            _ => paint.yellow(&format!("let go ({release}) after {blocks} block(s)")),
+            (_, _, None) => paint.yellow("not evaluated"),
+            _ if release.is_empty() => paint.green("clean"),
+            _ => {
+                let ending = if blocks == 1 { "" } else { "s" };
+                paint.yellow(&format!("released ({release}) after {blocks} block{ending}"))
+            }
         };
         line(text, &decided);
         if let (Some(kind), Some(pack)) = (&entry.session_type, &entry.pack) {
@@ -285,19 +291,19 @@ impl Explanation {
         }
     }
 
-    /// The rules that were not amiss, by name.
+    /// Lists the rules that passed.
     fn rest_named(&self, text: &mut String) {
         let fine = self.entry.verdicts.iter().filter(|it| it.details.is_none());
         let fine: Vec<&str> = fine.map(|it| it.id.as_str()).collect();
         if !fine.is_empty() {
-            line(text, &format!("\nsatisfied: {}", fine.join(", ")));
+            line(text, &format!("\npassed: {}", fine.join(", ")));
         }
         for (why, ids) in &self.entry.skipped {
             line(text, &format!("skipped ({why}): {}", ids.join(", ")));
         }
     }
 
-    /// The rules that were not amiss, with the values that judging them again found.
+    /// Draws the rules that passed, with the values of the new evaluation.
     fn rest_drawn(&self, text: &mut String, paint: Paint) {
         let amiss =
             |id: &str| self.entry.verdicts.iter().any(|it| it.id == id && it.details.is_some());
@@ -312,10 +318,11 @@ impl Explanation {
         let differences = self.differences();
         let again = self.again.is_some() || self.guarded.is_some();
         let said = match (again, differences.len()) {
-            (false, _) => paint.yellow("not judged again"),
-            (true, 0) => format!("judged again: {}", paint.green("the same")),
+            (false, _) => paint.yellow("not evaluated again"),
+            (true, 0) => format!("evaluated again: {}", paint.green("same result")),
+            (true, 1) => format!("evaluated again: {}", paint.yellow("1 difference")),
             (true, many) => {
-                format!("judged again: {}", paint.yellow(&format!("{many} difference(s)")))
+                format!("evaluated again: {}", paint.yellow(&format!("{many} differences")))
             }
         };
         line(text, &format!("\n{said}"));
@@ -352,12 +359,12 @@ fn guard(logged: &Value, paint: Paint) -> (String, String, &str) {
 /// What a rule came to.
 fn mark(it: &LoggedVerdict, paint: Paint) -> String {
     match (it.consequence.as_str(), it.status.as_str()) {
-        ("blocks", _) => paint.red("BLOCKS "),
-        ("warns", _) => paint.yellow("warns  "),
-        ("recorded", _) => paint.dim("shadow "),
+        ("blocks", _) => paint.red("block  "),
+        ("warns", _) => paint.yellow("warn   "),
+        ("recorded", _) => paint.dim("log    "),
         (_, "unknown") => paint.yellow("unknown"),
-        (_, "skipped") => paint.dim("skipped"),
-        _ => paint.green("ok     "),
+        (_, "skipped") => paint.dim("skip   "),
+        _ => paint.green("pass   "),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A review of packs as JSON, as annotations of GitHub Actions, and its summary for people.
+//! A review of packs as JSON, as annotations of GitHub Actions, and its summary as text.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Review {
     pub ignored: Vec<Ignored>,
     /// What the baseline knows.
     pub known: Vec<Diagnostic>,
-    /// What could not be read, for people.
+    /// Files that could not be read, with the reason.
     pub unreadable: Vec<String>,
 }
 

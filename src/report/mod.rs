@@ -1,4 +1,4 @@
-//! Reports: what the program found, as text for people and data for tools.
+//! Reports: results as human-readable text and machine-readable data.
 
 pub mod breakers;
 pub mod cases;

@@ -1,4 +1,4 @@
-//! Outcomes for people and programs: text grouped by category, and versioned JSON.
+//! Outcomes as text grouped by category, and as versioned JSON.
 
 use std::collections::BTreeMap;
 
@@ -229,7 +229,7 @@ pub(super) const fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// The report for people: what was decided, then every consideration by category.
+/// Returns the report as text: the decision, then every check by category.
 #[must_use]
 pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
     let paint = Paint::new(color);
@@ -243,7 +243,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
     }
     let Some(outcome) = outcome else {
         let why = around.no_opinion.as_deref().unwrap_or("no rule applies");
-        line(&mut text, &format!("{} {why}", paint.bold("no opinion:")));
+        line(&mut text, &format!("{} {why}", paint.bold("not evaluated:")));
         return text;
     };
     line(&mut text, &format!("{} {}", paint.bold("decision:"), decision(outcome, paint)));
@@ -267,19 +267,22 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
         }
     }
     if !outcome.reason.is_empty() {
-        line(&mut text, &format!("\n{}\n{}", paint.bold("the agent is told"), outcome.reason));
+        line(&mut text, &format!("\n{}\n{}", paint.bold("message to the agent"), outcome.reason));
     }
     if !outcome.notice.is_empty() {
-        line(&mut text, &format!("\n{}\n{}", paint.bold("the user is told"), outcome.notice));
+        line(&mut text, &format!("\n{}\n{}", paint.bold("message to the user"), outcome.notice));
     }
     text
 }
 
-/// What guards said, for people.
+/// Writes the results of guards as text.
 fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
     let decision = guarded.decision.as_str();
-    let count = guarded.judged.len();
-    line(text, &format!("{} {decision} ({count} guards judged)", paint.bold("decision:")));
+    let count = match guarded.judged.len() {
+        1 => "1 guard evaluated".to_owned(),
+        count => format!("{count} guards evaluated"),
+    };
+    line(text, &format!("{} {decision} ({count})", paint.bold("decision:")));
     for it in &guarded.verdicts {
         let why = it.unknown.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
         let message = mask(&it.message).0.into_owned();
@@ -287,7 +290,7 @@ fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
         line(text, &format!("      {}", it.place));
     }
     for it in guarded.silent.iter().filter(|it| !it.why.is_empty()) {
-        line(text, &format!("  silent {}: {}", it.id, mask(&it.why).0));
+        line(text, &format!("  passed {}: {}", it.id, mask(&it.why).0));
         line(text, &format!("      {}", it.place));
     }
 }
@@ -297,19 +300,19 @@ fn decision(outcome: &Outcome, paint: Paint) -> String {
         return paint.red("block");
     }
     if outcome.release.is_empty() {
-        return paint.green("let through");
+        return paint.green("clean");
     }
-    paint.yellow(&format!("let go ({})", outcome.release))
+    paint.yellow(&format!("released ({})", outcome.release))
 }
 
 fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
     let mark = match (&it.status, it.consequence) {
-        (Status::Satisfied, _) => paint.green("ok     "),
-        (Status::Skipped(_), _) => paint.dim("skipped"),
-        (_, Consequence::Blocks) => paint.red("BLOCKS "),
-        (_, Consequence::Warns) => paint.yellow("warns  "),
+        (Status::Satisfied, _) => paint.green("pass   "),
+        (Status::Skipped(_), _) => paint.dim("skip   "),
+        (_, Consequence::Blocks) => paint.red("block  "),
+        (_, Consequence::Warns) => paint.yellow("warn   "),
         (Status::Unknown(_), _) => paint.yellow("unknown"),
-        (Status::Unsatisfied, Consequence::None | Consequence::Recorded) => paint.dim("shadow "),
+        (Status::Unsatisfied, Consequence::None | Consequence::Recorded) => paint.dim("log    "),
     };
     let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
     let column = width.saturating_add(13);

@@ -1,7 +1,7 @@
 //! Text for a terminal: colors, and escapes in place of characters that control a terminal.
 //!
 //! Reports mix our own colors with text that others wrote: packs, signals, transcripts. Our own escape
-//! sequences carry a key that is made anew in each process, so text that was written before cannot
+//! sequences carry a key that is made in each process, so text that was written before cannot
 //! contain it. [`for_terminal`] keeps sequences with the key and escapes everything else.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// The key of our own escape sequences.
+/// The key of policyd's escape sequences.
 static KEY: LazyLock<String> =
     LazyLock::new(|| format!("{:016x}", RandomState::new().hash_one("policyd")));
 

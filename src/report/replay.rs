@@ -1,4 +1,4 @@
-//! What a replay came to, for people and programs.
+//! Results of a replay as text and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::outcome::mode;
 use super::paint::{Paint, line};
 use crate::judge::message::in_one_line;
 use crate::limits::ID_CHARS_MAX;
-use crate::replay::compare::{Comparison, RuleChange};
+use crate::replay::compare::{Comparison, Effect, RuleChange};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
 /// Version of the JSON report.
@@ -28,7 +28,7 @@ impl Scope<'_> {
     }
 }
 
-/// What no recording holds, and what becomes of it.
+/// Inputs that no recording contains, and their effect.
 const NOT_RECORDED: &str = "\
 A recording holds no answers of probes, no preferences and no remote: what rests on them is unknown.
 Files are taken as the recorded edits left them.";
@@ -134,7 +134,7 @@ fn count_json(it: &Count) -> Value {
     json!({"times": it.times, "examples": examples.collect::<Vec<_>>()})
 }
 
-/// The report for people: what was judged, a table of the rules, where they fired first, and what
+/// Returns the report as text: totals, a table of the rules, where they fired first, and what
 /// the other pack would change.
 #[must_use]
 pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
@@ -148,16 +148,14 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
         .filter(|it| scope.shows(&it.id))
         .partition(|it| scope.rule.is_some() || it.fired.times > 0 || it.unknown.times > 0);
     for (rules, columns) in [(&mut rules, AT_STOPS), (&mut guards, AT_CALLS)] {
-        // What fires most stands first; rules that fire alike stay in the order of the pack.
+        // What fires most stands first; rules that fire equally often stay in the order of the pack.
         rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
         table(&mut text, rules, columns, &paint);
     }
     if !quiet.is_empty() {
         let asked = quiet.iter().filter(|it| it.silent > 0).count();
         let never = quiet.len().saturating_sub(asked);
-        let rest = format!(
-            "{asked} guard(s) were silent wherever they were asked, {never} were never asked"
-        );
+        let rest = format!("other guards: {asked} always passed, {never} never applied");
         line(&mut text, &paint.dim(&rest));
     }
     for it in rules.iter().chain(&guards) {
@@ -176,7 +174,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &paint.bold(&format!(
-            "{} of {}, judged by the pack `{}`",
+            "{} of {}, evaluated with the pack `{}`",
             counted(tally.stops, "stop"),
             counted(tally.sessions, "session"),
             scope.pack
@@ -185,7 +183,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &format!(
-            "  blocked {}, let go {}, warned at {}; {} were blocked when they were recorded",
+            "  blocked {}, released {}, warned at {}; {} were blocked when they were recorded",
             grouped(tally.blocks.times),
             grouped(tally.releases.values().sum()),
             grouped(tally.warnings),
@@ -193,7 +191,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
         ),
     );
     for (why, times) in &tally.no_opinion {
-        line(text, &format!("  no opinion on {}: {why}", grouped(*times)));
+        line(text, &format!("  not evaluated {}: {why}", grouped(*times)));
     }
     let mut more = vec![
         (tally.subagent_stops, "of them by subagents"),
@@ -209,7 +207,7 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
     line(
         text,
         &format!(
-            "  of {}: stopped {}, asked a human about {}",
+            "  of {}: blocked {}, asked the user about {}",
             counted(tally.tool_calls, "tool call"),
             grouped(tally.stopped.times),
             grouped(tally.asked.times),
@@ -230,7 +228,7 @@ type Column = (&'static str, fn(&RuleTally) -> u64);
 
 const AT_STOPS: [Column; 7] = [
     ("fired", |it| it.fired.times),
-    ("silent", |it| it.silent),
+    ("passed", |it| it.silent),
     ("unknown", |it| it.unknown.times),
     ("skipped", |it| it.skipped),
     ("sessions", |it| it.sessions),
@@ -240,10 +238,10 @@ const AT_STOPS: [Column; 7] = [
 
 const AT_CALLS: [Column; 7] = [
     ("fired", |it| it.fired.times),
-    ("silent", |it| it.silent),
+    ("passed", |it| it.silent),
     ("unknown", |it| it.unknown.times),
     ("sessions", |it| it.sessions),
-    ("would stop", |it| it.would_block),
+    ("would block", |it| it.would_block),
     ("would ask", |it| it.would_ask),
     ("would warn", |it| it.would_warn),
 ];
@@ -254,12 +252,12 @@ fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &
     let width = id_width(asked.iter().map(|it| it.id.as_str()));
     let titles = columns.map(|it| it.0);
     if !asked.is_empty() {
-        let head = row(("rule", "mode"), width, titles, titles.map(str::to_owned));
+        let head = row("rule", "mode", width, titles, titles.map(str::to_owned));
         line(text, &format!("\n{}", paint.bold(&head)));
     }
     for it in asked {
         let numbers = columns.map(|(_, number)| grouped(number(it)));
-        line(text, &row((&it.id, mode(it.mode)), width, titles, numbers));
+        line(text, &row(&it.id, mode(it.mode), width, titles, numbers));
     }
     if !never.is_empty() {
         let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
@@ -273,7 +271,7 @@ fn id_width<'a>(ids: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// A line of the table: each number under the end of its title.
-fn row((id, mode): (&str, &str), width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
+fn row(id: &str, mode: &str, width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
     let mut text = format!("{id:width$}  {mode:7}");
     for (number, title) in numbers.into_iter().zip(titles) {
         let width = title.len().max(7);
@@ -311,26 +309,26 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
     let title = format!("\ncompared with this, the pack `{}`", it.pack);
     line(text, &paint.bold(&title));
     line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times)));
-    examples(text, &paint.red("blocks "), &it.newly_blocked, usize::MAX);
+    examples(text, &paint.red("block  "), &it.newly_blocked, usize::MAX);
     line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times)));
-    examples(text, &paint.green("lets go"), &it.no_longer_blocked, usize::MAX);
+    examples(text, &paint.green("pass   "), &it.no_longer_blocked, usize::MAX);
     let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
     line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
     let calls = counted(tally.tool_calls, "tool call");
     let newly = grouped(it.newly_stopped.times);
-    line(text, &format!("  would newly stop, or ask about, {newly} of {calls}"));
-    examples(text, &paint.red("stops  "), &it.newly_stopped, usize::MAX);
+    line(text, &format!("  would newly block, or ask about, {newly} of {calls}"));
+    examples(text, &paint.red("block  "), &it.newly_stopped, usize::MAX);
     line(
         text,
-        &format!("  would no longer stop, or ask about, {}", grouped(it.no_longer_stopped.times)),
+        &format!("  would no longer block, or ask about, {}", grouped(it.no_longer_stopped.times)),
     );
-    examples(text, &paint.green("lets go"), &it.no_longer_stopped, usize::MAX);
+    examples(text, &paint.green("pass   "), &it.no_longer_stopped, usize::MAX);
     let rules = it.rules.iter().map(|it| (it, "stop"));
     let rules = rules.chain(it.guards.values().map(|it| (it, "tool call")));
     let changed: Vec<(&RuleChange, &str)> =
         rules.filter(|(it, _)| scope.shows(&it.id) && !it.moves.is_empty()).collect();
     if changed.is_empty() {
-        line(text, "  no rule would lead to anything else");
+        line(text, "  no rule would have another effect");
     }
     for (rule, place) in changed {
         let where_it_is = match (rule.here, rule.there) {
@@ -341,9 +339,20 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
         line(text, &format!("\n{}{where_it_is}", paint.bold(&rule.id)));
         for ((here, there), count) in &rule.moves {
             let at = counted(count.times, place);
-            line(text, &format!("  {} -> {} at {at}", here.as_str(), there.as_str()));
+            line(text, &format!("  {} -> {} at {at}", effect_word(*here), effect_word(*there)));
             examples(text, "       ", count, usize::MAX);
         }
+    }
+}
+
+/// Returns the displayed word of an effect; JSON keeps the words of its version.
+const fn effect_word(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Nothing => "none",
+        Effect::Recorded => "log",
+        Effect::Warns => "warn",
+        Effect::Asks => "ask",
+        Effect::Blocks => "block",
     }
 }
 
@@ -394,7 +403,7 @@ mod tests {
         let id = "x".repeat(70_000);
         let width = id_width([id.as_str(), "odd"].into_iter());
         let titles = AT_STOPS.map(|it| it.0);
-        let shown = |id: &str| row((id, "enforce"), width, titles, titles.map(str::to_owned));
+        let shown = |id: &str| row(id, "enforce", width, titles, titles.map(str::to_owned));
         assert!(shown(&id).starts_with(&format!("{id}  enforce")), "the long id is shown whole");
         assert!(shown("odd").starts_with(&format!("odd{:127}enforce", "")), "the width is bounded");
     }

@@ -1,4 +1,4 @@
-//! What a supervised run tells: its events as data, in shipwright's names, and as lines for people.
+//! Events of a supervised run: as data with shipwright's names, and as human-readable lines.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub fn stamped(mut event: Value, now: Timestamp) -> Value {
 }
 
 /// A field that is given as text: a number where it is written as JSON has them, text else. What
-/// looks like a number and is none (`0123`, `1.`) stays text, so that the line is sound.
+/// looks like a number and is not one (`0123`, `1.`) stays text, so that the line is sound.
 #[must_use]
 pub fn typed(text: &str) -> Value {
     let plain = text.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'-' | b'.'));
@@ -64,7 +64,7 @@ impl Fields<'_> {
     }
 }
 
-/// A duration for people. Below 10 seconds it is exact enough that the times of short turns add up.
+/// Formats a duration. Below 10 seconds it is exact enough that the times of short turns add up.
 fn time_text(duration: Duration) -> String {
     let millis = duration.as_millis();
     match millis {
@@ -74,7 +74,7 @@ fn time_text(duration: Duration) -> String {
     }
 }
 
-/// An event as a line for people; nothing for those that only programs want.
+/// Formats an event as a line; `None` for events that only programs read.
 #[must_use]
 pub fn line(event: &Value) -> Option<String> {
     let it = Fields(event);

@@ -17,7 +17,7 @@ pub fn of_file(file: &str) -> &str {
 #[must_use]
 pub fn of_packs() -> Vec<(&'static str, Value)> {
     let name = |file: &'static str| file.trim_end_matches(".yaml");
-    // The sets of guards have the form of `guards.yaml`.
+    // The sets of guards have the shape of `guards.yaml`.
     let files = shapes::FILES.iter().filter(|it| !guards::FILES[1..].contains(&it.file));
     let files = files.map(|it| (name(it.file), json_schema(&it.kind, name(it.file))));
     files.chain([(name(cases::shape::FILE.file), cases::shape::schema())]).collect()

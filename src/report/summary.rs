@@ -1,5 +1,5 @@
 //! What is carried over from one context into the next: a summary that never has more than
-//! `SUMMARY_CHARS_MAX` characters (seed 004). Every section is there; one of which nothing is known says
+//! `SUMMARY_CHARS_MAX` characters, as in shipwright. Every section is there; one of which nothing is known says
 //! so. Where not all fits, the newest is kept, and what was left out is counted.
 
 pub mod known;
@@ -7,9 +7,9 @@ pub mod known;
 use crate::limits::{SUMMARY_CHARS_MAX, SUMMARY_FILES_MAX, SUMMARY_GOAL_CHARS_MAX};
 use crate::report::mask::mask;
 
-/// Heading under which a summary is told to the next context (seed 004).
+/// Heading of a summary in the next context, as in shipwright.
 pub const HEADING: &str = "## Previous Session Context (Summarized)";
-/// What stands in a section of which nothing is known.
+/// Text of a section without content.
 const NONE: &str = "- none";
 /// The same for files, as the seed has it.
 const NO_CHANGES: &str = "- (no changes detected)";
@@ -23,7 +23,7 @@ const NOTICE_CHARS: usize = 80;
 pub struct Known {
     /// The turn.
     pub iteration: u64,
-    /// What is to be reached, in the words of whoever asked for it.
+    /// The goal in the words of the user.
     pub goal: String,
     /// Where it stands: one line for each thing.
     pub status: Vec<String>,
@@ -46,7 +46,7 @@ struct Section {
     lines: Vec<String>,
     /// Lines taken so far.
     taken: usize,
-    /// Whether the lines stand in the order in which they happened.
+    /// Whether the lines are in chronological order.
     chronological: bool,
 }
 
@@ -122,7 +122,7 @@ impl Section {
     }
 }
 
-/// The goal, bounded, and whether it was cut. What an earlier summary put into it is no goal.
+/// The goal, bounded, and whether it was cut. The text of an earlier summary is removed.
 fn goal(text: &str) -> (String, bool) {
     let own = text.split(HEADING).next().unwrap_or_default().trim();
     let own = mask(own).0.into_owned();
@@ -155,7 +155,7 @@ fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A summary as it is told to the next context.
+/// Formats a summary for the next context.
 #[must_use]
 pub fn told(summary: &str) -> String {
     format!("{HEADING}\n{}", summary.trim_end())

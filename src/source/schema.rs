@@ -48,7 +48,7 @@ fn of_kind(kind: &Kind) -> Map<String, Value> {
         Kind::Map(one) => json!({ "type": "object", "additionalProperties": of_kind(one) }),
         Kind::Record(fields) => of_record(fields),
         Kind::Either(kinds) => {
-            json!({ "anyOf": kinds.iter().map(|it| of_kind(it)).collect::<Vec<_>>() })
+            json!({ "anyOf": kinds.iter().map(of_kind).collect::<Vec<_>>() })
         }
     };
     match schema {

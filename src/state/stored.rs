@@ -136,6 +136,23 @@ where
     Ok(entries.into_iter().filter_map(entry).collect())
 }
 
+/// Reads a list or a map; the default if the value is neither.
+///
+/// # Errors
+/// An element has another type.
+pub fn elements<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    match Value::deserialize(deserializer)? {
+        value @ (Value::Array(_) | Value::Object(_)) => {
+            serde_json::from_value(value).map_err(D::Error::custom)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(T::default()),
+    }
+}
+
 /// Reads a count: the largest `u32` for a larger one, 0 for a value of another type.
 ///
 /// # Errors

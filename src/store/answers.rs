@@ -1,6 +1,6 @@
 //! Answers that may be used again, kept per session: a stop that repeats asks a model or a slow
 //! program once, and looks for a preference once where it says so. A cache: it is written without
-//! fsync, and whatever is odd in it is no answer.
+//! fsync, and unreadable content counts as absent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,21 +25,21 @@ const FILE: &str = "answers.json";
 #[derive(Debug)]
 pub struct Answers {
     path: PathBuf,
-    kept: Kept,
+    kept: CachedResults,
     /// What was learned since, to be joined with what others kept meanwhile.
-    added: Kept,
+    added: CachedResults,
 }
 
 /// What the file holds.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct CachedResults {
     /// The newest answers of each probe, newest last: a session's agents ask different things.
-    probes: BTreeMap<String, Vec<Answer>>,
-    preferences: BTreeMap<String, Found>,
+    probes: BTreeMap<String, Vec<CachedProbeResult>>,
+    preferences: BTreeMap<String, CachedPreference>,
 }
 
-impl Kept {
+impl CachedResults {
     fn read(world: &dyn World, path: &Path) -> Self {
         let bytes = world.read(path, ANSWERS_BYTES_MAX).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
@@ -48,7 +48,7 @@ impl Kept {
 
 /// Whether a preference was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Found {
+struct CachedPreference {
     /// What was looked for, as a checksum.
     asked: String,
     found: bool,
@@ -56,7 +56,7 @@ struct Found {
 
 /// One answer of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Answer {
+struct CachedProbeResult {
     /// What was asked, as a checksum.
     asked: String,
     /// When, in milliseconds since 1970.
@@ -69,14 +69,18 @@ impl Answers {
     /// No answers yet, of the session with that folder.
     #[must_use]
     pub fn none(session_folder: &Path) -> Self {
-        Self { path: session_folder.join(FILE), kept: Kept::default(), added: Kept::default() }
+        Self {
+            path: session_folder.join(FILE),
+            kept: CachedResults::default(),
+            added: CachedResults::default(),
+        }
     }
 
     /// Reads what is kept in the folder of a session.
     #[must_use]
     pub fn load(world: &dyn World, session_folder: &Path) -> Self {
         let empty = Self::none(session_folder);
-        Self { kept: Kept::read(world, &empty.path), ..empty }
+        Self { kept: CachedResults::read(world, &empty.path), ..empty }
     }
 
     /// Whether a preference was found before; nothing where it is looked for at each stop.
@@ -89,7 +93,7 @@ impl Answers {
     /// Keeps whether a preference was found.
     pub fn keep_preference(&mut self, it: &Preference, found: bool) {
         if it.once && self.preference(it) != Some(found) {
-            let found = Found { asked: sought(it), found };
+            let found = CachedPreference { asked: sought(it), found };
             self.kept.preferences.insert(it.id.clone(), found.clone());
             self.added.preferences.insert(it.id.clone(), found);
         }
@@ -112,7 +116,7 @@ impl Answers {
         {
             let (asked, mut value) = (asked.to_owned(), value.clone());
             mask_json(&mut value);
-            let answer = Answer { asked, at: now.millis(), code: *code, value };
+            let answer = CachedProbeResult { asked, at: now.millis(), code: *code, value };
             self.added.probes.entry(probe.id.clone()).or_default().push(answer);
         }
     }
@@ -120,10 +124,10 @@ impl Answers {
     /// Writes what was added to what others kept meanwhile; the session is locked, its folder is
     /// there. A refusal only costs the next stop time.
     pub fn save(self, world: &dyn World) {
-        if self.added == Kept::default() {
+        if self.added == CachedResults::default() {
             return;
         }
-        let mut kept = Kept::read(world, &self.path);
+        let mut kept = CachedResults::read(world, &self.path);
         for (id, added) in self.added.probes {
             let known = kept.probes.entry(id).or_default();
             known.retain(|it| added.iter().all(|new| new.asked != it.asked));
@@ -261,7 +265,7 @@ mod tests {
         assert!(world.get(folder.join(FILE)).is_none(), "nothing was written");
         for odd in [&b"{"[..], b"[]", br#"{"judge": 3}"#, &[0xff; 40]] {
             world.put(folder.join(FILE), odd);
-            assert_eq!(Answers::load(&world, folder).kept, Kept::default());
+            assert_eq!(Answers::load(&world, folder).kept, CachedResults::default());
         }
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::file::{self, Durability};
 use super::layout;
 use super::user_choices::UserChoiceStore;
-use crate::limits::BREAKER_FILE_BYTES_MAX;
+use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
 use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -21,14 +21,11 @@ use record::{FORCED, breaker_of, known_breaker, record_of, whole_seconds};
 
 pub mod record;
 
-/// Under the root of our own.
+/// Path below the state directory.
 const FILE: &str = "state/circuit-breakers.json";
 const LOCK: &str = "state/.circuit-breakers.lock";
 /// The seed's log of recoveries.
 const RECOVERY_LOG: &str = "logs/circuit-recovery.log";
-
-/// Longest wait of a hook for the lock; a breaker that cannot be asked admits.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// The breakers under one root.
 #[derive(Clone)]
@@ -40,10 +37,10 @@ pub struct BreakerStore<'a> {
 }
 
 impl<'a> BreakerStore<'a> {
-    /// Those under a root of our own.
+    /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        Self { world, root: root.to_owned(), durability, lock_wait: LOCK_WAIT }
+        Self { world, root: root.to_owned(), durability, lock_wait: HOOK_LOCK_WAIT }
     }
 
     /// The same for a caller that has that long to wait for the lock.
@@ -105,8 +102,7 @@ impl<'a> BreakerStore<'a> {
         self.step(key, Event::Request, settings, now).unwrap_or((next, Answer::Admitted))
     }
 
-    /// Takes the result of a call in, or what somebody does by hand. Nothing is written where it
-    /// changes nothing.
+    /// Records the result of a call, or a change by the user. Nothing is written if nothing changes.
     ///
     /// # Errors
     /// The lock was not free, or the file could not be written.
@@ -155,7 +151,7 @@ impl<'a> BreakerStore<'a> {
         }
         if known.phase == Phase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
-            // A log that cannot be written is no reason to forget the recovery.
+            // The recovery counts even if the log cannot be written.
             let _refused = self.world.append(&self.root.join(RECOVERY_LOG), line.as_bytes());
         }
         Ok((next, answer))
@@ -211,8 +207,8 @@ impl<'a> BreakerStore<'a> {
         UserChoiceStore::new(self.world, &self.root)
     }
 
-    /// The records that are to be changed, under the lock: a damaged file is put aside, one that
-    /// cannot be read now is left alone.
+    /// Returns the records to change, under the lock. A damaged file is quarantined; a file that cannot be
+    /// read now is not changed.
     fn records_to_change(&self, now: Timestamp) -> Result<Map<String, Value>, WorldError> {
         if let Some(records) = self.records()? {
             return Ok(records);
@@ -236,7 +232,7 @@ impl<'a> BreakerStore<'a> {
         })
     }
 
-    /// Whether the file is damaged; what it held is put aside at the next change.
+    /// Returns whether the file is damaged; the next change quarantines it.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {

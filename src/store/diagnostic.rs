@@ -101,7 +101,7 @@ enum Operation<'a> {
         /// Return code of amplihack.
         code: u8,
         /// Whether the state might not survive a power loss.
-        #[serde(skip_serializing_if = "is_default")]
+        #[serde(default, skip_serializing_if = "is_default")]
         degraded: bool,
         #[serde(flatten)]
         memory: Option<SavedMemory<'a>>,
@@ -154,7 +154,7 @@ struct SavedMemory<'a> {
     /// Key of the episode.
     episode: &'a str,
     /// Subagents that were blocked, by id.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     agents: BTreeMap<&'a str, AgentMemory<'a>>,
 }
 

@@ -1,5 +1,5 @@
-//! JSON documents under the root of our own, shared by all processes of a project: looked at without
-//! a lock, changed under one. What is damaged is put aside, never lost.
+//! JSON documents in the state directory, shared by all processes of a project: read without a lock, changed
+//! under one. Damaged documents are quarantined, never lost.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use crate::world::{HeldLock, World, WorldError};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Held {
-    /// There is none.
+pub enum DocumentContent {
+    /// The file does not exist.
     Nothing,
     /// A JSON value.
     Value(Value),
@@ -28,7 +28,7 @@ pub enum Held {
 pub struct Documents<'a> {
     /// The machine.
     pub world: &'a dyn World,
-    /// The root of our own.
+    /// State directory of the project.
     pub root: PathBuf,
     /// How they are written.
     pub durability: Durability,
@@ -41,12 +41,13 @@ pub struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// The documents under a root of our own.
+    /// Returns the documents of a state directory.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
         root: &Path,
-        (durability, lock_wait): (Durability, Duration),
+        durability: Durability,
+        lock_wait: Duration,
         bytes_max: usize,
     ) -> Self {
         let (root, degraded) = (root.to_owned(), RefCell::default());
@@ -87,33 +88,33 @@ impl<'a> Documents<'a> {
     ///
     /// # Errors
     /// It is there and cannot be read now.
-    pub fn read(&self, name: &str) -> Result<Held, WorldError> {
+    pub fn read(&self, name: &str) -> Result<DocumentContent, WorldError> {
         Ok(match file::load(self.world, &self.path(name), self.bytes_max) {
-            Loaded::Missing => Held::Nothing,
+            Loaded::Missing => DocumentContent::Nothing,
             Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
             Loaded::Torn { bytes, backup: None } => parse(&bytes),
-            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => Held::Damaged,
+            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => DocumentContent::Damaged,
             Loaded::Unreadable { error, .. } => return Err(error),
         })
     }
 
-    /// Looks at a document that is to be changed, under its lock: a damaged one is put aside, and a
-    /// torn one is replaced by its sibling.
+    /// Reads a document to change it, under its lock. A damaged document is quarantined, and a torn one is
+    /// replaced by its sibling.
     ///
     /// # Errors
-    /// It is there and cannot be read now, or could not be put aside.
+    /// The document cannot be read now, or could not be quarantined.
     pub fn read_to_change(&self, name: &str, now: Timestamp) -> Result<Option<Value>, WorldError> {
         let path = self.path(name);
         let loaded = file::load(self.world, &path, self.bytes_max);
         if let Loaded::Torn { bytes, backup: Some(_) } = loaded {
-            // Somebody may have edited it by hand: what they wrote is kept beside it.
+            // The user might have edited the file: the edited content is kept beside it.
             self.world.write(&aside(&path, now), &bytes)?;
             file::restore(self.world, &path)?;
         }
         match self.read(name)? {
-            Held::Nothing => Ok(None),
-            Held::Value(value) => Ok(Some(value)),
-            Held::Damaged => {
+            DocumentContent::Nothing => Ok(None),
+            DocumentContent::Value(value) => Ok(Some(value)),
+            DocumentContent::Damaged => {
                 self.world.rename(&path, &aside(&path, now))?;
                 Ok(None)
             }
@@ -123,7 +124,7 @@ impl<'a> Documents<'a> {
     /// Puts a document aside that is something else than it should be.
     ///
     /// # Errors
-    /// What the machine said.
+    /// The error of the operating system.
     pub fn put_aside(&self, name: &str, now: Timestamp) -> Result<(), WorldError> {
         let path = self.path(name);
         self.world.rename(&path, &aside(&path, now))
@@ -165,14 +166,14 @@ impl<'a> Documents<'a> {
     }
 }
 
-fn parse(bytes: &[u8]) -> Held {
+fn parse(bytes: &[u8]) -> DocumentContent {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
-    // A file that somebody made with `touch` holds nothing.
+    // An empty file, as `touch` makes it, has no value.
     if text.is_empty() {
-        return Held::Nothing;
+        return DocumentContent::Nothing;
     }
-    serde_json::from_str(text).map_or(Held::Damaged, Held::Value)
+    serde_json::from_str(text).map_or(DocumentContent::Damaged, DocumentContent::Value)
 }
 
 /// Where a damaged file is put.

@@ -1,6 +1,6 @@
 //! What humans are asked: one markdown document each under `escalations/`, and `index.json` beside
 //! them, which knows what is open. Documents are written before they are listed: a crash leaves one
-//! that is found again, never a task that waits for nobody.
+//! that is found again, never a task that waits without a document.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use crate::judge::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
@@ -20,7 +20,7 @@ use crate::state::stored::{count, fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
-/// Under the root of our own.
+/// Paths below the state directory.
 const FOLDER: &str = "escalations";
 const ARCHIVE: &str = "escalations/archive";
 const INDEX: &str = "escalations/index.json";
@@ -110,14 +110,14 @@ enum EscalationStatus {
 /// What the name of a document tells.
 #[derive(Debug, Clone, Copy)]
 pub enum Named<'a> {
-    /// `{timestamp}-{task_id}.md` (seed 003).
+    /// `{timestamp}-{task_id}.md`, as loki-mode names it.
     Task(&'a str),
     /// `handoff-{timestamp}-{process}-{number}-{gate}.md`, as loki-mode names what its gates ask.
     Gate(&'a str),
 }
 
 impl<'a> EscalationStore<'a> {
-    /// Those under a root of our own.
+    /// Returns the store of a state directory.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
@@ -129,7 +129,8 @@ impl<'a> EscalationStore<'a> {
             documents: Documents::new(
                 world,
                 root,
-                (durability, lock_wait),
+                durability,
+                lock_wait,
                 ESCALATIONS_FILE_BYTES_MAX,
             ),
         }
@@ -147,14 +148,14 @@ impl<'a> EscalationStore<'a> {
         self.documents.path(&name(id))
     }
 
-    /// Every escalation, oldest first. A document that nobody listed is open: somebody wrote it by
-    /// hand, or lost power after it.
+    /// Returns every escalation, oldest first. An unlisted document is open: a user wrote it, or the power
+    /// failed after it was written.
     #[must_use]
     pub fn all(&self) -> Vec<Escalation> {
         let value = match self.documents.read(INDEX) {
-            Ok(Held::Value(value)) => Some(value),
-            Ok(Held::Nothing | Held::Damaged) => None,
-            // What cannot be read now is not what nobody listed.
+            Ok(DocumentContent::Value(value)) => Some(value),
+            Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
+            // An index that cannot be read now does not make its documents unlisted.
             Err(_) => return Vec::new(),
         };
         self.with_unlisted(read(value.as_ref()))
@@ -233,7 +234,7 @@ impl<'a> EscalationStore<'a> {
     /// One step of an escalation.
     ///
     /// # Errors
-    /// `Missing` where there is none of this id; the lock was not free, or it was not saved.
+    /// `Missing` if no escalation has this id; the lock was not free, or the index was not saved.
     pub fn step(
         &self,
         id: &str,
@@ -276,10 +277,10 @@ impl<'a> EscalationStore<'a> {
     /// A name that no document has.
     fn free_id(&self, named: Named<'_>, known: usize, now: Timestamp) -> String {
         let mut number = known.saturating_add(1);
-        let mut id = document_id(named, now, (self.documents.world.process_id(), number));
+        let mut id = document_id(named, now, self.documents.world.process_id(), number);
         while self.documents.world.stat(&self.path(&id)).is_ok() {
             number = number.saturating_add(1);
-            let next = document_id(named, now, (self.documents.world.process_id(), number));
+            let next = document_id(named, now, self.documents.world.process_id(), number);
             id = if matches!(named, Named::Task(_)) { format!("{next}-{number}") } else { next };
         }
         id
@@ -288,7 +289,7 @@ impl<'a> EscalationStore<'a> {
 
 /// The id of a document, which is its name without `.md`.
 #[must_use]
-pub fn document_id(named: Named<'_>, now: Timestamp, (process, number): (u32, usize)) -> String {
+pub fn document_id(named: Named<'_>, now: Timestamp, process: u32, number: usize) -> String {
     let moment = DateTime::from_timestamp_millis(now.millis()).unwrap_or_default();
     let moment = moment.format("%Y%m%dT%H%M%S%3fZ");
     match named {

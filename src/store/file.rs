@@ -9,7 +9,7 @@
 //!
 //! INVARIANT: of the two names, at most one is ever being written, and the other holds a whole
 //! value, on the disk as well as in memory. Hence a new sibling's name is made durable before the
-//! exchange, and a sibling is given up (removed, and made anew) whenever a sync was refused.
+//! exchange, and a sibling is abandoned (removed, and written again) whenever a sync was refused.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::world::{FileKind, World, WorldError};
 /// How much is done for a value to survive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Durability {
-    /// Sync the file and its folder (seed 000: `AMPLIHACK_PS_NO_FSYNC=1` turns it off).
+    /// Sync the file and its folder (amplihack: `AMPLIHACK_PS_NO_FSYNC=1` turns it off).
     pub fsync: bool,
-    /// Read back and compare (seed 000: `VERIFY_WRITES`).
+    /// Read back and compare (amplihack: `VERIFY_WRITES`).
     pub verify: bool,
     /// Waits between attempts; the last one doubles on when there are more attempts.
     pub retry_delays: Vec<Duration>,
-    /// Attempts, at least 1 and at most `SAVE_ATTEMPTS_MAX` (seed 000: `AMPLIHACK_PS_MAX_RETRIES`).
+    /// Attempts, at least 1 and at most `SAVE_ATTEMPTS_MAX` (amplihack: `AMPLIHACK_PS_MAX_RETRIES`).
     pub attempts: u32,
 }
 
 impl Default for Durability {
-    /// Seed 000: three attempts, 0.1 and 0.2 s between them, 0.4 s before a fourth.
+    /// amplihack: three attempts, 0.1 and 0.2 s between them, 0.4 s before a fourth.
     fn default() -> Self {
         Self {
             fsync: true,
@@ -58,7 +58,7 @@ impl Durability {
     }
 }
 
-/// What became of a value.
+/// Result of saving a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a block that was not saved must not be spoken"]
 pub enum Saved {
@@ -99,7 +99,7 @@ pub enum Step {
 pub struct Failure {
     /// Where it failed.
     pub step: Step,
-    /// What was being done, and what the machine said.
+    /// The operation, and the error of the operating system.
     pub why: String,
 }
 
@@ -273,7 +273,7 @@ impl Saving<'_> {
     }
 }
 
-/// Puts a recovered value in the place of a damaged one in a single attempt, through a name of its
+/// Replaces a damaged value by a recovered one in a single attempt, through a name of its
 /// own: the sibling, which may be the only whole value, is not touched. What was there is kept as
 /// `aside`, where one is named.
 ///
@@ -312,7 +312,7 @@ pub fn replace(
     saving.sync_folder()
 }
 
-/// Writes a file of somebody else's, such as the settings of a client, in a single attempt: through a name
+/// Writes a foreign file, such as the settings of a client, in a single attempt: through a name
 /// beside it, which is gone afterwards. A file that is there keeps its permissions and its owner. Whatever
 /// happens, the file holds its old or its new content as a whole.
 pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
@@ -346,7 +346,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
 /// What was found of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
-    /// There is none.
+    /// The file does not exist.
     Missing,
     /// A whole value.
     Whole(Vec<u8>),
@@ -359,7 +359,7 @@ pub enum Loaded {
     },
     /// It cannot be read: too large, not a file, refused. The sibling as above.
     Unreadable {
-        /// What the machine said.
+        /// The error of the operating system.
         error: WorldError,
         /// The previous or the next value.
         backup: Option<Vec<u8>>,
@@ -383,7 +383,7 @@ pub fn load(world: &dyn World, path: &Path, bytes_max: usize) -> Loaded {
 /// `save`, which would write over the sibling.
 ///
 /// # Errors
-/// What the machine said.
+/// The error of the operating system.
 pub fn restore(world: &dyn World, path: &Path) -> Result<(), WorldError> {
     world.rename(&sibling(path), path)?;
     // Where this is refused both names still lead to what they led to, and the next save makes a

@@ -1,5 +1,5 @@
 //! Analyses of a diagnostic log: failures, retries, corruption, and whether the counter stalls or
-//! oscillates. Reads seed 000's entries (`operation`) and amplihack's (`event`).
+//! oscillates. Reads entries with `operation` and older ones of amplihack with `event`.
 //! May not live here: files; a function takes the entries, oldest first.
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub struct FailureRow {
     pub timestamp: String,
     /// `state_save`, `verification_read`, `validation`, …
     pub operation: String,
-    /// Why.
+    /// Reason of the failure.
     pub reason: String,
     /// The seed's return code, where the entry has one.
     pub code: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Retries per entry; `None` where there is none.
+    /// Retries per entry; `None` without entries.
     #[must_use]
     pub fn mean(self) -> Option<f64> {
         ratio(self.total, self.entries)

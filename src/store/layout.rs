@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::id::SessionId;
 use crate::world::World;
 
-/// The state file of a session (seed 000).
+/// The state file of a session, as amplihack names it.
 pub const STATE_FILE: &str = "state.json";
 /// The lock file of a session; never deleted while the session lives.
 pub const LOCK_FILE: &str = ".state.lock";
-/// The diagnostic log of a session (seed 000).
+/// The diagnostic log of a session, as amplihack names it.
 pub const LOG_FILE: &str = "diagnostic.jsonl";
 
-/// What git sees of a root of our own: the policies.
+/// What git sees of a state directory: the policies.
 pub(super) const GITIGNORE: &str = "/*\n!/policies/\n";
 
-/// Keeps everything but the policies of a root of our own out of git.
+/// Excludes everything but the policies of a state directory from git.
 pub fn hide(world: &dyn World, root: &Path) {
     let path = root.join(".gitignore");
     if world.stat(&path).is_err() {
@@ -40,7 +40,7 @@ impl Layout {
         Self { folder: "sessions/{session_id}".to_owned(), owns_root: true }
     }
 
-    /// Seed 000: `.claude/runtime/power-steering/{session_id}/` under the project.
+    /// amplihack: `.claude/runtime/power-steering/{session_id}/` under the project.
     #[must_use]
     pub fn power_steering() -> Self {
         let folder = ".claude/runtime/power-steering/{session_id}".to_owned();
@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// The root's own session folders: `AMPLIHACK_PS_STATE_DIR` names such a root (seed 000).
+    /// The root's own session folders: `AMPLIHACK_PS_STATE_DIR` names such a directory (amplihack).
     #[must_use]
     pub fn bare() -> Self {
         Self { folder: "{session_id}".to_owned(), owns_root: false }

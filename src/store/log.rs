@@ -14,7 +14,7 @@ use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
 use crate::world::{World, WorldError};
 
 /// Appends entries in one write; rotates before, when the log is full. Returns whether it was
-/// written; a log that cannot be written is no reason for the caller to fail.
+/// written; the caller does not fail if the log cannot be written.
 pub fn append(world: &dyn World, path: &Path, entries: &[Value]) -> bool {
     if entries.is_empty() {
         return true;
@@ -72,7 +72,7 @@ pub fn rotated(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{name}.{number}"))
 }
 
-/// Entries of a log and its rotated files, oldest first; lines that are no JSON are passed over.
+/// Entries of a log and its rotated files, oldest first; lines that are not JSON are skipped.
 #[must_use]
 pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
     let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
@@ -80,10 +80,10 @@ pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
     files.flat_map(|file| read_end(world, &file, LOG_BYTES_MAX.saturating_mul(2))).collect()
 }
 
-/// The same for whoever must not take a log that cannot be read now for an empty one.
+/// Like [`read_all`], but fails for a log that cannot be read now.
 ///
 /// # Errors
-/// What the machine said; a file that is not there is none.
+/// The error of the operating system, unless the file does not exist.
 pub fn read_certainly(world: &dyn World, path: &Path) -> Result<Vec<Value>, WorldError> {
     let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
     let mut entries = Vec::new();

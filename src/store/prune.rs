@@ -72,7 +72,7 @@ fn ages(now: Timestamp, sessions: &[(Timestamp, SessionId)]) -> Vec<Duration> {
     ages
 }
 
-/// When the state in a session folder was last written; `None` where there is none of ours.
+/// When the state in a session folder was last written; `None` without a state of policyd.
 fn written(world: &dyn World, folder: &Path) -> Option<Timestamp> {
     let state = world.stat(&folder.join(STATE_FILE));
     state.or_else(|_| world.stat(&folder.join(LOCK_FILE))).ok().map(|it| it.modified)

@@ -1,10 +1,10 @@
-//! The lists of tasks: `queue/{pending,in-progress,dead-letter,abandoned}.json` in the seed's format
-//! (seed 003), with a few keys more. Looked at without a lock, changed under one.
+//! The task queues: `queue/{pending,in-progress,dead-letter,abandoned}.json` in loki-mode's format, with a few
+//! more keys. Read without a lock, changed under one.
 //!
-//! `[]`, `{"tasks":[]}` and the full object are all read. What is not ours is kept: items that are no
-//! tasks, keys of tasks, keys beside them. A task that moves is written where it comes to before it
-//! is taken away where it was, so that a crash leaves two copies and never none; of two copies the
-//! one with the higher `revision` stands.
+//! `[]`, `{"tasks":[]}`, and the full object are valid. Foreign content is kept: items that are not tasks, keys
+//! of tasks, and keys beside them. A task that moves is written to its new queue before it is removed from the
+//! old one, so that a crash leaves two copies and never none. Of two copies, the one with the higher `revision`
+//! counts.
 
 mod late;
 
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
@@ -27,7 +27,7 @@ use crate::state::stored::{fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
-/// Under the root of our own.
+/// Paths below the state directory.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
 const LOCK: &str = "queue/.queue.lock";
 /// Who did what to which task.
@@ -154,7 +154,7 @@ impl Lists {
         self.tasks.iter().filter(move |it| it.place == place)
     }
 
-    /// Puts a changed task in the place of its former self, and takes in what its change caused.
+    /// Replaces a task by its changed version, and applies the effects of the change.
     pub fn put(&mut self, task: Task, effects: &[Effect]) {
         let done = effects.contains(&Effect::Done);
         let place = self.tasks.iter().position(|it| it.id == task.id);
@@ -224,7 +224,7 @@ impl Lists {
                 items.push(Cow::Borrowed(item)); // Not ours.
                 continue;
             };
-            // A second item of the same id is somebody else's mistake, and not ours to mend.
+            // A second item with the same id is a foreign mistake, which is not fixed here.
             if !seen.insert(known.id.clone()) {
                 items.push(Cow::Borrowed(item));
                 continue;
@@ -284,7 +284,7 @@ fn metadata_of(value: Option<&Value>) -> MetadataRecord {
 }
 
 impl<'a> QueueStore<'a> {
-    /// Those under a root of our own.
+    /// Returns the store of a state directory.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
@@ -292,9 +292,7 @@ impl<'a> QueueStore<'a> {
         durability: Durability,
         lock_wait: Duration,
     ) -> Self {
-        Self {
-            documents: Documents::new(world, root, (durability, lock_wait), QUEUE_FILE_BYTES_MAX),
-        }
+        Self { documents: Documents::new(world, root, durability, lock_wait, QUEUE_FILE_BYTES_MAX) }
     }
 
     /// Whether there is any list at all: the cheapest thing to ask.
@@ -317,10 +315,12 @@ impl<'a> QueueStore<'a> {
         let mut lists = Lists::default();
         for place in Place::ALL {
             match self.documents.read(&name(place)) {
-                Ok(Held::Value(value)) if is_list(&value) => lists.absorb(place, Some(value)),
-                Ok(Held::Value(_)) => lists.damaged.push(place),
-                Ok(Held::Nothing) => lists.absorb(place, None),
-                Ok(Held::Damaged) | Err(_) => lists.damaged.push(place),
+                Ok(DocumentContent::Value(value)) if is_list(&value) => {
+                    lists.absorb(place, Some(value))
+                }
+                Ok(DocumentContent::Value(_)) => lists.damaged.push(place),
+                Ok(DocumentContent::Nothing) => lists.absorb(place, None),
+                Ok(DocumentContent::Damaged) | Err(_) => lists.damaged.push(place),
             }
             // Nothing is written: what was read is not needed any more.
             lists.files.clear();
@@ -331,7 +331,7 @@ impl<'a> QueueStore<'a> {
     /// Changes the lists under their lock: all of it is saved, or an error says that it is not.
     ///
     /// # Errors
-    /// The lock was not free, a file could not be read or put aside, or was not saved. A task that
+    /// The lock was not free, a file could not be read or quarantined, or was not saved. A task that
     /// was to move is then on the list it came from, or on both.
     pub fn change<T>(
         &self,
@@ -365,7 +365,7 @@ impl<'a> QueueStore<'a> {
         self.documents.degraded()
     }
 
-    /// Writes down who did what; a log that cannot be written is no reason to fail.
+    /// Logs who did what; a log that cannot be written is not an error.
     pub fn audit(&self, entries: &[Value]) {
         log::append(self.documents.world, &self.documents.path(AUDIT_LOG), entries);
     }

@@ -19,7 +19,7 @@ const SEARCHED_BYTES: u64 = 256 * 1024;
 /// Where a state comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// There is no file: a session that was never judged, or whose file a person deleted.
+    /// The file does not exist: no stop was evaluated, or the user deleted the file.
     Fresh,
     /// The file.
     File,
@@ -62,7 +62,7 @@ impl Source {
 
 /// A state and everything known of its file.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct RecoveredState {
     pub(super) state: SessionState,
     pub(super) origin: Origin,
     pub(super) raw: Map<String, Value>,
@@ -82,7 +82,7 @@ pub(super) struct Damage {
 }
 
 /// Finds the state of a session.
-pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId) -> Found {
+pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId) -> RecoveredState {
     let (bytes, backup, reason, quote) = match file::load(world, &paths.state, STATE_FILE_BYTES_MAX)
     {
         Loaded::Missing => return fresh(session),
@@ -117,19 +117,19 @@ pub(super) fn find(world: &dyn World, paths: &SessionPaths, session: &SessionId)
             }
             let from = if state == before { Source::Backup } else { Source::Log };
             let origin = Origin::Recovered { reason, from };
-            Found { state, origin, raw, foreign_id: None, damage: Some(damage) }
+            RecoveredState { state, origin, raw, foreign_id: None, damage: Some(damage) }
         }
         None => {
             let from = if in_log { Source::Log } else { Source::Nothing };
             let origin = Origin::Recovered { reason, from };
             let (raw, damage) = (Map::new(), Some(damage));
-            Found { state: remembered, origin, raw, foreign_id: None, damage }
+            RecoveredState { state: remembered, origin, raw, foreign_id: None, damage }
         }
     }
 }
 
-fn fresh(session: &SessionId) -> Found {
-    Found {
+fn fresh(session: &SessionId) -> RecoveredState {
+    RecoveredState {
         state: SessionState::new(session.clone()),
         origin: Origin::Fresh,
         raw: Map::new(),
@@ -138,10 +138,10 @@ fn fresh(session: &SessionId) -> Found {
     }
 }
 
-fn found(file: StateFile) -> Found {
+fn found(file: StateFile) -> RecoveredState {
     let origin = file.newer.map_or(Origin::File, |version| Origin::Newer { version });
     let StateFile { state, raw, foreign_id, newer: _ } = file;
-    Found { state, origin, raw, foreign_id, damage: None }
+    RecoveredState { state, origin, raw, foreign_id, damage: None }
 }
 
 fn unreadable(error: &WorldError) -> Corruption {

@@ -1,5 +1,5 @@
-//! Whether the root of our own in a project may be written to. A repository can bring a link in its
-//! place, and a shared folder somebody else's: what is written there would land where nobody meant it.
+//! Whether the state directory in a project may be written to. A repository can contain a link instead, and a
+//! shared directory can contain another user's: the state would be written to an unintended location.
 //! May not live here: a root that the user names; it is where they say.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ pub fn fenced<'w>(world: &'w dyn World, roots: &[&Path], project: &Path) -> Fenc
     let (mut fences, mut confined) = (Vec::new(), Vec::new());
     let owners = owners(world, project);
     for root in roots {
-        match refusal(world, root, (project, &owners)) {
+        match refusal(world, root, project, &owners) {
             Some(why) => fences.push((root.to_path_buf(), why)),
             None => {
                 confined.push(Confined { root: root.to_path_buf(), owners: owners.clone() });
@@ -24,7 +24,7 @@ pub fn fenced<'w>(world: &'w dyn World, roots: &[&Path], project: &Path) -> Fenc
     FencedWorld::new(world, fences, confined)
 }
 
-/// The users who are no strangers in a project: the own one, root and, where root works, the owner of the
+/// The trusted users of a project: the own one, root and, where root works, the owner of the
 /// project; none where the machine has no owners.
 fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
     let Some(user) = world.user() else { return Vec::new() };
@@ -32,8 +32,8 @@ fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
     [user, 0].into_iter().chain(of_project).collect()
 }
 
-/// Why nothing is to be written to a root in a project. What does not exist is no link.
-fn refusal(world: &dyn World, root: &Path, (project, owners): (&Path, &[u32])) -> Option<String> {
+/// Why nothing is to be written to a root in a project. A directory that does not exist is not a link.
+fn refusal(world: &dyn World, root: &Path, project: &Path, owners: &[u32]) -> Option<String> {
     let refused = |path: &Path, entry: &Entry| match (&entry.link, entry.owner) {
         (Some(link), _) => Some(link_refusal(path, link)),
         (None, Some(owner)) if !owners.is_empty() && !owners.contains(&owner) => {
@@ -61,7 +61,8 @@ mod tests {
         refusal(
             &world,
             Path::new("/work/.policyd"),
-            (Path::new("/work"), &owners(&world, Path::new("/work"))),
+            Path::new("/work"),
+            &owners(&world, Path::new("/work")),
         )
     }
 
@@ -69,7 +70,7 @@ mod tests {
     fn a_link_on_the_way_to_a_root_is_refused() {
         let world = FakeWorld::new();
         world.put("/work/a/b/kept", "");
-        let of = |root: &str| refusal(&world, Path::new(root), (Path::new("/work"), &[]));
+        let of = |root: &str| refusal(&world, Path::new(root), Path::new("/work"), &[]);
         assert_eq!(of("/work/a/b"), None);
         world.put_link("/work/way", "/home/dev");
         let why = of("/work/way/b").unwrap();
@@ -86,8 +87,8 @@ mod tests {
         let other = told(|it| it.give_away("/work/.policyd", 1001)).unwrap();
         assert!(other.contains("belongs to another user (1001)"), "{other}");
         assert!(other.contains("POLICYD_STATE_DIR"), "{other}");
-        assert_eq!(told(|it| it.give_away("/work/.policyd", 0)), None, "root is no stranger");
-        // The project's owner is one to everybody but root.
+        assert_eq!(told(|it| it.give_away("/work/.policyd", 0)), None, "root is trusted");
+        // Only root trusts the owner of the project.
         let owner = told(|it| {
             it.give_away("/work", 1001);
             it.give_away("/work/.policyd", 1001);

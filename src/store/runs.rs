@@ -1,17 +1,17 @@
-//! Supervised runs: each has a folder of its own under `runs/`, with its state, its logs and what its
-//! sessions left. One run at a time is at work in a project.
+//! Supervised runs: each has a directory in `runs/`, with its state, its logs, and the files of its sessions. One
+//! run at a time is active in a project.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use crate::limits::RUN_FILE_BYTES_MAX;
 use crate::state::run::{Run, Status, VERSION};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 
-/// Under the root of our own.
+/// Paths below the state directory.
 const FOLDER: &str = "runs";
 const LOCK: &str = "runs/.lock";
 const STATE: &str = "state.json";
@@ -21,31 +21,31 @@ pub struct RunStore<'a> {
     documents: Documents<'a>,
 }
 
-/// Why a run cannot be gone on with.
+/// Why a run cannot be resumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unusable {
-    /// There is none.
+    /// The project has no such run.
     None,
     /// Its state is damaged.
     Damaged(String),
-    /// A newer program wrote it.
+    /// A newer version of policyd wrote it.
     Newer(String),
     /// It could not be read now.
     Refused(WorldError),
 }
 
 impl<'a> RunStore<'a> {
-    /// Those under a root of our own.
+    /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        let how = (durability, Duration::ZERO);
-        Self { documents: Documents::new(world, root, how, RUN_FILE_BYTES_MAX) }
+        let no_wait = Duration::ZERO;
+        Self { documents: Documents::new(world, root, durability, no_wait, RUN_FILE_BYTES_MAX) }
     }
 
     /// Keeps other runs of the project away while it is held.
     ///
     /// # Errors
-    /// `Locked` where one is at work, or what the machine said.
+    /// `Locked` if another run is active, or the error of the operating system.
     pub fn lock(&self) -> Result<Box<dyn HeldLock>, WorldError> {
         self.documents.lock(LOCK, &[FOLDER])
     }
@@ -78,12 +78,12 @@ impl<'a> RunStore<'a> {
     /// A run as it was last saved.
     ///
     /// # Errors
-    /// Why it cannot be gone on with.
+    /// Why the run cannot be resumed.
     pub fn load(&self, id: &str) -> Result<Run, Unusable> {
         let value = match self.documents.read(&name(id)).map_err(Unusable::Refused)? {
-            Held::Nothing => return Err(Unusable::None),
-            Held::Damaged => return Err(Unusable::Damaged(id.to_owned())),
-            Held::Value(value) => value,
+            DocumentContent::Nothing => return Err(Unusable::None),
+            DocumentContent::Damaged => return Err(Unusable::Damaged(id.to_owned())),
+            DocumentContent::Value(value) => value,
         };
         let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
         if version > u64::from(VERSION) {
@@ -92,20 +92,20 @@ impl<'a> RunStore<'a> {
         serde_json::from_value(value).map_err(|_| Unusable::Damaged(id.to_owned()))
     }
 
-    /// The last run that can be gone on with: one that is not complete.
+    /// Returns the last run if it is not complete.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why no run can be resumed.
     pub fn last_open(&self) -> Result<Run, Unusable> {
         let last = self.ids().pop().ok_or(Unusable::None)?;
         let run = self.load(&last)?;
         if run.status() == Some(Status::Complete) { Err(Unusable::None) } else { Ok(run) }
     }
 
-    /// Remembers a run durably.
+    /// Saves a run durably.
     ///
     /// # Errors
-    /// What the machine said; what was remembered before stands.
+    /// The error of the operating system; the saved state is unchanged.
     pub fn save(&self, run: &Run) -> Result<(), WorldError> {
         let name = name(&run.id);
         let text = serde_json::to_string_pretty(run)

@@ -12,7 +12,7 @@ use super::file::{self, Durability, Saved};
 use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
 use super::prune::{Retention, prune};
-use super::recovery::{Damage, Found, find};
+use super::recovery::{Damage, RecoveredState, find};
 pub use super::recovery::{Origin, Source};
 use super::{log, session_file};
 use crate::id::SessionId;
@@ -45,9 +45,9 @@ pub struct SessionStore<'a> {
     /// How long sessions are kept; `None`: for ever.
     pub retention: Option<Retention>,
     /// Folder of the diagnostic logs, one folder per session in it; `None`: beside the state
-    /// (seed 000: `DIAGNOSTIC_LOG_DIR`).
+    /// (amplihack: `DIAGNOSTIC_LOG_DIR`).
     pub diagnostics: Option<PathBuf>,
-    /// Whether loads are logged that are followed by no save (seed 000: `AMPLIHACK_PS_DEBUG=1`).
+    /// Whether loads are logged that are followed by no save (amplihack: `AMPLIHACK_PS_DEBUG=1`).
     pub debug: bool,
 }
 
@@ -140,11 +140,11 @@ impl<'a> SessionStore<'a> {
         loaded(&find(self.world, &self.paths(session), session))
     }
 
-    /// Locks a session, waiting at most `wait_max`; makes its folder where there is none, and then
+    /// Locks a session, waiting at most `wait_max`; creates its directory if it does not exist, and then
     /// deletes old sessions.
     ///
     /// # Errors
-    /// `Busy`, or what the machine said.
+    /// `Busy`, or the error of the operating system.
     pub fn lock(
         &self,
         session: &SessionId,
@@ -162,7 +162,7 @@ impl<'a> SessionStore<'a> {
                 layout::hide(self.world, &self.root);
             }
             if let (Some(_), Some(folder)) = (&self.diagnostics, paths.log.parent()) {
-                // Without it the log is not written, which fails nobody.
+                // Without it the log is not written, which is not an error.
                 self.world.create_folder(folder).ok();
             }
         }
@@ -186,7 +186,7 @@ impl<'a> SessionStore<'a> {
     }
 }
 
-fn loaded(found: &Found) -> LoadedSession {
+fn loaded(found: &RecoveredState) -> LoadedSession {
     LoadedSession {
         state: found.state.clone(),
         origin: found.origin,
@@ -194,12 +194,12 @@ fn loaded(found: &Found) -> LoadedSession {
     }
 }
 
-/// A session that nobody else changes; dropped, it is free. Only this can commit.
+/// A locked session; dropping it releases the lock. Only a locked session can be saved.
 pub struct LockedSession<'a> {
     store: &'a SessionStore<'a>,
     session: SessionId,
     paths: SessionPaths,
-    found: Option<Found>,
+    found: Option<RecoveredState>,
     /// The entry of a load, which is logged with the save that follows it.
     unlogged: Option<Value>,
     _held: Box<dyn HeldLock>,
@@ -212,7 +212,7 @@ impl LockedSession<'_> {
         &self.paths
     }
 
-    /// The state now. A corrupt file is put aside, logged, and replaced by what was recovered, so
+    /// Returns the state. A corrupt file is quarantined, logged, and replaced by the recovered state, so
     /// that the loop guard never starts again because of it.
     pub fn load(&mut self) -> LoadedSession {
         loaded(self.found())
@@ -249,7 +249,8 @@ impl LockedSession<'_> {
         };
         let saved = self.save(found.state.main.consecutive_blocks, &next, &bytes);
         if !matches!(saved, Saved::NotSaved { .. }) {
-            self.found = Some(Found { state: next, origin: Origin::File, damage: None, ..found });
+            self.found =
+                Some(RecoveredState { state: next, origin: Origin::File, damage: None, ..found });
         }
         match (names, saved) {
             (Err(error), Saved::Durable { retries }) => {
@@ -296,7 +297,7 @@ impl LockedSession<'_> {
         inside.chain(above.filter(|it| !it.as_os_str().is_empty())).try_for_each(synced)
     }
 
-    fn found(&mut self) -> &Found {
+    fn found(&mut self) -> &RecoveredState {
         let found = match self.found.take() {
             Some(found) => found,
             None => self.read(),
@@ -304,7 +305,7 @@ impl LockedSession<'_> {
         self.found.insert(found)
     }
 
-    fn read(&mut self) -> Found {
+    fn read(&mut self) -> RecoveredState {
         let mut found = find(self.store.world, &self.paths, &self.session);
         let counter = found.state.main.consecutive_blocks;
         match (found.origin, found.damage.take()) {
@@ -340,7 +341,7 @@ impl LockedSession<'_> {
     /// Puts a corrupt file aside and what was recovered in its place. Where a step is refused, the
     /// next load finds the same again.
     /// False: it is not in place.
-    fn repair(&self, found: &Found, damage: &Damage) -> bool {
+    fn repair(&self, found: &RecoveredState, damage: &Damage) -> bool {
         let aside = format!("{STATE_FILE}.corrupt-{}", self.store.world.now().millis());
         let aside = self.paths.folder.join(aside);
         let done = match &damage.bytes {
@@ -355,8 +356,8 @@ impl LockedSession<'_> {
         done
     }
 
-    /// Puts what was recovered in the place of the corrupt file.
-    fn put_back(&self, found: &Found, aside: Option<&Path>) -> bool {
+    /// Replaces the corrupt file by the recovered state.
+    fn put_back(&self, found: &RecoveredState, aside: Option<&Path>) -> bool {
         let bytes = session_file::write(&found.state, &found.raw);
         let (world, durability) = (self.store.world, &self.store.durability);
         let failure = file::replace(world, &self.paths.state, &bytes, durability, aside).err();

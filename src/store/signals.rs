@@ -17,25 +17,25 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{Documents, Held};
+use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
 use crate::deferred::Deferred;
-use crate::limits::{DRIFT_LOG_BYTES_MAX, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
+use crate::limits::{DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
 use crate::policy::signals::{Form, SignalKind, Signals};
 use crate::script::signal_facts::Waiting;
 use crate::state::signal::{End, Phase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
-use found::{File, Read};
+use found::{File, SignalFileState};
 use ledger::{Claim, Ending, Ledger};
 
 pub use creating::Draft;
 pub use found::Found;
 pub use process::{Deed, Deeds, Processed};
 
-/// Under the root of our own.
+/// Paths below the state directory.
 const FOLDER: &str = "signals";
 const STATE_FOLDER: &str = "state";
 const FOLDERS: [&str; 2] = [FOLDER, STATE_FOLDER];
@@ -44,9 +44,6 @@ const LEDGER: &str = "state/signals.json";
 const LEDGER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const END_OF_TIME: Timestamp = Timestamp::from_millis(i64::MAX);
-
-/// Longest wait of a hook for the lock.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// The signals under one root.
 #[derive(Clone)]
@@ -88,14 +85,14 @@ impl View {
     }
 }
 
-/// What became of a wish to change a signal.
+/// Result of a state transition requested for a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// There is no such signal that waits.
+    /// No such signal is pending.
     Nothing,
     /// It is as it was, and why.
     Refused(Box<Found>, String),
-    /// It is kept for whoever claimed it, until then.
+    /// The signal is claimed until this time.
     Held(Box<Found>, Timestamp),
     /// It waits again.
     GivenBack(Box<Found>),
@@ -132,7 +129,7 @@ impl Open {
 }
 
 impl<'a> SignalStore<'a> {
-    /// Those under a root of our own, of the kinds that a pack knows.
+    /// Returns the store of a state directory, for the signal types of a pack.
     #[must_use]
     pub fn new(
         world: &'a dyn World,
@@ -140,8 +137,7 @@ impl<'a> SignalStore<'a> {
         kinds: &'a Deferred<Signals>,
         durability: Durability,
     ) -> Self {
-        let how = (durability, LOCK_WAIT);
-        let documents = Documents::new(world, root, how, LEDGER_BYTES_MAX);
+        let documents = Documents::new(world, root, durability, HOOK_LOCK_WAIT, LEDGER_BYTES_MAX);
         Self { world, documents, choices: UserChoiceStore::new(world, root), kinds }
     }
 
@@ -181,12 +177,12 @@ impl<'a> SignalStore<'a> {
     /// The ledger as it stands, without a lock; one that cannot be read says nothing.
     fn ledger(&self) -> Ledger {
         match self.documents.read(LEDGER) {
-            Ok(Held::Value(value)) => Ledger::read(Some(value)),
-            Ok(Held::Nothing | Held::Damaged) | Err(_) => Ledger::default(),
+            Ok(DocumentContent::Value(value)) => Ledger::read(Some(value)),
+            Ok(DocumentContent::Nothing | DocumentContent::Damaged) | Err(_) => Ledger::default(),
         }
     }
 
-    /// Signals that wait for somebody, the oldest first.
+    /// Returns the pending signals, oldest first.
     #[must_use]
     pub fn pending(&self, now: Timestamp) -> Vec<Found> {
         let mut found = self.view(now).signals;
@@ -206,13 +202,13 @@ impl<'a> SignalStore<'a> {
         }
     }
 
-    /// What became of requests that the agent was not told of yet, oldest first.
+    /// Returns the results of requests that the agent has not received yet, oldest first.
     #[must_use]
     pub fn untold(&self) -> Vec<Value> {
         self.ledger().answers
     }
 
-    /// Forgets answers that the agent was told, by the ids of their requests.
+    /// Removes results that the agent received, by the ids of their requests.
     ///
     /// # Errors
     /// The lock was not free, or the ledger could not be written.
@@ -274,11 +270,13 @@ impl<'a> SignalStore<'a> {
             if kind.form == Form::Log {
                 continue;
             }
-            match self.read(&file, (&name, kind), now) {
+            match self.read(&file, &name, kind, now) {
                 Ok(None) => {}
-                Err(_) | Ok(Some(Read::Unsettled)) => view.incomplete = true,
-                Ok(Some(Read::Unusable(why))) => view.unusable.push((file, why.to_owned())),
-                Ok(Some(Read::Signal(found))) => view.signals.push(*found),
+                Err(_) | Ok(Some(SignalFileState::Unsettled)) => view.incomplete = true,
+                Ok(Some(SignalFileState::Unusable(why))) => {
+                    view.unusable.push((file, why.to_owned()))
+                }
+                Ok(Some(SignalFileState::Signal(found))) => view.signals.push(*found),
             }
         }
         view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
@@ -291,7 +289,7 @@ impl<'a> SignalStore<'a> {
         view.signals.sort_by(|one, other| {
             (one.signal.created, &one.id).cmp(&(other.signal.created, &other.id))
         });
-        // A copy of one of our files is no second signal.
+        // A copy of a signal file is not a second signal.
         view.signals.dedup_by(|one, other| one.id == other.id);
         view
     }
@@ -305,7 +303,7 @@ impl<'a> SignalStore<'a> {
             let Some(kind) = name.as_deref().and_then(|it| self.kinds.kind(it)) else { return 3 };
             let interrupts = !kind.interrupts.is_empty();
             let is_answer = kind.awaits_human(self.kinds) || !kind.approves.is_empty();
-            // A glob can stand for any number of plain files.
+            // A glob can match any number of plain files.
             match file_names::plain(&kind.id) == *file {
                 true if interrupts || is_answer => 0,
                 _ if interrupts => 1,
@@ -331,13 +329,14 @@ impl<'a> SignalStore<'a> {
     fn read(
         &self,
         file: &str,
-        (name, kind): (&str, &SignalKind),
+        name: &str,
+        kind: &SignalKind,
         now: Timestamp,
-    ) -> Result<Option<Read>, WorldError> {
+    ) -> Result<Option<SignalFileState>, WorldError> {
         let path = self.folder().join(file);
         match self.world.entry(&path) {
             Ok(entry) if entry.link.is_some() => {
-                return Ok(Some(Read::Unusable("it is a symbolic link")));
+                return Ok(Some(SignalFileState::Unusable("it is a symbolic link")));
             }
             Ok(_) => {}
             Err(WorldError::Missing) => return Ok(None),
@@ -361,7 +360,7 @@ impl<'a> SignalStore<'a> {
     /// Takes the lock, makes up for what others left half done, and looks.
     fn open(&self, now: Timestamp) -> Result<Open, WorldError> {
         let held = self.documents.lock(LOCK, &FOLDERS)?;
-        // The folder of signals may be somebody's own work, and the other one not be there yet.
+        // The user might have created the directory of signals, and the other one might not exist yet.
         let state = self.documents.path(STATE_FOLDER);
         if self.world.stat(&state) == Err(WorldError::Missing) {
             self.world.create_folder(&state)?;
@@ -379,8 +378,8 @@ impl<'a> SignalStore<'a> {
         self.documents.save(LEDGER, &ledger.text())
     }
 
-    /// Endings that a process did not live to tell everywhere. That they stand in the history may be
-    /// true of memory only, where a sync was refused: they are told again.
+    /// Completes endings of processes that died. Their entries in the history might be lost if a sync failed, so
+    /// the entries are written again.
     fn make_up(&self, ledger: &mut Ledger) {
         let endings: Vec<(String, Value)> =
             ledger.endings.iter().map(|(id, it)| (id.clone(), it.clone())).collect();
@@ -401,8 +400,8 @@ impl<'a> SignalStore<'a> {
         let file = entry.get("file").and_then(Value::as_str).unwrap_or_default();
         let kind = file_names::signal(file).and_then(|name| Some((self.kinds.kind(&name)?, name)));
         if let Some((kind, name)) = kind
-            // Whether somebody is writing it does not matter any more, nor what the clock says.
-            && let Some(Read::Signal(found)) = self.read(file, (&name, kind), END_OF_TIME)?
+            // Neither a concurrent writer nor the clock matters any more.
+            && let Some(SignalFileState::Signal(found)) = self.read(file, &name, kind, END_OF_TIME)?
             && found.id == id
         {
             match self.world.remove(&self.folder().join(file)) {
@@ -436,7 +435,8 @@ impl<'a> SignalStore<'a> {
     fn end(
         &self,
         ledger: &mut Ledger,
-        (found, end): (&Found, End),
+        found: &Found,
+        end: End,
         details: EndDetails<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
@@ -472,7 +472,7 @@ impl<'a> SignalStore<'a> {
             ledger.endings.remove(&found.id);
             return Err(error);
         }
-        // What follows is made up for by whoever comes next, where it fails.
+        // If this fails, the next process completes it.
         if self.finish(ledger, &found.id, &entry).is_ok() {
             let _unsaved = self.save(ledger);
         }

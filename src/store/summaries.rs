@@ -1,6 +1,6 @@
 //! What is carried over from one context into the next: `state/context-summaries.json`, with one
 //! summary for each of the last sessions, and beside the session's state as `context-summary.md` for
-//! people. A summary is told once.
+//! users. A summary is delivered once.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const FILE: &str = "state/context-summaries.json";
 const LOCK: &str = "state/.context-summaries.lock";
 const FOLDER: &str = "state";
 const VERSION: u64 = 1;
-/// Its name for people, in the folder of a session (seed 004).
+/// Human-readable copy in the directory of a session, as shipwright names it.
 pub const SUMMARY_FILE: &str = "context-summary.md";
 
 /// Made where a session ends: its context may come back.
@@ -92,23 +92,23 @@ pub struct Summaries<'a> {
 }
 
 impl<'a> Summaries<'a> {
-    /// Those under a root of our own; `wait`: how long the caller can wait for the lock.
+    /// Returns the store of a state directory; `wait` is the longest wait for the lock.
     #[must_use]
     pub fn new(world: &'a dyn World, own: &Path, durability: Durability, wait: Duration) -> Self {
-        Self { documents: Documents::new(world, own, (durability, wait), SUMMARIES_BYTES_MAX) }
+        Self { documents: Documents::new(world, own, durability, wait, SUMMARIES_BYTES_MAX) }
     }
 
-    /// All of them, the newest last. What cannot be read is none.
+    /// Returns all summaries, the newest last; empty if they cannot be read.
     #[must_use]
     pub fn all(&self) -> Vec<Summary> {
         match self.documents.read(FILE) {
-            Ok(super::document::Held::Value(value)) => read(&value),
+            Ok(super::document::DocumentContent::Value(value)) => read(&value),
             Ok(_) | Err(_) => Vec::new(),
         }
     }
 
-    /// Keeps a summary in place of the one that the session had. At the end of a session the mark that
-    /// its turn was told stays: a context that is resumed still holds what it was told.
+    /// Saves a summary instead of the session's former one. At the end of a session, the time of delivery stays:
+    /// a resumed context still contains the delivered summary.
     ///
     /// # Errors
     /// It could not be saved; those that were there stand.
@@ -128,14 +128,14 @@ impl<'a> Summaries<'a> {
         .map(|_| ())
     }
 
-    /// Whether a session was told its summary of this turn already.
+    /// Returns whether the summary of this turn was delivered to its session.
     #[must_use]
     pub fn was_told(&self, of: (&str, &str), iteration: u64) -> bool {
         told(&self.all(), of, iteration).is_some()
     }
 
-    /// Takes the newest summary that `fits` and that nobody was told; it is marked before it is
-    /// handed out, so that it is never told twice.
+    /// Returns the newest undelivered summary that `fits`. It is marked as delivered before it is returned, so
+    /// that it is never delivered twice.
     ///
     /// # Errors
     /// The mark could not be saved.
@@ -175,7 +175,7 @@ impl<'a> Summaries<'a> {
     }
 }
 
-/// When the summary of a turn of a session, in a folder, was told.
+/// Returns when the summary of a turn of a session in a directory was delivered.
 fn told(all: &[Summary], (session, folder): (&str, &str), iteration: u64) -> Option<Timestamp> {
     let own = all.iter().find(|it| it.session == session && it.folder == folder);
     own.filter(|it| it.iteration == iteration)?.told

@@ -167,7 +167,7 @@ pub fn read_patiently(
         });
         reading.problem = ended.map(|error| problem(places, &error));
         if reading.problem.is_some()
-            || shows_all(&reading.facts, lines.unfinished(), (lens, patience))
+            || shows_all(&reading.facts, lines.unfinished(), lens, patience)
             || !waiting.pause()
         {
             break;
@@ -182,7 +182,7 @@ pub fn read_patiently(
     }
     position.offset = start + reading.bytes_read - lines.unfinished_bytes();
     if position.offset != start || !reading.from_cursor {
-        reading.cursor = moved(file.as_mut(), &mut position, (&reading.facts, key));
+        reading.cursor = moved(file.as_mut(), &mut position, &reading.facts, key);
     }
     // A client writes a line and its end in one go or in two: what is complete already counts,
     // but not in the cursor, which will meet the line again with its end.
@@ -198,7 +198,8 @@ pub fn read_patiently(
 fn shows_all(
     facts: &Facts,
     unfinished: &[u8],
-    (lens, patience): (&CompiledLens, Patience<'_>),
+    lens: &CompiledLens,
+    patience: Patience<'_>,
 ) -> bool {
     if (patience.complete)(facts) {
         return true;
@@ -214,7 +215,7 @@ fn shows_all(
 /// Reads a transcript as far as it was read before.
 ///
 /// # Errors
-/// Why the same facts cannot be had any more, as one sentence.
+/// Why the same facts are unavailable, in one sentence.
 pub fn read_again(
     world: &dyn World,
     read: &Read,
@@ -248,7 +249,7 @@ pub fn read_again(
     Ok(facts)
 }
 
-/// The text of the agent's that comes to `proof`, wherever it stands in a transcript.
+/// Returns the message of the agent with the checksum `proof` from anywhere in a transcript.
 #[must_use]
 pub fn find_said(
     world: &dyn World,
@@ -302,7 +303,7 @@ fn model_in(
 ) -> Option<String> {
     let (mut lines, mut found) = (Lines::default(), None);
     let mut look = |line: &[u8]| {
-        // The first line may be the rest of one, which is no record.
+        // The first line might be the rest of a line, which is not a record.
         let told = record::read_repaired(&record::trimmed(line), |record| {
             let model = |it: &Entry<'_>| {
                 let Entry::Usage(usage) = it else { return None };
@@ -348,11 +349,11 @@ fn said(line: &[u8]) -> Vec<String> {
     texts.iter().map(|it| cut_front(it, LAST_MESSAGE_BYTES_MAX).to_owned()).collect()
 }
 
-/// Hands on every line of a transcript from its beginning, the last one also without its end where
+/// Passes every line of a transcript from its beginning, the last one also without its end where
 /// it is complete; returns the bytes read.
 ///
 /// # Errors
-/// What ended the reading too early; the lines before it were handed on.
+/// What ended the reading too early; the lines before it were passed.
 pub fn lines(
     world: &dyn World,
     path: &Path,
@@ -371,7 +372,7 @@ pub fn lines(
     problem.map_or(Ok(bytes), Err)
 }
 
-/// Hands on everything from the start of `rest` to the end of the file, which may have grown
+/// Passes everything from the start of `rest` to the end of the file, which may have grown
 /// beyond it; what ended it too early is returned.
 fn tail(
     world: &dyn World,
@@ -407,7 +408,8 @@ fn saved(world: &dyn World, places: Places<'_>, key: Key) -> Option<(Position, F
 fn moved(
     file: &mut dyn OpenFile,
     position: &mut Position,
-    (facts, key): (&Facts, Key),
+    facts: &Facts,
+    key: Key,
 ) -> Option<Vec<u8>> {
     position.proof = proof_at(file, position.offset)?;
     cursor::encode(position, facts, key)

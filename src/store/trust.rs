@@ -3,23 +3,19 @@
 //! trusts nothing.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::file::{self, Durability, Saved};
-use crate::limits::TRUST_FILE_BYTES_MAX;
+use crate::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 const FILE: &str = "trust.json";
 const LOCK: &str = ".trust.lock";
 const FORMAT_VERSION: u32 = 1;
-/// Stands for the content where a folder is trusted whatever it becomes.
+/// Represents any content, for a directory that is trusted with all future changes.
 const ANY: &str = "any";
-/// A person who types would rather wait than lose the word.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
-
 /// A pack that its user has looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
@@ -53,7 +49,7 @@ pub enum Standing {
     Trusted,
     /// It was trusted, and is another one now.
     Changed,
-    /// Nobody said so.
+    /// The user did not trust it.
     Unknown,
 }
 
@@ -146,7 +142,7 @@ impl<'a> TrustStore<'a> {
         let (world, path) = (self.world, self.path());
         let failed = |error: WorldError| format!("{}: {error}", path.display());
         world.create_folder(&self.folder).map_err(failed)?;
-        let _held = world.lock(&self.folder.join(LOCK), LOCK_WAIT).map_err(failed)?;
+        let _held = world.lock(&self.folder.join(LOCK), USER_LOCK_WAIT).map_err(failed)?;
         let mut all = self.all()?;
         let changed = change(&mut all);
         if changed {

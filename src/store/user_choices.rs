@@ -4,47 +4,53 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::file::{self, Durability, Saved};
 use super::pause::Pause;
 use super::user;
 use crate::id::SessionId;
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
+use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT, USER_LOCK_WAIT};
+use crate::state::stored::{elements, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 /// Below the user's configuration.
 const FOLDER: &str = "projects";
 const FORMAT_VERSION: u32 = 1;
-/// A person who waits for the lock would rather wait than lose the choice.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// policyd disabled in a project until the user enables it again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disabled {
-    /// Since when.
+    /// When the user disabled policyd.
     pub since: Timestamp,
-    /// Why, in the user's words; may be empty.
+    /// Reason of the user; may be empty.
+    #[serde(default, deserialize_with = "or_default")]
     pub reason: String,
 }
 
 /// The choices of the user for one state directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct UserChoices {
     /// Whether policyd is disabled in the project.
     pub disabled: Option<Disabled>,
     /// Whether switch files in the project disable policyd or single checks.
+    #[serde(deserialize_with = "or_default")]
     pub switch_files: bool,
     /// Pauses, of which some might have ended.
+    #[serde(deserialize_with = "elements")]
     pub pauses: Vec<Pause>,
     /// Runs that the user started: the id of each with the digest of what it runs.
+    #[serde(deserialize_with = "elements")]
     pub runs: BTreeMap<String, String>,
     /// Breakers that the user forced open.
+    #[serde(deserialize_with = "elements")]
     pub forced_breakers: BTreeSet<String>,
     /// Ids of approvals that the user gave, oldest first.
+    #[serde(deserialize_with = "elements")]
     pub approvals: Vec<String>,
 }
 
@@ -86,51 +92,15 @@ impl UserChoices {
         let surplus = self.approvals.len().saturating_sub(USER_CHOICES_KEPT);
         self.approvals.drain(..surplus);
     }
+}
 
-    fn read(value: &Value) -> Option<Self> {
-        let list = |key: &str| value.get(key).and_then(Value::as_array).map(Vec::as_slice);
-        let texts = |key: &str| {
-            let all = list(key).unwrap_or_default().iter();
-            all.map(|it| it.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
-        };
-        let disabled = match value.get("disabled") {
-            None | Some(Value::Null) => None,
-            Some(it) => Some(Disabled {
-                since: it.get("since").and_then(Value::as_str).and_then(Timestamp::parse)?,
-                reason: it.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            }),
-        };
-        let none = Map::new();
-        let runs = value.get("runs").and_then(Value::as_object).unwrap_or(&none).iter();
-        Some(Self {
-            disabled,
-            switch_files: value.get("switch_files") == Some(&Value::Bool(true)),
-            pauses: list("pauses")
-                .unwrap_or_default()
-                .iter()
-                .map(Pause::read)
-                .collect::<Option<_>>()?,
-            runs: runs
-                .map(|(id, it)| Some((id.clone(), it.as_str()?.to_owned())))
-                .collect::<Option<_>>()?,
-            forced_breakers: texts("forced_breakers")?.into_iter().collect(),
-            approvals: texts("approvals")?,
-        })
-    }
-
-    fn to_json(&self, root: &Path) -> Value {
-        let disabled = self.disabled.as_ref();
-        json!({
-            "version": FORMAT_VERSION,
-            "state_dir": root.display().to_string(),
-            "disabled": disabled.map(|it| json!({"since": it.since.to_string(), "reason": it.reason})),
-            "switch_files": self.switch_files,
-            "pauses": self.pauses.iter().map(Pause::to_json).collect::<Vec<_>>(),
-            "runs": self.runs,
-            "forced_breakers": self.forced_breakers,
-            "approvals": self.approvals,
-        })
-    }
+/// The content of the file.
+#[derive(Serialize)]
+struct ChoiceFile<'a> {
+    version: u32,
+    state_dir: String,
+    #[serde(flatten)]
+    choices: &'a UserChoices,
 }
 
 /// The file of the user's choices for one state directory.
@@ -172,7 +142,7 @@ impl<'a> UserChoiceStore<'a> {
         if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
             return Err(wrong("another version of policyd wrote it"));
         }
-        UserChoices::read(&value).ok_or_else(|| wrong("it does not have the expected form"))
+        serde_json::from_value(value).map_err(|_| wrong("it does not have the expected form"))
     }
 
     /// Changes the choices durably, under a lock; returns what `change` returns. Nothing is written
@@ -187,12 +157,17 @@ impl<'a> UserChoiceStore<'a> {
         let failed = |error: WorldError| format!("{}: {error}", path.display());
         let folder = path.parent().unwrap_or(&path);
         self.world.create_folder(folder).map_err(failed)?;
-        let _held = self.world.lock(&folder.join(".lock"), LOCK_WAIT).map_err(failed)?;
+        let _held = self.world.lock(&folder.join(".lock"), USER_LOCK_WAIT).map_err(failed)?;
         let before = self.load()?;
         let mut after = before.clone();
         let changed = change(&mut after);
         if after != before {
-            let text = format!("{:#}\n", after.to_json(&self.root));
+            let file = ChoiceFile {
+                version: FORMAT_VERSION,
+                state_dir: self.root.display().to_string(),
+                choices: &after,
+            };
+            let text = format!("{:#}\n", json!(file));
             let saved = file::save(self.world, &path, text.as_bytes(), &Durability::default());
             if let Saved::NotSaved { why, .. } = saved {
                 return Err(format!("{}: {why}", path.display()));

@@ -1,5 +1,4 @@
-//! The seed's validation of a state file: which content is a state, and what is wrong otherwise.
-//! May not live here: recovery, files.
+//! amplihack's validation of a state file. Does not contain: recovery, files.
 
 use std::fmt;
 
@@ -7,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::COUNTER_MAX;
 
-/// Why a state file is not a state. The first six are seed 000's `_validate_state`.
+/// Why a state file is not a state. The first six are those of amplihack's `_validate_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Corruption {
     /// JSON, but not an object.
@@ -60,7 +59,7 @@ impl fmt::Display for Corruption {
     }
 }
 
-/// Checks a state as seed 000 does, subagents' counters too.
+/// Validates a state as amplihack does, and the counters of subagents.
 ///
 /// # Errors
 /// The first thing that is wrong, in the seed's order.

@@ -252,7 +252,7 @@ fn coverage_tells_what_no_case_reaches() {
     );
     let (code, out, _) = run(&machine(&[("a.yaml", &more)]), &["--threshold", "100"]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.contains("of 12 branches (100 %)"), "{out}");
+    assert!(out.contains("of 12 branches (100%)"), "{out}");
 }
 
 #[test]

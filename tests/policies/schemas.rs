@@ -190,7 +190,8 @@ fn rejects_other_types(validator: &jsonschema::Validator, value: &Value, schema:
     for (key, kind) in schema["properties"].as_object().into_iter().flatten() {
         if ["type", "enum", "anyOf", "oneOf"].iter().any(|it| kind.get(it).is_some()) {
             let mut other = value.clone();
-            other[key] = serde_json::json!([[{ "unknown": 1 }]]);
+            let unknown = serde_json::json!([[{ "unknown": 1 }]]);
+            other.as_object_mut().unwrap().insert(key.clone(), unknown);
             assert!(!validator.is_valid(&other), "{}: {key} is of any type", schema["title"]);
         }
     }

@@ -192,7 +192,7 @@ fn documents_are_named_as_the_gates_of_the_replaced_system_name_theirs() {
     for case in of_kinds(&["escalation_file"]) {
         let now = Timestamp::parse(case["input"]["now"].as_str().unwrap()).unwrap();
         let gate = Named::Gate(case["input"]["gate"].as_str().unwrap());
-        let name = format!("{}.md", document_id(gate, now, (4711, 1)));
+        let name = format!("{}.md", document_id(gate, now, 4711, 1));
         let regex = Regex::new(case["expected"]["regex"].as_str().unwrap()).unwrap();
         assert!(regex.is_match(&name), "{name}");
     }

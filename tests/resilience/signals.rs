@@ -376,7 +376,7 @@ fn an_approval_without_a_request_approves_the_only_one_that_waited() {
     // Two waited when it was made; that one of them is over now does not make it the other's.
     review(&world, "c");
     given(&world, json!({}));
-    store(&world).reject(&later.id, ("ann", "no"), world.now()).unwrap();
+    store(&world).reject(&later.id, "ann", "no", world.now()).unwrap();
     assert!(consume_approval(&world).unwrap_err().starts_with("several"));
 }
 
@@ -402,10 +402,10 @@ fn an_approval_that_names_its_request_approves_no_other() {
     let world = machine();
     let (a, b) = (review(&world, "a"), review(&world, "b"));
     world.advance(seconds(10));
-    let answer = store(&world).approve(&b.id, ("ann", "go on"), world.now()).unwrap();
+    let answer = store(&world).approve(&b.id, "ann", "go on", world.now()).unwrap();
     assert!(matches!(answer, Answer::Ended(_, End::Approved, Some(_))));
     support::snapshot("signals", "file__human_approved", text(world.get(file("HUMAN_APPROVED"))));
-    assert_eq!(store(&world).approve(&b.id, ("ann", ""), world.now()), Ok(Answer::Nothing));
+    assert_eq!(store(&world).approve(&b.id, "ann", "", world.now()), Ok(Answer::Nothing));
     assert_eq!(consume_approval(&world), Ok("b".to_owned()));
     assert_eq!(store(&world).pending(world.now())[0].id, a.id);
 

@@ -163,7 +163,7 @@ impl Game {
             10 => {
                 let waiting = self.waiting(name);
                 if let Some(it) = waiting.last() {
-                    let _any = self.with(|store, now| store.reject(&it.id, (who, "no"), now));
+                    let _any = self.with(|store, now| store.reject(&it.id, who, "no", now));
                 }
             }
             _ => {
@@ -190,7 +190,7 @@ impl Game {
         let id = waiting[self.dice.below(waiting.len())].id.clone();
         // Where the answer is lost the approval may be written all the same.
         self.known.approved.insert(id.clone());
-        let _any = self.with(|store, now| store.approve(&id, (who, "go on"), now));
+        let _any = self.with(|store, now| store.approve(&id, who, "go on", now));
     }
 
     fn approve_by_hand(&mut self) {

@@ -7,9 +7,6 @@ use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::store::hook_calls::{self, Line};
 
-/// Longest wait for the lock that is taken where the folder of a session is created.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
-
 /// Records a tool call that policyd does not block. Other events record nothing.
 pub(super) fn record(context: &EventContext<'_>) {
     let EventContext { world, request, policy, store, .. } = context;
@@ -29,7 +26,7 @@ pub(super) fn record(context: &EventContext<'_>) {
     }
     let folder = store.paths(&event.session_id).folder;
     if world.stat(&folder).is_err() {
-        drop(store.lock(&event.session_id, LOCK_WAIT)); // It creates the folder.
+        drop(store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It creates the folder.
     }
     hook_calls::append(*world, &folder, line);
 }

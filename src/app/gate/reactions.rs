@@ -17,7 +17,7 @@ use crate::harness::{Ability, claude_code};
 use crate::judge::escalation::Known;
 use crate::judge::verdict::Status;
 use crate::judge::{Outcome, message};
-use crate::limits::{EVIDENCE_CHARS_MAX, SPOKEN_CHARS_MAX};
+use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
 use crate::policy::{Mode, records};
@@ -31,12 +31,8 @@ use crate::store::escalations::Named;
 use crate::store::signals::Draft;
 use crate::store::{log, transcript};
 
-/// Longest wait of a hook for a lock of the stores.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// Longest time that the model of the last call is looked for.
 const MODEL_WAIT: Duration = Duration::from_millis(200);
-/// What was done because of events, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
 /// The breaker that a failed call of an unnamed provider is counted against is the pack's business;
 /// at most that many characters of its name are used.
 const KEY_CHARS_MAX: usize = 200;

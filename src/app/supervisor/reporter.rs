@@ -6,6 +6,7 @@ use super::Supervisor;
 use crate::hook::agent_output::AgentOutput;
 use crate::judge::context::of_meters;
 use crate::report::context::{self, Whose};
+use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::{mask, mask_json};
 use crate::report::run;
 use crate::report::standing::Standing;

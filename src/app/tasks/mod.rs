@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::app::workspace::project;
 use crate::judge::dead_letter::waiting;
+use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::script::queue_facts::Queued;
 use crate::script::watch::Watch;

@@ -1,7 +1,5 @@
 //! What `policyd signal` prints: for people, and one JSON object a line for programs.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value, json};
 
 use crate::cli::{Console, EXIT_OK, ListFormat};
@@ -11,7 +9,7 @@ use crate::report::mask::mask;
 use crate::source::field_value::Word;
 use crate::state::signal::{End, Phase};
 use crate::store::signals::{Deed, Found, Processed};
-use crate::time::{Timestamp, duration_text};
+use crate::time::{Timestamp, duration_text, rough_text};
 
 fn line(console: &mut Console<'_>, value: &Value) {
     console.print(&format!("{value}\n"));
@@ -33,31 +31,19 @@ fn said(fields: &Map<String, Value>) -> String {
     lines.collect()
 }
 
-/// A time span as people say it.
-fn rough(span: Duration) -> String {
-    let seconds = span.as_secs();
-    let whole = match seconds {
-        0..60 => seconds,
-        60..3_600 => seconds - seconds % 60,
-        3_600..172_800 => seconds - seconds % 3_600,
-        _ => seconds - seconds % 86_400,
-    };
-    duration_text(Duration::from_secs(whole))
-}
-
 /// Where a signal stands, for people.
 pub(super) fn state(found: &Found, signals: &Signals, now: Timestamp) -> String {
     let human = signals.kind(&found.name).is_some_and(|it| it.awaits_human(signals));
     match &found.signal.phase {
         Phase::Claimed { by, until } if *until > now => {
-            format!("claimed by {by} for {}", rough(until.since(now)))
+            format!("claimed by {by} for {}", rough_text(until.since(now)))
         }
         Phase::Ended(end) => end.as_str().to_owned(),
         Phase::Pending | Phase::Claimed { .. } => match found.signal.answer_by {
             _ if found.signal.expires.is_some_and(|at| at <= now) => "expired".to_owned(),
             Some(by) if by <= now => "not answered in time".to_owned(),
-            Some(by) if human => format!("waits for a human, {} left", rough(by.since(now))),
-            Some(by) => format!("waits, {} left", rough(by.since(now))),
+            Some(by) if human => format!("waits for a human, {} left", rough_text(by.since(now))),
+            Some(by) => format!("waits, {} left", rough_text(by.since(now))),
             None if human => "waits for a human".to_owned(),
             None => "waits".to_owned(),
         },
@@ -75,7 +61,7 @@ pub(super) fn signal(
     if format == ListFormat::Json {
         return line(console, &it.shown());
     }
-    let age = rough(now.since(it.signal.created));
+    let age = rough_text(now.since(it.signal.created));
     let from = if it.sender.is_empty() { String::new() } else { format!(" from {}", it.sender) };
     let from = mask(&from).0.into_owned();
     let answers =

@@ -7,10 +7,10 @@ use super::Known;
 use crate::facts::{Command, Facts, Outcome, Verdict};
 use crate::script::context_facts::Gauge;
 
-/// Commands, messages and prompts of which something is told.
+/// Commands, messages, and prompts in the summary.
 const EACH_MAX: usize = 8;
 
-/// What git says; an answer that could not be had is none.
+/// Answers of git; unavailable ones are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Git {
     /// `git status --porcelain=v1 -z --branch`, or what it began with.

@@ -1,6 +1,6 @@
-//! A breaker as a record of `state/circuit-breakers.json`: the keys of amplihack, and a few more.
+//! A breaker as a record of `state/circuit-breakers.json`: the keys of loki-mode, and a few more.
 //!
-//! A record that has only amplihack's keys is read as if all its failures had happened at `last_failure_time`.
+//! A record that has only loki-mode's keys is read as if all its failures had happened at `last_failure_time`.
 //! Reading is tolerant: a value of another type counts as absent. Foreign keys and the order of keys are kept.
 
 use std::borrow::Cow;
@@ -228,7 +228,7 @@ fn times<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Timest
     }
 }
 
-/// Writes a time without a fraction: recipes of amplihack read it with `jq`.
+/// Writes a time without a fraction: recipes of loki-mode read it with `jq`.
 pub(super) fn whole_seconds(at: Timestamp) -> String {
     let whole = Timestamp::from_millis(at.millis().div_euclid(1000).saturating_mul(1000));
     whole.to_string().replace(".000Z", "Z")

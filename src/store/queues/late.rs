@@ -1,22 +1,21 @@
-//! Failures that could not be taken in when they happened, because somebody held the lists for too
-//! long: each is a file of its own in `queue/late/`, which needs no lock, and whoever changes the
-//! lists next takes it in.
+//! Failures that could not be recorded when they happened, because another process held the lock for too long.
+//! Each is a file in `queue/late/`, which needs no lock. The next process that changes the queues records it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::QueueStore;
 use crate::state::dead_letter::{Place, Task};
-use crate::store::document::Held;
+use crate::store::document::DocumentContent;
 use crate::store::task_record::{record_of, task_of};
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
 const FOLDER: &str = "queue/late";
-/// Taken in at once at most; the rest waits for the next time.
+/// Maximum number that is recorded at once.
 const AT_ONCE_MAX: usize = 200;
 
 impl QueueStore<'_> {
-    /// Keeps a failure for whoever can take it in: the task as it was reported, with its one attempt.
+    /// Saves a failure for the next change of the queues: the reported task with its one attempt.
     ///
     /// # Errors
     /// It was not saved.
@@ -31,8 +30,7 @@ impl QueueStore<'_> {
         self.documents.save(&format!("{FOLDER}/{name}"), &text)
     }
 
-    /// Failures that wait to be taken in, the oldest first, by the names they are kept under. What is
-    /// no failure is put aside.
+    /// Returns the saved failures by their file names, oldest first. Other files are quarantined.
     #[must_use]
     pub fn late(&self, now: Timestamp) -> Vec<(String, Task)> {
         let world = self.documents.world;
@@ -43,8 +41,8 @@ impl QueueStore<'_> {
         for name in names.into_iter().take(AT_ONCE_MAX) {
             let path = format!("{FOLDER}/{name}");
             let task = match self.documents.read(&path) {
-                Ok(Held::Value(value)) => task_of(&value, Place::Pending),
-                Ok(Held::Nothing | Held::Damaged) => None,
+                Ok(DocumentContent::Value(value)) => task_of(&value, Place::Pending),
+                Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
                 // It may be readable the next time.
                 Err(_) => continue,
             };
@@ -57,8 +55,7 @@ impl QueueStore<'_> {
         found
     }
 
-    /// Removes a failure that was taken in. One that cannot be removed is known by its key when it is
-    /// met again.
+    /// Removes a recorded failure. If it cannot be removed, its key prevents that it is recorded twice.
     pub fn taken_in(&self, name: &str) {
         let path = self.documents.path(&format!("{FOLDER}/{name}"));
         drop(self.documents.world.remove(&path));

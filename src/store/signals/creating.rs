@@ -14,7 +14,7 @@ use crate::world::WorldError;
 /// A signal that is to be created.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Its name.
+    /// Name of the signal.
     pub name: String,
     /// What it says.
     pub fields: Map<String, Value>,
@@ -29,10 +29,10 @@ pub struct Draft {
 }
 
 impl SignalStore<'_> {
-    /// Creates a signal. A log gets a line more; nobody's file is written over.
+    /// Creates a signal. A log gets another line; no existing file is overwritten.
     ///
     /// # Errors
-    /// The lock was not free, or it was not written; there is no such signal then.
+    /// The lock was not free, or the signal was not written.
     pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
         let open = self.open(now)?;
         self.create(&open.view, draft, now)

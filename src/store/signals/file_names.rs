@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-/// What stands in the folder of signals and is none.
+/// A file in the directory of signals that is not a signal.
 pub(super) const HISTORY: &str = "history.jsonl";
 /// Where files go that cannot be used.
 pub(super) const QUARANTINE: &str = "quarantine";
@@ -27,7 +27,7 @@ pub(super) fn further(signal: &str, id: &str) -> String {
     format!("{}.{id}", plain(signal))
 }
 
-/// The signal that a file is named after; nothing where it is a file of our own or a hidden one.
+/// Returns the name of a file's signal; `None` for a hidden file and for other files of policyd.
 pub(super) fn signal(file: &str) -> Option<String> {
     if file.starts_with('.') || file.starts_with(HISTORY) || file == QUARANTINE {
         return None;

@@ -1,5 +1,5 @@
-//! One file of the folder of signals as a signal. Hand-made files are read as far as they go: an
-//! empty one says that it is there, text that is no JSON is kept as text.
+//! One file of the directory of signals as a signal. Reading is tolerant, because users and agents write these
+//! files: an empty file is a signal without fields, and text that is not JSON is kept as text.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use crate::world::{FileKind, FileStat};
 /// Digits of an id.
 const ID_DIGITS: usize = 12;
 
-/// A file that is younger may be one that somebody is still writing.
+/// Age below which another process might still be writing a file.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
 /// Keys of a signal's file that are not what it says.
 const OWN_KEYS: [&str; 6] = ["id", "signal", "sender", "expires", "request", "timestamp"];
 
-/// A signal that waits, or that somebody claimed.
+/// A pending or claimed signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its id; made of the file, where somebody else wrote that.
+    /// Id of the signal; derived from the file if policyd did not write it.
     pub id: String,
-    /// Its name.
+    /// Name of the signal.
     pub name: String,
     /// Who sent it; may be empty.
     pub sender: String,
@@ -108,12 +108,12 @@ struct SignalFields {
 }
 
 /// What a file is.
-pub(super) enum Read {
+pub(super) enum SignalFileState {
     /// A signal.
     Signal(Box<Found>),
     /// Nothing that can be used, and why.
     Unusable(&'static str),
-    /// Somebody may still be writing it.
+    /// Another process might still be writing it.
     Unsettled,
 }
 
@@ -125,7 +125,7 @@ pub(super) struct File<'f> {
 }
 
 impl Found {
-    /// The text of a field; empty where there is none.
+    /// Returns the text of a field; empty if the field is absent.
     #[must_use]
     pub fn text(&self, field: &str) -> &str {
         self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
@@ -144,7 +144,7 @@ impl Found {
         }))
     }
 
-    /// The same for people's programs: `policyd signal list --format json`.
+    /// Returns the machine-readable form for `policyd signal list --format json`.
     #[must_use]
     pub fn shown(&self) -> Value {
         let (state, by, until) = match &self.signal.phase {
@@ -163,12 +163,17 @@ impl Found {
     }
 
     /// Reads a file; what it says of times that are still to come is not believed.
-    pub(super) fn read(file: &File<'_>, name: &str, kind: &SignalKind, now: Timestamp) -> Read {
+    pub(super) fn read(
+        file: &File<'_>,
+        name: &str,
+        kind: &SignalKind,
+        now: Timestamp,
+    ) -> SignalFileState {
         if file.stat.kind != FileKind::File {
-            return Read::Unusable("it is no file");
+            return SignalFileState::Unusable("it is no file");
         }
         if file.stat.length > SIGNAL_FILE_BYTES_MAX as u64 {
-            return Read::Unusable("it is too large");
+            return SignalFileState::Unusable("it is too large");
         }
         let text = String::from_utf8_lossy(file.bytes);
         let text = text.trim_start_matches('\u{feff}').trim().trim_matches('\0');
@@ -181,10 +186,12 @@ impl Found {
         let odd = !note.is_empty() || (text.is_empty() && kind.form == Form::Json);
         let age = now.since(file.stat.modified);
         if odd && age < SETTLED_AFTER {
-            return Read::Unsettled;
+            return SignalFileState::Unsettled;
         }
         if !note.is_empty() && !kind.approves.is_empty() {
-            return Read::Unusable("it should approve something, and its content is no JSON");
+            return SignalFileState::Unusable(
+                "it should approve something, and its content is no JSON",
+            );
         }
         let note = if kind.form == Form::Presence { "" } else { note };
         let take = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -196,7 +203,7 @@ impl Found {
         let (sender, request) = (take("sender").or_else(|| take("agent")), take("request"));
         let foreign = own.is_none();
         body.retain(|key, _| !OWN_KEYS.contains(&key.as_str()) || (foreign && key == "id"));
-        Read::Signal(Box::new(Self {
+        SignalFileState::Signal(Box::new(Self {
             id: own.unwrap_or_else(|| id_of_file(file)),
             name: name.to_owned(),
             sender: sender.unwrap_or_default(),
@@ -216,7 +223,7 @@ impl Found {
     }
 }
 
-/// Text that is no JSON object, as far as it is worth telling.
+/// Returns the beginning of a text that is not a JSON object, as a field.
 fn said(text: &str) -> Map<String, Value> {
     let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let plain: String = plain.take(EVIDENCE_CHARS_MAX).collect();
@@ -225,7 +232,7 @@ fn said(text: &str) -> Map<String, Value> {
     body
 }
 
-/// The id of a file that somebody else wrote: another one, where the file is another one.
+/// Returns the id of a foreign file: a changed file has another id.
 fn id_of_file(file: &File<'_>) -> String {
     let modified = file.stat.modified.millis().to_le_bytes();
     let identity = file.stat.identity.to_le_bytes();

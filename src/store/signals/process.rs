@@ -1,5 +1,5 @@
-//! Approvals are taken in, late requests timed out, void signals ended, unusable files put aside:
-//! what is due, whoever comes by.
+//! Applies approvals, times out late requests, expires signals, and quarantines unusable files. Any process does
+//! what is due.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::world::WorldError;
 
 /// Who claims a signal while what follows its timeout is done.
 const PROCESS: &str = "policyd";
-/// Time that what follows a timeout may take; then somebody else tries again.
-const DEED_LEASE: Duration = Duration::from_secs(60);
+/// Longest duration of the follow-up of a timeout; then another process tries again.
+const FOLLOW_UP_LEASE: Duration = Duration::from_secs(60);
 
 /// By so much clocks may have gone back between two files.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
@@ -31,12 +31,12 @@ pub enum Deed {
         /// The approval.
         approval: Box<Found>,
     },
-    /// The task of a request that nobody answered goes to the dead letters.
+    /// The task of an unanswered request is moved to the dead-letter queue.
     DeadLetter {
         /// The request.
         request: Box<Found>,
     },
-    /// A human is told that nobody answered.
+    /// A human is notified of an unanswered request.
     Alert {
         /// The request.
         request: Box<Found>,
@@ -55,21 +55,21 @@ pub struct Processed {
     pub stale: Vec<(Found, String)>,
     /// Signals whose consumer did not come back.
     pub given_back: Vec<Found>,
-    /// Files that were put aside, and why.
+    /// Quarantined files, and why.
     pub quarantined: Vec<(String, String)>,
     /// Signals of which something could not be done, and why; they wait.
     pub failed: Vec<(Found, String)>,
 }
 
 /// What an approval approves.
-enum Bound {
+enum ApprovalTarget {
     /// This request, which waits.
     Waits(Box<Found>),
     /// A request that ended by this approval.
     Done(Box<Ending>),
     /// Nothing, and why.
     Nothing(String),
-    /// That cannot be said now, and why.
+    /// Unknown at this time, and why.
     Unknown(String),
 }
 
@@ -88,40 +88,42 @@ impl SignalStore<'_> {
             return self.move_on(&mut open.ledger, approval, Event::Consume { by }, now);
         }
         let request = match self.bound(&open.view, approval, now) {
-            Bound::Nothing(why) => {
+            ApprovalTarget::Nothing(why) => {
                 let details = EndDetails { by, reason: &why, ..EndDetails::default() };
-                self.end(&mut open.ledger, (approval, End::Rejected), details, now)?;
+                self.end(&mut open.ledger, approval, End::Rejected, details, now)?;
                 return Ok(Answer::Refused(Box::new(approval.clone()), why));
             }
-            Bound::Unknown(why) => return Ok(Answer::Refused(Box::new(approval.clone()), why)),
-            Bound::Done(entry) => request_of(*entry, approval),
-            Bound::Waits(request) => {
+            ApprovalTarget::Unknown(why) => {
+                return Ok(Answer::Refused(Box::new(approval.clone()), why));
+            }
+            ApprovalTarget::Done(entry) => request_of(*entry, approval),
+            ApprovalTarget::Waits(request) => {
                 let details = EndDetails {
                     by: &approval.sender,
                     decision: approval.text("decision"),
                     answer: &approval.id,
                     ..EndDetails::default()
                 };
-                self.end(&mut open.ledger, (&request, End::Approved), details, now)?;
+                self.end(&mut open.ledger, &request, End::Approved, details, now)?;
                 *request
             }
         };
         let approval = Found { request: request.id.clone(), ..approval.clone() };
         let details = EndDetails { by, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&approval, End::Consumed), details, now)?;
+        self.end(&mut open.ledger, &approval, End::Consumed, details, now)?;
         Ok(Answer::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
     }
 
     /// The request that an approval is bound to: the one it names, else the only one that waited
     /// when it was made.
-    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> Bound {
+    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> ApprovalTarget {
         match self.choices.load() {
             Ok(choices) if choices.approvals.contains(&approval.id) => {}
             Ok(_) => {
                 let why = "the user did not give it with `policyd signal approve` on this machine";
-                return Bound::Nothing(why.to_owned());
+                return ApprovalTarget::Nothing(why.to_owned());
             }
-            Err(problem) => return Bound::Unknown(problem),
+            Err(problem) => return ApprovalTarget::Unknown(problem),
         }
         let kind = self.kinds.kind(&approval.name);
         let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
@@ -131,17 +133,18 @@ impl SignalStore<'_> {
         if !approval.request.is_empty() {
             let named = waiting.iter().find(|it| it.id == approval.request);
             return match named {
-                Some(it) if made < it.signal.created => {
-                    Bound::Nothing(format!("it is older than the {wanted} {} it names", it.id))
-                }
-                Some(it) => Bound::Waits(Box::new((*it).clone())),
+                Some(it) if made < it.signal.created => ApprovalTarget::Nothing(format!(
+                    "it is older than the {wanted} {} it names",
+                    it.id
+                )),
+                Some(it) => ApprovalTarget::Waits(Box::new((*it).clone())),
                 None => self.ended_by(approval, wanted),
             };
         }
         let history = log::read_certainly(self.world, &self.history_path());
         let Some(history) = history.ok().filter(|_| !view.incomplete && !view.cut) else {
             let why = "which request it approves cannot be said now: not all signals can be read";
-            return Bound::Unknown(why.to_owned());
+            return ApprovalTarget::Unknown(why.to_owned());
         };
         let task = approval.text("task_id");
         let of_task = |it: &&&Found| task.is_empty() || it.text("task_id") == task;
@@ -149,12 +152,14 @@ impl SignalStore<'_> {
         let asked = waiting.iter().filter(|it| it.signal.created <= made).copied();
         let asked: Vec<&Found> = asked.collect();
         match (asked.as_slice(), waiting.len()) {
-            ([], 0) => Bound::Nothing(format!("no {wanted} waits for an answer")),
-            ([], _) => Bound::Nothing(format!("it is older than every {wanted} that waits")),
-            ([only], _) if !others_waited_at(&history, wanted, made) => {
-                Bound::Waits(Box::new((*only).clone()))
+            ([], 0) => ApprovalTarget::Nothing(format!("no {wanted} waits for an answer")),
+            ([], _) => {
+                ApprovalTarget::Nothing(format!("it is older than every {wanted} that waits"))
             }
-            _ => Bound::Nothing(format!(
+            ([only], _) if !others_waited_at(&history, wanted, made) => {
+                ApprovalTarget::Waits(Box::new((*only).clone()))
+            }
+            _ => ApprovalTarget::Nothing(format!(
                 "several {wanted} waited when it was made, and it names none; `policyd signal \
                  approve ID` does"
             )),
@@ -162,21 +167,24 @@ impl SignalStore<'_> {
     }
 
     /// A request that is over: it may have ended by this very approval.
-    fn ended_by(&self, approval: &Found, wanted: &str) -> Bound {
+    fn ended_by(&self, approval: &Found, wanted: &str) -> ApprovalTarget {
         let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
-            return Bound::Unknown("the history cannot be read now".to_owned());
+            return ApprovalTarget::Unknown("the history cannot be read now".to_owned());
         };
         let endings = history.iter().rev().map(Ending::read);
         let entry = endings.into_iter().find(|it| it.id.as_ref() == Some(&approval.request));
         match entry {
             Some(entry) if entry.answer.as_ref() == Some(&approval.id) => {
-                Bound::Done(Box::new(entry))
+                ApprovalTarget::Done(Box::new(entry))
             }
             Some(entry) => {
                 let outcome = entry.outcome.replace('_', " ");
-                Bound::Nothing(format!("the {wanted} {} it names was {outcome}", approval.request))
+                ApprovalTarget::Nothing(format!(
+                    "the {wanted} {} it names was {outcome}",
+                    approval.request
+                ))
             }
-            None => Bound::Nothing(format!("there is no {wanted} {}", approval.request)),
+            None => ApprovalTarget::Nothing(format!("there is no {wanted} {}", approval.request)),
         }
     }
 
@@ -195,14 +203,14 @@ impl SignalStore<'_> {
                 let approves =
                     self.kinds.kind(&found.name).is_some_and(|it| !it.approves.is_empty());
                 if approves && found.signal.is_pending(now) {
-                    self.process_approval(&mut open, found, (&mut done, &mut *act), now)?;
+                    self.process_approval(&mut open, found, &mut done, &mut *act, now)?;
                     open.view = self.look(&open.ledger, now);
                 }
             }
             self.drop_late(&mut open)?;
             for found in open.view.signals.clone() {
                 if step(&found.signal, Event::Tick, now).0.phase == Phase::Ended(End::TimedOut) {
-                    let claim = Event::Claim { by: PROCESS, lease: DEED_LEASE };
+                    let claim = Event::Claim { by: PROCESS, lease: FOLLOW_UP_LEASE };
                     self.move_on(&mut open.ledger, &found, claim, now)?;
                     due.push(found);
                     continue;
@@ -215,7 +223,7 @@ impl SignalStore<'_> {
             }
         }
         for found in due {
-            self.time_out(found, (&mut done, &mut *act), now)?;
+            self.time_out(found, &mut done, &mut *act, now)?;
         }
         Ok(done)
     }
@@ -234,15 +242,16 @@ impl SignalStore<'_> {
         &self,
         open: &mut Open,
         found: &Found,
-        (done, act): (&mut Processed, &mut Deeds<'_>),
+        done: &mut Processed,
+        act: &mut Deeds<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
-        // What follows is done first: whoever dies in between does it again, and nobody forgets it.
+        // The follow-up is done first: if this process dies, the next one repeats it.
         let request = match self.bound(&open.view, found, now) {
-            Bound::Waits(request) => Some(*request),
-            Bound::Done(entry) => Some(request_of(*entry, found)),
-            Bound::Nothing(_) => None,
-            Bound::Unknown(why) => {
+            ApprovalTarget::Waits(request) => Some(*request),
+            ApprovalTarget::Done(entry) => Some(request_of(*entry, found)),
+            ApprovalTarget::Nothing(_) => None,
+            ApprovalTarget::Unknown(why) => {
                 done.failed.push((found.clone(), why));
                 return Ok(());
             }
@@ -283,7 +292,8 @@ impl SignalStore<'_> {
     fn time_out(
         &self,
         found: Found,
-        (done, act): (&mut Processed, &mut Deeds<'_>),
+        done: &mut Processed,
+        act: &mut Deeds<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let actions = self.kinds.kind(&found.name).map(|it| it.on_timeout.clone());
@@ -300,7 +310,7 @@ impl SignalStore<'_> {
         match failure {
             None => {
                 let details = EndDetails { by: PROCESS, ..EndDetails::default() };
-                self.end(&mut open.ledger, (&still, End::TimedOut), details, now)?;
+                self.end(&mut open.ledger, &still, End::TimedOut, details, now)?;
                 done.ended.push((found, End::TimedOut));
             }
             Some(why) => {
@@ -312,11 +322,11 @@ impl SignalStore<'_> {
         Ok(())
     }
 
-    /// Puts files aside that cannot be used. What cannot be moved stays and is told.
+    /// Quarantines unusable files. A file that cannot be moved stays and is reported.
     fn quarantine(&self, view: &View, done: &mut Processed, now: Timestamp) {
         let aside = self.folder().join(file_names::QUARANTINE);
         for (file, why) in &view.unusable {
-            // A folder that is there already is no failure; any other shows below.
+            // An existing directory is not an error; any other error shows below.
             self.world.create_folder(&aside).ok();
             let name = format!("{file}-{}", now.millis());
             let moved = self.world.rename(&self.folder().join(file), &aside.join(&name));
@@ -332,7 +342,7 @@ impl SignalStore<'_> {
                 reason: Some(why.clone()),
                 ..Ending::default()
             };
-            // The file itself is kept; that it was moved is told here as well.
+            // The file itself is kept; the history records that it was moved.
             log::append(self.world, &self.history_path(), &[entry.to_json()]);
             done.quarantined.push((file.clone(), why));
         }

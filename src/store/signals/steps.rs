@@ -1,4 +1,4 @@
-//! One signal moved on by somebody: claimed, consumed, given back, approved, rejected.
+//! State transitions of one signal: claim, consume, release, approve, and reject.
 
 use serde_json::Map;
 
@@ -82,10 +82,10 @@ impl SignalStore<'_> {
                 }
                 Effect::Closed(end) => {
                     let details = EndDetails { by, ..EndDetails::default() };
-                    self.end(ledger, (found, end), details, now)?;
+                    self.end(ledger, found, end, details, now)?;
                     answer = Answer::Ended(Box::new(moved.clone()), end, None);
                 }
-                // That it expired just now is told as that.
+                // An expiry at this moment is reported as an expiry.
                 Effect::Refused(Refusal::Over(End::Expired)) => {}
                 Effect::Refused(why) => {
                     moved.signal = found.signal.clone();
@@ -100,11 +100,12 @@ impl SignalStore<'_> {
     ///
     /// # Errors
     /// The lock was not free, or something could not be written: the request is as it was, or the
-    /// approval waits to be taken in.
+    /// approval waits to be applied.
     pub fn approve(
         &self,
         which: &str,
-        (by, decision): (&str, &str),
+        by: &str,
+        decision: &str,
         now: Timestamp,
     ) -> Result<Answer, WorldError> {
         let mut open = self.open(now)?;
@@ -137,7 +138,7 @@ impl SignalStore<'_> {
             }
         };
         let details = EndDetails { by, decision, answer: &approval.id, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&found, End::Approved), details, now)?;
+        self.end(&mut open.ledger, &found, End::Approved, details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Approved, Some(Box::new(approval))))
     }
 
@@ -148,7 +149,8 @@ impl SignalStore<'_> {
     pub fn reject(
         &self,
         which: &str,
-        (by, reason): (&str, &str),
+        by: &str,
+        reason: &str,
         now: Timestamp,
     ) -> Result<Answer, WorldError> {
         let mut open = self.open(now)?;
@@ -160,7 +162,7 @@ impl SignalStore<'_> {
             return self.move_on(&mut open.ledger, &found, Event::Reject, now);
         }
         let details = EndDetails { by, reason, ..EndDetails::default() };
-        self.end(&mut open.ledger, (&found, End::Rejected), details, now)?;
+        self.end(&mut open.ledger, &found, End::Rejected, details, now)?;
         Ok(Answer::Ended(Box::new(found), End::Rejected, None))
     }
 

@@ -246,8 +246,8 @@ fn what_probes_answered_is_not_asked_again() {
     assert_eq!(scene.world.ran().len(), ran, "nothing is run");
     for part in [
         "judge: NOT SATISFIED: «masked» is in the code",
-        "«masked» stands for a secret; it was judged as it was",
-        "judged again: the same",
+        "«masked» replaces a secret; rules evaluated the secret itself",
+        "evaluated again: same result",
         "secrets in the result of probe `judge` masked in the log: 1",
     ] {
         assert!(explained.stdout.contains(part), "{}", explained.stdout);
@@ -302,7 +302,7 @@ fn what_was_not_judged_is_explained_by_its_problem() {
     assert!(none.stderr.contains(&help), "{}", none.stderr);
     let said = explain(&scene, &[&id]);
     assert_eq!(said.code, 0);
-    for part in ["not judged", "the policy pack is broken", "policyd evaluated no rule"] {
+    for part in ["not evaluated", "the policy pack is broken", "policyd evaluated no rule"] {
         assert!(said.stdout.contains(part), "{}", said.stdout);
     }
     let lines = explain(&scene, &[&id, "--format", "compact"]).stdout;

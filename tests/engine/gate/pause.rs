@@ -74,7 +74,7 @@ fn a_pause_is_told_everywhere_and_is_over_by_itself() {
     let listed = called(&scene, "log").stdout;
     assert!(listed.lines().nth(1).unwrap().contains("paused"), "{listed}");
     let line = format!("explain {}", entries[1]["id"].as_str().unwrap());
-    assert!(called(&scene, &line).stdout.contains("not judged\npaused until"));
+    assert!(called(&scene, &line).stdout.contains("not evaluated\npaused until"));
     let counts = called(&scene, "log --summary --format json").json();
     assert_eq!(counts["stops"], 2, "switching is no stop: {counts}");
 

@@ -7,7 +7,7 @@ use crate::app::gate::output::Report;
 use crate::app::tasks::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
 use crate::judge::message::{self, quote};
-use crate::limits::SPOKEN_CHARS_MAX;
+use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::records;
 use crate::report::mask::mask;
 use crate::script::Evaluator;
