@@ -85,8 +85,8 @@ pub struct Facts {
     pub subagents: Vec<SubagentReport>,
     /// Position of the last stop that the client recorded, or 0.
     pub stop_seq: u64,
-    /// Payload time of the last stop hook that the client recorded, in milliseconds; 0 if there is
-    /// none.
+    /// Payload time of the last stop hook that the client recorded, in milliseconds,
+    /// or 0.
     pub stop_sent_at: u64,
 }
 

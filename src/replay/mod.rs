@@ -27,7 +27,7 @@ use crate::time::Timestamp;
 use calls::RecordedCall;
 use judge::{Judge, Stop};
 use tally::{Example, Tally, increase};
-use turn::{Turn, TurnEnding};
+use turn::{Turn, TurnEnd};
 
 /// The evaluated pack, and the pack that it is compared with.
 pub struct Panel<'p> {
@@ -228,7 +228,7 @@ impl<'a> TranscriptContext<'a> {
     /// Counts and evaluates the end of a turn.
     fn end(
         &mut self,
-        ending: Option<TurnEnding>,
+        ending: Option<TurnEnd>,
         facts: PackFacts<'_>,
         panel: &mut Panel<'_>,
         tally: &mut Tally,
@@ -236,9 +236,9 @@ impl<'a> TranscriptContext<'a> {
         match ending {
             None => {}
             Some(_) if self.now() < self.about.oldest => {}
-            Some(TurnEnding::CutOff) => increase(&mut tally.cut_off),
-            Some(TurnEnding::Stop { .. }) if self.copied => increase(&mut tally.copied),
-            Some(TurnEnding::Stop { blocked }) => {
+            Some(TurnEnd::CutOff) => increase(&mut tally.cut_off),
+            Some(TurnEnd::Stop { .. }) if self.copied => increase(&mut tally.copied),
+            Some(TurnEnd::Stop { blocked }) => {
                 tally.blocked_then = tally.blocked_then.saturating_add(u64::from(blocked));
                 self.judge(self.now(), facts, panel, tally);
             }

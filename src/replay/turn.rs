@@ -14,7 +14,7 @@ use crate::facts::record::{Entry, Record};
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnEnding {
+pub enum TurnEnd {
     /// The agent wanted to stop.
     Stop {
         /// Whether a hook sent the agent back to work.
@@ -41,7 +41,7 @@ pub struct Turn {
 
 impl Turn {
     /// Processes a record of the agent's chain. Returns how a turn ended before it, if one did.
-    pub fn take(&mut self, record: &Record<'_>) -> Option<TurnEnding> {
+    pub fn take(&mut self, record: &Record<'_>) -> Option<TurnEnd> {
         let mut ended = None;
         for entry in &record.entries {
             let ending = match entry {
@@ -53,8 +53,8 @@ impl Turn {
                     self.last = Last::Worked;
                     None
                 }
-                Entry::Stopped { blocked } => self.end(|_| TurnEnding::Stop { blocked: *blocked }),
-                Entry::CutOff => self.end(|_| TurnEnding::CutOff),
+                Entry::Stopped { blocked } => self.end(|_| TurnEnd::Stop { blocked: *blocked }),
+                Entry::CutOff => self.end(|_| TurnEnd::CutOff),
                 Entry::Prompt { queued: false, .. } | Entry::Injected { .. } => self.finish(),
                 Entry::Prompt { queued: true, .. }
                 | Entry::Said(_)
@@ -69,14 +69,14 @@ impl Turn {
     }
 
     /// Ends the turn, as a prompt or the end of the file does.
-    pub fn finish(&mut self) -> Option<TurnEnding> {
+    pub fn finish(&mut self) -> Option<TurnEnd> {
         self.end(|last| match last {
-            Last::Spoke => TurnEnding::Stop { blocked: false },
-            Last::Worked | Last::Nothing => TurnEnding::CutOff,
+            Last::Spoke => TurnEnd::Stop { blocked: false },
+            Last::Worked | Last::Nothing => TurnEnd::CutOff,
         })
     }
 
-    fn end(&mut self, how: impl FnOnce(Last) -> TurnEnding) -> Option<TurnEnding> {
+    fn end(&mut self, how: impl FnOnce(Last) -> TurnEnd) -> Option<TurnEnd> {
         let last = std::mem::take(&mut self.last);
         (last != Last::Nothing).then(|| how(last))
     }
@@ -93,9 +93,9 @@ mod tests {
         let mut turn = Turn::default();
         let mut found = Vec::new();
         let word = |ending| match ending {
-            TurnEnding::Stop { blocked: false } => "stop",
-            TurnEnding::Stop { blocked: true } => "blocked",
-            TurnEnding::CutOff => "cut off",
+            TurnEnd::Stop { blocked: false } => "stop",
+            TurnEnd::Stop { blocked: true } => "blocked",
+            TurnEnd::CutOff => "cut off",
         };
         for (line, number) in lines.iter().zip(1..) {
             let line = match *line {

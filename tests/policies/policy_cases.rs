@@ -487,7 +487,7 @@ fn what_nobody_hears_is_a_mistake() {
             "on: {tool: Write, command: make}\n  expect: {decision: none}",
             "for the tool `Bash` only",
         ),
-        ("expect: {reason: {matches: \".*\"}}", "it holds of every text"),
+        ("expect: {reason: {matches: \".*\"}}", "true for every text"),
     ] {
         let case = format!("- name: a\n  {case}\n");
         let (code, out, error) = run(&machine(&[("a.yaml", &case)]), &[]);

@@ -18,7 +18,7 @@ use crate::limits::{
 use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
-pub(super) struct CallEnding<'a> {
+pub(super) struct CallEnd<'a> {
     pub(super) outcome: Outcome,
     pub(super) exit_code: Option<i32>,
     pub(super) output: &'a str,
@@ -53,7 +53,7 @@ impl Facts {
         self.written_by_command(tool, &line.writes, lens)
     }
 
-    pub(super) fn command_ended(&mut self, seq: u64, ending: &CallEnding<'_>, lens: &CompiledLens) {
+    pub(super) fn command_ended(&mut self, seq: u64, ending: &CallEnd<'_>, lens: &CompiledLens) {
         let recent = &mut self.commands.recent;
         let Ok(index) = recent.binary_search_by_key(&seq, |command| command.seq) else { return };
         let Some(shared) = recent.get_mut(index) else { return };
@@ -179,7 +179,7 @@ fn command_text(command: &Either<'_, Empty>) -> Option<String> {
 fn verdict<'o>(
     kind: &CompiledKind,
     command: &Command,
-    ending: &CallEnding<'o>,
+    ending: &CallEnd<'o>,
     lens: &CompiledLens,
 ) -> (Verdict, &'o str) {
     match ending.outcome {

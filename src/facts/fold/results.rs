@@ -7,7 +7,7 @@ use super::super::compiled::CompiledLens;
 use super::super::record::ToolResult;
 use super::super::{Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
-use super::commands::CallEnding;
+use super::commands::CallEnd;
 use super::{cut, masked_front, push_bounded};
 use crate::checksum::checksum;
 use crate::limits::{ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX};
@@ -51,7 +51,7 @@ impl Facts {
             self.end_call(&call.id);
         }
         if lens.is_shell_tool(&call.name) {
-            let ending = CallEnding { outcome, exit_code: code, output: &output(result) };
+            let ending = CallEnd { outcome, exit_code: code, output: &output(result) };
             self.command_ended(call.seq, &ending, lens);
         }
         // A failed command can have written files; a denied command has not.

@@ -41,7 +41,7 @@ impl AgentOutput {
                 let failed = text("status") == "failed";
                 vec![
                     lines::tool_use(&id, &name, &input),
-                    lines::tool_result(&id, "", lines::ToolEnding::of(failed)),
+                    lines::tool_result(&id, "", lines::ToolEnd::of(failed)),
                 ]
             }
             kind if ended && kind.ends_with("message") => {
@@ -65,15 +65,15 @@ impl AgentOutput {
         let code = item.get("exit_code").and_then(Value::as_i64);
         let output = text("aggregated_output");
         let result = match (text("status"), code) {
-            ("declined", _) => lines::tool_result(id, output, lines::ToolEnding::Denied),
+            ("declined", _) => lines::tool_result(id, output, lines::ToolEnd::Denied),
             ("completed" | "failed", Some(0)) => {
-                lines::tool_result(id, output, lines::ToolEnding::Succeeded)
+                lines::tool_result(id, output, lines::ToolEnd::Succeeded)
             }
             ("completed" | "failed", Some(code)) => {
                 let output = format!("Exit code {code}\n{output}");
-                lines::tool_result(id, &output, lines::ToolEnding::Failed)
+                lines::tool_result(id, &output, lines::ToolEnd::Failed)
             }
-            ("failed", None) => lines::tool_result(id, output, lines::ToolEnding::Failed),
+            ("failed", None) => lines::tool_result(id, output, lines::ToolEnd::Failed),
             // The command is still running, or its end is unknown.
             _ => return records,
         };
@@ -101,7 +101,7 @@ impl AgentOutput {
             self.tools = self.tools.saturating_add(1);
             let id = format!("{id}-{at}");
             records.push(lines::tool_use(&id, "Write", &input));
-            records.push(lines::tool_result(&id, "", lines::ToolEnding::of(failed)));
+            records.push(lines::tool_result(&id, "", lines::ToolEnd::of(failed)));
         }
         records
     }

@@ -64,8 +64,8 @@ fn result(record: &Value) -> String {
     let text = |path: &str| record.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (id, failed) = (text("/tool_id"), text("/status") != "success");
     let ending = match text("/error/type") {
-        "policy_violation" => lines::ToolEnding::Denied,
-        _ => lines::ToolEnding::of(failed),
+        "policy_violation" => lines::ToolEnd::Denied,
+        _ => lines::ToolEnd::of(failed),
     };
     let output = text("/output");
     let output = if failed && output.is_empty() { text("/error/message") } else { output };

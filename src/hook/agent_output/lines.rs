@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ToolEnding {
+pub(super) enum ToolEnd {
     Succeeded,
     Failed,
     Denied,
 }
 
-impl ToolEnding {
+impl ToolEnd {
     pub(super) const fn of(failed: bool) -> Self {
         if failed { Self::Failed } else { Self::Succeeded }
     }
@@ -31,13 +31,13 @@ fn assistant(block: &Value) -> String {
 }
 
 /// Formats the result of a tool call.
-pub(super) fn tool_result(id: &str, output: &str, ending: ToolEnding) -> String {
+pub(super) fn tool_result(id: &str, output: &str, ending: ToolEnd) -> String {
     let block = json!({
         "type": "tool_result", "tool_use_id": id, "content": output,
-        "is_error": ending != ToolEnding::Succeeded,
+        "is_error": ending != ToolEnd::Succeeded,
     });
     let mut line = json!({"type": "user", "message": {"role": "user", "content": [block]}});
-    if let (ToolEnding::Denied, Value::Object(fields)) = (ending, &mut line) {
+    if let (ToolEnd::Denied, Value::Object(fields)) = (ending, &mut line) {
         fields.insert("toolDenialKind".to_owned(), "declined".into());
     }
     line.to_string()
