@@ -8,6 +8,7 @@
 )]
 
 mod language;
+mod packages;
 mod readme;
 mod texts;
 mod tidy;
