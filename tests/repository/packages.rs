@@ -2,6 +2,7 @@
 //! and the pages that name a release agree with `Cargo.toml`.
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -46,12 +47,17 @@ fn workflows() -> Vec<String> {
     names.map(|it| format!(".github/workflows/{it}")).collect()
 }
 
-/// Whether Python is new enough to read `Cargo.toml`; if not, says that the packages are skipped.
+/// Reports what is skipped, past the capture of test output.
+fn report_skipped(line: &str) {
+    writeln!(std::io::stderr(), "packages: {line}").unwrap();
+}
+
+/// Whether Python is new enough to read `Cargo.toml`.
 fn has_python() -> bool {
     let found = Command::new("python3").args(["-c", "import tomllib"]).output();
     let is_usable = found.is_ok_and(|it| it.status.success());
     if !is_usable {
-        eprintln!("skipped: python3 3.11 is absent, so no package is built");
+        report_skipped("skipped  all: python3 3.11 is absent");
     }
     is_usable
 }
@@ -120,8 +126,8 @@ fn packages_can_be_installed_and_used() {
     assert!(one == two, "two builds of the packages differ");
     check_bill_of_materials(&read_json(&outs[0].join(format!("policyd-{VERSION}.cdx.json"))));
     let used = python(&[".packaging/try.py", outs[0].to_str().unwrap()]);
-    println!("{}", text(&used));
     assert!(used.status.success(), "{}", text(&used));
+    text(&used).lines().filter(|it| it.starts_with("skipped")).for_each(report_skipped);
 }
 
 #[test]
@@ -147,7 +153,11 @@ fn a_release_has_every_target_and_the_version_of_its_tag() {
     assert!(!refused.status.success() && text(&refused).contains("v0.0.0"), "{}", text(&refused));
     let few = ["--out", "/nonexistent", "x86_64-apple-darwin=y"];
     let refused = python(&[[".packaging/build.py"].as_slice(), &few].concat());
-    assert!(!refused.status.success() && text(&refused).contains("--partial"), "{}", text(&refused));
+    assert!(
+        !refused.status.success() && text(&refused).contains("--partial"),
+        "{}",
+        text(&refused)
+    );
 }
 
 #[test]
@@ -246,7 +256,8 @@ fn the_plugin_is_quiet_without_policyd() {
 
 #[test]
 fn pages_pin_the_current_version() {
-    let pin = Regex::new(r"(?:rev: |--tag |/check@|/download/|policyd[-_])v?(main|\d+\.\d+\.\d+)").unwrap();
+    let pin = Regex::new(r"(?:rev: |--tag |/check@|/download/|policyd[-_])v?(main|\d+\.\d+\.\d+)")
+        .unwrap();
     let mut count = 0;
     for (path, page) in pages() {
         for found in pin.captures_iter(&page) {
