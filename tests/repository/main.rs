@@ -9,6 +9,7 @@
 
 mod language;
 mod names;
+mod packages;
 mod readme;
 mod texts;
 mod tidy;

@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 
 use policyd::source::secrets;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_policyd");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_policyd");
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The README and every page of the book, in the order of their paths.
-fn pages() -> Vec<(PathBuf, String)> {
+pub(crate) fn pages() -> Vec<(PathBuf, String)> {
     fn add(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Makes every package of a release from finished programs.
+
+    python3 .packaging/build.py --out dist x86_64-unknown-linux-gnu=target/release/policyd ...
+
+The first program must run on this machine: it prints the man pages and completions. Needs Python 3.11, its
+standard library only, and cargo.
+"""
+
+import argparse
+import hashlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import debian
+import dependencies
+import documents
+import files
+import homebrew
+import npm
+import wheel
+from files import File
+from project import NAME, TARGETS, VERSION, Target, readme
+
+# Where Debian and a Python environment have completions, below `share`.
+SHARED_COMPLETIONS = {
+    "bash": f"bash-completion/completions/{NAME}",
+    "fish": f"fish/vendor_completions.d/{NAME}.fish",
+    "zsh": f"zsh/vendor-completions/_{NAME}",
+}
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What the packages of all platforms share."""
+
+    legal: list[File]
+    pages: list[File]
+    completions: dict[str, File]
+
+    def shared(self) -> list[File]:
+        completions = self.completions
+        return [page.below("man/man1") for page in self.pages] + [
+            File(path, completions[shell].data) for shell, path in SHARED_COMPLETIONS.items()
+        ]
+
+
+def archive(target: Target, program: File, shared: Documents) -> tuple[str, bytes]:
+    contents = [program, *shared.legal, File("README.md", readme().encode())]
+    contents += [page.below("man/man1") for page in shared.pages]
+    contents += [file.below("completions") for file in shared.completions.values()]
+    contents = [file.below(target.stem) for file in contents]
+    if target.node[0] == "win32":
+        return f"{target.stem}.zip", files.zipped(contents)
+    return f"{target.stem}.tar.gz", files.tar_gz(contents)
+
+
+def build(programs: dict[Target, Path], out: Path) -> None:
+    crates = dependencies.Crates(list(programs))
+    first = next(iter(programs.values())).resolve()
+    shared = Documents(
+        [documents.license_file(), dependencies.notices(crates)],
+        documents.man_pages(first),
+        documents.completions(first),
+    )
+    made: dict[str, bytes] = {}
+    checksums: dict[str, str] = {}
+    for target, path in programs.items():
+        program = File(target.program, path.read_bytes(), is_program=True)
+        name, data = archive(target, program, shared)
+        made[name] = data
+        checksums[target.triple] = hashlib.sha256(data).hexdigest()
+        parts = [
+            ("npm", npm.platform_package(target, program, shared.legal)),
+            ("pypi", wheel.wheel(target, program, shared.legal, shared.shared())),
+        ]
+        if target.debian:
+            parts.append(("", debian.package(target, program, shared.legal, shared.shared())))
+        made |= {f"{folder}/{name}".lstrip("/"): data for folder, (name, data) in parts}
+    name, data = npm.main_package(shared.pages, shared.legal, list(shared.completions.values()))
+    made[f"npm/{name}"] = data
+    made[f"{NAME}-{VERSION}.cdx.json"] = dependencies.bill_of_materials(crates)
+    made[f"{NAME}.rb"] = homebrew.formula(checksums)
+    sums = [
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+        for name, data in sorted(made.items())
+        if "/" not in name
+    ]
+    made["SHA256SUMS"] = "".join(sums).encode()
+    for name, data in made.items():
+        path = out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        print(path)
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="Directory of the packages")
+    parser.add_argument("--tag", help="Tag of the release; must be `v` and the version of Cargo.toml")
+    parser.add_argument("--partial", action="store_true", help="Accept programs of some targets only")
+    parser.add_argument("--compression", type=int, default=9, help="0 to 9")
+    parser.add_argument("programs", nargs="+", metavar="TARGET=PROGRAM")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    arguments = parsed(sys.argv[1:])
+    if arguments.tag is not None and arguments.tag != f"v{VERSION}":
+        sys.exit(f"the tag is `{arguments.tag}`, and the version of Cargo.toml is {VERSION}")
+    given = dict(pair.partition("=")[::2] for pair in arguments.programs)
+    known = {target.triple: target for target in TARGETS}
+    unknown, missing = given.keys() - known, known.keys() - given
+    if unknown:
+        sys.exit(f"unknown target: {', '.join(sorted(unknown))}")
+    if missing and not arguments.partial:
+        sys.exit(f"no program for {', '.join(sorted(missing))}\nhelp: pass --partial")
+    files.compression = arguments.compression
+    build({known[triple]: Path(path) for triple, path in given.items()}, arguments.out)
+
+
+if __name__ == "__main__":
+    main()

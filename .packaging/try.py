@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Installs the packages of this machine's platform into temporary directories and runs them.
+
+    python3 .packaging/try.py dist
+
+Nothing is fetched. A package whose installer is absent is skipped by name.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, ROOT, TARGETS, VERSION, Target
+
+SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
+PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+DANGEROUS = {"tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
+
+
+class Absent(Exception):
+    """A program that an installer needs is not on this machine."""
+
+
+def run(*command: str | Path, **options) -> str:
+    """The standard output of a command, which must succeed."""
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+    if ended.returncode != 0:
+        words = " ".join(map(str, command))
+        raise AssertionError(f"{words}: exit code {ended.returncode}\n{ended.stdout}{ended.stderr}")
+    return ended.stdout
+
+
+def need(*tools: str) -> None:
+    for tool in tools:
+        if shutil.which(tool) is None:
+            raise Absent(tool)
+
+
+def one(dist: Path, pattern: str) -> Path:
+    found = list(dist.glob(pattern))
+    assert len(found) == 1, f"{pattern}: {len(found)} files"
+    return found[0]
+
+
+def from_archive(dist: Path, target: Target, folder: Path) -> Path:
+    """By the metadata of `cargo binstall`."""
+    metadata = PACKAGE["metadata"]["binstall"]
+
+    def filled(template: str) -> Path:
+        values = {"repo": REPOSITORY, "version": VERSION, "target": target.triple, "bin": NAME}
+        values["binary-ext"] = ""
+        for name, value in values.items():
+            template = template.replace("{ %s }" % name, value)
+        return Path(template)
+
+    address = str(filled(metadata["pkg-url"]))
+    assert Path(address).parent == Path(DOWNLOADS), address
+    with tarfile.open(dist / Path(address).name) as archive:
+        archive.extractall(folder)
+    program = folder / filled(metadata["bin-dir"])
+    for path in ("LICENSE", "THIRD-PARTY-NOTICES", f"man/man1/{NAME}.1", f"completions/_{NAME}"):
+        assert (program.parent / path).stat().st_size > 0, path
+    return program
+
+
+def from_action(dist: Path, _: Target, folder: Path) -> Path:
+    """By the download script of the GitHub Action."""
+    need("bash", "curl")
+    script = ROOT / ".github/actions/check/install.sh"
+    variables = {**os.environ, "POLICYD_DOWNLOADS": dist.resolve().as_uri()}
+    return Path(run(script, folder, env=variables).strip()) / NAME
+
+
+def from_deb(dist: Path, target: Target, folder: Path) -> Path:
+    if not target.debian:
+        raise Absent("Debian")
+    need("dpkg", "dpkg-deb")
+    database = folder / "var/lib/dpkg"
+    for name in ("info", "updates"):
+        (database / name).mkdir(parents=True)
+    (database / "status").touch()
+    package = one(dist, f"*_{target.debian}.deb")
+    forced = "--force-not-root"
+    run("dpkg", f"--root={folder}", forced, "--install", package)
+    for line in (database / f"info/{NAME}.md5sums").read_text().splitlines():
+        expected, path = line.split("  ")
+        actual = hashlib.md5((folder / path).read_bytes(), usedforsecurity=False).hexdigest()
+        assert actual == expected, path
+    assert (folder / f"usr/share/man/man1/{NAME}.1.gz").is_file()
+    return folder / f"usr/bin/{NAME}"
+
+
+def from_npm(dist: Path, target: Target, folder: Path) -> Path:
+    need("node", "npm")
+    (folder / "package.json").write_text("{}")
+    platform_package = one(dist, f"npm/{NAME}-{'-'.join(target.node)}-{VERSION}.tgz").resolve()
+    main_package = one(dist, f"npm/{NAME}-{VERSION}.tgz").resolve()
+    quiet = ("--offline", "--no-audit", "--no-fund", "--no-update-notifier")
+    run("npm", "install", *quiet, platform_package, main_package, cwd=folder)
+    return folder / f"node_modules/.bin/{NAME}"
+
+
+def from_wheel(dist: Path, target: Target, folder: Path) -> Path:
+    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode:
+        raise Absent("pip")
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin/python"
+    package = one(dist, f"pypi/*{target.wheel}.whl")
+    quiet = ("--no-index", "--no-cache-dir", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *quiet, package)
+    assert (folder / f"share/man/man1/{NAME}.1").is_file()
+    return folder / f"bin/{NAME}"
+
+
+WAYS = {
+    "archive": from_archive,
+    "action": from_action,
+    "deb": from_deb,
+    "npm": from_npm,
+    "wheel": from_wheel,
+}
+
+
+def use(program: Path, home: Path) -> None:
+    """The program states its version, and its hook blocks a dangerous call."""
+    variables = {**os.environ, "HOME": str(home)}
+    version = run(program, "--version", env=variables).strip()
+    assert version == f"{NAME} {VERSION}", version
+    event = json.dumps({"session_id": "s", "cwd": str(home), **DANGEROUS})
+    answer = run(program, "eval", "--hook", "pre-tool-use", input=event, env=variables)
+    decision = json.loads(answer)["hookSpecificOutput"]["permissionDecision"]
+    assert decision == "deny", answer
+
+
+def check_sums(dist: Path) -> None:
+    listed = dict(line.split("  ")[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
+    files = {it.name for it in dist.iterdir() if it.is_file() and it.name != "SHA256SUMS"}
+    assert listed.keys() == files, listed.keys() ^ files
+    for name, expected in listed.items():
+        assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == expected, name
+    formula = (dist / f"{NAME}.rb").read_text()
+    for name in files:
+        if name.endswith(".tar.gz"):
+            assert f'{name}"\n      sha256 "{listed[name]}"' in formula, name
+
+
+def main() -> None:
+    dist = Path(sys.argv[1])
+    node = (SYSTEMS[platform.system()], PROCESSORS[platform.machine()])
+    target = next(it for it in TARGETS if it.node == node)
+    check_sums(dist)
+    for name, install in WAYS.items():
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+            try:
+                use(install(dist, target, Path(folder)), Path(home))
+                print(f"ok       {name}")
+            except Absent as tool:
+                print(f"skipped  {name}: {tool} is absent")
+    try:
+        need("ruby")
+        run("ruby", "-c", dist / f"{NAME}.rb")
+        print("ok       formula")
+    except Absent as tool:
+        print(f"skipped  formula: {tool} is absent")
+
+
+if __name__ == "__main__":
+    main()
