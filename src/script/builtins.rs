@@ -120,6 +120,7 @@ const fn row(
         values: &[],
         range: COUNTS,
         run: None,
+        global: None,
     }
 }
 

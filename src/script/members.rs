@@ -34,6 +34,17 @@ pub struct Member {
     pub range: (i64, i64),
     /// What it does; `None` for global names, and for members of texts and lists, which `builtins` holds.
     pub run: Option<Run>,
+    /// The part of the context that a global name is; `None` for members.
+    pub global: Option<Global>,
+}
+
+/// A global name.
+#[derive(Debug, Clone, Copy)]
+pub struct Global {
+    /// The part of the context.
+    pub part: fn() -> Part,
+    /// Whether its values are learned while a pack is evaluated, so that they can change.
+    pub is_learned: bool,
 }
 
 impl Member {
@@ -66,48 +77,13 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 /// # Errors
 /// Why it has none, or that there is no such member.
 pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
-    let owner = type_of(&object.part);
+    let owner = object.part.owner();
     match (owner, find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}").into()),
-    }
-}
-
-/// The type whose rows a part answers.
-const fn type_of(part: &Part) -> Type {
-    match part {
-        Part::Event => Type::Event,
-        Part::Session => Type::Session,
-        Part::Transcript => Type::Transcript,
-        Part::Tools => Type::Tools,
-        Part::Commands => Type::Commands,
-        Part::Command(_) => Type::Command,
-        Part::CommandKind(_) => Type::CommandKind,
-        Part::Files(_) => Type::Files,
-        Part::Findings(_) => Type::Findings,
-        Part::Todos => Type::Todos,
-        Part::Tokens => Type::Tokens,
-        Part::Patterns => Type::Patterns,
-        Part::Preferences => Type::Preferences,
-        Part::Probes => Type::Probes,
-        Part::Probe(_) => Type::Probe,
-        Part::Breakers => Type::Breakers,
-        Part::DeadLetters => Type::DeadLetters,
-        Part::Escalations => Type::Escalations,
-        Part::Signals => Type::Signals,
-        Part::Context => Type::Context,
-        Part::Breaker(_) => Type::Breaker,
-        Part::State => Type::State,
-        Part::Now => Type::Now,
-        Part::Rule => Type::Rule,
-        Part::Outcome => Type::Outcome,
-        Part::Rationalizations => Type::Rationalizations,
-        Part::Call => Type::Call,
-        Part::Program => Type::Invocation,
-        Part::Places(_) => Type::Places,
     }
 }
 
@@ -146,56 +122,41 @@ const fn places(rows: &[Member]) -> Places {
     places
 }
 
-/// The table that holds the rows of a type, and where they are in it.
-const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
-    macro_rules! table {
-        ($module:ident) => {
-            (super::$module::ROWS, const { &places(super::$module::ROWS) })
-        };
-    }
-    match owner {
-        Type::Global => table!(globals),
-        Type::Event | Type::Session | Type::Transcript | Type::Tokens => table!(session_facts),
-        Type::State | Type::Now | Type::Rule | Type::Outcome => table!(memory_facts),
-        Type::Tools | Type::Commands | Type::Command | Type::CommandKind => table!(work_facts),
-        Type::Files | Type::Findings | Type::Todos => table!(file_facts),
-        Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => table!(pack_facts),
-        Type::Breakers | Type::Breaker => table!(breaker_facts),
-        Type::DeadLetters | Type::Escalations => table!(queue_facts),
-        Type::Signals => table!(signal_facts),
-        Type::Context => table!(context_facts),
-        Type::Rationalizations => table!(excuse_facts),
-        Type::Call => table!(call_facts),
-        Type::Invocation => table!(program_facts),
-        Type::Places => table!(place_facts),
-        Type::Text
-        | Type::Texts
-        | Type::Bool
-        | Type::Int
-        | Type::Decimal
-        | Type::Record
-        | Type::Any => table!(builtins),
-    }
+/// Declares the tables in the order of the reference documentation, each with the types whose members it has.
+macro_rules! tables {
+    ($($module:ident: $($owner:ident)|+;)+) => {
+        /// The table with the rows of a type, and their places in it.
+        const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
+            match owner {
+                $($(Type::$owner)|+ => {
+                    (super::$module::ROWS, const { &places(super::$module::ROWS) })
+                })+
+            }
+        }
+
+        /// All rows, in the order of the reference documentation.
+        pub fn tables() -> impl Iterator<Item = &'static Member> {
+            [$(super::$module::ROWS),+].into_iter().flatten()
+        }
+    };
 }
 
-/// All rows, in the order of the reference documentation.
-pub fn tables() -> impl Iterator<Item = &'static Member> {
-    super::globals::ROWS
-        .iter()
-        .chain(super::session_facts::ROWS)
-        .chain(super::work_facts::ROWS)
-        .chain(super::file_facts::ROWS)
-        .chain(super::pack_facts::ROWS)
-        .chain(super::breaker_facts::ROWS)
-        .chain(super::queue_facts::ROWS)
-        .chain(super::signal_facts::ROWS)
-        .chain(super::context_facts::ROWS)
-        .chain(super::memory_facts::ROWS)
-        .chain(super::excuse_facts::ROWS)
-        .chain(super::call_facts::ROWS)
-        .chain(super::program_facts::ROWS)
-        .chain(super::place_facts::ROWS)
-        .chain(super::builtins::ROWS)
+tables! {
+    globals: Global;
+    session_facts: Event | Session | Transcript | Tokens;
+    work_facts: Tools | Commands | Command | CommandKind;
+    file_facts: Files | Findings | Todos;
+    pack_facts: Patterns | Preferences | Probes | Probe;
+    breaker_facts: Breakers | Breaker;
+    queue_facts: DeadLetters | Escalations;
+    signal_facts: Signals;
+    context_facts: Context;
+    memory_facts: State | Now | Rule | Outcome;
+    excuse_facts: Rationalizations;
+    call_facts: Call;
+    program_facts: Invocation;
+    place_facts: Places;
+    builtins: Text | Texts | Bool | Int | Decimal | Record | Any;
 }
 
 /// What counts and positions can be.
@@ -213,7 +174,19 @@ pub const fn field(
 ) -> Member {
     let [doc, example] = doc;
     let (run, range) = (Some(run), COUNTS);
-    Member { owner, name, params: None, result, evidence, doc, example, values: &[], range, run }
+    Member {
+        owner,
+        name,
+        params: None,
+        result,
+        evidence,
+        doc,
+        example,
+        values: &[],
+        range,
+        run,
+        global: None,
+    }
 }
 
 /// A method with its parameters.
@@ -229,7 +202,19 @@ pub const fn method(
     let ([doc, example], (result, evidence)) = (doc, result);
     let (params, run) = (Some(params), Some(run));
     let range = COUNTS;
-    Member { owner, name, params, result, evidence, doc, example, values: &[], range, run }
+    Member {
+        owner,
+        name,
+        params,
+        result,
+        evidence,
+        doc,
+        example,
+        values: &[],
+        range,
+        run,
+        global: None,
+    }
 }
 
 /// The same member with the closed set of its values.

@@ -256,7 +256,7 @@ impl Evaluator {
 
 impl CachedEvaluation {
     fn new(text: &str) -> Self {
-        let (changes, text) = (context::reads_learned(text), text.to_owned());
+        let (changes, text) = (globals::reads_learned(text), text.to_owned());
         Self { text, tree: None, ast: None, changes, value: None }
     }
 
