@@ -9,11 +9,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::FactError;
-use super::breaker_facts::Standing;
-use super::call_facts::Seen;
-use super::context_facts::Gauge;
-use super::program_facts::Recognised;
-use super::signal_facts::Waiting;
+use super::snapshots::{Gauge, Queued, Recognised, Seen, Standing, Waiting};
 use super::types::Type;
 use crate::facts::call::ResolvedPath;
 use crate::facts::compiled::CompiledLens;
@@ -21,7 +17,6 @@ use crate::facts::event::Event;
 use crate::facts::{Command, Facts, KindFacts};
 use crate::script::pattern::{Sought, TextPattern};
 use crate::script::prose::Prose;
-use crate::script::queue_facts::Queued;
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
