@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::lexer::after_blanks;
-use super::parse::parse;
 use super::text_list::TextList;
 
 /// A part of an expression.
@@ -280,13 +279,6 @@ impl Expr {
     /// A part without parentheses around it.
     pub(super) fn new(form: ExprKind, range: Range<usize>) -> Self {
         Self { form, outer: range.clone(), range }
-    }
-
-    /// Returns the tree of an expression that was checked. Text that is not an expression is one opaque part.
-    #[must_use]
-    pub fn of_text(text: &str) -> Self {
-        let opaque = |_| Self::new(ExprKind::Other(Foreign::Syntax, Vec::new()), 0..text.len());
-        parse(text).unwrap_or_else(opaque)
     }
 
     /// Returns the direct parts of this part, in their order.

@@ -1,63 +1,15 @@
 //! Facts about the circuit breakers of the project: `breakers.load_level`, `breakers["api/claude"].open`.
 
-use std::collections::BTreeMap;
-
 use rhai::Dynamic;
-use serde::{Deserialize, Serialize};
 
 use super::FactError;
 use super::context::{Object, Part};
-use super::members::{Member, count, field, texts, with_range, with_values};
+use super::dynamic::{count, texts};
+use super::row::{Member, field, with_range, with_values};
+pub use super::snapshots::{Standing, Stands};
 use super::types::{Evidence::Structure, Type};
+use crate::state::breaker::PHASES;
 use crate::state::breaker::load::LOAD_LEVELS;
-use crate::state::breaker::{PHASES, Phase};
-
-/// Where the breakers of a project stand at one moment, as expressions see them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Standing {
-    /// How much load they ask for together.
-    pub load_level: String,
-    /// Calls that may run side by side.
-    pub parallelism: u32,
-    /// Those of which something is remembered, by name; the others are closed.
-    pub known: BTreeMap<String, Stands>,
-}
-
-/// Where one breaker stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Stands {
-    /// The seed's name of its state.
-    pub state: String,
-    /// Whether it rejects calls.
-    pub open: bool,
-    /// Seconds until it may be tried.
-    pub retry_after: u64,
-    /// Failures that count.
-    pub failures: usize,
-    /// What the last failure said.
-    pub last_error: String,
-    /// Share of the usual load that it lets through, in percent.
-    pub capacity: u32,
-    /// Whether waiting does not cure the last failures.
-    pub needs_human: bool,
-}
-
-impl Default for Stands {
-    /// One of which nothing is remembered.
-    fn default() -> Self {
-        Self {
-            state: Phase::default().as_str().to_owned(),
-            open: false,
-            retry_after: 0,
-            failures: 0,
-            last_error: String::new(),
-            capacity: 100,
-            needs_human: false,
-        }
-    }
-}
 
 /// Rows of `breakers` and of one of them.
 pub(super) const ROWS: &[Member] = &[

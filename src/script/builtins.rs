@@ -2,8 +2,8 @@
 
 use rhai::{Array, Dynamic, Engine, ImmutableString};
 
-use super::members::{COUNTS, Member};
 use super::pattern::prose_regex;
+use super::row::{COUNTS, Member};
 use super::types::{Domain, Evidence::Neutral, Type};
 
 const ONE_TEXT: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
@@ -120,6 +120,7 @@ const fn row(
         values: &[],
         range: COUNTS,
         run: None,
+        global: None,
     }
 }
 

@@ -4,30 +4,21 @@
 //! INVARIANT: what cannot be known is neither true nor false. A question that it decides fails, and
 //! `on_error` of the guard answers.
 
-use std::rc::Rc;
-
 use rhai::Dynamic;
 
 use super::FactError;
 use super::context::{Object, Part};
-use super::members::{Member, field, method, text_argument, texts};
+use super::dynamic::{text_argument, texts};
 use super::place_facts::SOME;
+use super::row::{Member, field, method};
+pub use super::snapshots::Seen;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Access, Call, CallEnvironment, PathMatchers};
+use crate::facts::call::{Access, PathMatchers};
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
 use crate::source::secrets;
-
-/// A call, and where it happens.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
-    /// The call.
-    pub call: Call,
-    /// Where it happens.
-    pub around: Rc<CallEnvironment>,
-}
 
 const READS: &[Access] = &[Access::Read];
 const WRITES: &[Access] = &[Access::Write];

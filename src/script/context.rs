@@ -9,18 +9,14 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::FactError;
-use super::breaker_facts::Standing;
-use super::call_facts::Seen;
-use super::context_facts::Gauge;
-use super::program_facts::Recognised;
-use super::signal_facts::Waiting;
+use super::snapshots::{Gauge, Queued, Recognised, Seen, Standing, Waiting};
+use super::types::Type;
 use crate::facts::call::ResolvedPath;
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::Event;
 use crate::facts::{Command, Facts, KindFacts};
 use crate::script::pattern::{Sought, TextPattern};
 use crate::script::prose::Prose;
-use crate::script::queue_facts::Queued;
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
 
@@ -121,29 +117,6 @@ impl Context {
         let prompts = &self.facts.prompts;
         self.spoken.prompts.of(prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str()))
     }
-}
-
-/// The globals that answer from `Learned`.
-const LEARNED: [&str; 13] = [
-    "session",
-    "state",
-    "prefs",
-    "probes",
-    "breakers",
-    "dead_letter",
-    "escalations",
-    "signals",
-    "context",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "program",
-];
-
-/// Whether an expression may have another value later in the same evaluation. A text that only
-/// contains such a name counts too.
-pub(super) fn reads_learned(expression: &str) -> bool {
-    LEARNED.iter().any(|name| expression.contains(name))
 }
 
 /// What is learned while a pack is evaluated: answers first, then verdicts.
@@ -330,4 +303,41 @@ pub enum Part {
     Places(Rc<[ResolvedPath]>),
     /// `rationalizations`
     Rationalizations,
+}
+
+impl Part {
+    /// The type whose members the part has.
+    pub(super) const fn owner(&self) -> Type {
+        match self {
+            Self::Event => Type::Event,
+            Self::Session => Type::Session,
+            Self::Transcript => Type::Transcript,
+            Self::Tools => Type::Tools,
+            Self::Commands => Type::Commands,
+            Self::Command(_) => Type::Command,
+            Self::CommandKind(_) => Type::CommandKind,
+            Self::Files(_) => Type::Files,
+            Self::Findings(_) => Type::Findings,
+            Self::Todos => Type::Todos,
+            Self::Tokens => Type::Tokens,
+            Self::Patterns => Type::Patterns,
+            Self::Preferences => Type::Preferences,
+            Self::Probes => Type::Probes,
+            Self::Probe(_) => Type::Probe,
+            Self::Breakers => Type::Breakers,
+            Self::DeadLetters => Type::DeadLetters,
+            Self::Escalations => Type::Escalations,
+            Self::Signals => Type::Signals,
+            Self::Context => Type::Context,
+            Self::Breaker(_) => Type::Breaker,
+            Self::State => Type::State,
+            Self::Now => Type::Now,
+            Self::Rule => Type::Rule,
+            Self::Outcome => Type::Outcome,
+            Self::Rationalizations => Type::Rationalizations,
+            Self::Call => Type::Call,
+            Self::Program => Type::Invocation,
+            Self::Places(_) => Type::Places,
+        }
+    }
 }

@@ -1,66 +1,14 @@
 //! Facts about how full the agent's context is: `context.percent`, `context.reached("act")`.
 
 use rhai::Dynamic;
-use serde::{Deserialize, Serialize};
 
 use super::FactError;
 use super::context::Object;
-use super::members::{Member, count, field, method, text_argument, with_range};
+use super::dynamic::{count, text_argument};
+use super::row::{Member, field, method, with_range};
+pub use super::snapshots::Gauge;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Type};
 use crate::limits::CONTEXT_TURNS_MAX;
-
-/// How full the context is at one moment, and what was spent, as expressions see it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Gauge {
-    /// Whether an API call since the last compaction tells how full it is.
-    pub known: bool,
-    /// Tokens before the model at that call.
-    pub tokens: u64,
-    /// Tokens that the model can hold.
-    pub window: u64,
-    /// The same in percent of the window, rounded down.
-    pub percent: u64,
-    /// Percentage of the meter that the tiers are measured on, rounded down.
-    pub measured: u64,
-    /// The tier that was reached; empty for none.
-    pub tier: String,
-    /// That tier and those below it.
-    pub reached: Vec<String>,
-    /// Percentage from which on the context counts as exhausted.
-    pub threshold: u64,
-    /// Tokens that a turn adds, on average; 0 where nothing grows.
-    pub growth: u64,
-    /// Turns until the threshold, from a human's prompt to the next; `CONTEXT_TURNS_MAX` where nobody can
-    /// tell.
-    pub turns_left: u64,
-    /// The same of API calls.
-    pub call_growth: u64,
-    /// API calls until the threshold.
-    pub calls_left: u64,
-    /// API calls.
-    pub calls: u64,
-    /// Prompts by humans since the last compaction.
-    pub prompts: u64,
-    /// Compactions.
-    pub compactions: u64,
-    /// Input tokens spent, those of caches too.
-    pub input_tokens: u64,
-    /// Output tokens spent.
-    pub output_tokens: u64,
-    /// Both in percent of the window, rounded down (seed 004).
-    pub cumulative_pct: u64,
-    /// Whether that is at least the threshold.
-    pub exhausted: bool,
-    /// What was spent, in billionths of a US dollar.
-    pub cost_nano: u64,
-    /// Model of the last call; empty where nobody said.
-    pub model: String,
-    /// Whether the agent wrote down where the work stands since the tier was reached.
-    pub noted: bool,
-    /// Whether a summary with the goal was given to the context after the last compaction.
-    pub restated: bool,
-}
 
 const TIER: &[(Type, Domain)] = &[(Type::Text, Domain::Tier)];
 

@@ -7,8 +7,8 @@ use rhai::{Array, Dynamic, ImmutableString};
 
 use super::ast::{Access, Expr, ExprKind, Path, Relation, Step, is_call};
 use super::context::Object;
-use super::globals::Globals;
 use super::pattern::prose_regex;
+use super::scope::Globals;
 use super::text_list::TextList;
 use super::{FactError, builtins, members};
 

@@ -1,7 +1,8 @@
 //! Facts about excuses in the agent's last text.
 
 use super::context::{Context, Excuse};
-use super::members::{Member, count, field, texts};
+use super::dynamic::{count, texts};
+use super::row::{Member, field};
 use super::types::{Evidence::Structure, Evidence::Words, Type};
 
 /// Rows of `rationalizations`.

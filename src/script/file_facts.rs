@@ -5,7 +5,8 @@ use std::rc::Rc;
 use rhai::Dynamic;
 
 use super::context::{Object, Part};
-use super::members::{Member, count, field, method, text_argument, texts};
+use super::dynamic::{count, text_argument, texts};
+use super::row::{Member, field, method};
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
 use crate::facts::glob::PathGlob;
 use crate::facts::{EditedFile, Finding};

@@ -1,50 +1,12 @@
 //! The table of facts and host functions: one row each, with type, documentation and example.
 //! The engine, the load-time checks and the reference documentation all read these rows.
 
-use rhai::{Dynamic, ImmutableString};
+use rhai::Dynamic;
 
-use super::FactError;
-use super::context::{Object, Part};
-use super::types::{Domain, Evidence, Type};
-use super::{breaker_facts, pack_facts};
-
-/// Runs a member on an object of its owner's type.
-pub type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
-
-/// A field, method or operator-like function on a value of type `owner`.
-#[derive(Debug)]
-pub struct Member {
-    /// Type it belongs to.
-    pub owner: Type,
-    /// Its name.
-    pub name: &'static str,
-    /// `None` for a field; the parameters of a method.
-    pub params: Option<&'static [(Type, Domain)]>,
-    /// Type of its value.
-    pub result: Type,
-    /// What kind of evidence it is.
-    pub evidence: Evidence,
-    /// One sentence.
-    pub doc: &'static str,
-    /// A use of it that type-checks.
-    pub example: &'static str,
-    /// The values it can have, where they are few; a comparison with another one is an error.
-    pub values: &'static [&'static str],
-    /// The least and the greatest number it can be.
-    pub range: (i64, i64),
-    /// What it does; `None` for global names, and for members of texts and lists, which `builtins` holds.
-    pub run: Option<Run>,
-}
-
-impl Member {
-    /// Its name, with the types of its parameters where it is called.
-    #[must_use]
-    pub fn signature(&self) -> String {
-        let Some(params) = self.params else { return self.name.to_owned() };
-        let types: Vec<String> = params.iter().map(|(it, _)| it.to_string()).collect();
-        format!("{}({})", self.name, types.join(", "))
-    }
-}
+use super::context::Object;
+pub use super::row::{Global, Member, Run};
+use super::types::Type;
+use super::{FactError, breaker_facts, pack_facts};
 
 /// The row of `owner.name`, if there is one: members are looked up at every step of an expression.
 #[must_use]
@@ -66,48 +28,13 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 /// # Errors
 /// Why it has none, or that there is no such member.
 pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
-    let owner = type_of(&object.part);
+    let owner = object.part.owner();
     match (owner, find(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
         (_, None) => Err(format!("there is no `{name}` on {owner}").into()),
-    }
-}
-
-/// The type whose rows a part answers.
-const fn type_of(part: &Part) -> Type {
-    match part {
-        Part::Event => Type::Event,
-        Part::Session => Type::Session,
-        Part::Transcript => Type::Transcript,
-        Part::Tools => Type::Tools,
-        Part::Commands => Type::Commands,
-        Part::Command(_) => Type::Command,
-        Part::CommandKind(_) => Type::CommandKind,
-        Part::Files(_) => Type::Files,
-        Part::Findings(_) => Type::Findings,
-        Part::Todos => Type::Todos,
-        Part::Tokens => Type::Tokens,
-        Part::Patterns => Type::Patterns,
-        Part::Preferences => Type::Preferences,
-        Part::Probes => Type::Probes,
-        Part::Probe(_) => Type::Probe,
-        Part::Breakers => Type::Breakers,
-        Part::DeadLetters => Type::DeadLetters,
-        Part::Escalations => Type::Escalations,
-        Part::Signals => Type::Signals,
-        Part::Context => Type::Context,
-        Part::Breaker(_) => Type::Breaker,
-        Part::State => Type::State,
-        Part::Now => Type::Now,
-        Part::Rule => Type::Rule,
-        Part::Outcome => Type::Outcome,
-        Part::Rationalizations => Type::Rationalizations,
-        Part::Call => Type::Call,
-        Part::Program => Type::Invocation,
-        Part::Places(_) => Type::Places,
     }
 }
 
@@ -146,122 +73,41 @@ const fn places(rows: &[Member]) -> Places {
     places
 }
 
-/// The table that holds the rows of a type, and where they are in it.
-const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
-    macro_rules! table {
-        ($module:ident) => {
-            (super::$module::ROWS, const { &places(super::$module::ROWS) })
-        };
-    }
-    match owner {
-        Type::Global => table!(globals),
-        Type::Event | Type::Session | Type::Transcript | Type::Tokens => table!(session_facts),
-        Type::State | Type::Now | Type::Rule | Type::Outcome => table!(memory_facts),
-        Type::Tools | Type::Commands | Type::Command | Type::CommandKind => table!(work_facts),
-        Type::Files | Type::Findings | Type::Todos => table!(file_facts),
-        Type::Patterns | Type::Preferences | Type::Probes | Type::Probe => table!(pack_facts),
-        Type::Breakers | Type::Breaker => table!(breaker_facts),
-        Type::DeadLetters | Type::Escalations => table!(queue_facts),
-        Type::Signals => table!(signal_facts),
-        Type::Context => table!(context_facts),
-        Type::Rationalizations => table!(excuse_facts),
-        Type::Call => table!(call_facts),
-        Type::Invocation => table!(program_facts),
-        Type::Places => table!(place_facts),
-        Type::Text
-        | Type::Texts
-        | Type::Bool
-        | Type::Int
-        | Type::Decimal
-        | Type::Record
-        | Type::Any => table!(builtins),
-    }
+/// Declares the tables in the order of the reference documentation, each with the types whose members it has.
+macro_rules! tables {
+    ($($module:ident: $($owner:ident)|+;)+) => {
+        /// The table with the rows of a type, and their places in it.
+        const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
+            match owner {
+                $($(Type::$owner)|+ => {
+                    (super::$module::ROWS, const { &places(super::$module::ROWS) })
+                })+
+            }
+        }
+
+        /// All rows, in the order of the reference documentation.
+        pub fn tables() -> impl Iterator<Item = &'static Member> {
+            [$(super::$module::ROWS),+].into_iter().flatten()
+        }
+    };
 }
 
-/// All rows, in the order of the reference documentation.
-pub fn tables() -> impl Iterator<Item = &'static Member> {
-    super::globals::ROWS
-        .iter()
-        .chain(super::session_facts::ROWS)
-        .chain(super::work_facts::ROWS)
-        .chain(super::file_facts::ROWS)
-        .chain(super::pack_facts::ROWS)
-        .chain(super::breaker_facts::ROWS)
-        .chain(super::queue_facts::ROWS)
-        .chain(super::signal_facts::ROWS)
-        .chain(super::context_facts::ROWS)
-        .chain(super::memory_facts::ROWS)
-        .chain(super::excuse_facts::ROWS)
-        .chain(super::call_facts::ROWS)
-        .chain(super::program_facts::ROWS)
-        .chain(super::place_facts::ROWS)
-        .chain(super::builtins::ROWS)
-}
-
-/// What counts and positions can be.
-pub(super) const COUNTS: (i64, i64) = (0, i64::MAX);
-
-/// A field.
-#[must_use]
-pub const fn field(
-    owner: Type,
-    name: &'static str,
-    result: Type,
-    evidence: Evidence,
-    doc: [&'static str; 2],
-    run: Run,
-) -> Member {
-    let [doc, example] = doc;
-    let (run, range) = (Some(run), COUNTS);
-    Member { owner, name, params: None, result, evidence, doc, example, values: &[], range, run }
-}
-
-/// A method with its parameters.
-#[must_use]
-pub const fn method(
-    owner: Type,
-    name: &'static str,
-    params: &'static [(Type, Domain)],
-    result: (Type, Evidence),
-    doc: [&'static str; 2],
-    run: Run,
-) -> Member {
-    let ([doc, example], (result, evidence)) = (doc, result);
-    let (params, run) = (Some(params), Some(run));
-    let range = COUNTS;
-    Member { owner, name, params, result, evidence, doc, example, values: &[], range, run }
-}
-
-/// The same member with the closed set of its values.
-#[must_use]
-pub const fn with_values(member: Member, values: &'static [&'static str]) -> Member {
-    Member { values, ..member }
-}
-
-/// The same member with the bounds of its number.
-#[must_use]
-pub const fn with_range(member: Member, range: (i64, i64)) -> Member {
-    Member { range, ..member }
-}
-
-/// A text argument.
-pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, FactError> {
-    let value = args.get(at).ok_or("an argument is missing")?;
-    value
-        .clone()
-        .into_immutable_string()
-        .map_err(|found| format!("expected text, found {found}").into())
-}
-
-/// A count as the number type of expressions.
-pub(super) fn count(value: impl TryInto<i64>) -> Dynamic {
-    Dynamic::from(value.try_into().unwrap_or(i64::MAX))
-}
-
-/// A list of texts.
-pub(super) fn texts<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Dynamic {
-    let items = items.into_iter().take(crate::limits::EXPRESSION_ARRAY_MAX);
-    Dynamic::from_array(items.map(|it| Dynamic::from(it.into())).collect())
+tables! {
+    globals: Global;
+    session_facts: Event | Session | Transcript | Tokens;
+    work_facts: Tools | Commands | Command | CommandKind;
+    file_facts: Files | Findings | Todos;
+    pack_facts: Patterns | Preferences | Probes | Probe;
+    breaker_facts: Breakers | Breaker;
+    queue_facts: DeadLetters | Escalations;
+    signal_facts: Signals;
+    context_facts: Context;
+    memory_facts: State | Now | Rule | Outcome;
+    excuse_facts: Rationalizations;
+    call_facts: Call;
+    program_facts: Invocation;
+    place_facts: Places;
+    builtins: Text | Texts | Bool | Int | Decimal | Record | Any;
 }
 
 #[cfg(test)]

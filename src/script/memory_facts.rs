@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
-use super::members::{Member, count, field, with_range, with_values};
+use super::dynamic::count;
+use super::row::{Member, field, with_range, with_values};
 use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
@@ -78,7 +79,7 @@ pub(super) const ROWS: &[Member] = &[
             "Significant words of its question that the agent wrote, ran or edited.",
             "rule.keywords_seen.len() > 0",
         ],
-        |it, _| Ok(super::members::texts(keywords_seen(&it.context))),
+        |it, _| Ok(super::dynamic::texts(keywords_seen(&it.context))),
     ),
     field(
         Type::Outcome,
@@ -141,7 +142,7 @@ pub(super) const ROWS: &[Member] = &[
         Neutral,
         ["Ids of the unsatisfied blockers.", "outcome.failed_ids.contains(\"local_testing\")"],
         |it, _| {
-            Ok(super::members::texts(
+            Ok(super::dynamic::texts(
                 it.context.learned.borrow().outcome.failed_ids.iter().cloned(),
             ))
         },
@@ -154,7 +155,7 @@ pub(super) const ROWS: &[Member] = &[
         ["The same, each with what is wrong.", "outcome.failed_details.len() > 0"],
         |it, _| {
             let learned = it.context.learned.borrow();
-            Ok(super::members::texts(learned.outcome.failed_details.iter().cloned()))
+            Ok(super::dynamic::texts(learned.outcome.failed_details.iter().cloned()))
         },
     ),
     field(

@@ -13,6 +13,7 @@ pub mod compiled;
 pub mod completion;
 pub mod context;
 pub mod context_facts;
+mod dynamic;
 mod engine;
 mod error;
 mod evaluate;
@@ -35,8 +36,11 @@ pub mod queue_facts;
 pub mod record;
 pub mod relations;
 pub mod reply;
+mod row;
+mod scope;
 mod session_facts;
 pub mod signal_facts;
+mod snapshots;
 pub mod template;
 mod text_list;
 pub mod tree;
@@ -56,9 +60,9 @@ use ast::Expr;
 use context::Context;
 pub use error::{FactError, ScriptError, ScriptErrorKind};
 use evaluate::NoValue;
-use globals::Globals;
 use parts::Part;
 use record::Record;
+use scope::Globals;
 use watch::Watch;
 
 /// The value of an expression.
@@ -256,7 +260,7 @@ impl Evaluator {
 
 impl CachedEvaluation {
     fn new(text: &str) -> Self {
-        let (changes, text) = (context::reads_learned(text), text.to_owned());
+        let (changes, text) = (globals::reads_learned(text), text.to_owned());
         Self { text, tree: None, ast: None, changes, value: None }
     }
 

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::FactError;
 use super::context::{Object, Part, Reading};
-use super::members::{Member, count, field, method, text_argument, texts, with_range, with_values};
+use super::dynamic::{count, text_argument, texts};
 use super::pattern::TextPattern;
 use super::prose::Prose;
 use super::reply;
+use super::row::{Member, field, method, with_range, with_values};
 use super::session_facts::json_text;
 use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
 

@@ -30,6 +30,13 @@ impl Expr {
         let may_comment = text.contains("//") || text.contains("/*");
         (!may_comment || !lexer::has_comment(text)).then(|| Rc::new(tree))
     }
+
+    /// Returns the tree of an expression that was checked. Text that is not an expression is one opaque part.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        let opaque = |_| Self::new(ExprKind::Other(Foreign::Syntax, Vec::new()), 0..text.len());
+        parse(text).unwrap_or_else(opaque)
+    }
 }
 
 /// Parses an expression.

@@ -7,22 +7,15 @@ use rhai::Dynamic;
 use super::FactError;
 use super::call_facts::{Seen, on_call, values};
 use super::context::{Object, Part};
-use super::members::{Member, field, method, text_argument, texts};
+use super::dynamic::{text_argument, texts};
 use super::place_facts::{SOME, not_known};
+use super::row::{Member, field, method};
+pub use super::snapshots::Recognised;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::call::{Access, FileAccess, Invocation, ShellText};
 use crate::facts::glob::word_matches;
 use crate::facts::pattern::CommandPattern;
-
-/// A program that a guard recognised.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recognised {
-    /// Its position among the programs of the call.
-    pub at: usize,
-    /// How many of its operands its command pattern names: 1 for `git push`.
-    pub named: usize,
-}
 
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 

@@ -2,32 +2,13 @@
 //! `escalations.blocking`.
 
 use rhai::Dynamic;
-use serde::{Deserialize, Serialize};
 
 use super::FactError;
 use super::context::Object;
-use super::members::{Member, count, field, texts};
+use super::dynamic::{count, texts};
+use super::row::{Member, field};
+pub use super::snapshots::Queued;
 use super::types::{Evidence::Structure, Type};
-
-/// What waits in a project at one moment, as expressions see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Queued {
-    /// Dead letters.
-    pub depth: usize,
-    /// Hours since the oldest of them first failed.
-    pub oldest_hours: usize,
-    /// Those that share the commonest error.
-    pub same_cause: usize,
-    /// Those that wait for a human.
-    pub awaiting_human: usize,
-    /// Alarms of `dead_letter.yaml` that hold, by id.
-    pub alarms: Vec<String>,
-    /// Titles of open escalations.
-    pub open: Vec<String>,
-    /// Titles of those among them whose task stands still.
-    pub blocking: Vec<String>,
-}
 
 /// Rows of `dead_letter` and `escalations`.
 pub(super) const ROWS: &[Member] = &[

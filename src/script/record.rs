@@ -221,7 +221,7 @@ impl Record {
             Some(Held::Int(value)) => Ok((*value).into()),
             Some(Held::Decimal(value)) => Ok((*value).into()),
             Some(Held::Text(text)) => Ok(text.clone().into()),
-            Some(Held::Texts(items)) => Ok(super::members::texts(items.iter().cloned())),
+            Some(Held::Texts(items)) => Ok(super::dynamic::texts(items.iter().cloned())),
             None => Err(format!("`{}` has no `{field}`", self.name).into()),
         }
     }

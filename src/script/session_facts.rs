@@ -2,8 +2,9 @@
 
 use rhai::Dynamic;
 
-use super::members::{Member, count, field, method, text_argument, texts, with_values};
+use super::dynamic::{count, text_argument, texts};
 use super::prose::Prose;
+use super::row::{Member, field, method, with_values};
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
 use crate::facts::event::EVENT_NAMES;
 

@@ -1,25 +1,13 @@
 //! Facts about the signals of the project: `signals.pending`, `signals.count("DOCS_NEEDED")`.
 
 use rhai::Dynamic;
-use serde::{Deserialize, Serialize};
 
 use super::FactError;
 use super::context::Object;
-use super::members::{Member, count, field, method, text_argument, texts};
+use super::dynamic::{count, text_argument, texts};
+use super::row::{Member, field, method};
+pub use super::snapshots::Waiting;
 use super::types::{Domain, Evidence::Structure, Type};
-
-/// What waits in the folder of signals at one moment, as expressions see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(extend("required" = ["pending", "drifts", "awaiting_human"]))]
-pub struct Waiting {
-    /// Names of those that nobody consumed, the oldest first; one that is there twice is named twice.
-    pub pending: Vec<String>,
-    /// Drifts since the context was last cleared.
-    pub drifts: usize,
-    /// Requests that no human answered.
-    pub awaiting_human: usize,
-}
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 

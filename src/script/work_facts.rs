@@ -6,7 +6,8 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::context::{Object, Part};
-use super::members::{Member, count, field, method, text_argument, texts, with_values};
+use super::dynamic::{count, text_argument, texts};
+use super::row::{Member, field, method, with_values};
 use super::types::{Domain, Evidence::Structure, Type};
 use crate::facts::pattern::CommandPattern;
 use crate::facts::{Command, KindFacts, Outcome, Verdict};

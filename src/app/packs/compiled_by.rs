@@ -68,6 +68,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/script/prose.rs"),
     include_str!("../../../src/script/queue_facts.rs"),
     include_str!("../../../src/script/record.rs"),
+    include_str!("../../../src/script/row.rs"),
     include_str!("../../../src/script/session_facts.rs"),
     include_str!("../../../src/script/signal_facts.rs"),
     include_str!("../../../src/script/text_list.rs"),

@@ -49,10 +49,10 @@ impl Checker<'_> {
                         "{names}[{}]",
                         self.text.get(key.range.clone()).unwrap_or_default()
                     );
-                    match self.item(owner, key) {
-                        Type::Any => return Type::Any,
-                        found => found,
+                    if !self.item(owner, key) {
+                        return Type::Any;
                     }
+                    Type::Breaker
                 }
                 (Access::Item, _) => return self.item_behind(owner, path.steps().get(at - 1)),
             };
@@ -63,13 +63,13 @@ impl Checker<'_> {
         owner
     }
 
-    /// `breakers["name"]`
-    fn item(&mut self, owner: Type, key: &Expr) -> Type {
+    /// `breakers["name"]`; returns whether it can be a breaker.
+    fn item(&mut self, owner: Type, key: &Expr) -> bool {
         if !matches!(owner, Type::Breakers | Type::Any) {
             let text = format!("a {owner} has nothing in brackets");
             let help = Some("only breakers are named so: `breakers[\"api/claude\"]`".to_owned());
             self.at(key, "expression-syntax", &text, help);
-            return Type::Any;
+            return false;
         }
         let found = self.infer(key);
         if !matches!(found, Type::Text | Type::Any) {
@@ -82,7 +82,7 @@ impl Checker<'_> {
             let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
             self.at(key, "unknown-fact", &format!("`{name}` is no name of a breaker"), help);
         }
-        Type::Breaker
+        true
     }
 
     /// Brackets behind a member, which nothing has.
