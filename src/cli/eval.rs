@@ -330,7 +330,7 @@ impl Stopping<'_> {
         let answers = self.ask(&plan, (context, &mut evaluator), &memory, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
-        let lock_wait = self.policy.settings.durability.lock_wait;
+        let lock_wait = self.policy.settings.lock_wait;
         let mut locked = match store.lock(&event.session_id, lock_wait) {
             Ok(locked) => Some(locked),
             Err(error) => {

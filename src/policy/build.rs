@@ -3,10 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::builder::{
-    AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
-    texts,
-};
+use super::builder::{AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder};
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
@@ -17,24 +14,18 @@ use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
+use super::vocabulary::Vocabulary;
 use super::{
     Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
-    Settings, breakers, records, shapes,
+    Settings, breakers, manifest, messages,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::limits::PROBES_DEADLINE_MAX;
-use crate::script::types::{Names, Type};
+use crate::script::types::Names;
 use crate::source::Diagnostic;
-use crate::source::node::Node;
 use crate::state::breaker;
 use crate::state::failure::Failures;
-pub(super) use vocabulary::Vocabulary;
-
-mod questions;
-mod settings;
-
-mod vocabulary;
 
 /// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
 #[derive(Debug)]
@@ -51,13 +42,15 @@ pub(super) struct Foundation {
 
 /// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
 pub(super) fn foundation(layers: &Layers) -> Foundation {
-    let vocabulary = Arc::new(vocabulary::vocabulary(&layers.vocabularies, &mut Vec::new()));
+    let mut findings = Vec::new();
+    let mut builder = Builder::new(true, &mut findings);
+    let settings = builder.settings(&layers.manifests);
+    let vocabulary = Arc::new(builder.vocabulary(&layers.vocabularies));
     let names = names(layers, None, &vocabulary);
     let resilience = later(layers, &names, |builder, layers| builder.resilience(layers));
     let context = later(layers, &names, |builder, layers| builder.context(layers));
     let messages = layers.messages.clone();
-    let voices = Shared::later(move || voices(&messages));
-    let settings = settings::settings(&layers.manifests, &mut Vec::new());
+    let voices = Shared::later(move || messages::voices(&messages));
     let (entries, known) = (layers.checkers.clone(), Arc::clone(&names));
     let checkers = Shared::later(move || CheckerCache::new(entries, known));
     Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
@@ -72,7 +65,8 @@ fn later<T: 'static>(
     let (layers, names) = (layers.clone(), Arc::clone(names));
     Shared::later(move || {
         let mut unheard = Vec::new();
-        let mut builder = Builder::new(names, true, None, &mut unheard);
+        let mut builder = Builder::new(true, &mut unheard);
+        builder.names = names;
         builder.unknown_here = AT_A_MESSAGE;
         build(&mut builder, &layers)
     })
@@ -109,17 +103,18 @@ pub(super) fn build(
 ) -> Built {
     let own_only = base.is_some();
     let wanted = |entries| layers::wanted(entries, own_only);
+    let mut builder = Builder::new(own_only, diagnostics);
     let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
-        None => settings::settings(&layers.manifests, diagnostics),
+        None => builder.settings(&layers.manifests),
     };
     let vocabulary = match base.filter(|_| !layers.owns(&[layers::VOCABULARY])) {
         Some(base) => Arc::clone(&base.vocabulary),
-        None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
+        None => Arc::new(builder.vocabulary(&layers.vocabularies)),
     };
     let names = names(layers, base, &vocabulary);
-    let deadline = settings::own_deadline(&layers.manifests);
-    let mut builder = Builder::new(Arc::clone(&names), own_only, deadline, diagnostics);
+    builder.names = Arc::clone(&names);
+    builder.deadline = manifest::own_deadline(&layers.manifests);
     let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
@@ -136,7 +131,7 @@ pub(super) fn build(
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
     let probes = wanted(&layers.probes);
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
-    if deadline.is_none() {
+    if builder.deadline.is_none() {
         // Whoever switches a slow probe on means it to have its time.
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
@@ -148,7 +143,7 @@ pub(super) fn build(
     let messages = builder.messages(messages);
     let voices = match base.filter(|_| !layers.owns(&["messages.yaml"])) {
         Some(base) => base.voices.clone(),
-        None => Shared::new(voices(&layers.messages)),
+        None => Shared::new(messages::voices(&layers.messages)),
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
@@ -248,39 +243,6 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,
         forges: vocabulary.forges.into(),
-    }
-}
-
-/// The voices that messages are written in.
-fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
-    let choices = messages.iter().filter_map(|it| it.entries()).flatten();
-    let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
-    let said = choices.filter(|it| it.get("text").is_some());
-    said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
-}
-
-impl Builder<'_> {
-    /// Message texts; a pack's own come before the inherited ones.
-    fn messages<'n>(
-        &mut self,
-        nodes: impl Iterator<Item = &'n Node>,
-    ) -> BTreeMap<String, Vec<MessageChoice>> {
-        let mut messages: BTreeMap<String, Vec<MessageChoice>> = BTreeMap::new();
-        for (key, choices) in nodes.filter_map(|it| it.entries()).flatten() {
-            let id = key.text().unwrap_or_default();
-            if !shapes::MESSAGES.contains(&id) {
-                self.unknown("unknown-message", "message", key, shapes::MESSAGES);
-            }
-            let names = records::names("messages.yaml", id);
-            for node in choices.items().unwrap_or_default() {
-                let voice = node.get("voice").and_then(Node::text).map(str::to_owned);
-                if let Some(choice) = self.speaking_of(names, |it| it.choice(node)) {
-                    let choice = MessageChoice { voice, choice };
-                    messages.entry(id.to_owned()).or_default().push(choice);
-                }
-            }
-        }
-        messages
     }
 }
 

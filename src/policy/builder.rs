@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use super::layers::{Entry, Layers, Section, wanted};
 use super::record::Record;
-use super::{Choice, Expression, OnError, Place, builtin, records};
-use crate::facts::pattern::CommandPattern;
+use super::{Choice, Expression, Place, builtin, records};
 use crate::script::check::{self, Typed};
 use crate::script::pattern::compile_regex;
 use crate::script::plain::Kept;
@@ -72,15 +71,10 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// One that has typed nothing yet, and begins with the checks.
-    pub(super) fn new(
-        names: Arc<Names>,
-        own_only: bool,
-        deadline: Option<Duration>,
-        diagnostics: &'a mut Vec<Diagnostic>,
-    ) -> Self {
+    /// Returns a builder of checks. It knows no names yet.
+    pub(super) fn new(own_only: bool, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
         Self {
-            names,
+            names: Arc::default(),
             own_only,
             reads_breakers: false,
             reads_waiting: false,
@@ -89,7 +83,7 @@ impl<'a> Builder<'a> {
             uses: BTreeSet::new(),
             unknown_here: AT_A_CHECK,
             at_guards: false,
-            deadline,
+            deadline: None,
             diagnostics,
         }
     }
@@ -335,16 +329,6 @@ impl Builder<'_> {
     }
 }
 
-/// The value of `on_error` by its name.
-pub(super) fn on_error(text: &str) -> Option<OnError> {
-    match text {
-        "allow" => Some(OnError::Allow),
-        "warn" => Some(OnError::Warn),
-        "block" => Some(OnError::Block),
-        _ => None,
-    }
-}
-
 /// The text of a node, or nothing.
 pub(super) fn text(node: Option<&Node>) -> String {
     node.and_then(Node::text).unwrap_or_default().to_owned()
@@ -354,11 +338,6 @@ pub(super) fn text(node: Option<&Node>) -> String {
 pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
     let items = node.and_then(Node::items).unwrap_or_default();
     items.iter().filter_map(Node::text).map(str::to_owned).collect()
-}
-
-/// The command patterns of a list node.
-pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
-    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
 }
 
 /// Where a node is written, for people.

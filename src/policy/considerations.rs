@@ -240,7 +240,9 @@ impl CheckerCache {
         let build = || {
             let entry = self.entries.iter().find(|entry| entry.id == name)?;
             let mut findings = Vec::new();
-            Builder::new(Arc::clone(&self.names), true, None, &mut findings).checker(entry)
+            let mut builder = Builder::new(true, &mut findings);
+            builder.names = Arc::clone(&self.names);
+            builder.checker(entry)
         };
         self.built.get(name)?.get_or_init(build).as_ref()
     }

@@ -71,7 +71,7 @@ pub struct Choice {
 }
 
 /// One text of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageChoice {
     /// The voice it belongs to; every voice, where absent.
     pub voice: Option<String>,

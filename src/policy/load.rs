@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::build;
 use super::layers::{self, Layers, VOCABULARY};
 use super::{OnError, Policy, builtin, guards, shapes};
+use crate::source::field_value::FieldValue;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Level, Source, check, suggest, yaml};
@@ -46,10 +47,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let manifest = own.get("policyd.yaml");
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
     let name = own_name.unwrap_or(&pack.name).to_owned();
-    let on_error = manifest
-        .and_then(|it| it.get("on_error"))
-        .and_then(|it| it.text())
-        .and_then(super::builder::on_error);
+    let on_error = manifest.and_then(|it| OnError::from_node(it.get("on_error")?));
     let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
     let extends = extends(pack, &own);
     let is_off = |set: &&&str| {

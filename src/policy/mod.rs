@@ -12,6 +12,9 @@ pub mod failures;
 pub mod guards;
 pub(crate) mod layers;
 pub mod load;
+mod manifest;
+mod messages;
+mod probes;
 pub mod rationalizations;
 mod record;
 pub mod records;
@@ -22,9 +25,9 @@ pub mod shapes;
 mod shared;
 pub mod signals;
 pub mod tables;
+mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,11 +42,12 @@ use crate::facts::lens::Lens;
 use crate::script::pattern::KeptPattern;
 use crate::state::breaker;
 use crate::state::failure::Failures;
-use crate::state::guard::GuardLimits;
 pub use breakers::{Route, Tier};
 pub use considerations::{Check, CheckBody, Consideration, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
+pub use manifest::{Durability, Forgotten, LayoutName, OnError, Paths, Settings};
+pub use probes::{Parse, Preference, Probe};
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
 use tables::Table;
@@ -125,93 +129,6 @@ pub struct Policy {
     pub reads_context: bool,
 }
 
-/// What the manifest sets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Whether the pack judges at all.
-    pub enabled: bool,
-    /// What an event is answered when the pack cannot be evaluated.
-    pub on_error: OnError,
-    /// What a block that could not be remembered becomes.
-    pub when_forgotten: Forgotten,
-    /// Time that all probes of one event may take together.
-    pub deadline: Duration,
-    /// Numbers of the loop guard.
-    pub guard: GuardLimits,
-    /// How state is written.
-    pub durability: Durability,
-    /// Where state is kept.
-    pub paths: Paths,
-    /// Sessions not touched for this long are removed.
-    pub sessions_max_age: Duration,
-    /// Sessions kept at most.
-    pub sessions_max_count: usize,
-    /// Voice of the messages.
-    pub voice: String,
-    /// Variables that force the session type, first set wins.
-    pub session_type_env: Vec<String>,
-}
-
-/// How state is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Durability {
-    /// Force it to the disk. Off is unsafe: a power loss may forget a block.
-    pub fsync: bool,
-    /// Read it back and compare. Off is unsafe: a torn write goes unnoticed.
-    pub verify: bool,
-    /// Attempts before the in-place fallback.
-    pub attempts: u32,
-    /// Waits between attempts; the last one doubles on.
-    pub retry_delays: Vec<Duration>,
-    /// Longest wait for the lock of a session; without it nothing is blocked.
-    pub lock_wait: Duration,
-}
-
-/// Where state is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paths {
-    /// Layout of the files under the root.
-    pub layout: Layout,
-    /// Root folder, relative to the project; empty for the layout's own.
-    pub root: String,
-    /// Folder of the diagnostic logs; empty for beside the state.
-    pub diagnostics: String,
-}
-
-/// Layout of the stored files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Layout {
-    /// `.policyd/sessions/<id>/…`
-    Policyd,
-    /// amplihack's `.claude/runtime/power-steering/<id>/…`
-    Amplihack,
-}
-
-/// What happens when something cannot be evaluated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OnError {
-    /// The failure has no effect.
-    #[default]
-    Allow,
-    /// It is said, and does not block.
-    Warn,
-    /// It counts as not satisfied.
-    Block,
-}
-
-record::words! {
-    OnError { Allow = "allow", Warn = "warn", Block = "block" }
-}
-
-/// What a block becomes that could not be remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Forgotten {
-    /// No block: an agent is never held by a guard that forgets.
-    Allow,
-    /// A block all the same.
-    Block,
-}
-
 /// One session type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionType {
@@ -219,21 +136,6 @@ pub struct SessionType {
     pub id: String,
     /// Holds where a session is of this type.
     pub when: Expression,
-}
-
-/// A user preference looked for in files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preference {
-    /// Its id: `prefs.<id>`.
-    pub id: String,
-    /// Whether it is looked for; a fixed answer otherwise.
-    pub value: Option<bool>,
-    /// Files relative to the project, in order.
-    pub files: Vec<String>,
-    /// Regexes tried on each paragraph, comments and code left out.
-    pub regexes: Vec<String>,
-    /// Whether it is looked for only once in a session.
-    pub once: bool,
 }
 
 impl Policy {
@@ -299,40 +201,4 @@ impl Policy {
 fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
     fitting.max_by_key(|(glob, _)| specificity(glob))
-}
-
-/// How the output of a probe is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Parse {
-    /// As JSON.
-    Json,
-    /// As text without the last line break.
-    Text,
-    /// As what a model says: the JSON object in it, else its text.
-    Reply,
-}
-
-/// An external command whose output is a fact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
-    /// Its id: `probes.<id>`.
-    pub id: String,
-    /// Whether it is run at all.
-    pub enabled: bool,
-    /// Program and arguments; never a shell line.
-    pub command: Vec<String>,
-    /// Template of its standard input.
-    pub stdin: String,
-    /// Time it may take.
-    pub timeout: Duration,
-    /// How its output is read.
-    pub parse: Parse,
-    /// For how long the same question is not asked again.
-    pub cache: Option<Duration>,
-    /// Name of its circuit breaker.
-    pub breaker: String,
-    /// Said when the program is not installed.
-    pub missing: String,
-    /// Said when its standard error contains the key.
-    pub cures: Vec<(String, String)>,
 }

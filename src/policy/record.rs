@@ -4,8 +4,6 @@
 //! Rust value that each key sets. The shape check, the reader, and the JSON schema follow from the declaration.
 //! The default of a key is the value of its field in [`Default::default`].
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::builder::Builder;
@@ -36,7 +34,7 @@ impl<T: Default> Record<T> {
     /// Reads the value of a map, whose expressions are not typed.
     pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
         let mut findings = Vec::new();
-        self.read(map, &mut Builder::new(Arc::default(), false, None, &mut findings))
+        self.read(map, &mut Builder::new(false, &mut findings))
     }
 
     /// Reads the value of a map.

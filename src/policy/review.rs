@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::build::{self, Resilience, Vocabulary};
+use super::build::{self, Resilience};
 pub use super::considerations::{DEFAULT_SESSION_TYPE, applicable_types};
 use super::context::{ContextFile, ContextRules};
 use super::layers::{self, Entry, Layers};
 use super::load::{self, Files, Pack};
 use super::run::RunPolicy;
 use super::shared::Shared;
+use super::vocabulary::Vocabulary;
 use super::{Consideration, Settings, tables};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
