@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Place;
 use super::builder::{Builder, place};
+use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
 use super::layers::Entry;
 use super::record::{Conversion, record, words};
-use super::shapes::{DESCRIPTION, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
 use crate::source::field_value::{FieldValue, words};
 use crate::source::node::Node;

@@ -7,7 +7,7 @@ use super::builder::{AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder};
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
-use super::layers::{self, Entry, FAILURES, Layers, wanted};
+use super::layers::{self, Entry, Layers, wanted};
 use super::rationalizations::Rationalizations;
 use super::resilience::{DeadLetter, Escalation, Reaction};
 use super::run::RunPolicy;
@@ -44,14 +44,14 @@ pub(super) struct Foundation {
 pub(super) fn foundation(layers: &Layers) -> Foundation {
     let mut findings = Vec::new();
     let mut builder = Builder::new(true, &mut findings);
-    let settings = builder.settings(&layers.manifests);
-    let vocabulary = Arc::new(builder.vocabulary(&layers.vocabularies));
+    let settings = builder.settings(layers.top("policyd.yaml"));
+    let vocabulary = Arc::new(builder.vocabulary(layers.top("vocabulary.yaml")));
     let names = names(layers, None, &vocabulary);
     let resilience = later(layers, &names, |builder, layers| builder.resilience(layers));
     let context = later(layers, &names, |builder, layers| builder.context(layers));
-    let messages = layers.messages.clone();
+    let messages = layers.top("messages.yaml").to_vec();
     let voices = Shared::later(move || messages::voices(&messages));
-    let (entries, known) = (layers.checkers.clone(), Arc::clone(&names));
+    let (entries, known) = (layers.list("checkers.yaml").clone(), Arc::clone(&names));
     let checkers = Shared::later(move || CheckerCache::new(entries, known));
     Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
@@ -106,30 +106,30 @@ pub(super) fn build(
     let mut builder = Builder::new(own_only, diagnostics);
     let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
-        None => builder.settings(&layers.manifests),
+        None => builder.settings(layers.top("policyd.yaml")),
     };
-    let vocabulary = match base.filter(|_| !layers.owns(&[layers::VOCABULARY])) {
+    let vocabulary = match base.filter(|_| !layers.owns(&["vocabulary.yaml"])) {
         Some(base) => Arc::clone(&base.vocabulary),
-        None => Arc::new(builder.vocabulary(&layers.vocabularies)),
+        None => Arc::new(builder.vocabulary(layers.top("vocabulary.yaml"))),
     };
     let names = names(layers, base, &vocabulary);
     builder.names = Arc::clone(&names);
-    builder.deadline = manifest::own_deadline(&layers.manifests);
-    let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
+    builder.deadline = manifest::own_deadline(layers.top("policyd.yaml"));
+    let checkers: BTreeMap<String, Check> = wanted(layers.list("checkers.yaml"))
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
     let below = base.map(|base| &*base.checkers);
-    let named = Checkers { own: &checkers, below, known: &layers.checkers };
-    let considerations = wanted(&layers.considerations);
+    let named = Checkers { own: &checkers, below, known: layers.list("checkers.yaml") };
+    let considerations = wanted(layers.list("considerations.yaml"));
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
     builder.unknown_here = BEFORE_CLASSIFYING;
-    let session_types = wanted(&layers.session_types);
+    let session_types = wanted(layers.list("session_types.yaml"));
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
     builder.unknown_here = BEFORE_ASKING;
-    let preferences = wanted(&layers.preferences);
+    let preferences = wanted(layers.list("preferences.yaml"));
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
-    let probes = wanted(&layers.probes);
+    let probes = wanted(layers.list("probes.yaml"));
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
     if builder.deadline.is_none() {
         // Whoever switches a slow probe on means it to have its time.
@@ -138,12 +138,12 @@ pub(super) fn build(
         settings.deadline = settings.deadline.max(slowest);
     }
     builder.unknown_here = AT_A_MESSAGE;
-    let messages = layers.messages.iter();
+    let messages = layers.top("messages.yaml").iter();
     let messages = messages.filter_map(|it| if own_only { it.made() } else { Some(it) });
     let messages = builder.messages(messages);
     let voices = match base.filter(|_| !layers.owns(&["messages.yaml"])) {
         Some(base) => base.voices.clone(),
-        None => Shared::new(messages::voices(&layers.messages)),
+        None => Shared::new(messages::voices(layers.top("messages.yaml"))),
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
@@ -186,9 +186,9 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
         contents: vocabulary.lens.contents.iter().map(|it| it.name.clone()).collect(),
         texts: vocabulary.texts.keys().cloned().collect(),
-        preferences: ids(&layers.preferences),
-        probes: ids(&layers.probes),
-        session_types: ids(&layers.session_types),
+        preferences: ids(layers.list("preferences.yaml")),
+        probes: ids(layers.list("probes.yaml")),
+        session_types: ids(layers.list("session_types.yaml")),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
         tiers: ids(layers.section(context::FILE, context::TIERS)),
         incomplete: layers.incomplete,
@@ -272,7 +272,7 @@ const FILES: [&str; 9] = [
     "signals.yaml",
     "rationalizations.yaml",
     "run.yaml",
-    FAILURES,
+    "failures.yaml",
 ];
 
 impl Builder<'_> {
@@ -287,7 +287,7 @@ impl Builder<'_> {
             Some(base) => base.resilience.clone(),
             None => Shared::new(self.resilience(layers)),
         };
-        let considerations = wanted(&layers.considerations, self.own_only);
+        let considerations = wanted(layers.list("considerations.yaml"), self.own_only);
         for node in considerations.filter_map(|it| it.get("emit")) {
             self.known_signal(node, &resilience.signals);
         }
@@ -297,12 +297,12 @@ impl Builder<'_> {
     /// What the files of the resilience systems mean.
     pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
-        let routes = wanted(&layers.routes, self.own_only);
+        let routes = wanted(layers.list("routes.yaml"), self.own_only);
         let failures = self.failures(layers);
         Resilience {
             run: self.run(layers, failures.pause),
-            breakers: self.breakers(&layers.breakers),
-            origins: breakers::origins(&layers.breakers),
+            breakers: self.breakers(layers.list("breakers.yaml")),
+            origins: breakers::origins(layers.list("breakers.yaml")),
             routes: routes.filter_map(|it| self.route(it)).collect(),
             failures,
             rationalizations: self.rationalizations(layers),

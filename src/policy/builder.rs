@@ -8,9 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layers::{Entry, Layers, Section, wanted};
-use super::record::Record;
-use super::{Choice, Expression, Place, builtin, records};
+use super::layers::Entry;
+use super::{Choice, Expression, Place, builtin};
 use crate::script::check::{self, Typed};
 use crate::script::pattern::compile_regex;
 use crate::script::plain::Kept;
@@ -95,47 +94,6 @@ impl Builder<'_> {
         let found =
             Diagnostic::error(code, node.span.clone(), format!("there is no {what} `{name}`"));
         self.diagnostics.push(found.with_meant(name, known));
-    }
-
-    /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
-    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
-        let needed = record.fields.iter().filter(|field| field.needed);
-        for field in needed.filter(|field| entry.get(field.name).is_none()) {
-            self.missing(entry, field.name, why);
-        }
-    }
-
-    /// Builds the enabled entries of a list, while expressions see the record of the list.
-    pub(super) fn section<T: Default>(
-        &mut self,
-        layers: &Layers,
-        section: Section,
-        record: &Record<T>,
-    ) -> Vec<T> {
-        self.section_with(layers, section, record, |_, _, value| value)
-    }
-
-    /// Builds the enabled entries of a list like [`section`](Self::section); `finish` completes each value.
-    pub(super) fn section_with<T: Default>(
-        &mut self,
-        layers: &Layers,
-        (file, section): Section,
-        record: &Record<T>,
-        mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
-    ) -> Vec<T> {
-        let entries = layers.section(file, section);
-        self.speaking_of(records::names(file, section), |builder| {
-            let mut built = Vec::new();
-            for entry in wanted(entries, builder.own_only) {
-                builder.must_have(entry, record, "every entry of this list has it");
-                let value = record.read(&entry.map(), builder);
-                let value = finish(builder, entry, value);
-                if entry.is_used() {
-                    built.push(value);
-                }
-            }
-            built
-        })
     }
 
     /// Reports the regular expressions of a list that do not compile. A test proves those of the built-in pack.

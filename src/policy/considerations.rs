@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
+use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
-use super::shapes::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::{Choice, Expression, OnError, Place, SessionType};
 use crate::deferred::Deferred;
 use crate::facts::event::{EVENT_NAMES, EventKind};

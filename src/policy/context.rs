@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Choice;
 use super::builder::{Builder, text};
+use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::Layers;
 use super::record::{TEMPLATE, record, words};
 use super::records;
-use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::meters::{Meters, Prices, Usage};
 use crate::source::field_value::words;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::Policy;
 use super::builder::{Builder, text};
+use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use super::layers::Layers;
 use super::record::{Conversion, REGEXES, record, words};
-use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use crate::script::pattern::prose_regex;
 use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
-use super::layers::{Entry, Layers, wanted};
+use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
-use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::ProgramDatabase;
@@ -167,15 +167,8 @@ pub const SETS: [&str; 5] = [
     "network-exfiltration",
 ];
 
-/// Files that hold guards.
-pub const FILES: [&str; 6] = [
-    "guards.yaml",
-    "destructive-commands.yaml",
-    "protected-paths.yaml",
-    "secrets.yaml",
-    "git-discipline.yaml",
-    "network-exfiltration.yaml",
-];
+/// Files that contain guards.
+pub const FILES: [&str; 6] = GUARD_FILES;
 
 /// The set that a file belongs to: its name without folder and ending.
 #[must_use]
@@ -318,13 +311,13 @@ impl Builder<'_> {
     /// Builds the guards, without the sets that the manifest disables.
     pub(super) fn guards(&mut self, layers: &Layers) -> Vec<Guard> {
         let is_disabled = |set: &str| {
-            let manifests = layers.manifests.iter();
+            let manifests = layers.top("policyd.yaml").iter();
             let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
         let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
         self.at_guards = true;
-        let rules = wanted(&layers.guards, self.own_only)
+        let rules = wanted(layers.list("guards.yaml"), self.own_only)
             .filter_map(|entry| {
                 let guard = self.guard(entry)?;
                 (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)

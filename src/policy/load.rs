@@ -1,28 +1,16 @@
 //! Loads a pack: file texts in, policy and every complaint out. Nothing stops at the first error.
 //! Lives here: parsing, shapes, and which pack stands on which; `layers` puts one over the other.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+pub use super::Pack;
 use super::build;
-use super::layers::{self, Layers, VOCABULARY};
-use super::{OnError, Policy, builtin, guards, shapes};
+use super::layering;
+use super::layers::Layers;
+pub use super::parse::Files;
+use super::parse::read_files;
+use super::{OnError, Policy, builtin, guards};
 use crate::source::field_value::FieldValue;
 use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, Source, check, suggest, yaml};
-
-/// One pack as read from its folder.
-#[derive(Debug, Clone)]
-pub struct Pack {
-    /// Name shown to people: the folder, or `builtin`.
-    pub name: String,
-    /// Its files: name within the folder, and the text with the name shown to people.
-    pub files: Vec<(String, Arc<Source>)>,
-}
-
-/// The files of a pack that could be read, by name.
-pub type Files = BTreeMap<&'static str, Node>;
+use crate::source::{Diagnostic, Level};
 
 /// A pack and what is wrong with it.
 #[derive(Debug)]
@@ -55,7 +43,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         !extends || said == Some(false)
     };
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
-    let mut layers = if extends { layers::below(&builtin.files) } else { Layers::default() };
+    let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
     put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
@@ -76,10 +64,10 @@ pub(super) fn put_over(
     own: &Files,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let owns_vocabulary = own.contains_key(VOCABULARY);
+    let owns_vocabulary = own.contains_key("vocabulary.yaml");
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
-    layers::add(layers, own, manifest_less(pack), diagnostics);
-    let written = pack.files.iter().any(|(file, _)| file == VOCABULARY);
+    layering::add(layers, own, manifest_less(pack), diagnostics);
+    let written = pack.files.iter().any(|(file, _)| file == "vocabulary.yaml");
     layers.incomplete = written && !owns_vocabulary;
 }
 
@@ -89,41 +77,4 @@ fn manifest_less(pack: &Pack) -> bool {
 
 fn names_builtin(extends: &Node) -> bool {
     extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
-}
-
-/// Parses every file and checks its shape; unsound files are left out.
-pub(super) fn read_files(
-    files: &[(String, Arc<Source>)],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Files {
-    let mut nodes = Files::new();
-    for (file, source) in files {
-        let node = builtin::tree(file, source).or_else(|| {
-            let (node, complaints) = yaml::parse(source);
-            diagnostics.extend(complaints);
-            node
-        });
-        let Some(node) = node else { continue };
-        let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
-            diagnostics.push(unknown_file(file, &node));
-            continue;
-        };
-        let before = diagnostics.len();
-        if !builtin::wrote(source) {
-            // A test holds those of the built-in pack against their shapes.
-            check::check(&node, &known.kind, diagnostics);
-        }
-        if diagnostics.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_)) {
-            nodes.insert(known.file, node);
-        }
-    }
-    nodes
-}
-
-fn unknown_file(file: &str, node: &Node) -> Diagnostic {
-    let known: Vec<&str> = shapes::FILES.iter().map(|it| it.file).collect();
-    let start = node.span.clone();
-    let message = format!("`{file}` is not a file of a pack");
-    let found = Diagnostic::error("unknown-file", start, message);
-    found.with_help_if(suggest::did_you_mean(file, &known))
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::Builder;
 use super::builtin;
+use super::fields::TEXTS;
 use super::record::{record, words};
-use super::shapes::TEXTS;
 use super::shared::Shared;
 use crate::limits;
 use crate::source::field_value::words;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MessageChoice;
 use super::builder::Builder;
+use super::fields::{CHOICE_TEXT, CHOICE_WHEN};
 use super::record::{TEMPLATE, record};
 use super::records;
-use super::shapes::{CHOICE_TEXT, CHOICE_WHEN};
 use super::shared::Shared;
 use crate::source::node::Node;
 use crate::source::shape::Kind;

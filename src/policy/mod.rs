@@ -9,11 +9,14 @@ mod considerations;
 pub mod context;
 mod expression;
 pub mod failures;
+mod fields;
 pub mod guards;
+mod layering;
 pub(crate) mod layers;
 pub mod load;
 mod manifest;
 mod messages;
+mod parse;
 mod probes;
 pub mod rationalizations;
 mod record;
@@ -28,6 +31,7 @@ pub mod tables;
 mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +44,7 @@ use crate::facts::event::EventKind;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
 use crate::script::pattern::KeptPattern;
+use crate::source::Source;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 pub use breakers::{Route, Tier};
@@ -127,6 +132,15 @@ pub struct Policy {
     pub context_told_at: Vec<String>,
     /// Whether an expression of the pack asks how full the context is: only then is that told.
     pub reads_context: bool,
+}
+
+/// One pack as read from its folder.
+#[derive(Debug, Clone)]
+pub struct Pack {
+    /// Name shown to people: the folder, or `builtin`.
+    pub name: String,
+    /// Its files: name within the folder, and the text with the name shown to people.
+    pub files: Vec<(String, Arc<Source>)>,
 }
 
 /// One session type.

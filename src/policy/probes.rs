@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, text};
 use super::builtin;
+use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::Entry;
 use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
-use super::shapes::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use crate::limits;
 use crate::source::Diagnostic;
 use crate::source::field_value::words;

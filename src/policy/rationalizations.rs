@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::Builder;
+use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
-use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use crate::deferred::Deferred;
 use crate::script::pattern::TextPatternSource;
 use crate::source::Diagnostic;

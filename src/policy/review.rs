@@ -8,12 +8,14 @@ use std::sync::Arc;
 use super::build::{self, Resilience};
 pub use super::considerations::{DEFAULT_SESSION_TYPE, applicable_types};
 use super::context::{ContextFile, ContextRules};
-use super::layers::{self, Entry, Layers};
-use super::load::{self, Files, Pack};
+use super::layering;
+use super::layers::{Entry, Layers};
+use super::load;
+use super::parse::{Files, read_files};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::vocabulary::Vocabulary;
-use super::{Consideration, Settings, tables};
+use super::{Consideration, Pack, Settings, tables};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
@@ -36,7 +38,7 @@ impl Base {
     /// What packs stand on that extend this one.
     #[must_use]
     pub fn new(pack: &Pack) -> Self {
-        let layers = layers::below(&pack.files);
+        let layers = layering::below(&pack.files);
         let built = build::foundation(&layers);
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
         let programs = Shared::later(move || programs(&below, &vocabulary));
@@ -46,7 +48,7 @@ impl Base {
 
 /// The programs that command patterns name, in the vocabulary and in guards.
 fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
-    let commands = layers.guards.iter().filter_map(|it| it.get("commands"));
+    let commands = layers.list("guards.yaml").iter().filter_map(|it| it.get("commands"));
     let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
     let mut known = Programs::new();
     for pattern in vocabulary.patterns().chain(commands) {
@@ -117,7 +119,7 @@ impl Meant {
 
     /// Session types in their order, each with its condition.
     pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.layers.session_types.iter().map(|it| {
+        self.layers.list("session_types.yaml").iter().map(|it| {
             let when = it.get("when").and_then(Node::text).unwrap_or_default();
             (it.id.as_str(), when)
         })
@@ -135,13 +137,13 @@ impl Meant {
 
     /// Ids of the guards that may be asked, those of the packs below among them.
     pub fn guards(&self) -> impl Iterator<Item = &str> {
-        self.layers.guards.iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
+        self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
     /// The tools that a guard looks at, by glob; none, where it looks at all.
     #[must_use]
     pub fn tools_of(&self, guard: &str) -> Vec<&str> {
-        let entry = self.layers.guards.iter().find(|it| it.id == guard);
+        let entry = self.layers.list("guards.yaml").iter().find(|it| it.id == guard);
         let nodes = entry.and_then(|it| it.get("tools")).map(Node::one_or_items);
         nodes.unwrap_or_default().iter().filter_map(Node::text).collect()
     }
@@ -154,7 +156,7 @@ impl Meant {
 
     /// Probes, and whether each is switched on.
     pub fn all_probes(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.layers.probes.iter().map(|it| (it.id.as_str(), it.is_used()))
+        self.layers.list("probes.yaml").iter().map(|it| (it.id.as_str(), it.is_used()))
     }
 
     /// Tools that run commands.
@@ -174,10 +176,11 @@ impl Meant {
     /// Names of breakers that something of the pack tells of calls or asks, beside those of probes; what a
     /// template fills in is `*`.
     pub fn told_breakers(&self) -> impl Iterator<Item = String> {
-        let reactions = self.layers.reactions.iter();
+        let reactions = self.layers.list("reactions.yaml").iter();
         let channels = self.layers.section("escalation.yaml", "channels").iter();
         let own = reactions.chain(channels).filter_map(|it| it.get("breaker")?.text());
-        let routes = self.layers.routes.iter().filter_map(|it| it.get("tiers")?.items());
+        let routes =
+            self.layers.list("routes.yaml").iter().filter_map(|it| it.get("tiers")?.items());
         let tiers = routes.flatten().filter_map(|it| it.get("breaker")?.text());
         own.chain(tiers).map(|name| match name.split_once("${") {
             Some((before, _)) => format!("{before}*"),
@@ -187,22 +190,24 @@ impl Meant {
 
     /// Names of the breakers of probes.
     pub fn probe_breakers(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.layers.probes.iter().map(|it| match it.get("breaker").and_then(Node::text) {
-            Some(own) => Cow::Borrowed(own),
-            None => Cow::Owned(format!("probe/{}", it.id)),
+        self.layers.list("probes.yaml").iter().map(|it| {
+            match it.get("breaker").and_then(Node::text) {
+                Some(own) => Cow::Borrowed(own),
+                None => Cow::Owned(format!("probe/{}", it.id)),
+            }
         })
     }
 
     /// Probes whose answer is a text.
     pub fn text_probes(&self) -> impl Iterator<Item = &str> {
         let says = |it: &&Arc<Entry>| it.get("parse").is_some_and(|it| it.says("text"));
-        self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
+        self.layers.list("probes.yaml").iter().filter(says).map(|it| it.id.as_str())
     }
 
     /// The session types that each consideration in use is for, those of the packs below among them.
     pub fn asked_of(&self) -> impl Iterator<Item = Vec<&str>> {
         self.layers
-            .considerations
+            .list("considerations.yaml")
             .iter()
             .filter(|it| it.is_used())
             .map(|it| applicable_types(it.get("applicable_session_types")))
@@ -218,7 +223,7 @@ impl Meant {
 
     /// Probes, and the words of their commands.
     pub fn probe_commands(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.layers.probes.iter().filter_map(|it| {
+        self.layers.list("probes.yaml").iter().filter_map(|it| {
             let words = it.get("command")?.items()?.iter().filter_map(Node::text).collect();
             Some((it.id.as_str(), words))
         })
@@ -260,7 +265,7 @@ impl Reviewed {
     #[must_use]
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
-        let own = load::read_files(&pack.files, &mut diagnostics);
+        let own = read_files(&pack.files, &mut diagnostics);
         let below = Some(base).filter(|_| load::extends(pack, &own));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);

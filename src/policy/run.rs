@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::Builder;
+use super::fields::{OVERRIDE, enabled};
 use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
-use super::shapes::{OVERRIDE, enabled};
 use crate::limits::RESTARTS_MAX;
 use crate::source::field_value::words;
 use crate::source::shape::Kind;

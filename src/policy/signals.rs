@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, text};
+use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::layers::{Entry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records::{self, SEVERITIES};
-use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::{Choice, Expression};
 use crate::facts::glob::word_matches;
 use crate::script::record::Shape;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::{Builder, text, texts};
+use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
-use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::script::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
 use crate::script::types::{Names, Type};
 use crate::script::words as input_words;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::builder::{Builder, text};
+use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, Record, record};
-use super::shapes::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::shared::Shared;
 use crate::deferred::Deferred;
 use crate::facts::call::{
@@ -320,8 +320,10 @@ fn joined(values: &[&Node]) -> Option<Node> {
     let stated: Vec<&Node> = values.iter().copied().filter(|value| !value.is_null()).collect();
     let values = if stated.is_empty() { values } else { stated.as_slice() };
     let (top, below) = values.split_first()?;
+    if below.is_empty() {
+        return Some(Node::clone(top));
+    }
     let kind = match &top.kind {
-        _ if below.is_empty() => top.kind.clone(),
         NodeKind::List(_) => {
             let items = values.iter().filter_map(|value| value.items()).flatten();
             NodeKind::List(items.cloned().collect())

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Expression;
 use crate::policy::builder::Builder;
+use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use crate::policy::layers::Layers;
 use crate::policy::record::{Conversion, record};
 use crate::policy::records::SEVERITIES;
-use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use crate::source::shape::Kind;
 
 const FILE: &str = "escalation.yaml";

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::facts::event::EventKind;
 use crate::policy::Expression;
 use crate::policy::builder::Builder;
+use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::policy::layers::{Entry, Layers, wanted};
 use crate::policy::record::{Conversion, TEMPLATE, TEMPLATES, record};
 use crate::policy::records::{self, REACTING_NAMES, SEVERITIES};
-use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::policy::signals::Signals;
 use crate::source::shape::Kind;
 
@@ -155,10 +155,11 @@ impl Builder<'_> {
         signals: &Signals,
     ) -> Vec<Reaction> {
         self.speaking_of(records::names("reactions.yaml", ""), |builder| {
-            let built = wanted(&layers.reactions, builder.own_only).filter_map(|entry| {
-                let reaction = builder.reaction(entry, signals);
-                entry.is_used().then_some(reaction)
-            });
+            let built =
+                wanted(layers.list("reactions.yaml"), builder.own_only).filter_map(|entry| {
+                    let reaction = builder.reaction(entry, signals);
+                    entry.is_used().then_some(reaction)
+                });
             built.collect()
         })
     }
