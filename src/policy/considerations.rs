@@ -153,50 +153,33 @@ pub(super) struct CheckKeys {
 record! {
     /// An entry of `considerations.yaml`, a superset of amplihack's format.
     pub(super) const CONSIDERATION: Record<CheckKeys> = {
-        /// Its name in messages, logs and overrides.
-        id [mandatory()]: Kind::Text => id;
-        /// Heading it is shown under.
-        category [needed()]: Kind::Text => category;
-        /// What is asked.
-        question [needed()]: Kind::Text => question;
-        /// Why it is asked; for people.
-        description: Kind::Text;
-        /// What to do when it is not satisfied.
-        guidance: Kind::Text => guidance;
-        /// How much it matters.
-        severity [needed()]: words::<Severity>() => severity;
-        /// A named checker of `checkers.yaml`, or `generic`.
-        checker: Kind::Text;
+        id [mandatory()]: Kind::Text => id, "Its name in messages, logs and overrides.";
+        category [needed()]: Kind::Text => category, "Heading it is shown under.";
+        question [needed()]: Kind::Text => question, "What is asked.";
+        description: Kind::Text, "Why it is asked; for people.";
+        guidance: Kind::Text => guidance, "What to do when it is not satisfied.";
+        severity [needed()]: words::<Severity>() => severity, "How much it matters.";
+        checker: Kind::Text, "A named checker of `checkers.yaml`, or `generic`.";
         use enabled("Whether it is judged at all.");
-        /// Session types it applies to; `*` is all.
-        applicable_session_types: TEXTS;
-        /// Events it is judged at; `stop` by default.
-        on: TEXTS;
+        applicable_session_types: TEXTS, "Session types it applies to; `*` is all.";
+        on: TEXTS, "Events it is judged at; `stop` by default.";
         use CHECK_WHEN => when;
         use SATISFIED;
         use BLOCKING;
         use DETAILS;
         use EVIDENCES;
         use ERROR;
-        /// Same as `guidance`.
-        message: Kind::Text => message;
-        /// A signal that is created where it is not satisfied.
-        emit: Kind::Text => emit;
-        /// How far it is in force.
-        mode: words::<Mode>() => mode;
-        /// Report the same warning once per session.
-        once: Kind::Bool => once;
-        /// What an evaluation error means; `allow` by default.
-        on_error: words::<OnError>() => on_error;
-        /// From this day on it is not judged.
-        expires: Kind::Date => expires_millis by EXPIRES;
-        /// Why it is an exception.
-        reason: Kind::Text;
+        message: Kind::Text => message, "Same as `guidance`.";
+        emit: Kind::Text => emit, "A signal that is created where it is not satisfied.";
+        mode: words::<Mode>() => mode, "How far it is in force.";
+        once: Kind::Bool => once, "Report the same warning once per session.";
+        on_error: words::<OnError>() => on_error,
+            "What an evaluation error means; `allow` by default.";
+        expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
+        reason: Kind::Text, "Why it is an exception.";
         use OVERRIDE;
     }
-}
 
-record! {
     /// An entry of `checkers.yaml`.
     pub(super) const CHECKER: Record<CheckBody> = {
         use CHECK_WHEN;
@@ -207,15 +190,11 @@ record! {
         use ERROR => error;
         use OVERRIDE;
     }
-}
 
-record! {
     /// An entry of `session_types.yaml`.
     pub(super) const SESSION_TYPE: Record<SessionType> = {
-        /// Name of the type.
-        id [mandatory()]: Kind::Text => id;
-        /// Holds where a session is of this type.
-        when [needed()]: Kind::Expression => when;
+        id [mandatory()]: Kind::Text => id, "Name of the type.";
+        when [needed()]: Kind::Expression => when, "Holds where a session is of this type.";
         use DESCRIPTION;
         use OVERRIDE;
     }

@@ -91,9 +91,6 @@ pub enum ClearRequests {
 
 words! {
     ClearRequests { Never = "never", Loop = "loop", Always = "always" }
-}
-
-words! {
     Measured { Occupancy = "occupancy", Cumulative = "cumulative" }
 }
 
@@ -159,65 +156,50 @@ impl ModelKeys {
 
 record! {
     const MODEL: Record<ModelKeys> = {
-        /// Tokens it can hold.
-        window: TOKENS => window;
-        /// US dollars for a million tokens of input.
-        input: PRICE => input;
-        /// US dollars for a million tokens of output.
-        output: PRICE => output;
-        /// The same read from the cache; a tenth of the input by default.
-        cache_read: PRICE => cache_read;
-        /// The same written to it; 1.25 of the input by default.
-        cache_write: PRICE => cache_write;
+        window: TOKENS => window, "Tokens it can hold.";
+        input: PRICE => input, "US dollars for a million tokens of input.";
+        output: PRICE => output, "US dollars for a million tokens of output.";
+        cache_read: PRICE => cache_read,
+            "The same read from the cache; a tenth of the input by default.";
+        cache_write: PRICE => cache_write, "The same written to it; 1.25 of the input by default.";
     }
-}
 
-record! {
     const TIER: Record<TierEntry> = {
         use ID => id;
-        /// Percentage from which on it is reached.
-        at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at;
-        /// What the agent is told when it is reached.
-        say [needed()]: CHOICES => say;
+        at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at,
+            "Percentage from which on it is reached.";
+        say [needed()]: CHOICES => say, "What the agent is told when it is reached.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const SUMMARY: Record<ContextFile> = {
-        /// How a session may begin that is told the summary of the one before it.
-        inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject;
-        /// Older summaries are not told.
-        max_age: Kind::Duration => rules.summary_max_age;
+        inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject,
+            "How a session may begin that is told the summary of the one before it.";
+        max_age: Kind::Duration => rules.summary_max_age, "Older summaries are not told.";
     }
-}
 
-record! {
     pub(super) const CONTEXT: Record<ContextFile> = {
-        /// Tokens that a model can hold of which nothing else is said.
-        window: TOKENS => rules.window;
-        /// Windows of variants of models, by what their names end with.
-        variants: Kind::Map(&TOKENS);
-        /// Windows and prices, by globs over names.
-        models: Kind::Map(&MODEL.map);
-        /// What the tiers are measured on.
-        meter: words::<Measured>() => rules.settings.measured;
-        /// Points that a tier holds below its own percentage.
-        hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis;
-        /// Events at which tiers are told.
-        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at;
-        /// Percentages at which something is said; `act` is the one at which a run is started anew.
-        tiers: TIER.list;
-        /// Globs over files that hold where the work stands, the best one first.
-        notes: TEXTS => rules.notes;
-        /// What whoever summarises the context is told.
-        compact: Kind::Template => rules.compact by TEMPLATE;
-        /// Which sessions ask for a fresh context by the triggers of `signals.yaml`.
-        clear_requests: words::<ClearRequests>() => rules.clear_requests;
-        /// What is carried over into the next context.
-        summary: section SUMMARY;
+        window: TOKENS => rules.window,
+            "Tokens that a model can hold of which nothing else is said.";
+        variants: Kind::Map(&TOKENS),
+            "Windows of variants of models, by what their names end with.";
+        models: Kind::Map(&MODEL.map), "Windows and prices, by globs over names.";
+        meter: words::<Measured>() => rules.settings.measured, "What the tiers are measured on.";
+        hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis,
+            "Points that a tier holds below its own percentage.";
+        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at, "Events at which tiers are told.";
+        tiers: TIER.list,
+            "Percentages at which something is said; `act` is the one at which a run is started \
+             anew.";
+        notes: TEXTS => rules.notes,
+            "Globs over files that hold where the work stands, the best one first.";
+        compact: Kind::Template => rules.compact by TEMPLATE,
+            "What whoever summarises the context is told.";
+        clear_requests: words::<ClearRequests>() => rules.clear_requests,
+            "Which sessions ask for a fresh context by the triggers of `signals.yaml`.";
+        summary: section SUMMARY, "What is carried over into the next context.";
     }
 }
 

@@ -199,32 +199,26 @@ record! {
     pub(super) const GUARD: Record<GuardKeys> = {
         use ID => id;
         use DESCRIPTION => description;
-        /// Its events; `pre_tool_use` by default.
-        on: TEXTS;
-        /// Tools it looks at; `*` stands for any letters. All, where absent.
-        tools: TEXTS => tools;
-        /// Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions are asked for
-        /// each such program of a command line, which they see as `program`.
-        commands: TEXTS => commands;
-        /// Holds where it fires; always, where absent.
-        when: Kind::Expression => when;
-        /// Where this holds, it does not fire.
-        unless: Kind::Expression => unless;
-        /// What it does; `deny` is `block`. `mask` replaces the secrets in the result of a tool before the agent
-        /// reads it; a result without secrets does not concern such a guard.
-        decision: words::<Verb>() => verb;
-        /// What it says: why, and what to do instead.
-        message: Kind::Template => message by TEMPLATE;
-        /// Fields of the tool's input that are put in place of its own.
-        updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES;
-        /// How far it is in force.
-        mode: words::<Mode>() => mode;
-        /// What it does where it cannot be told whether it fires; `warn` by default.
-        on_error: words::<Fallback>() => on_error;
-        /// From this day on it is not judged.
-        expires: Kind::Date => expires_millis by EXPIRES;
-        /// Why it is an exception.
-        reason: Kind::Text;
+        on: TEXTS, "Its events; `pre_tool_use` by default.";
+        tools: TEXTS => tools, "Tools it looks at; `*` stands for any letters. All, where absent.";
+        commands: TEXTS => commands,
+            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions \
+             are asked for each such program of a command line, which they see as `program`.";
+        when: Kind::Expression => when, "Holds where it fires; always, where absent.";
+        unless: Kind::Expression => unless, "Where this holds, it does not fire.";
+        decision: words::<Verb>() => verb,
+            "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a \
+             tool before the agent reads it; a result without secrets does not concern such a \
+             guard.";
+        message: Kind::Template => message by TEMPLATE,
+            "What it says: why, and what to do instead.";
+        updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
+            "Fields of the tool's input that are put in place of its own.";
+        mode: words::<Mode>() => mode, "How far it is in force.";
+        on_error: words::<Fallback>() => on_error,
+            "What it does where it cannot be told whether it fires; `warn` by default.";
+        expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
+        reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
         use OVERRIDE;
     }

@@ -152,13 +152,7 @@ pub enum Forgotten {
 
 words! {
     LayoutName { Policyd = "policyd", Amplihack = "amplihack" }
-}
-
-words! {
     OnError { Allow = "allow", Warn = "warn", Block = "block" }
-}
-
-words! {
     Forgotten { Allow = "allow", Block = "block" }
 }
 
@@ -178,83 +172,54 @@ const fn set(name: &'static str, doc: &'static str) -> Field {
 
 record! {
     const GUARD: Record<Settings> = {
-        /// Blocks of one episode before the agent is let go.
-        max_consecutive_blocks: COUNT => guard.max_consecutive_blocks;
-        /// Blocks from which the agent is warned.
-        warn_from: COUNT => guard.warn_from;
-        /// Stops with the same finding.
-        same_failure_max: Kind::Int { min: 1, max: 1000 } => guard.same_failure_max;
-        /// Blocks in a row without a tool.
-        idle_blocks_max: Kind::Int { min: 1, max: 1000 } => guard.idle_blocks_max;
+        max_consecutive_blocks: COUNT => guard.max_consecutive_blocks,
+            "Blocks of one episode before the agent is let go.";
+        warn_from: COUNT => guard.warn_from, "Blocks from which the agent is warned.";
+        same_failure_max: Kind::Int { min: 1, max: 1000 } => guard.same_failure_max,
+            "Stops with the same finding.";
+        idle_blocks_max: Kind::Int { min: 1, max: 1000 } => guard.idle_blocks_max,
+            "Blocks in a row without a tool.";
     }
-}
 
-record! {
     const DURABILITY: Record<Settings> = {
-        /// Force state to the disk.
-        fsync: Kind::Bool => durability.fsync;
-        /// Read state back and compare.
-        verify: Kind::Bool => durability.verify;
-        /// Attempts before the fallback.
-        attempts: Kind::Int { min: 1, max: 20 } => durability.attempts;
-        /// Waits between attempts; the last one doubles on.
-        retry_delays: Kind::List(&Kind::Duration) => durability.retry_delays;
-        /// Longest wait for the lock of a session; without it nothing is blocked.
-        lock_wait: Kind::Duration => lock_wait;
+        fsync: Kind::Bool => durability.fsync, "Force state to the disk.";
+        verify: Kind::Bool => durability.verify, "Read state back and compare.";
+        attempts: Kind::Int { min: 1, max: 20 } => durability.attempts,
+            "Attempts before the fallback.";
+        retry_delays: Kind::List(&Kind::Duration) => durability.retry_delays,
+            "Waits between attempts; the last one doubles on.";
+        lock_wait: Kind::Duration => lock_wait,
+            "Longest wait for the lock of a session; without it nothing is blocked.";
     }
-}
 
-record! {
     const PATHS: Record<Settings> = {
-        /// Layout of the stored files.
-        layout: words::<LayoutName>() => paths.layout;
-        /// Root folder, relative to the project.
-        root: Kind::Text => paths.root;
-        /// Folder of the diagnostic logs.
-        diagnostics: Kind::Text => paths.diagnostics;
+        layout: words::<LayoutName>() => paths.layout, "Layout of the stored files.";
+        root: Kind::Text => paths.root, "Root folder, relative to the project.";
+        diagnostics: Kind::Text => paths.diagnostics, "Folder of the diagnostic logs.";
     }
-}
 
-record! {
     const SESSIONS: Record<Settings> = {
-        /// Older sessions are removed.
-        max_age: Kind::Duration => sessions_max_age;
-        /// Sessions kept.
-        max_count: Kind::Int { min: 1, max: 100_000 } => sessions_max_count;
+        max_age: Kind::Duration => sessions_max_age, "Older sessions are removed.";
+        max_count: Kind::Int { min: 1, max: 100_000 } => sessions_max_count, "Sessions kept.";
     }
-}
 
-record! {
     pub(super) const MANIFEST: Record<Settings> = {
-        /// Version of the pack format; 1.
-        version: Kind::Int { min: 1, max: 1 };
-        /// Name of the pack.
-        name: Kind::Text;
-        /// Packs it builds on: `[builtin]` by default, `[]` for none.
+        version: Kind::Int { min: 1, max: 1 }, "Version of the pack format; 1.";
+        name: Kind::Text, "Name of the pack.";
         extends [with_default(|| Some(vec![builtin::NAME].into()))]:
-            Kind::List(&Kind::Choice(&[builtin::NAME]));
-        /// Whether the pack judges at all.
-        enabled: Kind::Bool => enabled;
-        /// The answer when the pack cannot be evaluated.
-        on_error: words::<OnError>() => on_error;
-        /// A block that was not saved.
-        when_forgotten: words::<Forgotten>() => when_forgotten;
-        /// Time all probes of one event may take together.
-        deadline: Kind::Duration => deadline;
-        /// Voice of the messages.
-        voice: Kind::Text => voice;
-        /// Variables that force the session type.
-        session_type_env: TEXTS => session_type_env;
-        /// Built-in guards, switched off by set.
-        guard_sets: Kind::Record(GUARD_SETS);
-        /// Numbers of the loop guard.
-        guard: section GUARD;
-        /// How state is written.
-        durability: section DURABILITY;
-        /// Where state is kept.
-        paths: section PATHS;
-        /// How long sessions are kept.
-        sessions: section SESSIONS;
+            Kind::List(&Kind::Choice(&[builtin::NAME])),
+            "Packs it builds on: `[builtin]` by default, `[]` for none.";
+        enabled: Kind::Bool => enabled, "Whether the pack judges at all.";
+        on_error: words::<OnError>() => on_error, "The answer when the pack cannot be evaluated.";
+        when_forgotten: words::<Forgotten>() => when_forgotten, "A block that was not saved.";
+        deadline: Kind::Duration => deadline, "Time all probes of one event may take together.";
+        voice: Kind::Text => voice, "Voice of the messages.";
+        session_type_env: TEXTS => session_type_env, "Variables that force the session type.";
+        guard_sets: Kind::Record(GUARD_SETS), "Built-in guards, switched off by set.";
+        guard: section GUARD, "Numbers of the loop guard.";
+        durability: section DURABILITY, "How state is written.";
+        paths: section PATHS, "Where state is kept.";
+        sessions: section SESSIONS, "How long sessions are kept.";
     }
 }
 

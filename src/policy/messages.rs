@@ -29,8 +29,7 @@ const MESSAGES: &[&str] = &[
 record! {
     /// One text of a message.
     pub(super) const MESSAGE_CHOICE: Record<MessageChoice> = {
-        /// Voice it belongs to; every voice, where absent.
-        voice: Kind::Text => voice;
+        voice: Kind::Text => voice, "Voice it belongs to; every voice, where absent.";
         use CHOICE_WHEN => choice.when;
         use CHOICE_TEXT => choice.text by TEMPLATE;
     }

@@ -96,54 +96,39 @@ const ONCE: Conversion<bool> = Conversion {
 };
 
 /// Texts by parts of the error output.
-const CURES: Conversion<Vec<(String, String)>> = Conversion {
-    read: |node, _| {
-        let entries = node.entries().unwrap_or_default().iter();
-        Some(entries.map(|(key, value)| (text(Some(key)), text(Some(value)))).collect())
-    },
-    show: |_| None,
-};
+const CURES: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
+    let entries = node.entries().unwrap_or_default().iter();
+    Some(entries.map(|(key, value)| (text(Some(key)), text(Some(value)))).collect())
+});
 
 record! {
     /// An entry of `preferences.yaml`.
     pub(super) const PREFERENCE: Record<Preference> = {
-        /// Name of the fact: `prefs.<id>`.
-        id [mandatory()]: Kind::Text => id;
-        /// A fixed answer; nothing is looked for.
-        value: Kind::Bool => value;
-        /// Files relative to the project.
-        files: GLOBS => files;
-        /// Tried on each paragraph, case not counted.
-        regexes: REGEX_LIST => regexes by REGEXES;
-        /// `session`: looked for once in a session; by default it is at each stop.
-        cache: Kind::Choice(&["none", "session"]) => once by ONCE;
+        id [mandatory()]: Kind::Text => id, "Name of the fact: `prefs.<id>`.";
+        value: Kind::Bool => value, "A fixed answer; nothing is looked for.";
+        files: GLOBS => files, "Files relative to the project.";
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each paragraph, case not counted.";
+        cache: Kind::Choice(&["none", "session"]) => once by ONCE,
+            "`session`: looked for once in a session; by default it is at each stop.";
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     /// An entry of `probes.yaml`.
     pub(super) const PROBE: Record<Probe> = {
-        /// Name of the fact: `probes.<id>`.
-        id [mandatory()]: Kind::Text => id;
+        id [mandatory()]: Kind::Text => id, "Name of the fact: `probes.<id>`.";
         use enabled("Whether it is run at all; `true` by default.") => enabled;
-        /// Program and arguments; never a shell line.
-        command: TEXTS => command;
-        /// What is written to its standard input.
-        stdin: Kind::Template => stdin by TEMPLATE;
-        /// Time it may take.
-        timeout: Kind::Duration => timeout;
-        /// How its output is read: `reply` is the JSON object in what a model says, else its text.
-        parse: words::<Parse>() => parse;
-        /// For how long the same question is not asked again.
-        cache: Kind::Duration => cache;
-        /// Name of its circuit breaker; `probe/<id>` by default.
-        breaker: Kind::Text => breaker;
-        /// Said when the program is not installed.
-        missing: Kind::Text => missing;
-        /// Said when its error output contains the key.
-        cures: Kind::Map(&Kind::Text) => cures by CURES;
+        command: TEXTS => command, "Program and arguments; never a shell line.";
+        stdin: Kind::Template => stdin by TEMPLATE, "What is written to its standard input.";
+        timeout: Kind::Duration => timeout, "Time it may take.";
+        parse: words::<Parse>() => parse,
+            "How its output is read: `reply` is the JSON object in what a model says, else its \
+             text.";
+        cache: Kind::Duration => cache, "For how long the same question is not asked again.";
+        breaker: Kind::Text => breaker, "Name of its circuit breaker; `probe/<id>` by default.";
+        missing: Kind::Text => missing, "Said when the program is not installed.";
+        cures: Kind::Map(&Kind::Text) => cures by CURES,
+            "Said when its error output contains the key.";
         use DESCRIPTION;
         use OVERRIDE;
     }

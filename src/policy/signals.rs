@@ -205,120 +205,83 @@ pub struct DriftStep {
 
 record! {
     const FIELD: Record<SignalField> = {
-        /// What it holds; `text` by default.
-        type: words::<FieldType>() => kind;
-        /// Whether `policyd signal emit` wants it.
-        required: Kind::Bool => required;
+        type: words::<FieldType>() => kind, "What it holds; `text` by default.";
+        required: Kind::Bool => required, "Whether `policyd signal emit` wants it.";
         use DESCRIPTION => description;
     }
-}
 
-record! {
     const SIGNAL: Record<SignalKind> = {
-        /// Its name, or a glob over names: `FEATURE_READY_*`.
-        id [mandatory()]: Kind::Text => id;
-        /// How it is kept; `json` by default.
-        form: words::<Form>() => form;
-        /// What it says, in one sentence.
-        purpose: Kind::Text => purpose;
-        /// Who creates it.
-        created_by: Kind::Text => created_by;
-        /// Who acts on it.
-        consumed_by: Kind::Text => consumed_by;
-        /// What it says beside its name.
-        fields: Kind::Map(&FIELD.map) => fields by SIGNAL_FIELDS;
-        /// Time after which it counts as not answered.
-        answer_within: Kind::Duration => answer_within;
-        /// What becomes of it then: its task goes to the dead letters, a human is told.
-        on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout;
-        /// Time after which one that nobody consumed is void.
-        expires: Kind::Duration => expires;
-        /// The signal that this one is a human's yes to.
-        approves: Kind::Text => approves;
-        /// Whether drifts are counted anew once it was consumed.
-        ends_drift: Kind::Bool => ends_drift;
-        /// What it does to a loop between two turns.
-        interrupts: Kind::Choice(INTERRUPTS) => interrupts;
-        /// Whether the agent is told of it while it is pending.
-        shown: Kind::Bool => shown;
-        /// What the agent is told.
-        text: CHOICES;
+        id [mandatory()]: Kind::Text => id, "Its name, or a glob over names: `FEATURE_READY_*`.";
+        form: words::<Form>() => form, "How it is kept; `json` by default.";
+        purpose: Kind::Text => purpose, "What it says, in one sentence.";
+        created_by: Kind::Text => created_by, "Who creates it.";
+        consumed_by: Kind::Text => consumed_by, "Who acts on it.";
+        fields: Kind::Map(&FIELD.map) => fields by SIGNAL_FIELDS, "What it says beside its name.";
+        answer_within: Kind::Duration => answer_within,
+            "Time after which it counts as not answered.";
+        on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout,
+            "What becomes of it then: its task goes to the dead letters, a human is told.";
+        expires: Kind::Duration => expires, "Time after which one that nobody consumed is void.";
+        approves: Kind::Text => approves, "The signal that this one is a human's yes to.";
+        ends_drift: Kind::Bool => ends_drift,
+            "Whether drifts are counted anew once it was consumed.";
+        interrupts: Kind::Choice(INTERRUPTS) => interrupts,
+            "What it does to a loop between two turns.";
+        shown: Kind::Bool => shown, "Whether the agent is told of it while it is pending.";
+        text: CHOICES, "What the agent is told.";
         use ENABLED;
         use OVERRIDE;
     }
 }
 
 /// Fields of a signal. Invalid names are reported by `report_invalid_fields`.
-const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion {
-    read: |node, builder| {
-        let fields = node.entries().unwrap_or_default().iter();
-        let fields = fields.filter(|(key, _)| may_be_field(key)).map(|(key, node)| {
-            let field = FIELD.read(&LayeredMap::from_iter([node]), builder);
-            SignalField { name: text(Some(key)), ..field }
-        });
-        Some(fields.collect())
-    },
-    show: |_| None,
-};
+const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion::reading(|node, builder| {
+    let fields = node.entries().unwrap_or_default().iter();
+    let fields = fields.filter(|(key, _)| may_be_field(key)).map(|(key, node)| {
+        let field = FIELD.read(&LayeredMap::from_iter([node]), builder);
+        SignalField { name: text(Some(key)), ..field }
+    });
+    Some(fields.collect())
+});
 
 record! {
     const TRIGGER: Record<SignalTrigger> = {
         use ID => id;
         use WHEN => when;
-        /// The signal that is created.
-        emit [needed()]: Kind::Text => emit;
-        /// Why, in one sentence.
-        reason [needed()]: Kind::Template => reason by TEMPLATE;
-        /// How much it matters; `high` by default.
-        severity: Kind::Choice(SEVERITIES) => severity;
+        emit [needed()]: Kind::Text => emit, "The signal that is created.";
+        reason [needed()]: Kind::Template => reason by TEMPLATE, "Why, in one sentence.";
+        severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const DRIFT: Record<DriftRule> = {
         use ID => id;
         use WHEN => when;
-        /// Its name for programs: `warn_and_continue`.
-        do [needed()]: Kind::Text => action;
-        /// What the agent is told.
-        message [needed()]: Kind::Template => message by TEMPLATE;
-        /// Signals that are created, unless one is pending.
-        emit: TEXTS => emit;
-        /// Whether the task stands still.
-        pause_task: Kind::Bool => pause_task;
-        /// Whether the task is looked at by whoever gave it.
-        escalate: Kind::Bool => escalate;
-        /// Who looks at it, else nobody.
-        reviewer: Kind::Text => reviewer;
+        do [needed()]: Kind::Text => action, "Its name for programs: `warn_and_continue`.";
+        message [needed()]: Kind::Template => message by TEMPLATE, "What the agent is told.";
+        emit: TEXTS => emit, "Signals that are created, unless one is pending.";
+        pause_task: Kind::Bool => pause_task, "Whether the task stands still.";
+        escalate: Kind::Bool => escalate, "Whether the task is looked at by whoever gave it.";
+        reviewer: Kind::Text => reviewer, "Who looks at it, else nobody.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const DRIFT_ALWAYS: Record<DriftStep> = {
         use ID => id;
-        /// What the agent is told to do.
-        text [mandatory()]: CHOICES => text;
+        text [mandatory()]: CHOICES => text, "What the agent is told to do.";
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     pub(super) const SIGNALS: Record<Signals> = {
-        /// The signals there are.
-        signals: SIGNAL.list;
-        /// When one is created; any that holds.
-        triggers: TRIGGER.list;
-        /// What a drift leads to; the first that holds.
-        drift: DRIFT.list;
-        /// What any drift leads to, in order.
-        drift_always: DRIFT_ALWAYS.list;
+        signals: SIGNAL.list, "The signals there are.";
+        triggers: TRIGGER.list, "When one is created; any that holds.";
+        drift: DRIFT.list, "What a drift leads to; the first that holds.";
+        drift_always: DRIFT_ALWAYS.list, "What any drift leads to, in order.";
     }
 }
 

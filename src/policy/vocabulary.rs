@@ -64,179 +64,126 @@ impl FieldValue for OperandSelector {
 
 record! {
     const WRAPPER: Record<Wrapper> = {
-        /// The words it starts with: `uv run`.
-        command [mandatory()]: Kind::Text => command by TRIMMED;
-        /// Its options that take a value from the next argument.
-        value_options: TEXTS => value_options;
-        /// Arguments of its own before the program.
-        skip: Kind::Int { min: 0, max: 9 } => skip;
-        /// The option whose value is shell text: `-c`.
-        shell_option: Kind::Text => shell_option;
-        /// The option with which it runs nothing: `-n` of `bash`.
-        check_option: Kind::Text => check_option;
-        /// Its options whose value is the folder of the program.
-        folder_options: TEXTS => folder_options;
-        /// Whether guards look at it as a program, too: `ssh`.
-        kept: Kind::Bool => kept;
+        command [mandatory()]: Kind::Text => command by TRIMMED,
+            "The words it starts with: `uv run`.";
+        value_options: TEXTS => value_options,
+            "Its options that take a value from the next argument.";
+        skip: Kind::Int { min: 0, max: 9 } => skip, "Arguments of its own before the program.";
+        shell_option: Kind::Text => shell_option, "The option whose value is shell text: `-c`.";
+        check_option: Kind::Text => check_option,
+            "The option with which it runs nothing: `-n` of `bash`.";
+        folder_options: TEXTS => folder_options,
+            "Its options whose value is the folder of the program.";
+        kept: Kind::Bool => kept, "Whether guards look at it as a program, too: `ssh`.";
     }
 }
 
 /// Text without spaces around it.
 const TRIMMED: Conversion<String> =
-    Conversion { read: |node, _| Some(node.text()?.trim().to_owned()), show: |_| None };
+    Conversion::reading(|node, _| Some(node.text()?.trim().to_owned()));
 
 record! {
     const EFFECT: Record<FileEffect> = {
-        /// Command patterns.
-        programs [mandatory()]: TEXTS => programs;
-        /// Command patterns that are left out.
-        except: TEXTS => except;
-        /// Operands that they read.
-        read: OPERANDS => read;
-        /// Operands that they write.
-        write: OPERANDS => write;
-        /// Operands that they delete.
-        delete: OPERANDS => delete;
-        /// Operands that are addresses, what is there saved under the last step of each.
-        saves: OPERANDS => saves;
-        /// Options whose value is a file that they read.
-        read_options: TEXTS => read_options;
-        /// Options whose value is a file that they write.
-        write_options: TEXTS => write_options;
-        /// Options whose value is a folder that they write files into.
-        folder_options: TEXTS => folder_options;
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        except: TEXTS => except, "Command patterns that are left out.";
+        read: OPERANDS => read, "Operands that they read.";
+        write: OPERANDS => write, "Operands that they write.";
+        delete: OPERANDS => delete, "Operands that they delete.";
+        saves: OPERANDS => saves,
+            "Operands that are addresses, what is there saved under the last step of each.";
+        read_options: TEXTS => read_options, "Options whose value is a file that they read.";
+        write_options: TEXTS => write_options, "Options whose value is a file that they write.";
+        folder_options: TEXTS => folder_options,
+            "Options whose value is a folder that they write files into.";
     }
-}
 
-record! {
     const INTERPRETER: Record<Interpreter> = {
-        /// Its name; `*` stands for any letters.
-        program [mandatory()]: Kind::Text => program;
-        /// Options whose value is code.
-        code: TEXTS => code;
-        /// Options after which what follows is no code.
-        other: TEXTS => other;
-        /// Whether its first operand is code.
-        first: Kind::Bool => first;
+        program [mandatory()]: Kind::Text => program, "Its name; `*` stands for any letters.";
+        code: TEXTS => code, "Options whose value is code.";
+        other: TEXTS => other, "Options after which what follows is no code.";
+        first: Kind::Bool => first, "Whether its first operand is code.";
     }
-}
 
-record! {
     const CODE_CALL: Record<CodeCall> = {
-        /// Its name before the parenthesis: `os.system`.
-        call [mandatory()]: Kind::Text => call;
-        /// The words it is like, its arguments after them; where absent, its argument is shell text or a
-        /// list of words.
-        like: TEXTS => like;
-        /// Programs in whose code it is looked for; all, where absent.
-        only: TEXTS => only;
+        call [mandatory()]: Kind::Text => call, "Its name before the parenthesis: `os.system`.";
+        like: TEXTS => like,
+            "The words it is like, its arguments after them; where absent, its argument is shell \
+             text or a list of words.";
+        only: TEXTS => only, "Programs in whose code it is looked for; all, where absent.";
     }
-}
 
-record! {
     const SHELL_VALUE: Record<ShellValue> = {
-        /// Command patterns.
-        programs [mandatory()]: TEXTS => programs;
-        /// Options whose value it is; where absent, the operands are it.
-        options: TEXTS => options;
-        /// What stands before it; a value without that is no shell text.
-        after: TEXTS => after;
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        options: TEXTS => options, "Options whose value it is; where absent, the operands are it.";
+        after: TEXTS => after, "What stands before it; a value without that is no shell text.";
     }
-}
 
-record! {
     const COMMAND_KIND: Record<CommandKind> = {
-        /// Command patterns: the program's name without its folder, then the words
-        /// that follow it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-`
-        /// must be among the options (`cargo fmt --check`). `*` stands for any letters.
-        programs: TEXTS => programs;
-        /// Command patterns that are not of this kind.
-        except: TEXTS => except;
-        /// Output lines that mean failure, whatever the exit status.
-        failed: REGEX_LIST => failed by REGEXES;
-        /// Output lines that mean failure where the status is hidden.
-        failed_if_hidden: REGEX_LIST => failed_if_hidden by REGEXES;
-        /// Output lines that say that nothing ran, which is neither.
-        empty: REGEX_LIST => empty by REGEXES;
-        /// Output lines that mean success, where the status is hidden.
-        passed: REGEX_LIST => passed by REGEXES;
-        /// Output lines that mean success unless a line of `empty` is there: `OK` without a count.
-        passed_unless_empty: REGEX_LIST => passed_unless_empty by REGEXES;
+        programs: TEXTS => programs,
+            "Command patterns: the program's name without its folder, then the words that follow \
+             it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
+             must be among the options (`cargo fmt --check`). `*` stands for any letters.";
+        except: TEXTS => except, "Command patterns that are not of this kind.";
+        failed: REGEX_LIST => failed by REGEXES,
+            "Output lines that mean failure, whatever the exit status.";
+        failed_if_hidden: REGEX_LIST => failed_if_hidden by REGEXES,
+            "Output lines that mean failure where the status is hidden.";
+        empty: REGEX_LIST => empty by REGEXES,
+            "Output lines that say that nothing ran, which is neither.";
+        passed: REGEX_LIST => passed by REGEXES,
+            "Output lines that mean success, where the status is hidden.";
+        passed_unless_empty: REGEX_LIST => passed_unless_empty by REGEXES,
+            "Output lines that mean success unless a line of `empty` is there: `OK` without a \
+             count.";
         use REPLACES;
     }
-}
 
-record! {
     const FILE_KIND: Record<FileKindRow> = {
-        /// Path globs.
-        globs: GLOBS => globs;
-        /// Path globs that are not of this kind.
-        except: GLOBS => except;
+        globs: GLOBS => globs, "Path globs.";
+        except: GLOBS => except, "Path globs that are not of this kind.";
         use REPLACES;
     }
-}
 
-record! {
     const CONTENT: Record<ContentPattern> = {
-        /// Tried on each line of edited text.
-        regexes: REGEX_LIST => regexes by REGEXES;
-        /// File kinds it is looked for in; all files, where absent.
-        files: TEXTS => files;
-        /// File kinds it is not looked for in.
-        except_files: TEXTS => except_files;
-        /// Found anywhere in the same text, they excuse it.
-        unless: REGEX_LIST => unless by REGEXES;
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each line of edited text.";
+        files: TEXTS => files, "File kinds it is looked for in; all files, where absent.";
+        except_files: TEXTS => except_files, "File kinds it is not looked for in.";
+        unless: REGEX_LIST => unless by REGEXES, "Found anywhere in the same text, they excuse it.";
         use REPLACES;
     }
-}
 
-record! {
     const TEXT_PATTERN: Record<TextPatternSource> = {
-        /// Whole words, any case.
-        phrases: TEXTS => phrases;
-        /// Tried on each sentence, case not counted.
-        regexes: REGEX_LIST => regexes by REGEXES;
-        /// Found in the same sentence, they excuse it.
-        unless: REGEX_LIST => unless by REGEXES;
+        phrases: TEXTS => phrases, "Whole words, any case.";
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each sentence, case not counted.";
+        unless: REGEX_LIST => unless by REGEXES, "Found in the same sentence, they excuse it.";
         use REPLACES;
     }
-}
 
-record! {
     pub(super) const VOCABULARY: Record<Vocabulary> = {
-        /// Tools that run a shell command.
-        shell_tools: TEXTS => lens.shell_tools;
-        /// Tools that edit files.
-        edit_tools: TEXTS => lens.edit_tools;
-        /// Programs that run another program.
-        wrappers: WRAPPER.list => lens.wrappers by WRAPPERS;
-        /// Options that take a value, per program, or per program and subcommand (`git commit`): `-m`
-        /// takes the next word or what is glued to it, `-S*` only what is glued to it.
-        value_options: Kind::Map(&TEXTS) => lens.value_options by VALUE_OPTIONS;
-        /// Tools that read files.
-        read_tools: TEXTS => knowledge.read_tools;
-        /// What programs do with the files they are given.
-        file_effects: EFFECT.list => knowledge.effects by EFFECT.items;
-        /// Programs that run code which is not shell text.
-        interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETER.items;
-        /// Calls in code that start programs or touch files.
-        code_calls: CODE_CALL.list => knowledge.calls by CODE_CALL.items;
-        /// Options and operands of programs that are shell text.
-        shell_values: SHELL_VALUE.list => knowledge.shell_values by SHELL_VALUE.items;
-        /// Kinds of commands.
-        commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS;
-        /// Kinds of files.
-        files: Kind::Map(&FILE_KIND.map) => lens.files by FILES;
-        /// Patterns in edited text.
-        contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS;
-        /// Patterns in prose.
-        texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS;
-        /// Branches that everybody builds on.
-        main_branches: TEXTS => main_branches;
-        /// What the host of a remote on each forge contains, in small letters.
-        forges: Kind::Map(&TEXTS) => forges by NAMED_TEXTS;
-        /// Words that are never significant in a question.
-        stop_words: TEXTS => stop_words;
+        shell_tools: TEXTS => lens.shell_tools, "Tools that run a shell command.";
+        edit_tools: TEXTS => lens.edit_tools, "Tools that edit files.";
+        wrappers: WRAPPER.list => lens.wrappers by WRAPPERS, "Programs that run another program.";
+        value_options: Kind::Map(&TEXTS) => lens.value_options by VALUE_OPTIONS,
+            "Options that take a value, per program, or per program and subcommand (`git \
+             commit`): `-m` takes the next word or what is glued to it, `-S*` only what is glued \
+             to it.";
+        read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
+        file_effects: EFFECT.list => knowledge.effects by EFFECT.items,
+            "What programs do with the files they are given.";
+        interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETER.items,
+            "Programs that run code which is not shell text.";
+        code_calls: CODE_CALL.list => knowledge.calls by CODE_CALL.items,
+            "Calls in code that start programs or touch files.";
+        shell_values: SHELL_VALUE.list => knowledge.shell_values by SHELL_VALUE.items,
+            "Options and operands of programs that are shell text.";
+        commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS, "Kinds of commands.";
+        files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
+        contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
+        texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
+        main_branches: TEXTS => main_branches, "Branches that everybody builds on.";
+        forges: Kind::Map(&TEXTS) => forges by NAMED_TEXTS,
+            "What the host of a remote on each forge contains, in small letters.";
+        stop_words: TEXTS => stop_words, "Words that are never significant in a question.";
     }
 }
 
@@ -256,63 +203,45 @@ fn named<T: Default>(
 }
 
 /// A map of lists of texts, in the order of its keys.
-const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion {
-    read: |map, _| {
-        let entries = map.entries()?.iter();
-        let lists: BTreeMap<String, Vec<String>> = entries
-            .map(|(name, list)| (text(Some(name)), FieldValue::from_node(list).unwrap_or_default()))
-            .collect();
-        Some(lists.into_iter().collect())
-    },
-    show: |_| None,
-};
+const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(|map, _| {
+    let entries = map.entries()?.iter();
+    let lists: BTreeMap<String, Vec<String>> = entries
+        .map(|(name, list)| (text(Some(name)), FieldValue::from_node(list).unwrap_or_default()))
+        .collect();
+    Some(lists.into_iter().collect())
+});
 
-const WRAPPERS: Conversion<Deferred<Vec<Wrapper>>> = Conversion {
-    read: |list, builder| Some((WRAPPER.items.read)(list, builder)?.into()),
-    show: |_| None,
-};
+const WRAPPERS: Conversion<Deferred<Vec<Wrapper>>> =
+    Conversion::reading(|list, builder| Some((WRAPPER.items.read)(list, builder)?.into()));
 
-const VALUE_OPTIONS: Conversion<Deferred<Vec<ValueOptions>>> = Conversion {
-    read: |map, builder| {
+const VALUE_OPTIONS: Conversion<Deferred<Vec<ValueOptions>>> =
+    Conversion::reading(|map, builder| {
         let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
         let rows = lists.map(|(program, options)| ValueOptions { program, options });
         Some(rows.collect::<Vec<_>>().into())
-    },
-    show: |_| None,
-};
+    });
 
-const COMMANDS: Conversion<Deferred<Vec<CommandKind>>> = Conversion {
-    read: |map, builder| {
-        let kinds = named(map, &COMMAND_KIND, builder);
-        Some(kinds.map(|(name, kind)| CommandKind { name, ..kind }).collect::<Vec<_>>().into())
-    },
-    show: |_| None,
-};
+const COMMANDS: Conversion<Deferred<Vec<CommandKind>>> = Conversion::reading(|map, builder| {
+    let kinds = named(map, &COMMAND_KIND, builder);
+    Some(kinds.map(|(name, kind)| CommandKind { name, ..kind }).collect::<Vec<_>>().into())
+});
 
-const FILES: Conversion<Deferred<Vec<FileKindRow>>> = Conversion {
-    read: |map, builder| {
-        let kinds = named(map, &FILE_KIND, builder);
-        Some(kinds.map(|(name, kind)| FileKindRow { name, ..kind }).collect::<Vec<_>>().into())
-    },
-    show: |_| None,
-};
+const FILES: Conversion<Deferred<Vec<FileKindRow>>> = Conversion::reading(|map, builder| {
+    let kinds = named(map, &FILE_KIND, builder);
+    Some(kinds.map(|(name, kind)| FileKindRow { name, ..kind }).collect::<Vec<_>>().into())
+});
 
-const CONTENTS: Conversion<Deferred<Vec<ContentPattern>>> = Conversion {
-    read: |map, builder| {
-        let patterns = named(map, &CONTENT, builder);
-        let patterns = patterns.map(|(name, pattern)| ContentPattern { name, ..pattern });
-        Some(patterns.collect::<Vec<_>>().into())
-    },
-    show: |_| None,
-};
+const CONTENTS: Conversion<Deferred<Vec<ContentPattern>>> = Conversion::reading(|map, builder| {
+    let patterns = named(map, &CONTENT, builder);
+    let patterns = patterns.map(|(name, pattern)| ContentPattern { name, ..pattern });
+    Some(patterns.collect::<Vec<_>>().into())
+});
 
-const TEXT_PATTERNS: Conversion<BTreeMap<String, KeptPattern>> = Conversion {
-    read: |map, builder| {
+const TEXT_PATTERNS: Conversion<BTreeMap<String, KeptPattern>> =
+    Conversion::reading(|map, builder| {
         let patterns = named(map, &TEXT_PATTERN, builder);
         Some(patterns.map(|(name, pattern)| (name, pattern.into())).collect())
-    },
-    show: |_| None,
-};
+    });
 
 /// Joins values, the topmost first: lists are concatenated, and maps are joined key by key. An entry with
 /// `override: true` hides the entries of the same key below it. Of other values, the topmost remains.
