@@ -1,4 +1,4 @@
-//! Turns layered entries into meaning: names resolved, expressions typed, defaults filled in.
+//! Builds a policy from layers: names are resolved, expressions are typed, and defaults are set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::source::Diagnostic;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 
-/// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
+/// The parts of a pack that packs above it can name. Each part is built when it is used first.
 #[derive(Debug)]
 pub(super) struct Foundation {
     settings: Settings,
@@ -35,12 +35,12 @@ pub(super) struct Foundation {
     names: Arc<Names>,
     resilience: Shared<Resilience>,
     context: Shared<ContextFile>,
-    /// Voices of messages.
+    /// Voices in which messages are written.
     voices: Shared<BTreeSet<String>>,
     checkers: Shared<CheckerCache>,
 }
 
-/// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
+/// Returns the foundation of packs above these layers. Findings in the layers are those of their own packs.
 pub(super) fn foundation(layers: &Layers) -> Foundation {
     let mut findings = Vec::new();
     let mut builder = Builder::new(true, &mut findings);
@@ -56,7 +56,7 @@ pub(super) fn foundation(layers: &Layers) -> Foundation {
     Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
 
-/// What `build` makes of layers once somebody looks at it.
+/// Returns a part that `build` makes when it is used first.
 fn later<T: 'static>(
     layers: &Layers,
     names: &Arc<Names>,
@@ -72,7 +72,7 @@ fn later<T: 'static>(
     })
 }
 
-/// What layers mean.
+/// The content of layers.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) settings: Settings,
@@ -95,7 +95,7 @@ pub(super) struct Built {
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
-/// What the layers mean, with packs below only what is put over those; complaints are added to `diagnostics`.
+/// Builds the content of layers. With `base`, only entries above the packs of `base` are built.
 pub(super) fn build(
     layers: &Layers,
     base: Option<&Foundation>,
@@ -132,7 +132,7 @@ pub(super) fn build(
     let probes = wanted(layers.list("probes.yaml"));
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
     if builder.deadline.is_none() {
-        // Whoever switches a slow probe on means it to have its time.
+        // A pack that enables a slow probe means the probe to have its time.
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
         settings.deadline = settings.deadline.max(slowest);
@@ -172,7 +172,7 @@ pub(super) fn build(
     }
 }
 
-/// The names that expressions may use; those of the base, where nothing is added to them.
+/// Returns the names that expressions can use: those of `base` if the layers add none.
 fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
     let files = ["preferences.yaml", "probes.yaml", "session_types.yaml", context::FILE];
@@ -196,13 +196,13 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     })
 }
 
-/// The events of all of these, each once.
+/// Returns the events of all rules, each once.
 fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
     let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
     kinds.into_iter().collect()
 }
 
-/// The policy of what was built without a base.
+/// Returns the policy of layers that were built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
@@ -246,11 +246,11 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     }
 }
 
-/// What the files of the resilience systems mean.
+/// The content of the files in [`FILES`].
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Resilience {
     pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
-    /// Where the settings of breakers are written.
+    /// Locations of the settings of breakers.
     pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
     pub(in crate::policy) routes: Vec<Route>,
     pub(in crate::policy) failures: Failures,
@@ -262,7 +262,7 @@ pub(in crate::policy) struct Resilience {
     pub(in crate::policy) run: RunPolicy,
 }
 
-/// Their files.
+/// Files about failures and tasks.
 const FILES: [&str; 9] = [
     "breakers.yaml",
     "routes.yaml",
@@ -276,8 +276,8 @@ const FILES: [&str; 9] = [
 ];
 
 impl Builder<'_> {
-    /// What the files of the resilience systems mean; what the base has where nothing is said over
-    /// it. The signals that considerations create must be among them.
+    /// Builds the content of [`FILES`], or returns that of `base` if the layers do not change it. Reports unknown
+    /// signals that checks create.
     pub(super) fn resilience_over(
         &mut self,
         layers: &Layers,
@@ -294,7 +294,7 @@ impl Builder<'_> {
         resilience
     }
 
-    /// What the files of the resilience systems mean.
+    /// Builds the content of [`FILES`].
     pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
         let routes = wanted(layers.list("routes.yaml"), self.own_only);

@@ -22,7 +22,7 @@ use crate::source::shape::{Field, Kind, field};
 /// Session type of checks that name none; amplihack's default.
 pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
 
-/// How much an unsatisfied consideration matters.
+/// Severity of a check that does not pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Severity {
     /// The check blocks the stop, on structural evidence.
@@ -36,15 +36,15 @@ words! {
     Severity { Blocker = "blocker", Warning = "warning" }
 }
 
-/// How far a rule is in force.
+/// Mode of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// The rule has its full effect.
     #[default]
     Enforce,
-    /// Said, never blocks.
+    /// The rule is reported and does not block.
     Warn,
-    /// Recorded only.
+    /// The rule is logged only.
     Shadow,
 }
 
@@ -55,69 +55,69 @@ words! {
 /// A check at a stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consideration {
-    /// Its id.
+    /// Id, unique in `considerations.yaml`.
     pub id: String,
-    /// Heading it is shown under.
+    /// Heading of the check in reports.
     pub category: Arc<str>,
-    /// What is asked.
+    /// Question with a yes/no answer; yes is good.
     pub question: Arc<str>,
-    /// What to do when it is not satisfied.
+    /// Instruction to the agent if the check does not pass.
     pub guidance: Arc<str>,
-    /// How much it matters.
+    /// Severity of the check.
     pub severity: Severity,
-    /// Whether it is judged at all.
+    /// Whether the check is evaluated.
     pub enabled: bool,
-    /// Session types it applies to; `*` is all.
+    /// Session types to which the check applies; `*` is all.
     pub session_types: Vec<String>,
-    /// Events at which it is evaluated.
+    /// Events at which the check is evaluated.
     pub on: Vec<EventKind>,
-    /// Holds where it applies.
+    /// Condition under which the check applies. `None`: always.
     pub when: Option<Expression>,
-    /// How it is judged.
+    /// Conditions and texts of the check.
     pub check: Check,
-    /// Whether it asks for the words of its question (`rule.keywords_seen`).
+    /// Whether the check reads `rule.keywords_seen`.
     pub asks_for_keywords: bool,
-    /// Whether it asks for excuses (`rationalizations.…`).
+    /// Whether the check reads `rationalizations`.
     pub asks_for_excuses: bool,
-    /// The signal that is created where it is not satisfied; empty for none.
+    /// Signal that is created if the check does not pass. Empty: none.
     pub emit: String,
-    /// How far it is in force.
+    /// Mode of the check.
     pub mode: Mode,
     /// Whether the same warning is reported once per session only.
     pub once: bool,
-    /// What an evaluation error means.
+    /// Effect of a failed evaluation.
     pub on_error: OnError,
-    /// From this time on it is not judged, in milliseconds.
+    /// Time from which the check is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
-    /// Where it is written.
+    /// Location of the check.
     pub place: Arc<Place>,
 }
 
-/// How a consideration is judged: a named checker, or written in place.
+/// Conditions and texts of a check: a named checker, or those of the entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Name of the checker, or the consideration's id.
+    /// Name of the checker, or id of the check.
     pub name: String,
-    /// Holds where the check applies.
+    /// Condition of a named checker. `None`: always.
     pub when: Option<Expression>,
-    /// What is asked where it applies.
+    /// Conditions and texts, decoded when the check applies.
     pub body: Deferred<CheckBody>,
-    /// Facts that any of its expressions and texts read.
+    /// Facts that the expressions and texts read.
     pub uses: Deferred<Vec<String>>,
 }
 
-/// What a check asks and says where it applies.
+/// Conditions and texts of a check that applies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckBody {
-    /// Holds where the consideration is satisfied.
+    /// Condition under which the check passes.
     pub satisfied: Expression,
-    /// Where it is not satisfied: whether a blocker blocks.
+    /// Condition under which a blocker that does not pass blocks. `None`: always.
     pub blocking: Option<Expression>,
     /// One sentence that explains the result.
     pub details: Vec<Choice>,
-    /// What decided.
+    /// Evidence: commands, files, quotes.
     pub evidence: Vec<Choice>,
-    /// What went wrong outside, for people.
+    /// External problem, such as a missing tool; for the user.
     pub error: Vec<Choice>,
 }
 

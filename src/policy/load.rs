@@ -1,5 +1,6 @@
-//! Loads a pack: file texts in, policy and every complaint out. Nothing stops at the first error.
-//! Lives here: parsing, shapes, and which pack stands on which; `layers` puts one over the other.
+//! Loads a pack: from the texts of its files to a policy and all findings.
+//!
+//! Contains: which pack extends which. Does not contain: parsing (`parse`), layers (`layering`).
 
 pub use super::Pack;
 use super::build;
@@ -12,18 +13,18 @@ use crate::source::field_value::FieldValue;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 
-/// A pack and what is wrong with it.
+/// A pack and its findings.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The policy, unless something is an error.
+    /// The policy. `None` if a finding is an error.
     pub policy: Option<Policy>,
-    /// Everything wrong, in the order of the files.
+    /// All findings.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the manifest says about errors, where the manifest itself is sound.
+    /// `on_error` of a valid manifest.
     pub on_error: Option<OnError>,
-    /// Whether the manifest switches the pack on or off, where the manifest itself is sound.
+    /// `enabled` of a valid manifest.
     pub enabled: Option<bool>,
-    /// Built-in sets of guards that the manifest leaves out, where the manifest itself is sound.
+    /// Built-in sets of guards that a valid manifest disables.
     pub sets_off: Vec<&'static str>,
 }
 
@@ -51,13 +52,13 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     Loaded { policy, diagnostics, on_error, enabled, sets_off }
 }
 
-/// Whether a pack builds on the built-in one.
+/// Whether a pack extends the built-in pack.
 pub(super) fn extends(pack: &Pack, own: &Files) -> bool {
     let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
     named.is_none_or(names_builtin) && pack.name != builtin::NAME
 }
 
-/// Puts a pack's own files over those it extends.
+/// Puts the files of a pack over those of the packs that it extends.
 pub(super) fn put_over(
     layers: &mut Layers,
     pack: &Pack,

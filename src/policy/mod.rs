@@ -1,5 +1,7 @@
-//! The policy as meant: every rule resolved, every expression typed. No YAML, no spans to render.
-//! Lives here: the values. `load` makes them from files; `shapes` says what files may hold.
+//! The policy of a pack: all rules, with resolved names and typed expressions.
+//!
+//! Each file of a pack has a module with its values, its keys, and its construction. `shapes` lists the files,
+//! `layering` puts packs over each other, and `load` and `review` build policies.
 
 pub mod breakers;
 mod build;
@@ -57,98 +59,98 @@ use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
 use tables::Table;
 
-/// A pack that loaded, with all it extends.
+/// A loaded pack, together with the packs that it extends.
 ///
-/// It is `Serialize` only for the compiled-pack cache; its written form is the pack.
+/// The serialized form is used by the cache of compiled packs only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     /// Name of the pack.
     pub name: String,
-    /// What the manifest sets.
+    /// Settings of the manifest.
     pub settings: Settings,
     /// Checks at a stop, in the order of the files.
     pub considerations: Deferred<Vec<Consideration>>,
-    /// Neutral names of the events that there are considerations for, switched off or not.
+    /// Events of all checks, including disabled ones.
     pub judged_at: Vec<EventKind>,
-    /// Classification, first match wins.
+    /// Session types. The first true condition classifies a session.
     pub session_types: Vec<SessionType>,
-    /// User preferences looked for in files.
+    /// Preferences of the user.
     pub preferences: Deferred<Vec<Preference>>,
     /// External commands whose output is a fact.
     pub probes: Deferred<Vec<Probe>>,
-    /// Texts, by message id; the first choice whose condition holds is used.
+    /// Texts by message id. The first text whose condition is true is used.
     pub messages: Deferred<BTreeMap<String, Vec<MessageChoice>>>,
-    /// What the fold notices.
+    /// Data that the fold of a transcript collects.
     pub lens: Lens,
-    /// What a cursor depends on of it; made here so that no call has to.
+    /// Key of `lens` for transcript cursors.
     pub lens_key: Key,
     /// Text patterns by name.
     pub texts: BTreeMap<String, KeptPattern>,
     /// Words that are never significant in a question.
     pub stop_words: Deferred<Vec<String>>,
-    /// Branches that everybody builds on.
+    /// Shared branches, such as `main`.
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
-    /// What a failure is, and what is done about it.
+    /// Classes of failures, and their retries.
     pub failures: Deferred<Failures>,
-    /// Whether an expression of the pack asks where breakers stand: only then is that read.
+    /// Whether an expression reads states of breakers.
     pub reads_breakers: bool,
-    /// Whether an expression of the pack asks what waits: only then is that read.
+    /// Whether an expression reads the queues or the escalations.
     pub reads_waiting: bool,
-    /// Whether an expression of the pack asks which signals wait: only then is that read.
+    /// Whether an expression reads waiting signals.
     pub reads_signals: bool,
-    /// Where those settings are written, by the same globs.
+    /// Locations of the settings of breakers, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
-    /// Chains of fallbacks.
+    /// Fallback chains.
     pub routes: Deferred<Vec<Route>>,
-    /// Excuses and red flags.
+    /// Phrases that agents use instead of doing the work.
     pub rationalizations: Deferred<Rationalizations>,
-    /// Words of which a text must hold one before they are looked for, one per line.
+    /// Words, one per line. Rationalizations are searched only in texts that contain one of them.
     pub rationalization_words: String,
-    /// Forges by name, with what the host of a remote there contains.
+    /// Code hosts by name, each with parts of the host names of its remotes.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
-    /// What fails again and again.
+    /// Settings and rules of the dead-letter queue.
     pub dead_letter: Deferred<DeadLetter>,
-    /// When a human is needed.
+    /// Conditions under which a human is needed, and notification channels.
     pub escalation: Deferred<Escalation>,
     /// Events that have reactions.
     pub reacts_to: Vec<EventKind>,
-    /// What is noted when something happens.
+    /// Reactions to events.
     pub reactions: Deferred<Vec<Reaction>>,
-    /// What processes tell each other.
+    /// Kinds of signals, triggers, and rules about drifts.
     pub signals: Deferred<Signals>,
     /// Events that have guards.
     pub guarded: Vec<EventKind>,
-    /// Rules on any event.
+    /// Guards.
     pub guards: Deferred<Guards>,
-    /// How an agent's command is supervised.
+    /// Settings of supervised runs.
     pub run: Deferred<run::RunPolicy>,
     /// Decision tables.
     pub tables: Deferred<Vec<Table>>,
-    /// How full the context may be, and what is done about it.
+    /// Windows of models, and tiers of context usage.
     pub context: Deferred<ContextRules>,
-    /// Neutral names of the events at which its tiers are told.
+    /// Names of the events at which tiers are reported.
     pub context_told_at: Vec<String>,
-    /// Whether an expression of the pack asks how full the context is: only then is that told.
+    /// Whether an expression reads the context usage.
     pub reads_context: bool,
 }
 
-/// One pack as read from its folder.
+/// The files of a pack.
 #[derive(Debug, Clone)]
 pub struct Pack {
-    /// Name shown to people: the folder, or `builtin`.
+    /// Displayed name: the directory, or `builtin`.
     pub name: String,
-    /// Its files: name within the folder, and the text with the name shown to people.
+    /// File names within the directory, each with its text.
     pub files: Vec<(String, Arc<Source>)>,
 }
 
-/// One session type.
+/// A session type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionType {
-    /// Its id.
+    /// Id, unique in `session_types.yaml`.
     pub id: String,
-    /// Holds where a session is of this type.
+    /// Condition under which a session has the type.
     pub when: Expression,
 }
 
@@ -159,7 +161,7 @@ impl Policy {
         self.session_types.iter().any(|it| it.id.eq_ignore_ascii_case(name))
     }
 
-    /// The settings of a breaker: those of the most specific glob that its name matches.
+    /// Returns the settings of a breaker: those of the most specific glob that matches its name.
     #[must_use]
     pub fn breaker(&self, key: &str) -> breaker::Settings {
         let settings =
@@ -196,7 +198,7 @@ impl Policy {
             && self.considerations.iter().any(|it| it.enabled && it.on.contains(&event))
     }
 
-    /// The first tier of a chain of fallbacks that a model belongs to: one of its models is in the
+    /// Returns the first tier of a fallback chain that contains a model: the name of one of its models is in the
     /// model's name.
     #[must_use]
     pub fn tier_of(&self, model: &str) -> Option<&Tier> {
@@ -204,14 +206,14 @@ impl Policy {
         self.routes.iter().flat_map(|it| &it.tiers).find(has)
     }
 
-    /// The glob that decides over a breaker, and where its settings are written.
+    /// Returns the most specific glob that matches a breaker, and the locations of its settings.
     #[must_use]
     pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {
         most_specific(&self.breaker_origins, key)
     }
 }
 
-/// The most specific glob that a name matches, with what belongs to it.
+/// Returns the most specific glob that matches a name, with its value.
 fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
     fitting.max_by_key(|(glob, _)| specificity(glob))

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::builder::Builder;
-use super::layers::{Entry, Layers, Section, wanted};
+use super::layers::{Entry, Layers, wanted};
 use super::records;
 use super::{Choice, Expression};
 use crate::facts::event::EventKind;
@@ -181,17 +181,19 @@ impl Builder<'_> {
     pub(super) fn section<T: Default>(
         &mut self,
         layers: &Layers,
-        section: Section,
+        file: &'static str,
+        section: &'static str,
         record: &Record<T>,
     ) -> Vec<T> {
-        self.section_with(layers, section, record, |_, _, value| value)
+        self.section_with(layers, file, section, record, |_, _, value| value)
     }
 
     /// Builds the enabled entries of a list like [`section`](Self::section); `finish` completes each value.
     pub(super) fn section_with<T: Default>(
         &mut self,
         layers: &Layers,
-        (file, section): Section,
+        file: &'static str,
+        section: &'static str,
         record: &Record<T>,
         mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
     ) -> Vec<T> {

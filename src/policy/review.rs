@@ -1,5 +1,5 @@
-//! A pack for whoever looks closer than the loader: what it was made of, and what is wrong with it. Packs
-//! that stand on the same one are looked at on top of it, and it is read once.
+//! A pack with its nodes and findings, for lint. The pack that several packs extend is read and built once, and only
+//! as far as lint uses it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +22,10 @@ use crate::source::Diagnostic;
 use crate::source::node::Node;
 use crate::state::breaker;
 
-/// Names of programs, and of each the words that follow it.
+/// Names of programs, each with the words that can follow it.
 pub type Programs = BTreeMap<String, BTreeSet<String>>;
 
-/// The packs below, for whoever looks at many packs on top of them: what those look at is read and built
-/// once, and nothing else.
+/// The packs that many packs extend. Each part is read and built once, when it is used first.
 #[derive(Debug)]
 pub struct Base {
     layers: Layers,
@@ -35,7 +34,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// What packs stand on that extend this one.
+    /// Returns the base of packs that extend `pack`.
     #[must_use]
     pub fn new(pack: &Pack) -> Self {
         let layers = layering::below(&pack.files);
@@ -46,7 +45,7 @@ impl Base {
     }
 }
 
-/// The programs that command patterns name, in the vocabulary and in guards.
+/// Returns the programs of the command patterns in the vocabulary and in guards.
 fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
     let commands = layers.list("guards.yaml").iter().filter_map(|it| it.get("commands"));
     let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
@@ -60,36 +59,36 @@ fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
     known
 }
 
-/// A pack with its own files as they were read, for whoever looks closer than the loader.
+/// A pack with the nodes of its files.
 #[derive(Debug)]
 pub struct Reviewed {
-    /// What the loader complains of.
+    /// Findings of the loader.
     pub diagnostics: Vec<Diagnostic>,
-    /// The files of the pack itself that could be read, by name.
+    /// Valid files of the pack, by name.
     pub own: Files,
-    /// What the pack and those below it define.
+    /// Names that the pack and the packs below it define.
     pub names: Arc<Names>,
-    /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
+    /// Inherited entries that the pack overrides, by file and id.
     pub inherited: BTreeMap<(&'static str, String), Arc<Node>>,
-    /// Names that the expressions of one entry alone see, by file and id.
+    /// Names that only the expressions of one entry see, by file and id.
     pub records: BTreeMap<(&'static str, String), Names>,
-    /// What its entries mean; those of the packs below are left out.
+    /// Content of the entries of the pack.
     pub meant: Meant,
 }
 
-/// What a pack means together with those below it.
+/// Content of a pack, together with the packs below it.
 #[derive(Debug)]
 pub struct Meant {
-    /// The settings in force.
+    /// Settings of the manifest.
     pub settings: Settings,
-    /// Considerations that the pack itself writes or changes.
+    /// Checks that the pack adds or overrides.
     pub considerations: Vec<Consideration>,
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
     pub(super) context: Shared<ContextFile>,
     pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
-    /// Programs that the base knows, whether the pack extends it or not.
+    /// Programs of the base, even if the pack does not extend it.
     pub(super) programs: Shared<Programs>,
 }
 
@@ -105,13 +104,13 @@ impl Meant {
         &self.resilience.breakers
     }
 
-    /// What `run.yaml` says of runs.
+    /// Returns the settings of runs.
     #[must_use]
     pub fn run(&self) -> &RunPolicy {
         &self.resilience.run
     }
 
-    /// What `context.yaml` says of contexts.
+    /// Returns the windows and tiers of contexts.
     #[must_use]
     pub fn context(&self) -> &ContextRules {
         &self.context.rules
@@ -140,7 +139,7 @@ impl Meant {
         self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
-    /// The tools that a guard looks at, by glob; none, where it looks at all.
+    /// Returns the globs over tools of a guard. Empty: all tools.
     #[must_use]
     pub fn tools_of(&self, guard: &str) -> Vec<&str> {
         let entry = self.layers.list("guards.yaml").iter().find(|it| it.id == guard);
@@ -164,7 +163,7 @@ impl Meant {
         self.vocabulary.lens.shell_tools.iter().map(String::as_str)
     }
 
-    /// The fields that `signals.yaml` gives a signal, where it gives it some.
+    /// Returns the fields of a signal. `None` if the kind of the signal is unknown or has none.
     #[must_use]
     pub fn signal_fields(&self, name: &str) -> Option<&[(Node, Node)]> {
         let kinds = self.layers.section("signals.yaml", "signals");
@@ -229,7 +228,7 @@ impl Meant {
         })
     }
 
-    /// Programs that the base knows.
+    /// Returns the programs of the base.
     #[must_use]
     pub fn known_programs(&self) -> &Programs {
         &self.programs
@@ -261,7 +260,7 @@ impl Meant {
 }
 
 impl Reviewed {
-    /// Loads `pack`, which may extend what `base` is made of, and keeps what it was made of.
+    /// Loads `pack`, which can extend `base`.
     #[must_use]
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
@@ -286,7 +285,7 @@ impl Reviewed {
     }
 }
 
-/// The entries that those of a pack's own files change.
+/// Returns the inherited entries that a pack overrides.
 fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
     let entries = own.keys().flat_map(|file| layers.lists(file).map(move |list| (*file, list)));
     let entries = entries.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));

@@ -174,7 +174,7 @@ record! {
 impl Builder<'_> {
     /// Builds the policy of runs. `pause` comes from `failures.yaml`.
     pub(super) fn run(&mut self, layers: &Layers, pause: Pause) -> RunPolicy {
-        let prompt = self.section(layers, (FILE, "prompt"), &SECTION);
+        let prompt = self.section(layers, FILE, "prompt", &SECTION);
         let names = records::names(FILE, "");
         let settings = self.speaking_of(names, |builder| RUN.read(&layers.top_map(FILE), builder));
         RunPolicy { limits: Limits { pause, ..settings.limits }, prompt, ..settings }

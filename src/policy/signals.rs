@@ -25,20 +25,20 @@ const FILE: &str = "signals.yaml";
 /// Effects of a signal on a loop that polls signals between two turns.
 const INTERRUPTS: &[&str] = &["stop", "pause", "input"];
 
-/// `signals.yaml`.
+/// Kinds of signals, triggers, and rules about drifts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {
-    /// The signals there are.
+    /// Kinds of signals.
     pub kinds: Vec<SignalKind>,
-    /// When one is created; any that holds.
+    /// Triggers: each true one creates its signal.
     pub triggers: Vec<SignalTrigger>,
-    /// What a drift leads to; the first that holds.
+    /// Rules about drifts: the first true one applies.
     pub drift: Vec<DriftRule>,
-    /// What any drift leads to, in order.
+    /// Steps after every drift, in order.
     pub drift_always: Vec<DriftStep>,
 }
 
-/// How a signal is kept.
+/// Storage of a signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// A file whose content does not matter.
@@ -46,7 +46,7 @@ pub enum Form {
     /// A JSON file.
     #[default]
     Json,
-    /// A log of JSON lines, which nobody consumes.
+    /// A log of JSON lines, which is not consumed.
     Log,
 }
 
@@ -54,7 +54,7 @@ words! {
     Form { Presence = "presence", Json = "json", Log = "log" }
 }
 
-/// What a field of a signal holds.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldType {
     /// Any text.
@@ -76,14 +76,14 @@ words! {
     FieldType { Text = "text", Number = "number", Flag = "flag", List = "list", Time = "time", Severity = "severity" }
 }
 
-/// What becomes of a signal that nobody answered in time.
+/// Effect of a signal that is not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeoutAction {
-    /// Its task goes to the dead letters.
+    /// The task is dead-lettered.
     DeadLetter,
-    /// A human is told.
+    /// A human is notified.
     Alert,
-    /// Nothing more: it is void.
+    /// The signal is void.
     Discard,
 }
 
@@ -94,46 +94,46 @@ words! {
 /// One field of a signal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalField {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// What it holds.
+    /// Type of the value.
     pub kind: FieldType,
-    /// Whether `policyd signal emit` wants it.
+    /// Whether `policyd signal emit` requires the field.
     pub required: bool,
-    /// For people; may be empty.
+    /// Description; can be empty.
     pub description: String,
 }
 
 /// One kind of signal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalKind {
-    /// Its name, or a glob over names.
+    /// Name, or a glob over names.
     pub id: String,
-    /// How it is kept.
+    /// Storage of the signal.
     pub form: Form,
-    /// What it says.
+    /// Meaning of the signal, in one sentence.
     pub purpose: String,
     /// Who creates it.
     pub created_by: String,
     /// Who acts on it.
     pub consumed_by: String,
-    /// What it says beside its name.
+    /// Fields of the signal.
     pub fields: Vec<SignalField>,
-    /// Time after which it counts as not answered.
+    /// Timeout of the answer.
     pub answer_within: Option<Duration>,
-    /// What becomes of it then.
+    /// Effects of the timeout.
     pub on_timeout: Vec<TimeoutAction>,
-    /// Time after which one that nobody consumed is void.
+    /// Lifetime of a signal that is not consumed.
     pub expires: Option<Duration>,
-    /// The signal that this one is a human's yes to; empty for none.
+    /// Signal that this one approves. Empty: none.
     pub approves: String,
-    /// Whether drifts are counted anew once it was consumed.
+    /// Whether its consumption resets the count of drifts.
     pub ends_drift: bool,
-    /// What it does to a loop between two turns: `stop`, `pause`, `input`, or nothing.
+    /// Effect on a loop between two turns: `stop`, `pause`, `input`, or empty.
     pub interrupts: String,
-    /// Whether the agent is told of it while it is pending.
+    /// Whether a pending signal is reported to the agent.
     pub shown: bool,
-    /// What the agent is told, over `signal`.
+    /// Texts for the agent, over `signal`.
     pub text: Vec<Choice>,
 }
 
@@ -289,24 +289,23 @@ impl Builder<'_> {
     pub(super) fn signals(&mut self, layers: &Layers) -> Signals {
         // The names below can be those of kinds of the packs below.
         let own_only = std::mem::take(&mut self.own_only);
-        let kinds =
-            self.section_with(layers, (FILE, "signals"), &SIGNAL, |builder, entry, kind| {
-                builder.signal_kind(entry, kind)
-            });
+        let kinds = self.section_with(layers, FILE, "signals", &SIGNAL, |builder, entry, kind| {
+            builder.signal_kind(entry, kind)
+        });
         self.own_only = own_only;
         let all = Signals { kinds, ..Signals::default() };
         self.report_unknown_approvals(layers, &all);
         let triggers =
-            self.section_with(layers, (FILE, "triggers"), &TRIGGER, |builder, entry, trigger| {
+            self.section_with(layers, FILE, "triggers", &TRIGGER, |builder, entry, trigger| {
                 entry.get("emit").into_iter().for_each(|node| builder.known_signal(node, &all));
                 trigger
             });
-        let drift = self.section_with(layers, (FILE, "drift"), &DRIFT, |builder, entry, rule| {
+        let drift = self.section_with(layers, FILE, "drift", &DRIFT, |builder, entry, rule| {
             let emitted = entry.get("emit").and_then(Node::items).unwrap_or_default();
             emitted.iter().for_each(|node| builder.known_signal(node, &all));
             rule
         });
-        let drift_always = self.section(layers, (FILE, "drift_always"), &DRIFT_ALWAYS);
+        let drift_always = self.section(layers, FILE, "drift_always", &DRIFT_ALWAYS);
         Signals { triggers, drift, drift_always, ..all }
     }
 

@@ -217,13 +217,13 @@ record! {
 
 impl Builder<'_> {
     pub(in crate::policy) fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
-        let enter = self.section(layers, (FILE, "enter"), &ENTER);
-        let review = self.section_with(layers, (FILE, "review"), &REVIEW, |_, entry, rule| {
+        let enter = self.section(layers, FILE, "enter", &ENTER);
+        let review = self.section_with(layers, FILE, "review", &REVIEW, |_, entry, rule| {
             let group = group_of(entry).unwrap_or_default().to_owned();
             let reason = if rule.reason.is_empty() { rule.id.clone() } else { rule.reason };
             Review { group, reason, ..rule }
         });
-        let alarms = self.section(layers, (FILE, "alarms"), &ALARM);
+        let alarms = self.section(layers, FILE, "alarms", &ALARM);
         self.report_missing_group(layers);
         let settings = DEAD_LETTER.read(&layers.top_map(FILE), self);
         DeadLetter { enter, review, alarms, ..settings }

@@ -150,8 +150,8 @@ record! {
 
 impl Builder<'_> {
     pub(in crate::policy) fn escalation(&mut self, layers: &Layers) -> Escalation {
-        let triggers = self.section(layers, (FILE, "triggers"), &TRIGGER);
-        let mut channels = self.section(layers, (FILE, "channels"), &CHANNEL);
+        let triggers = self.section(layers, FILE, "triggers", &TRIGGER);
+        let mut channels = self.section(layers, FILE, "channels", &CHANNEL);
         for channel in channels.iter_mut().filter(|channel| channel.breaker.is_empty()) {
             channel.breaker = format!("alert/{}", channel.id);
         }
