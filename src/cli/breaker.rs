@@ -13,6 +13,7 @@ use super::{
 };
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
+use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::report::breakers::Seen;
 use crate::report::mask::mask;

@@ -11,7 +11,6 @@ use super::{
 use crate::app::packs;
 use crate::app::sessions::location::{self, Place};
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
-use crate::app::tasks::LOCK_WAIT;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::Facts;
 use crate::judge::context::{gauge, settle};

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Place;
 use super::builder::{Builder, place};
+use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
 use super::layers::Entry;
 use super::record::{Conversion, record, words};
-use super::shapes::{DESCRIPTION, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
 use crate::source::field_value::{FieldValue, words};
 use crate::source::node::Node;
@@ -41,9 +41,6 @@ pub struct Tier {
 
 words! {
     Mode { Enforce = "enforce", Observe = "observe", Off = "off" }
-}
-
-words! {
     OnPermanent { Open = "open", Note = "note" }
 }
 
@@ -58,7 +55,7 @@ const TIME_WINDOW: Conversion<Window> = Conversion {
 
 /// `window_calls`: the last so many calls count.
 const CALL_WINDOW: Conversion<Window> =
-    Conversion { read: |node, _| u32::from_node(node).map(Window::Calls), show: |_| None };
+    Conversion::reading(|node, _| u32::from_node(node).map(Window::Calls));
 
 /// `consecutive`: failures in a row count.
 const CONSECUTIVE_WINDOW: Conversion<Window> = Conversion {
@@ -75,80 +72,65 @@ const FACTOR: Conversion<u32> = Conversion {
 record! {
     /// An entry of `breakers.yaml`. Its key is a glob over names of breakers.
     pub(super) const BREAKER: Record<Settings> = {
-        /// Whether it rejects calls (`enforce`), only tells which ones it would (`observe`), or admits all and records nothing (`off`).
-        mode: words::<Mode>() => mode;
-        /// Failures within the window that open it.
+        mode: words::<Mode>() => mode,
+            "Whether it rejects calls (`enforce`), only tells which ones it would (`observe`), \
+             or admits all and records nothing (`off`).";
         threshold [also_known_as(&["failure_threshold", "max_failures", "failureThreshold"])]:
-            COUNT => threshold;
-        /// How long a call counts.
-        window: Kind::Duration => window by TIME_WINDOW;
-        /// Calls that count, the last ones: in place of `window`.
-        window_calls: COUNT => window by CALL_WINDOW;
-        /// Counts failures in a row, however old: in place of `window`.
-        consecutive: Kind::Bool => window by CONSECUTIVE_WINDOW;
-        /// Share of failed calls that opens it, in percent: in place of `threshold`.
-        failure_rate: PERCENT => failure_rate;
-        /// A call that takes as long is slow.
-        slow_call: Kind::Duration => slow_call;
-        /// Share of slow calls that opens it, in percent.
-        slow_rate: PERCENT => slow_rate;
-        /// Calls in the window before a share of them says anything.
-        min_calls: COUNT => min_calls;
-        /// How long it stays open.
+            COUNT => threshold,
+            "Failures within the window that open it.";
+        window: Kind::Duration => window by TIME_WINDOW, "How long a call counts.";
+        window_calls: COUNT => window by CALL_WINDOW,
+            "Calls that count, the last ones: in place of `window`.";
+        consecutive: Kind::Bool => window by CONSECUTIVE_WINDOW,
+            "Counts failures in a row, however old: in place of `window`.";
+        failure_rate: PERCENT => failure_rate,
+            "Share of failed calls that opens it, in percent: in place of `threshold`.";
+        slow_call: Kind::Duration => slow_call, "A call that takes as long is slow.";
+        slow_rate: PERCENT => slow_rate, "Share of slow calls that opens it, in percent.";
+        min_calls: COUNT => min_calls, "Calls in the window before a share of them says anything.";
         cooldown [also_known_as(&["reset_timeout", "cooldownSeconds", "open_duration"])]:
-            Kind::Duration => cooldown;
-        /// How many times as long each further cooldown is, until it stayed closed for as long as the longest one.
-        cooldown_factor: Kind::Number { min: 1.0, max: 100.0 } => cooldown_growth by FACTOR;
-        /// Longest cooldown, where they grow.
-        cooldown_max: Kind::Duration => cooldown_max;
-        /// Up to how many percent are taken off a cooldown, so that not all come back at once.
-        cooldown_jitter: Kind::Int { min: 0, max: 100 } => cooldown_jitter;
-        /// Longest time for which a `Retry-After` keeps it open.
-        retry_after_max: Kind::Duration => retry_after_max;
-        /// Time between two probes while it is half open; one that is lost blocks nobody for longer.
-        half_open_interval: Kind::Duration => half_open_interval;
-        /// Successes in a row that close it.
+            Kind::Duration => cooldown,
+            "How long it stays open.";
+        cooldown_factor: Kind::Number { min: 1.0, max: 100.0 } => cooldown_growth by FACTOR,
+            "How many times as long each further cooldown is, until it stayed closed for as long \
+             as the longest one.";
+        cooldown_max: Kind::Duration => cooldown_max, "Longest cooldown, where they grow.";
+        cooldown_jitter: Kind::Int { min: 0, max: 100 } => cooldown_jitter,
+            "Up to how many percent are taken off a cooldown, so that not all come back at once.";
+        retry_after_max: Kind::Duration => retry_after_max,
+            "Longest time for which a `Retry-After` keeps it open.";
+        half_open_interval: Kind::Duration => half_open_interval,
+            "Time between two probes while it is half open; one that is lost blocks nobody for \
+             longer.";
         recovery_threshold [also_known_as(&["success_threshold", "halfOpenRequests"])]:
-            COUNT => recovery_threshold;
-        /// Capacity just after it closed again, in percent.
-        ramp_start: PERCENT => ramp_start;
-        /// What is added to the capacity each `ramp_every`, in percent.
-        ramp_step: PERCENT => ramp_step;
-        /// How long each step of the capacity lasts.
-        ramp_every: Kind::Duration => ramp_every;
-        /// Calls that may run side by side: a hint for rules.
-        parallelism: COUNT => parallelism;
-        /// The same while it is not closed.
-        parallelism_reduced: COUNT => parallelism_reduced;
-        /// Classes of errors that are noted and do not count.
-        ignore: TEXTS => ignore;
-        /// Classes of errors that waiting does not cure: they go to a human, and never count.
-        permanent: TEXTS => permanent;
-        /// Whether a permanent error opens it at once, or is only noted.
-        on_permanent: words::<OnPermanent>() => on_permanent;
+            COUNT => recovery_threshold,
+            "Successes in a row that close it.";
+        ramp_start: PERCENT => ramp_start, "Capacity just after it closed again, in percent.";
+        ramp_step: PERCENT => ramp_step,
+            "What is added to the capacity each `ramp_every`, in percent.";
+        ramp_every: Kind::Duration => ramp_every, "How long each step of the capacity lasts.";
+        parallelism: COUNT => parallelism, "Calls that may run side by side: a hint for rules.";
+        parallelism_reduced: COUNT => parallelism_reduced, "The same while it is not closed.";
+        ignore: TEXTS => ignore, "Classes of errors that are noted and do not count.";
+        permanent: TEXTS => permanent,
+            "Classes of errors that waiting does not cure: they go to a human, and never count.";
+        on_permanent: words::<OnPermanent>() => on_permanent,
+            "Whether a permanent error opens it at once, or is only noted.";
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     const TIER: Record<Tier> = {
-        /// Its name, as it is answered.
-        name [mandatory()]: Kind::Text => name;
-        /// Name of its circuit breaker; `<id>/<name>` by default.
-        breaker: Kind::Text => breaker;
-        /// Models that it stands for, the preferred one first.
-        models: TEXTS => models;
+        name [mandatory()]: Kind::Text => name, "Its name, as it is answered.";
+        breaker: Kind::Text => breaker, "Name of its circuit breaker; `<id>/<name>` by default.";
+        models: TEXTS => models, "Models that it stands for, the preferred one first.";
     }
-}
 
-record! {
     /// An entry of `routes.yaml`.
     pub(super) const ROUTE: Record<Route> = {
-        /// Its name.
-        id [mandatory()]: Kind::Text => id;
-        /// What is tried, in this order: the first whose breaker admits a call is taken.
-        tiers: TIER.list => tiers by TIER.items;
+        id [mandatory()]: Kind::Text => id, "Its name.";
+        tiers: TIER.list => tiers by TIER.items,
+            "What is tried, in this order: the first whose breaker admits a call is taken.";
         use DESCRIPTION;
         use OVERRIDE;
     }

@@ -1,42 +1,33 @@
-//! Turns layered entries into meaning: names resolved, expressions typed, defaults filled in.
+//! Builds a policy from layers: names are resolved, expressions are typed, and defaults are set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::builder::{
-    AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder, on_error, patterns, place, text,
-    texts,
-};
+use super::builder::{AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder};
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::guards::{Guard, Guards};
-use super::layers::{self, Entry, FAILURES, Layers, wanted};
+use super::layers::{self, Entry, Layers, wanted};
 use super::rationalizations::Rationalizations;
 use super::resilience::{DeadLetter, Escalation, Reaction};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
+use super::vocabulary::Vocabulary;
 use super::{
     Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
-    Settings, breakers, records, shapes,
+    Settings, breakers, manifest, messages,
 };
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::limits::PROBES_DEADLINE_MAX;
-use crate::script::types::{Names, Type};
+use crate::script::types::Names;
 use crate::source::Diagnostic;
-use crate::source::node::Node;
 use crate::state::breaker;
 use crate::state::failure::Failures;
-pub(super) use vocabulary::Vocabulary;
 
-mod questions;
-mod settings;
-
-mod vocabulary;
-
-/// What packs may name that stand on these layers; no rule. What no pack looks at is not built.
+/// The parts of a pack that packs above it can name. Each part is built when it is used first.
 #[derive(Debug)]
 pub(super) struct Foundation {
     settings: Settings,
@@ -44,26 +35,28 @@ pub(super) struct Foundation {
     names: Arc<Names>,
     resilience: Shared<Resilience>,
     context: Shared<ContextFile>,
-    /// Voices of messages.
+    /// Voices in which messages are written.
     voices: Shared<BTreeSet<String>>,
     checkers: Shared<CheckerCache>,
 }
 
-/// The foundation of packs that stand on these layers; what is wrong there is said where they are looked at.
+/// Returns the foundation of packs above these layers. Findings in the layers are those of their own packs.
 pub(super) fn foundation(layers: &Layers) -> Foundation {
-    let vocabulary = Arc::new(vocabulary::vocabulary(&layers.vocabularies, &mut Vec::new()));
+    let mut findings = Vec::new();
+    let mut builder = Builder::new(true, &mut findings);
+    let settings = builder.settings(layers.top("policyd.yaml"));
+    let vocabulary = Arc::new(builder.vocabulary(layers.top("vocabulary.yaml")));
     let names = names(layers, None, &vocabulary);
     let resilience = later(layers, &names, |builder, layers| builder.resilience(layers));
     let context = later(layers, &names, |builder, layers| builder.context(layers));
-    let messages = layers.messages.clone();
-    let voices = Shared::later(move || voices(&messages));
-    let settings = settings::settings(&layers.manifests, &mut Vec::new());
-    let (entries, known) = (layers.checkers.clone(), Arc::clone(&names));
+    let messages = layers.top("messages.yaml").to_vec();
+    let voices = Shared::later(move || messages::voices(&messages));
+    let (entries, known) = (layers.list("checkers.yaml").clone(), Arc::clone(&names));
     let checkers = Shared::later(move || CheckerCache::new(entries, known));
     Foundation { settings, vocabulary, names, resilience, context, voices, checkers }
 }
 
-/// What `build` makes of layers once somebody looks at it.
+/// Returns a part that `build` makes when it is used first.
 fn later<T: 'static>(
     layers: &Layers,
     names: &Arc<Names>,
@@ -72,13 +65,14 @@ fn later<T: 'static>(
     let (layers, names) = (layers.clone(), Arc::clone(names));
     Shared::later(move || {
         let mut unheard = Vec::new();
-        let mut builder = Builder::new(names, true, None, &mut unheard);
+        let mut builder = Builder::new(true, &mut unheard);
+        builder.names = names;
         builder.unknown_here = AT_A_MESSAGE;
         build(&mut builder, &layers)
     })
 }
 
-/// What layers mean.
+/// The content of layers.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) settings: Settings,
@@ -101,7 +95,7 @@ pub(super) struct Built {
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
-/// What the layers mean, with packs below only what is put over those; complaints are added to `diagnostics`.
+/// Builds the content of layers. With `base`, only entries above the packs of `base` are built.
 pub(super) fn build(
     layers: &Layers,
     base: Option<&Foundation>,
@@ -109,46 +103,47 @@ pub(super) fn build(
 ) -> Built {
     let own_only = base.is_some();
     let wanted = |entries| layers::wanted(entries, own_only);
+    let mut builder = Builder::new(own_only, diagnostics);
     let mut settings = match base.filter(|_| !layers.owns(&["policyd.yaml"])) {
         Some(base) => base.settings.clone(),
-        None => settings::settings(&layers.manifests, diagnostics),
+        None => builder.settings(layers.top("policyd.yaml")),
     };
-    let vocabulary = match base.filter(|_| !layers.owns(&[layers::VOCABULARY])) {
+    let vocabulary = match base.filter(|_| !layers.owns(&["vocabulary.yaml"])) {
         Some(base) => Arc::clone(&base.vocabulary),
-        None => Arc::new(vocabulary::vocabulary(&layers.vocabularies, diagnostics)),
+        None => Arc::new(builder.vocabulary(layers.top("vocabulary.yaml"))),
     };
     let names = names(layers, base, &vocabulary);
-    let deadline = settings::own_deadline(&layers.manifests);
-    let mut builder = Builder::new(Arc::clone(&names), own_only, deadline, diagnostics);
-    let checkers: BTreeMap<String, Check> = wanted(&layers.checkers)
+    builder.names = Arc::clone(&names);
+    builder.deadline = manifest::own_deadline(layers.top("policyd.yaml"));
+    let checkers: BTreeMap<String, Check> = wanted(layers.list("checkers.yaml"))
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
     let below = base.map(|base| &*base.checkers);
-    let named = Checkers { own: &checkers, below, known: &layers.checkers };
-    let considerations = wanted(&layers.considerations);
+    let named = Checkers { own: &checkers, below, known: layers.list("checkers.yaml") };
+    let considerations = wanted(layers.list("considerations.yaml"));
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
     builder.unknown_here = BEFORE_CLASSIFYING;
-    let session_types = wanted(&layers.session_types);
+    let session_types = wanted(layers.list("session_types.yaml"));
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
     builder.unknown_here = BEFORE_ASKING;
-    let preferences = wanted(&layers.preferences);
+    let preferences = wanted(layers.list("preferences.yaml"));
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
-    let probes = wanted(&layers.probes);
+    let probes = wanted(layers.list("probes.yaml"));
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
-    if deadline.is_none() {
-        // Whoever switches a slow probe on means it to have its time.
+    if builder.deadline.is_none() {
+        // A pack that enables a slow probe means the probe to have its time.
         let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
         let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
         settings.deadline = settings.deadline.max(slowest);
     }
     builder.unknown_here = AT_A_MESSAGE;
-    let messages = layers.messages.iter();
+    let messages = layers.top("messages.yaml").iter();
     let messages = messages.filter_map(|it| if own_only { it.made() } else { Some(it) });
     let messages = builder.messages(messages);
     let voices = match base.filter(|_| !layers.owns(&["messages.yaml"])) {
         Some(base) => base.voices.clone(),
-        None => Shared::new(voices(&layers.messages)),
+        None => Shared::new(messages::voices(layers.top("messages.yaml"))),
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
@@ -177,7 +172,7 @@ pub(super) fn build(
     }
 }
 
-/// The names that expressions may use; those of the base, where nothing is added to them.
+/// Returns the names that expressions can use: those of `base` if the layers add none.
 fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary>) -> Arc<Names> {
     let base = base.filter(|it| Arc::ptr_eq(&it.vocabulary, vocabulary) && !layers.incomplete);
     let files = ["preferences.yaml", "probes.yaml", "session_types.yaml", context::FILE];
@@ -191,9 +186,9 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
         file_kinds: vocabulary.lens.files.iter().map(|it| it.name.clone()).collect(),
         contents: vocabulary.lens.contents.iter().map(|it| it.name.clone()).collect(),
         texts: vocabulary.texts.keys().cloned().collect(),
-        preferences: ids(&layers.preferences),
-        probes: ids(&layers.probes),
-        session_types: ids(&layers.session_types),
+        preferences: ids(layers.list("preferences.yaml")),
+        probes: ids(layers.list("probes.yaml")),
+        session_types: ids(layers.list("session_types.yaml")),
         forges: vocabulary.forges.iter().map(|(name, _)| name.clone()).collect(),
         tiers: ids(layers.section(context::FILE, context::TIERS)),
         incomplete: layers.incomplete,
@@ -201,13 +196,13 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     })
 }
 
-/// The events of all of these, each once.
+/// Returns the events of all rules, each once.
 fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
     let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
     kinds.into_iter().collect()
 }
 
-/// The policy of what was built without a base.
+/// Returns the policy of layers that were built without a base.
 pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
@@ -251,44 +246,11 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     }
 }
 
-/// The voices that messages are written in.
-fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
-    let choices = messages.iter().filter_map(|it| it.entries()).flatten();
-    let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
-    let said = choices.filter(|it| it.get("text").is_some());
-    said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
-}
-
-impl Builder<'_> {
-    /// Message texts; a pack's own come before the inherited ones.
-    fn messages<'n>(
-        &mut self,
-        nodes: impl Iterator<Item = &'n Node>,
-    ) -> BTreeMap<String, Vec<MessageChoice>> {
-        let mut messages: BTreeMap<String, Vec<MessageChoice>> = BTreeMap::new();
-        for (key, choices) in nodes.filter_map(|it| it.entries()).flatten() {
-            let id = key.text().unwrap_or_default();
-            if !shapes::MESSAGES.contains(&id) {
-                self.unknown("unknown-message", "message", key, shapes::MESSAGES);
-            }
-            let names = records::names("messages.yaml", id);
-            for node in choices.items().unwrap_or_default() {
-                let voice = node.get("voice").and_then(Node::text).map(str::to_owned);
-                if let Some(choice) = self.speaking_of(names, |it| it.choice(node)) {
-                    let choice = MessageChoice { voice, choice };
-                    messages.entry(id.to_owned()).or_default().push(choice);
-                }
-            }
-        }
-        messages
-    }
-}
-
-/// What the files of the resilience systems mean.
+/// The content of the files in [`FILES`].
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Resilience {
     pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
-    /// Where the settings of breakers are written.
+    /// Locations of the settings of breakers.
     pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
     pub(in crate::policy) routes: Vec<Route>,
     pub(in crate::policy) failures: Failures,
@@ -300,7 +262,7 @@ pub(in crate::policy) struct Resilience {
     pub(in crate::policy) run: RunPolicy,
 }
 
-/// Their files.
+/// Files about failures and tasks.
 const FILES: [&str; 9] = [
     "breakers.yaml",
     "routes.yaml",
@@ -310,12 +272,12 @@ const FILES: [&str; 9] = [
     "signals.yaml",
     "rationalizations.yaml",
     "run.yaml",
-    FAILURES,
+    "failures.yaml",
 ];
 
 impl Builder<'_> {
-    /// What the files of the resilience systems mean; what the base has where nothing is said over
-    /// it. The signals that considerations create must be among them.
+    /// Builds the content of [`FILES`], or returns that of `base` if the layers do not change it. Reports unknown
+    /// signals that checks create.
     pub(super) fn resilience_over(
         &mut self,
         layers: &Layers,
@@ -325,22 +287,22 @@ impl Builder<'_> {
             Some(base) => base.resilience.clone(),
             None => Shared::new(self.resilience(layers)),
         };
-        let considerations = wanted(&layers.considerations, self.own_only);
+        let considerations = wanted(layers.list("considerations.yaml"), self.own_only);
         for node in considerations.filter_map(|it| it.get("emit")) {
             self.known_signal(node, &resilience.signals);
         }
         resilience
     }
 
-    /// What the files of the resilience systems mean.
+    /// Builds the content of [`FILES`].
     pub(super) fn resilience(&mut self, layers: &Layers) -> Resilience {
         let signals = self.signals(layers);
-        let routes = wanted(&layers.routes, self.own_only);
+        let routes = wanted(layers.list("routes.yaml"), self.own_only);
         let failures = self.failures(layers);
         Resilience {
             run: self.run(layers, failures.pause),
-            breakers: self.breakers(&layers.breakers),
-            origins: breakers::origins(&layers.breakers),
+            breakers: self.breakers(layers.list("breakers.yaml")),
+            origins: breakers::origins(layers.list("breakers.yaml")),
             routes: routes.filter_map(|it| self.route(it)).collect(),
             failures,
             rationalizations: self.rationalizations(layers),

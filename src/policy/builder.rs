@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layers::{Entry, Layers, Section, wanted};
-use super::record::Record;
-use super::{Choice, Expression, OnError, Place, builtin, records};
-use crate::facts::pattern::CommandPattern;
+use super::layers::Entry;
+use super::{Choice, Expression, Place, builtin};
 use crate::script::check::{self, Typed};
 use crate::script::pattern::compile_regex;
 use crate::script::template::{self, Piece};
@@ -18,17 +16,17 @@ use crate::script::types::{Evidence, Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 
-/// What makes a program known to a guard.
+/// Help for a guard that reads `program` without `commands`.
 const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";
-/// What makes a tool call known.
+/// Help for `action` and `program` outside guards.
 const OF_GUARDS: &str = "it is available only in guards.yaml and other files of guards";
-/// What is known where.
+/// Help for a fact that is not yet known when its expression is evaluated.
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
      then messages; each sees what came before it";
 
-/// A check is judged before there is an outcome.
+/// Facts that are unknown to checks, which are evaluated before the outcome.
 pub(super) const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
-/// What type a session is of is not known while that is asked.
+/// Facts that are unknown to the conditions of session types.
 pub(super) const BEFORE_CLASSIFYING: &[&str] = &[
     "session.type",
     "prefs",
@@ -40,45 +38,40 @@ pub(super) const BEFORE_CLASSIFYING: &[&str] = &[
     "action",
     "program",
 ];
-/// A session is classified, and questions are put, before anything is known from outside.
+/// Facts that are unknown to preferences and probes.
 pub(super) const BEFORE_ASKING: &[&str] =
     &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
-/// Nothing is asked for the sake of a message.
+/// Facts that are unknown to messages: a message runs no probe.
 pub(super) const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
 
-/// Everything needed to type expressions and to complain.
+/// State of the construction of a policy.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
-    /// Whether anything that was typed asks where breakers stand.
+    /// Whether an expression reads states of breakers.
     pub(super) reads_breakers: bool,
     pub(super) reads_waiting: bool,
-    /// Whether an expression asked which signals wait.
+    /// Whether an expression reads waiting signals.
     pub(super) reads_signals: bool,
-    /// Whether an expression asked how full the context is.
+    /// Whether an expression reads the context usage.
     pub(super) reads_context: bool,
-    /// Facts read by what was typed since it was last emptied.
+    /// Facts that expressions read since the set was last cleared.
     pub(super) uses: BTreeSet<String>,
-    /// Whether what the packs below say is built already.
+    /// Whether only entries of packs above the built-in one are built.
     pub(super) own_only: bool,
     /// Facts that are unknown when the expressions that are typed now are evaluated.
     pub(super) unknown_here: &'static [&'static str],
     /// Whether the expressions that are typed now are those of guards.
     pub(super) at_guards: bool,
-    /// Time all probes of one stop may take together, where a pack beside the built-in one says so.
+    /// Deadline of all probes of one event, if a pack above the built-in one sets it.
     pub(super) deadline: Option<Duration>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
 }
 
 impl<'a> Builder<'a> {
-    /// One that has typed nothing yet, and begins with the checks.
-    pub(super) fn new(
-        names: Arc<Names>,
-        own_only: bool,
-        deadline: Option<Duration>,
-        diagnostics: &'a mut Vec<Diagnostic>,
-    ) -> Self {
+    /// Returns a builder of checks. It knows no names yet.
+    pub(super) fn new(own_only: bool, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
         Self {
-            names,
+            names: Arc::default(),
             own_only,
             reads_breakers: false,
             reads_waiting: false,
@@ -87,7 +80,7 @@ impl<'a> Builder<'a> {
             uses: BTreeSet::new(),
             unknown_here: AT_A_CHECK,
             at_guards: false,
-            deadline,
+            deadline: None,
             diagnostics,
         }
     }
@@ -101,47 +94,6 @@ impl Builder<'_> {
         self.diagnostics.push(found.with_meant(name, known));
     }
 
-    /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
-    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
-        let needed = record.fields.iter().filter(|field| field.needed);
-        for field in needed.filter(|field| entry.get(field.name).is_none()) {
-            self.missing(entry, field.name, why);
-        }
-    }
-
-    /// Builds the enabled entries of a list, while expressions see the record of the list.
-    pub(super) fn section<T: Default>(
-        &mut self,
-        layers: &Layers,
-        section: Section,
-        record: &Record<T>,
-    ) -> Vec<T> {
-        self.section_with(layers, section, record, |_, _, value| value)
-    }
-
-    /// Builds the enabled entries of a list like [`section`](Self::section); `finish` completes each value.
-    pub(super) fn section_with<T: Default>(
-        &mut self,
-        layers: &Layers,
-        (file, section): Section,
-        record: &Record<T>,
-        mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
-    ) -> Vec<T> {
-        let entries = layers.section(file, section);
-        self.speaking_of(records::names(file, section), |builder| {
-            let mut built = Vec::new();
-            for entry in wanted(entries, builder.own_only) {
-                builder.must_have(entry, record, "every entry of this list has it");
-                let value = record.read(&entry.map(), builder);
-                let value = finish(builder, entry, value);
-                if entry.is_used() {
-                    built.push(value);
-                }
-            }
-            built
-        })
-    }
-
     /// Reports the regular expressions of a list that do not compile. A test proves those of the built-in pack.
     pub(super) fn report_invalid_regexes(&mut self, list: &Node) {
         let regexes = list.items().unwrap_or_default().iter();
@@ -153,7 +105,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Types what `work` meets by the names of a record, where there are some.
+    /// Runs `work` while expressions see the names of a record, if there is one.
     pub(super) fn speaking_of<T>(
         &mut self,
         names: Option<&'static Arc<Names>>,
@@ -163,7 +115,7 @@ impl Builder<'_> {
         self.speaking(Arc::clone(names), work)
     }
 
-    /// Types what `work` meets by names of its own.
+    /// Runs `work` while expressions see other names.
     pub(super) fn speaking<T>(
         &mut self,
         names: Arc<Names>,
@@ -177,7 +129,7 @@ impl Builder<'_> {
         made
     }
 
-    /// What is known of an expression of a node; tests have checked those of the built-in pack.
+    /// Types an expression. Expressions of the built-in pack are checked by tests only.
     fn typed(&self, text: &str, node: &Node) -> Typed {
         match builtin::wrote(&node.span.source) {
             true => check::check_again(text, &self.names),
@@ -185,7 +137,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A typed expression of `wanted` type; anything wrong is complained about.
+    /// Types an expression, and reports what is invalid. `None` if the node is absent or is not a scalar.
     pub(super) fn expression(&mut self, node: Option<&Node>, wanted: Type) -> Option<Expression> {
         let node = node?;
         let text = node.text()?;
@@ -249,7 +201,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A template whose holes are typed.
+    /// Returns a template after its placeholders are typed.
     pub(super) fn template(&mut self, node: &Node) -> Option<String> {
         let text = node.text()?;
         match template::pieces(text) {
@@ -283,7 +235,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A template, or a list of texts with conditions.
+    /// Returns the texts of a template or of a list of texts with conditions.
     pub(super) fn choices(&mut self, node: Option<&Node>) -> Vec<Choice> {
         let Some(node) = node else { return Vec::new() };
         match node.items() {
@@ -309,7 +261,7 @@ impl Builder<'_> {
         self.missing_one_of(entry, [key], why);
     }
 
-    /// The same of the first of some keys, of which one is enough.
+    /// Reports the first of some keys like [`missing`](Self::missing), if one of the keys is enough.
     pub(super) fn missing_one_of<const N: usize>(
         &mut self,
         entry: &Entry,
@@ -333,33 +285,18 @@ impl Builder<'_> {
     }
 }
 
-/// The value of `on_error` by its name.
-pub(super) fn on_error(text: &str) -> Option<OnError> {
-    match text {
-        "allow" => Some(OnError::Allow),
-        "warn" => Some(OnError::Warn),
-        "block" => Some(OnError::Block),
-        _ => None,
-    }
-}
-
-/// The text of a node, or nothing.
+/// Returns the text of a node. Empty if there is none.
 pub(super) fn text(node: Option<&Node>) -> String {
     node.and_then(Node::text).unwrap_or_default().to_owned()
 }
 
-/// The texts of a list node.
+/// Returns the texts of a list.
 pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
     let items = node.and_then(Node::items).unwrap_or_default();
     items.iter().filter_map(Node::text).map(str::to_owned).collect()
 }
 
-/// The command patterns of a list node.
-pub(super) fn patterns(node: Option<&Node>) -> Vec<CommandPattern> {
-    texts(node).iter().map(|it| CommandPattern::parse(it)).collect()
-}
-
-/// Where a node is written, for people.
+/// Returns the location of a span.
 pub(super) fn place(span: &Span) -> Place {
     let (line, column) = span.line_column();
     let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::load::Pack;
+use super::Pack;
 use crate::checksum::fingerprint;
 use crate::source::{Node, Source, stored};
 

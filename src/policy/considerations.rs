@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
+use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
-use super::shapes::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::{Choice, Expression, OnError, Place, SessionType};
 use crate::deferred::Deferred;
 use crate::facts::event::{EVENT_NAMES, EventKind};
@@ -22,7 +22,7 @@ use crate::source::shape::{Field, Kind, field};
 /// Session type of checks that name none; amplihack's default.
 pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";
 
-/// How much an unsatisfied consideration matters.
+/// Severity of a check that does not pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Severity {
     /// The check blocks the stop, on structural evidence.
@@ -36,15 +36,15 @@ words! {
     Severity { Blocker = "blocker", Warning = "warning" }
 }
 
-/// How far a rule is in force.
+/// Mode of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// The rule has its full effect.
     #[default]
     Enforce,
-    /// Said, never blocks.
+    /// The rule is reported and does not block.
     Warn,
-    /// Recorded only.
+    /// The rule is logged only.
     Shadow,
 }
 
@@ -55,69 +55,69 @@ words! {
 /// A check at a stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Consideration {
-    /// Its id.
+    /// Id, unique in `considerations.yaml`.
     pub id: String,
-    /// Heading it is shown under.
+    /// Heading of the check in reports.
     pub category: Arc<str>,
-    /// What is asked.
+    /// Question with a yes/no answer; yes is good.
     pub question: Arc<str>,
-    /// What to do when it is not satisfied.
+    /// Instruction to the agent if the check does not pass.
     pub guidance: Arc<str>,
-    /// How much it matters.
+    /// Severity of the check.
     pub severity: Severity,
-    /// Whether it is judged at all.
+    /// Whether the check is evaluated.
     pub enabled: bool,
-    /// Session types it applies to; `*` is all.
+    /// Session types to which the check applies; `*` is all.
     pub session_types: Vec<String>,
-    /// Events at which it is evaluated.
+    /// Events at which the check is evaluated.
     pub on: Vec<EventKind>,
-    /// Holds where it applies.
+    /// Condition under which the check applies. `None`: always.
     pub when: Option<Expression>,
-    /// How it is judged.
+    /// Conditions and texts of the check.
     pub check: Check,
-    /// Whether it asks for the words of its question (`rule.keywords_seen`).
+    /// Whether the check reads `rule.keywords_seen`.
     pub asks_for_keywords: bool,
-    /// Whether it asks for excuses (`rationalizations.…`).
+    /// Whether the check reads `rationalizations`.
     pub asks_for_excuses: bool,
-    /// The signal that is created where it is not satisfied; empty for none.
+    /// Signal that is created if the check does not pass. Empty: none.
     pub emit: String,
-    /// How far it is in force.
+    /// Mode of the check.
     pub mode: Mode,
     /// Whether the same warning is reported once per session only.
     pub once: bool,
-    /// What an evaluation error means.
+    /// Effect of a failed evaluation.
     pub on_error: OnError,
-    /// From this time on it is not judged, in milliseconds.
+    /// Time from which the check is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
-    /// Where it is written.
+    /// Location of the check.
     pub place: Arc<Place>,
 }
 
-/// How a consideration is judged: a named checker, or written in place.
+/// Conditions and texts of a check: a named checker, or those of the entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// Name of the checker, or the consideration's id.
+    /// Name of the checker, or id of the check.
     pub name: String,
-    /// Holds where the check applies.
+    /// Condition of a named checker. `None`: always.
     pub when: Option<Expression>,
-    /// What is asked where it applies.
+    /// Conditions and texts, decoded when the check applies.
     pub body: Deferred<CheckBody>,
-    /// Facts that any of its expressions and texts read.
+    /// Facts that the expressions and texts read.
     pub uses: Deferred<Vec<String>>,
 }
 
-/// What a check asks and says where it applies.
+/// Conditions and texts of a check that applies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckBody {
-    /// Holds where the consideration is satisfied.
+    /// Condition under which the check passes.
     pub satisfied: Expression,
-    /// Where it is not satisfied: whether a blocker blocks.
+    /// Condition under which a blocker that does not pass blocks. `None`: always.
     pub blocking: Option<Expression>,
     /// One sentence that explains the result.
     pub details: Vec<Choice>,
-    /// What decided.
+    /// Evidence: commands, files, quotes.
     pub evidence: Vec<Choice>,
-    /// What went wrong outside, for people.
+    /// External problem, such as a missing tool; for the user.
     pub error: Vec<Choice>,
 }
 
@@ -153,50 +153,33 @@ pub(super) struct CheckKeys {
 record! {
     /// An entry of `considerations.yaml`, a superset of amplihack's format.
     pub(super) const CONSIDERATION: Record<CheckKeys> = {
-        /// Its name in messages, logs and overrides.
-        id [mandatory()]: Kind::Text => id;
-        /// Heading it is shown under.
-        category [needed()]: Kind::Text => category;
-        /// What is asked.
-        question [needed()]: Kind::Text => question;
-        /// Why it is asked; for people.
-        description: Kind::Text;
-        /// What to do when it is not satisfied.
-        guidance: Kind::Text => guidance;
-        /// How much it matters.
-        severity [needed()]: words::<Severity>() => severity;
-        /// A named checker of `checkers.yaml`, or `generic`.
-        checker: Kind::Text;
+        id [mandatory()]: Kind::Text => id, "Its name in messages, logs and overrides.";
+        category [needed()]: Kind::Text => category, "Heading it is shown under.";
+        question [needed()]: Kind::Text => question, "What is asked.";
+        description: Kind::Text, "Why it is asked; for people.";
+        guidance: Kind::Text => guidance, "What to do when it is not satisfied.";
+        severity [needed()]: words::<Severity>() => severity, "How much it matters.";
+        checker: Kind::Text, "A named checker of `checkers.yaml`, or `generic`.";
         use enabled("Whether it is judged at all.");
-        /// Session types it applies to; `*` is all.
-        applicable_session_types: TEXTS;
-        /// Events it is judged at; `stop` by default.
-        on: TEXTS;
+        applicable_session_types: TEXTS, "Session types it applies to; `*` is all.";
+        on: TEXTS, "Events it is judged at; `stop` by default.";
         use CHECK_WHEN => when;
         use SATISFIED;
         use BLOCKING;
         use DETAILS;
         use EVIDENCES;
         use ERROR;
-        /// Same as `guidance`.
-        message: Kind::Text => message;
-        /// A signal that is created where it is not satisfied.
-        emit: Kind::Text => emit;
-        /// How far it is in force.
-        mode: words::<Mode>() => mode;
-        /// Report the same warning once per session.
-        once: Kind::Bool => once;
-        /// What an evaluation error means; `allow` by default.
-        on_error: words::<OnError>() => on_error;
-        /// From this day on it is not judged.
-        expires: Kind::Date => expires_millis by EXPIRES;
-        /// Why it is an exception.
-        reason: Kind::Text;
+        message: Kind::Text => message, "Same as `guidance`.";
+        emit: Kind::Text => emit, "A signal that is created where it is not satisfied.";
+        mode: words::<Mode>() => mode, "How far it is in force.";
+        once: Kind::Bool => once, "Report the same warning once per session.";
+        on_error: words::<OnError>() => on_error,
+            "What an evaluation error means; `allow` by default.";
+        expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
+        reason: Kind::Text, "Why it is an exception.";
         use OVERRIDE;
     }
-}
 
-record! {
     /// An entry of `checkers.yaml`.
     pub(super) const CHECKER: Record<CheckBody> = {
         use CHECK_WHEN;
@@ -207,15 +190,11 @@ record! {
         use ERROR => error;
         use OVERRIDE;
     }
-}
 
-record! {
     /// An entry of `session_types.yaml`.
     pub(super) const SESSION_TYPE: Record<SessionType> = {
-        /// Name of the type.
-        id [mandatory()]: Kind::Text => id;
-        /// Holds where a session is of this type.
-        when [needed()]: Kind::Expression => when;
+        id [mandatory()]: Kind::Text => id, "Name of the type.";
+        when [needed()]: Kind::Expression => when, "Holds where a session is of this type.";
         use DESCRIPTION;
         use OVERRIDE;
     }
@@ -240,7 +219,9 @@ impl CheckerCache {
         let build = || {
             let entry = self.entries.iter().find(|entry| entry.id == name)?;
             let mut findings = Vec::new();
-            Builder::new(Arc::clone(&self.names), true, None, &mut findings).checker(entry)
+            let mut builder = Builder::new(true, &mut findings);
+            builder.names = Arc::clone(&self.names);
+            builder.checker(entry)
         };
         self.built.get(name)?.get_or_init(build).as_ref()
     }

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Choice;
 use super::builder::{Builder, text};
+use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::Layers;
 use super::record::{TEMPLATE, record, words};
 use super::records;
-use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::meters::{Meters, Prices, Usage};
 use crate::source::field_value::words;
@@ -34,28 +34,28 @@ const SOURCES: &[&str] = &["startup", "clear", "compact", "resume", "fork"];
 /// Billionths of a US dollar per token, for one US dollar per million tokens.
 const NANO_PER_TOKEN: f64 = 1000.0;
 
-/// `context.yaml`.
+/// Windows, prices, and tiers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextRules {
-    /// Tokens that a model can hold of which nothing else is said.
+    /// Window of models that no glob matches, in tokens.
     pub window: u64,
-    /// Windows of variants, by what the names of models end with; the smallest first.
+    /// Windows of variants by the suffix of the model name, the smallest first.
     pub variants: Vec<(String, u64)>,
-    /// Models by globs over their names.
+    /// Models by globs over names.
     pub models: Vec<(String, Model)>,
     /// The meter and its tiers.
     pub settings: Settings,
-    /// What is said when a tier is reached, in the order of the tiers.
+    /// Texts of the tiers, in the order of the tiers.
     pub say: Vec<(String, Vec<Choice>)>,
-    /// Globs over files that hold where the work stands.
+    /// Globs over files with notes about the state of the work.
     pub notes: Vec<String>,
-    /// What whoever summarises the context is told; a template over `context`.
+    /// Instruction to the summarizer of a compaction; a template over `context`.
     pub compact: String,
-    /// Who asks for a fresh context.
+    /// Sessions that request a fresh context.
     pub clear_requests: ClearRequests,
-    /// How a session may begin that is told the summary of the one before it.
+    /// Kinds of session starts that receive the summary of the previous session.
     pub inject: Vec<String>,
-    /// Older summaries are not told.
+    /// Maximum age of such a summary.
     pub summary_max_age: Duration,
 }
 
@@ -77,28 +77,25 @@ impl Default for ContextRules {
     }
 }
 
-/// Which sessions ask for a fresh context.
+/// Sessions that request a fresh context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClearRequests {
-    /// None.
+    /// No session.
     Never,
-    /// Those that something drives which can give them one.
+    /// Sessions of a driver that can provide one.
     #[default]
     Loop,
-    /// All.
+    /// All sessions.
     Always,
 }
 
 words! {
     ClearRequests { Never = "never", Loop = "loop", Always = "always" }
-}
-
-words! {
     Measured { Occupancy = "occupancy", Cumulative = "cumulative" }
 }
 
 impl ClearRequests {
-    /// Whether a session asks; `driven`: whether something drives it.
+    /// Whether a session requests one. `driven`: whether a driver runs the session.
     #[must_use]
     pub const fn holds(self, driven: bool) -> bool {
         match self {
@@ -109,12 +106,12 @@ impl ClearRequests {
     }
 }
 
-/// What is known of the models that a glob stands for.
+/// Window and prices of the models that match a glob.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
-    /// Tokens it can hold, where that is said.
+    /// Window in tokens, if known.
     pub window: Option<u64>,
-    /// What its tokens cost, where that is said.
+    /// Prices of tokens, if known.
     pub prices: Option<Prices>,
 }
 
@@ -159,72 +156,57 @@ impl ModelKeys {
 
 record! {
     const MODEL: Record<ModelKeys> = {
-        /// Tokens it can hold.
-        window: TOKENS => window;
-        /// US dollars for a million tokens of input.
-        input: PRICE => input;
-        /// US dollars for a million tokens of output.
-        output: PRICE => output;
-        /// The same read from the cache; a tenth of the input by default.
-        cache_read: PRICE => cache_read;
-        /// The same written to it; 1.25 of the input by default.
-        cache_write: PRICE => cache_write;
+        window: TOKENS => window, "Tokens it can hold.";
+        input: PRICE => input, "US dollars for a million tokens of input.";
+        output: PRICE => output, "US dollars for a million tokens of output.";
+        cache_read: PRICE => cache_read,
+            "The same read from the cache; a tenth of the input by default.";
+        cache_write: PRICE => cache_write, "The same written to it; 1.25 of the input by default.";
     }
-}
 
-record! {
     const TIER: Record<TierEntry> = {
         use ID => id;
-        /// Percentage from which on it is reached.
-        at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at;
-        /// What the agent is told when it is reached.
-        say [needed()]: CHOICES => say;
+        at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at,
+            "Percentage from which on it is reached.";
+        say [needed()]: CHOICES => say, "What the agent is told when it is reached.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const SUMMARY: Record<ContextFile> = {
-        /// How a session may begin that is told the summary of the one before it.
-        inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject;
-        /// Older summaries are not told.
-        max_age: Kind::Duration => rules.summary_max_age;
+        inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject,
+            "How a session may begin that is told the summary of the one before it.";
+        max_age: Kind::Duration => rules.summary_max_age, "Older summaries are not told.";
     }
-}
 
-record! {
     pub(super) const CONTEXT: Record<ContextFile> = {
-        /// Tokens that a model can hold of which nothing else is said.
-        window: TOKENS => rules.window;
-        /// Windows of variants of models, by what their names end with.
-        variants: Kind::Map(&TOKENS);
-        /// Windows and prices, by globs over names.
-        models: Kind::Map(&MODEL.map);
-        /// What the tiers are measured on.
-        meter: words::<Measured>() => rules.settings.measured;
-        /// Points that a tier holds below its own percentage.
-        hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis;
-        /// Events at which tiers are told.
-        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at;
-        /// Percentages at which something is said; `act` is the one at which a run is started anew.
-        tiers: TIER.list;
-        /// Globs over files that hold where the work stands, the best one first.
-        notes: TEXTS => rules.notes;
-        /// What whoever summarises the context is told.
-        compact: Kind::Template => rules.compact by TEMPLATE;
-        /// Which sessions ask for a fresh context by the triggers of `signals.yaml`.
-        clear_requests: words::<ClearRequests>() => rules.clear_requests;
-        /// What is carried over into the next context.
-        summary: section SUMMARY;
+        window: TOKENS => rules.window,
+            "Tokens that a model can hold of which nothing else is said.";
+        variants: Kind::Map(&TOKENS),
+            "Windows of variants of models, by what their names end with.";
+        models: Kind::Map(&MODEL.map), "Windows and prices, by globs over names.";
+        meter: words::<Measured>() => rules.settings.measured, "What the tiers are measured on.";
+        hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis,
+            "Points that a tier holds below its own percentage.";
+        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at, "Events at which tiers are told.";
+        tiers: TIER.list,
+            "Percentages at which something is said; `act` is the one at which a run is started \
+             anew.";
+        notes: TEXTS => rules.notes,
+            "Globs over files that hold where the work stands, the best one first.";
+        compact: Kind::Template => rules.compact by TEMPLATE,
+            "What whoever summarises the context is told.";
+        clear_requests: words::<ClearRequests>() => rules.clear_requests,
+            "Which sessions ask for a fresh context by the triggers of `signals.yaml`.";
+        summary: section SUMMARY, "What is carried over into the next context.";
     }
 }
 
 impl Builder<'_> {
     pub(super) fn context(&mut self, layers: &Layers) -> ContextFile {
         let own_only = std::mem::take(&mut self.own_only);
-        let tiers = self.section_with(layers, (FILE, TIERS), &TIER, |_, entry, tier| TierEntry {
+        let tiers = self.section_with(layers, FILE, TIERS, &TIER, |_, entry, tier| TierEntry {
             span: entry.span().cloned(),
             ..tier
         });
@@ -262,7 +244,7 @@ impl Builder<'_> {
     }
 }
 
-/// Windows by endings, the smallest first; the topmost pack that has an ending decides.
+/// Returns windows by suffix, the smallest first. The topmost pack that has a suffix decides.
 fn variants<'n>(layers: impl Iterator<Item = &'n Node>) -> Vec<(String, u64)> {
     let mut known: Vec<(String, u64)> = Vec::new();
     for (key, value) in layers.filter_map(Node::entries).flatten() {
@@ -277,7 +259,7 @@ fn variants<'n>(layers: impl Iterator<Item = &'n Node>) -> Vec<(String, u64)> {
     known
 }
 
-/// Models by globs; the topmost pack that has a glob decides.
+/// Returns models by glob. The topmost pack that has a glob decides.
 fn models<'n>(
     layers: impl Iterator<Item = &'n Node>,
     builder: &mut Builder<'_>,
@@ -303,7 +285,7 @@ fn nano(dollars_per_million: f64) -> u64 {
 }
 
 impl ContextRules {
-    /// Tokens that a model can hold. One that `holds` more already is a larger variant of itself.
+    /// Returns the window of a model in tokens. A model that already `holds` more is a larger variant.
     #[must_use]
     pub fn window(&self, model: &str, holds: u64) -> u64 {
         let variant = self.variants.iter().find(|(ending, _)| model.ends_with(ending.as_str()));
@@ -317,33 +299,33 @@ impl ContextRules {
         larger.filter(|_| holds > plain).unwrap_or(plain)
     }
 
-    /// What the tokens of a model cost, where the pack knows.
+    /// Returns the prices of a model, if known.
     #[must_use]
     pub fn prices(&self, model: &str) -> Option<Prices> {
         self.known(model, |it| it.prices)
     }
 
-    /// What these tokens of a model cost in billionths of a US dollar; 0 where nobody knows.
+    /// Returns the cost of tokens in billionths of a US dollar; 0 if the price is unknown.
     #[must_use]
     pub fn cost(&self, model: &str, usage: &Usage) -> u64 {
         self.prices(model).map_or(0, |it| it.cost(usage))
     }
 
-    /// What all that was counted cost.
+    /// Returns the cost of all counted tokens in billionths of a US dollar.
     #[must_use]
     pub fn spent(&self, meters: &Meters) -> u64 {
         let costs = meters.spent.iter().map(|(model, usage)| self.cost(model, usage));
         costs.fold(0, u64::saturating_add)
     }
 
-    /// Models that were used and of which no price is known.
+    /// Returns the used models whose prices are unknown.
     #[must_use]
     pub fn unpriced<'m>(&self, meters: &'m Meters) -> Vec<&'m str> {
         let models = meters.spent.keys().map(String::as_str);
         models.filter(|it| self.prices(it).is_none()).collect()
     }
 
-    /// What the most specific glob says that says anything of it.
+    /// Returns the value of the most specific glob that matches a model and has a value.
     fn known<T>(&self, model: &str, look: impl Fn(&Model) -> Option<T>) -> Option<T> {
         let endings = self.variants.iter().map(|(ending, _)| ending.as_str());
         let base = endings.fold(model, |name, ending| name.strip_suffix(ending).unwrap_or(name));

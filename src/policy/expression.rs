@@ -1,4 +1,4 @@
-//! Expressions of a policy, where they are written, and the texts that they choose between.
+//! Expressions of a policy, their locations, and texts with conditions.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::deferred::Deferred;
 use crate::script::ExprSource;
 use crate::script::compiled::CompiledExpression;
 
-/// Where something is written, for people.
+/// A location in a file of a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The file.
@@ -26,13 +26,13 @@ impl std::fmt::Display for Place {
 /// A typed expression.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expression {
-    /// Its text, decoded.
+    /// Text of the expression, without YAML quotes and escapes.
     pub text: String,
-    /// Where it is written.
+    /// Location of the expression.
     pub place: Deferred<Place>,
-    /// Facts it reads.
+    /// Facts that the expression reads.
     pub uses: Deferred<Vec<String>>,
-    /// Whether it reads nothing but words, so that a blocker may not block on it.
+    /// Whether the expression reads prose only. A blocker must not block on prose.
     pub words_only: bool,
     /// Its tree.
     pub compiled: CompiledExpression,
@@ -47,17 +47,17 @@ impl<'t> From<&'t Expression> for ExprSource<'t> {
 /// One of several texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Holds where this text is used; always, where absent.
+    /// Condition of the text. `None`: always.
     pub when: Option<Expression>,
     /// A template.
     pub text: String,
 }
 
 /// One text of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageChoice {
-    /// The voice it belongs to; every voice, where absent.
+    /// Voice of the text. `None`: every voice.
     pub voice: Option<String>,
-    /// When it is used, and the text.
+    /// The text and its condition.
     pub choice: Choice,
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::Policy;
 use super::builder::{Builder, text};
+use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use super::layers::Layers;
 use super::record::{Conversion, REGEXES, record, words};
-use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use crate::script::pattern::prose_regex;
 use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
@@ -210,32 +210,25 @@ words! {
 
 record! {
     const RETRY: Record<Retry> = {
-        /// Times it is made again at most.
-        max: Kind::Int { min: 0, max: 1000 } => max;
-        /// Wait before the first.
-        initial: Kind::Duration => initial;
-        /// How each wait grows.
-        multiplier: Kind::Number { min: 1.0, max: 100.0 } => multiplier;
-        /// Longest wait.
-        cap: Kind::Duration => cap;
-        /// Share that chance may take off a wait.
-        jitter: Kind::Number { min: 0.0, max: 1.0 } => jitter;
+        max: Kind::Int { min: 0, max: 1000 } => max, "Times it is made again at most.";
+        initial: Kind::Duration => initial, "Wait before the first.";
+        multiplier: Kind::Number { min: 1.0, max: 100.0 } => multiplier, "How each wait grows.";
+        cap: Kind::Duration => cap, "Longest wait.";
+        jitter: Kind::Number { min: 0.0, max: 1.0 } => jitter,
+            "Share that chance may take off a wait.";
     }
 }
 
 /// The map of [`RETRY`].
-const RETRY_MAP: Conversion<Retry> = Conversion {
-    read: |node, builder| {
-        let mut retry = RETRY.read(&LayeredMap::from_iter([node]), builder);
-        raise_cap(&mut retry, node.get("cap"));
-        Some(retry)
-    },
-    show: |_| None,
-};
+const RETRY_MAP: Conversion<Retry> = Conversion::reading(|node, builder| {
+    let mut retry = RETRY.read(&LayeredMap::from_iter([node]), builder);
+    raise_cap(&mut retry, node.get("cap"));
+    Some(retry)
+});
 
 /// The same, if its absence differs from its defaults.
 const OPTIONAL_RETRY_MAP: Conversion<Option<Retry>> =
-    Conversion { read: |node, builder| Some((RETRY_MAP.read)(node, builder)), show: |_| None };
+    Conversion::reading(|node, builder| Some((RETRY_MAP.read)(node, builder)));
 
 /// Raises the default cap to the initial delay: a long first delay without a cap does not mean a shorter one.
 fn raise_cap(retry: &mut Retry, cap: Option<&Node>) {
@@ -246,132 +239,86 @@ fn raise_cap(retry: &mut Retry, cap: Option<&Node>) {
 
 record! {
     const CLASS: Record<Class> = {
-        /// Its name.
-        id [mandatory()]: Kind::Text => id;
-        /// Names by which hooks and programs tell it.
-        errors: TEXTS => errors;
-        /// Tried on each line where no name is known, case not counted.
-        regexes: REGEX_LIST => regexes by REGEXES;
-        /// Found in the same line, they excuse it.
-        unless: REGEX_LIST => unless by REGEXES;
-        /// What it does to a breaker; `trip` by default. `permanent` is never tried again.
-        effect: words::<Effect>() => effect;
-        /// Whether it counts as an attempt at the task; `true` by default.
-        attempt: Kind::Bool => attempt;
-        /// Whether a person is needed; `false` by default.
-        human: Kind::Bool => human;
-        /// When it is tried again.
-        retry: RETRY.map => retry by RETRY_MAP;
+        id [mandatory()]: Kind::Text => id, "Its name.";
+        errors: TEXTS => errors, "Names by which hooks and programs tell it.";
+        regexes: REGEX_LIST => regexes by REGEXES,
+            "Tried on each line where no name is known, case not counted.";
+        unless: REGEX_LIST => unless by REGEXES, "Found in the same line, they excuse it.";
+        effect: words::<Effect>() => effect,
+            "What it does to a breaker; `trip` by default. `permanent` is never tried again.";
+        attempt: Kind::Bool => attempt,
+            "Whether it counts as an attempt at the task; `true` by default.";
+        human: Kind::Bool => human, "Whether a person is needed; `false` by default.";
+        retry: RETRY.map => retry by RETRY_MAP, "When it is tried again.";
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     const LABEL: Record<Label> = {
-        /// What the other program calls it.
-        label [mandatory()]: Kind::Text => name;
-        /// Ids of the classes it stands for.
-        classes [mandatory()]: TEXTS => classes;
-        /// When that program tries again; as the class says, else.
-        retry: RETRY.map => retry by OPTIONAL_RETRY_MAP;
+        label [mandatory()]: Kind::Text => name, "What the other program calls it.";
+        classes [mandatory()]: TEXTS => classes, "Ids of the classes it stands for.";
+        retry: RETRY.map => retry by OPTIONAL_RETRY_MAP,
+            "When that program tries again; as the class says, else.";
     }
-}
 
-record! {
     const WAITS: Record<Failures> = {
-        /// Longest wait that a server's words are followed for.
-        longest: Kind::Duration => waits.longest;
-        /// Waited beyond the time at which a limit is reset.
-        margin: Kind::Duration => waits.margin;
-        /// Time shared among the requests allowed per minute.
-        per_minute: Kind::Duration => waits.per_minute;
-        /// Least wait by requests per minute.
-        least: Kind::Duration => waits.least;
-        /// Longest wait by requests per minute.
-        most: Kind::Duration => waits.most;
+        longest: Kind::Duration => waits.longest,
+            "Longest wait that a server's words are followed for.";
+        margin: Kind::Duration => waits.margin, "Waited beyond the time at which a limit is reset.";
+        per_minute: Kind::Duration => waits.per_minute,
+            "Time shared among the requests allowed per minute.";
+        least: Kind::Duration => waits.least, "Least wait by requests per minute.";
+        most: Kind::Duration => waits.most, "Longest wait by requests per minute.";
     }
-}
 
-record! {
     const PAUSE: Record<Failures> = {
-        /// Failures of one class in a row.
-        after: COUNT => pause.after;
-        /// The first pause.
-        initial: Kind::Duration => pause.retry.initial;
-        /// How each pause grows.
-        multiplier: Kind::Number { min: 1.0, max: 100.0 } => pause.retry.multiplier;
-        /// Longest pause.
-        cap: Kind::Duration => pause.retry.cap;
+        after: COUNT => pause.after, "Failures of one class in a row.";
+        initial: Kind::Duration => pause.retry.initial, "The first pause.";
+        multiplier: Kind::Number { min: 1.0, max: 100.0 } => pause.retry.multiplier,
+            "How each pause grows.";
+        cap: Kind::Duration => pause.retry.cap, "Longest pause.";
     }
-}
 
-record! {
     const RECOVERY: Record<Failures> = {
-        /// Attempts at one failure.
-        attempts: COUNT => recovery.attempts;
-        /// Time spent on one failure.
-        time: Kind::Duration => recovery.time;
-        /// Cost of one failure; no limit, else.
-        cost: Kind::Number { min: 0.0, max: 1e9 } => recovery.cost;
-        /// Failures alike in a row that end it.
-        repeats: COUNT => recovery.repeats;
-        /// Tier that is asked for where the provider is down.
-        tier: Kind::Text => recovery.tier;
-        /// A program that failed with fewer lines of output crashed.
-        crash_lines: Kind::Int { min: 0, max: 1000 } => recovery.crash_lines;
+        attempts: COUNT => recovery.attempts, "Attempts at one failure.";
+        time: Kind::Duration => recovery.time, "Time spent on one failure.";
+        cost: Kind::Number { min: 0.0, max: 1e9 } => recovery.cost,
+            "Cost of one failure; no limit, else.";
+        repeats: COUNT => recovery.repeats, "Failures alike in a row that end it.";
+        tier: Kind::Text => recovery.tier, "Tier that is asked for where the provider is down.";
+        crash_lines: Kind::Int { min: 0, max: 1000 } => recovery.crash_lines,
+            "A program that failed with fewer lines of output crashed.";
     }
-}
 
-record! {
     const LADDER: Record<Failures> = {
-        /// Failures in a row that are passed on.
-        escalate: COUNT => ladder.escalate;
-        /// Failures in a row that pause the loop.
-        pause: COUNT => ladder.pause;
+        escalate: COUNT => ladder.escalate, "Failures in a row that are passed on.";
+        pause: COUNT => ladder.pause, "Failures in a row that pause the loop.";
     }
-}
 
-record! {
     const UNCERTAINTY: Record<Failures> = {
-        /// Signs that must hold at once.
-        signs: FEW => uncertainty.signs;
-        /// Rounds in a row they must hold.
-        rounds: FEW => uncertainty.rounds;
-        /// Diffs remembered to see them come back.
-        ring: Kind::Int { min: 2, max: 100 } => uncertainty.ring;
+        signs: FEW => uncertainty.signs, "Signs that must hold at once.";
+        rounds: FEW => uncertainty.rounds, "Rounds in a row they must hold.";
+        ring: Kind::Int { min: 2, max: 100 } => uncertainty.ring,
+            "Diffs remembered to see them come back.";
     }
-}
 
-record! {
     const CLAIMS: Record<Failures> = {
-        /// Longest silence of a worker that is alive.
-        silence: Kind::Duration => claims.silence;
+        silence: Kind::Duration => claims.silence, "Longest silence of a worker that is alive.";
     }
-}
 
-record! {
     pub(super) const FAILURES: Record<Failures> = {
-        /// Classes, the first match wins.
-        classes: CLASS.list;
-        /// The class of what nothing recognises.
-        unrecognized: Kind::Text => unrecognized;
-        /// Lines of a text that are looked at, from its end.
-        lines: Kind::Int { min: 1, max: 100_000 } => lines;
-        /// Vocabularies of other programs; of each the first label wins.
-        profiles: Kind::Map(&LABEL.list);
-        /// How waits are told from what a server says.
-        waits: section WAITS;
-        /// The pause after failures of one class in a row.
-        pause: section PAUSE;
-        /// When recovering is given up.
-        recovery: section RECOVERY;
-        /// What a gate does that fails again and again.
-        ladder: section LADDER;
-        /// When signs of being lost are passed on.
-        uncertainty: section UNCERTAINTY;
-        /// When a worker is taken for dead.
-        claims: section CLAIMS;
+        classes: CLASS.list, "Classes, the first match wins.";
+        unrecognized: Kind::Text => unrecognized, "The class of what nothing recognises.";
+        lines: Kind::Int { min: 1, max: 100_000 } => lines,
+            "Lines of a text that are looked at, from its end.";
+        profiles: Kind::Map(&LABEL.list),
+            "Vocabularies of other programs; of each the first label wins.";
+        waits: section WAITS, "How waits are told from what a server says.";
+        pause: section PAUSE, "The pause after failures of one class in a row.";
+        recovery: section RECOVERY, "When recovering is given up.";
+        ladder: section LADDER, "What a gate does that fails again and again.";
+        uncertainty: section UNCERTAINTY, "When signs of being lost are passed on.";
+        claims: section CLAIMS, "When a worker is taken for dead.";
     }
 }
 

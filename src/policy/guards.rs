@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
-use super::layers::{Entry, Layers, wanted};
+use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
-use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::{Expression, Mode, Place};
 use crate::deferred::Deferred;
 use crate::facts::call::ProgramDatabase;
@@ -19,87 +19,87 @@ use crate::source::field_value::{Word, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 
-/// All guards of a pack, and what they need to know of programs.
+/// All guards of a pack, and facts about programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Guards {
     /// The guards, in the order of the files.
     pub rules: Vec<Guard>,
-    /// What is known of programs.
+    /// Facts about programs.
     pub knowledge: Deferred<ProgramDatabase>,
 }
 
-/// One guard. What is needed to see whether it is concerned stands outside of its body.
+/// A guard. The fields outside `body` decide whether the guard applies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
-    /// Its id.
+    /// Id, unique in all files of guards.
     pub id: String,
-    /// The set it belongs to: the name of its file without its ending.
+    /// Set of the guard: the name of its file without extension.
     pub set: String,
-    /// Events at which it is evaluated.
+    /// Events at which the guard is evaluated.
     pub on: Vec<EventKind>,
-    /// Tools it looks at, by glob; all of them where there are none.
+    /// Globs over tools. Empty: all tools.
     pub tools: Vec<String>,
-    /// Whether it looks at programs.
+    /// Whether the guard is evaluated for each program of a command line.
     pub of_programs: bool,
-    /// Programs it looks at, one after the other.
+    /// Command patterns of these programs.
     pub commands: Deferred<Vec<CommandPattern>>,
     /// First bytes of the names of those programs.
     pub initials: Initials,
-    /// How far it is in force.
+    /// Mode of the guard.
     pub mode: Mode,
-    /// From this time on it is not judged, in milliseconds.
+    /// Time from which the guard is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
-    /// Whether one of its expressions looks at what the transcript tells.
+    /// Whether an expression reads the transcript.
     pub reads_transcript: bool,
-    /// Whether one of its expressions looks at paths of files.
+    /// Whether an expression reads paths of files.
     pub reads_paths: bool,
-    /// Whether it asks if a git work tree is clean.
+    /// Whether an expression reads the state of a git work tree.
     pub reads_tree: bool,
-    /// Whether it asks where breakers stand, or what waits.
+    /// Whether an expression reads breakers, queues, escalations, or signals.
     pub reads_stores: bool,
-    /// Whether it is silent where a call touches no file and sets no variable, whatever it runs.
+    /// Whether the guard passes if a call accesses no file and sets no variable.
     pub needs_effects: bool,
-    /// What it asks and says.
+    /// Conditions, effect, and texts.
     pub body: Deferred<GuardBody>,
 }
 
-/// What a guard asks and says.
+/// Conditions, effect, and texts of a guard.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GuardBody {
-    /// Holds where it fires; always, where absent.
+    /// Condition under which the guard fires. `None`: always.
     pub when: Option<Expression>,
-    /// Holds where it does not fire all the same.
+    /// Exception: the guard does not fire if this condition is true.
     pub unless: Option<Expression>,
-    /// What it does.
+    /// Effect of the guard.
     pub verb: Verb,
-    /// What it says, a template.
+    /// Message; a template.
     pub message: String,
-    /// Fields of the tool's input that are put in place of its own, as templates.
+    /// Fields of the tool's input that are replaced; templates.
     pub updated_input: Vec<(String, String)>,
-    /// What it does where it cannot be told whether it fires.
+    /// Effect if the guard cannot be evaluated.
     pub on_error: Fallback,
-    /// Where it is written.
+    /// Location of the guard.
     pub place: Place,
 }
 
-/// What a guard does.
+/// Effect of a guard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verb {
-    /// Lets it through without asking.
+    /// The call runs without a question.
     Allow,
-    /// Leaves it to somebody later.
+    /// The client decides later.
     Defer,
-    /// Asks the human.
+    /// The client asks the user.
     Ask,
-    /// Refuses it.
+    /// The call is blocked.
     Block,
-    /// Ends the session.
+    /// The client ends the session.
     Halt,
-    /// Tells the agent something.
+    /// The agent receives the message.
     Context,
     /// Replaces the secrets in the result of a tool before the agent reads it.
     Mask,
-    /// Tells the user something.
+    /// The user receives the message.
     #[default]
     Warn,
 }
@@ -122,7 +122,7 @@ impl Word for Verb {
 }
 
 impl Verb {
-    /// Its name.
+    /// Returns the word of the effect; `block`, not its alias.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -138,17 +138,17 @@ impl Verb {
     }
 }
 
-/// What a guard does where it cannot be told whether it fires; the weakest first.
+/// Effect of a guard that cannot be evaluated; the weakest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fallback {
-    /// Nothing.
+    /// No effect.
     Allow,
-    /// Tells the user.
+    /// The user receives a warning.
     #[default]
     Warn,
-    /// Asks the human.
+    /// The client asks the user.
     Ask,
-    /// Refuses it.
+    /// The call is blocked.
     Block,
 }
 
@@ -158,7 +158,7 @@ impl Word for Fallback {
     const VALUES: &'static [Self] = &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];
 }
 
-/// The sets of guards that the built-in pack brings along, each a file that can be switched off.
+/// Sets of guards of the built-in pack. A manifest can disable each.
 pub const SETS: [&str; 5] = [
     "destructive-commands",
     "protected-paths",
@@ -167,17 +167,10 @@ pub const SETS: [&str; 5] = [
     "network-exfiltration",
 ];
 
-/// Files that hold guards.
-pub const FILES: [&str; 6] = [
-    "guards.yaml",
-    "destructive-commands.yaml",
-    "protected-paths.yaml",
-    "secrets.yaml",
-    "git-discipline.yaml",
-    "network-exfiltration.yaml",
-];
+/// Files that contain guards.
+pub const FILES: [&str; 6] = GUARD_FILES;
 
-/// The set that a file belongs to: its name without folder and ending.
+/// Returns the set of a file: its name without directory and extension.
 #[must_use]
 pub fn set_of(file: &str) -> &str {
     let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
@@ -206,49 +199,43 @@ record! {
     pub(super) const GUARD: Record<GuardKeys> = {
         use ID => id;
         use DESCRIPTION => description;
-        /// Its events; `pre_tool_use` by default.
-        on: TEXTS;
-        /// Tools it looks at; `*` stands for any letters. All, where absent.
-        tools: TEXTS => tools;
-        /// Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions are asked for
-        /// each such program of a command line, which they see as `program`.
-        commands: TEXTS => commands;
-        /// Holds where it fires; always, where absent.
-        when: Kind::Expression => when;
-        /// Where this holds, it does not fire.
-        unless: Kind::Expression => unless;
-        /// What it does; `deny` is `block`. `mask` replaces the secrets in the result of a tool before the agent
-        /// reads it; a result without secrets does not concern such a guard.
-        decision: words::<Verb>() => verb;
-        /// What it says: why, and what to do instead.
-        message: Kind::Template => message by TEMPLATE;
-        /// Fields of the tool's input that are put in place of its own.
-        updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES;
-        /// How far it is in force.
-        mode: words::<Mode>() => mode;
-        /// What it does where it cannot be told whether it fires; `warn` by default.
-        on_error: words::<Fallback>() => on_error;
-        /// From this day on it is not judged.
-        expires: Kind::Date => expires_millis by EXPIRES;
-        /// Why it is an exception.
-        reason: Kind::Text;
+        on: TEXTS, "Its events; `pre_tool_use` by default.";
+        tools: TEXTS => tools, "Tools it looks at; `*` stands for any letters. All, where absent.";
+        commands: TEXTS => commands,
+            "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions \
+             are asked for each such program of a command line, which they see as `program`.";
+        when: Kind::Expression => when, "Holds where it fires; always, where absent.";
+        unless: Kind::Expression => unless, "Where this holds, it does not fire.";
+        decision: words::<Verb>() => verb,
+            "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a \
+             tool before the agent reads it; a result without secrets does not concern such a \
+             guard.";
+        message: Kind::Template => message by TEMPLATE,
+            "What it says: why, and what to do instead.";
+        updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
+            "Fields of the tool's input that are put in place of its own.";
+        mode: words::<Mode>() => mode, "How far it is in force.";
+        on_error: words::<Fallback>() => on_error,
+            "What it does where it cannot be told whether it fires; `warn` by default.";
+        expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
+        reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
         use OVERRIDE;
     }
 }
 
-/// Nothing was asked or remembered where a guard is judged.
+/// Facts that are unknown to guards.
 const AT_A_GUARD: &[&str] =
     &["session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
 
-/// The same for a guard that recognises no program.
+/// Facts that are unknown to guards without `commands`.
 const NO_PROGRAM: &[&str] =
     &["program", "session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
 
-/// Facts that the stores of the project hold.
+/// Facts from the stores of the project.
 const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
 
-/// Facts that come out of the transcript.
+/// Facts from the transcript.
 const FROM_TRANSCRIPT: [&str; 9] = [
     "transcript.",
     "tools.",
@@ -261,7 +248,7 @@ const FROM_TRANSCRIPT: [&str; 9] = [
     "context.",
 ];
 
-/// Facts that are told by where paths lead.
+/// Facts that need resolved paths.
 const AT_PATHS: [&str; 12] = [
     "action.reads",
     "action.writes",
@@ -277,7 +264,7 @@ const AT_PATHS: [&str; 12] = [
     "program.fed_from",
 ];
 
-/// Questions about a call whose answer is no where it has no effects, see `Call::has_effects`.
+/// Facts that are false if a call has no effects, see `Call::has_effects`.
 const EFFECTS: [&str; 8] = [
     "action.reads(",
     "action.writes(",
@@ -289,7 +276,7 @@ const EFFECTS: [&str; 8] = [
     "action.endless",
 ];
 
-/// What a verb needs its event to take.
+/// Returns the capability that the client needs at an event.
 const fn ability(verb: Verb) -> Ability {
     match verb {
         Verb::Allow => Ability::Allow,
@@ -308,7 +295,7 @@ fn is_effect(fact: &str) -> bool {
     starts_with_any(fact, &EFFECTS)
 }
 
-/// Whether some client can be told something at an event; the plain protocol takes whatever is said.
+/// Whether a client supports a capability at an event. The plain protocol supports all, so it does not count.
 fn takes(kind: EventKind, ability: Ability) -> bool {
     let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
     clients.any(|it| it.can(kind, ability))
@@ -318,13 +305,13 @@ impl Builder<'_> {
     /// Builds the guards, without the sets that the manifest disables.
     pub(super) fn guards(&mut self, layers: &Layers) -> Vec<Guard> {
         let is_disabled = |set: &str| {
-            let manifests = layers.manifests.iter();
+            let manifests = layers.top("policyd.yaml").iter();
             let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
         let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
         self.at_guards = true;
-        let rules = wanted(&layers.guards, self.own_only)
+        let rules = wanted(layers.list("guards.yaml"), self.own_only)
             .filter_map(|entry| {
                 let guard = self.guard(entry)?;
                 (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)
@@ -451,7 +438,7 @@ fn starts_with_any(used: &str, facts: &[&str]) -> bool {
 }
 
 impl GuardBody {
-    /// Its conditions with the keys they are written under.
+    /// Returns the conditions with their keys.
     pub fn conditions(&self) -> impl Iterator<Item = (&'static str, &Expression)> {
         [("when", &self.when), ("unless", &self.unless)]
             .into_iter()

@@ -1,40 +1,30 @@
-//! Loads a pack: file texts in, policy and every complaint out. Nothing stops at the first error.
-//! Lives here: parsing, shapes, and which pack stands on which; `layers` puts one over the other.
+//! Loads a pack: from the texts of its files to a policy and all findings.
+//!
+//! Contains: which pack extends which. Does not contain: parsing (`parse`), layers (`layering`).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+pub use super::Pack;
 use super::build;
-use super::layers::{self, Layers, VOCABULARY};
-use super::{OnError, Policy, builtin, guards, shapes};
+use super::layering;
+use super::layers::Layers;
+pub use super::parse::Files;
+use super::parse::read_files;
+use super::{OnError, Policy, builtin, guards};
+use crate::source::field_value::FieldValue;
 use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, Source, check, suggest, yaml};
+use crate::source::{Diagnostic, Level};
 
-/// One pack as read from its folder.
-#[derive(Debug, Clone)]
-pub struct Pack {
-    /// Name shown to people: the folder, or `builtin`.
-    pub name: String,
-    /// Its files: name within the folder, and the text with the name shown to people.
-    pub files: Vec<(String, Arc<Source>)>,
-}
-
-/// The files of a pack that could be read, by name.
-pub type Files = BTreeMap<&'static str, Node>;
-
-/// A pack and what is wrong with it.
+/// A pack and its findings.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The policy, unless something is an error.
+    /// The policy. `None` if a finding is an error.
     pub policy: Option<Policy>,
-    /// Everything wrong, in the order of the files.
+    /// All findings.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the manifest says about errors, where the manifest itself is sound.
+    /// `on_error` of a valid manifest.
     pub on_error: Option<OnError>,
-    /// Whether the manifest switches the pack on or off, where the manifest itself is sound.
+    /// `enabled` of a valid manifest.
     pub enabled: Option<bool>,
-    /// Built-in sets of guards that the manifest leaves out, where the manifest itself is sound.
+    /// Built-in sets of guards that a valid manifest disables.
     pub sets_off: Vec<&'static str>,
 }
 
@@ -46,10 +36,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let manifest = own.get("policyd.yaml");
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
     let name = own_name.unwrap_or(&pack.name).to_owned();
-    let on_error = manifest
-        .and_then(|it| it.get("on_error"))
-        .and_then(|it| it.text())
-        .and_then(super::builder::on_error);
+    let on_error = manifest.and_then(|it| OnError::from_node(it.get("on_error")?));
     let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
     let extends = extends(pack, &own);
     let is_off = |set: &&&str| {
@@ -57,7 +44,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
         !extends || said == Some(false)
     };
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
-    let mut layers = if extends { layers::below(&builtin.files) } else { Layers::default() };
+    let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
     put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
@@ -65,23 +52,23 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     Loaded { policy, diagnostics, on_error, enabled, sets_off }
 }
 
-/// Whether a pack builds on the built-in one.
+/// Whether a pack extends the built-in pack.
 pub(super) fn extends(pack: &Pack, own: &Files) -> bool {
     let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
     named.is_none_or(names_builtin) && pack.name != builtin::NAME
 }
 
-/// Puts a pack's own files over those it extends.
+/// Puts the files of a pack over those of the packs that it extends.
 pub(super) fn put_over(
     layers: &mut Layers,
     pack: &Pack,
     own: &Files,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let owns_vocabulary = own.contains_key(VOCABULARY);
+    let owns_vocabulary = own.contains_key("vocabulary.yaml");
     // A folder without a manifest is an amplihack folder: its entries change the inherited ones.
-    layers::add(layers, own, manifest_less(pack), diagnostics);
-    let written = pack.files.iter().any(|(file, _)| file == VOCABULARY);
+    layering::add(layers, own, manifest_less(pack), diagnostics);
+    let written = pack.files.iter().any(|(file, _)| file == "vocabulary.yaml");
     layers.incomplete = written && !owns_vocabulary;
 }
 
@@ -91,41 +78,4 @@ fn manifest_less(pack: &Pack) -> bool {
 
 fn names_builtin(extends: &Node) -> bool {
     extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
-}
-
-/// Parses every file and checks its shape; unsound files are left out.
-pub(super) fn read_files(
-    files: &[(String, Arc<Source>)],
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Files {
-    let mut nodes = Files::new();
-    for (file, source) in files {
-        let node = builtin::tree(file, source).or_else(|| {
-            let (node, complaints) = yaml::parse(source);
-            diagnostics.extend(complaints);
-            node
-        });
-        let Some(node) = node else { continue };
-        let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
-            diagnostics.push(unknown_file(file, &node));
-            continue;
-        };
-        let before = diagnostics.len();
-        if !builtin::wrote(source) {
-            // A test holds those of the built-in pack against their shapes.
-            check::check(&node, &known.kind, diagnostics);
-        }
-        if diagnostics.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_)) {
-            nodes.insert(known.file, node);
-        }
-    }
-    nodes
-}
-
-fn unknown_file(file: &str, node: &Node) -> Diagnostic {
-    let known: Vec<&str> = shapes::FILES.iter().map(|it| it.file).collect();
-    let start = node.span.clone();
-    let message = format!("`{file}` is not a file of a pack");
-    let found = Diagnostic::error("unknown-file", start, message);
-    found.with_help_if(suggest::did_you_mean(file, &known))
 }

@@ -1,5 +1,7 @@
-//! The policy as meant: every rule resolved, every expression typed. No YAML, no spans to render.
-//! Lives here: the values. `load` makes them from files; `shapes` says what files may hold.
+//! The policy of a pack: all rules, with resolved names and typed expressions.
+//!
+//! Each file of a pack has a module with its values, its keys, and its construction. `shapes` lists the files,
+//! `layering` puts packs over each other, and `load` and `review` build policies.
 
 pub mod breakers;
 mod build;
@@ -9,9 +11,15 @@ mod considerations;
 pub mod context;
 mod expression;
 pub mod failures;
+mod fields;
 pub mod guards;
+mod layering;
 pub(crate) mod layers;
 pub mod load;
+mod manifest;
+mod messages;
+mod parse;
+mod probes;
 pub mod rationalizations;
 mod record;
 pub mod records;
@@ -22,9 +30,10 @@ pub mod shapes;
 mod shared;
 pub mod signals;
 pub mod tables;
+mod vocabulary;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,203 +46,112 @@ use crate::facts::event::EventKind;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::lens::Lens;
 use crate::script::pattern::KeptPattern;
+use crate::source::Source;
 use crate::state::breaker;
 use crate::state::failure::Failures;
-use crate::state::guard::GuardLimits;
 pub use breakers::{Route, Tier};
 pub use considerations::{Check, CheckBody, Consideration, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, Place};
 use guards::Guards;
+pub use manifest::{Durability, Forgotten, LayoutName, OnError, Paths, Settings};
+pub use probes::{Parse, Preference, Probe};
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
 use tables::Table;
 
-/// A pack that loaded, with all it extends.
+/// A loaded pack, together with the packs that it extends.
 ///
-/// It is `Serialize` only for the compiled-pack cache; its written form is the pack.
+/// The serialized form is used by the cache of compiled packs only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     /// Name of the pack.
     pub name: String,
-    /// What the manifest sets.
+    /// Settings of the manifest.
     pub settings: Settings,
     /// Checks at a stop, in the order of the files.
     pub considerations: Deferred<Vec<Consideration>>,
-    /// Neutral names of the events that there are considerations for, switched off or not.
+    /// Events of all checks, including disabled ones.
     pub judged_at: Vec<EventKind>,
-    /// Classification, first match wins.
+    /// Session types. The first true condition classifies a session.
     pub session_types: Vec<SessionType>,
-    /// User preferences looked for in files.
+    /// Preferences of the user.
     pub preferences: Deferred<Vec<Preference>>,
     /// External commands whose output is a fact.
     pub probes: Deferred<Vec<Probe>>,
-    /// Texts, by message id; the first choice whose condition holds is used.
+    /// Texts by message id. The first text whose condition is true is used.
     pub messages: Deferred<BTreeMap<String, Vec<MessageChoice>>>,
-    /// What the fold notices.
+    /// Data that the fold of a transcript collects.
     pub lens: Lens,
-    /// What a cursor depends on of it; made here so that no call has to.
+    /// Key of `lens` for transcript cursors.
     pub lens_key: Key,
     /// Text patterns by name.
     pub texts: BTreeMap<String, KeptPattern>,
     /// Words that are never significant in a question.
     pub stop_words: Deferred<Vec<String>>,
-    /// Branches that everybody builds on.
+    /// Shared branches, such as `main`.
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
     pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
-    /// What a failure is, and what is done about it.
+    /// Classes of failures, and their retries.
     pub failures: Deferred<Failures>,
-    /// Whether an expression of the pack asks where breakers stand: only then is that read.
+    /// Whether an expression reads states of breakers.
     pub reads_breakers: bool,
-    /// Whether an expression of the pack asks what waits: only then is that read.
+    /// Whether an expression reads the queues or the escalations.
     pub reads_waiting: bool,
-    /// Whether an expression of the pack asks which signals wait: only then is that read.
+    /// Whether an expression reads waiting signals.
     pub reads_signals: bool,
-    /// Where those settings are written, by the same globs.
+    /// Locations of the settings of breakers, by the same globs.
     pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
-    /// Chains of fallbacks.
+    /// Fallback chains.
     pub routes: Deferred<Vec<Route>>,
-    /// Excuses and red flags.
+    /// Phrases that agents use instead of doing the work.
     pub rationalizations: Deferred<Rationalizations>,
-    /// Words of which a text must hold one before they are looked for, one per line.
+    /// Words, one per line. Rationalizations are searched only in texts that contain one of them.
     pub rationalization_words: String,
-    /// Forges by name, with what the host of a remote there contains.
+    /// Code hosts by name, each with parts of the host names of its remotes.
     pub forges: Deferred<Vec<(String, Vec<String>)>>,
-    /// What fails again and again.
+    /// Settings and rules of the dead-letter queue.
     pub dead_letter: Deferred<DeadLetter>,
-    /// When a human is needed.
+    /// Conditions under which a human is needed, and notification channels.
     pub escalation: Deferred<Escalation>,
     /// Events that have reactions.
     pub reacts_to: Vec<EventKind>,
-    /// What is noted when something happens.
+    /// Reactions to events.
     pub reactions: Deferred<Vec<Reaction>>,
-    /// What processes tell each other.
+    /// Kinds of signals, triggers, and rules about drifts.
     pub signals: Deferred<Signals>,
     /// Events that have guards.
     pub guarded: Vec<EventKind>,
-    /// Rules on any event.
+    /// Guards.
     pub guards: Deferred<Guards>,
-    /// How an agent's command is supervised.
+    /// Settings of supervised runs.
     pub run: Deferred<run::RunPolicy>,
     /// Decision tables.
     pub tables: Deferred<Vec<Table>>,
-    /// How full the context may be, and what is done about it.
+    /// Windows of models, and tiers of context usage.
     pub context: Deferred<ContextRules>,
-    /// Neutral names of the events at which its tiers are told.
+    /// Names of the events at which tiers are reported.
     pub context_told_at: Vec<String>,
-    /// Whether an expression of the pack asks how full the context is: only then is that told.
+    /// Whether an expression reads the context usage.
     pub reads_context: bool,
 }
 
-/// What the manifest sets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Whether the pack judges at all.
-    pub enabled: bool,
-    /// What an event is answered when the pack cannot be evaluated.
-    pub on_error: OnError,
-    /// What a block that could not be remembered becomes.
-    pub when_forgotten: Forgotten,
-    /// Time that all probes of one event may take together.
-    pub deadline: Duration,
-    /// Numbers of the loop guard.
-    pub guard: GuardLimits,
-    /// How state is written.
-    pub durability: Durability,
-    /// Where state is kept.
-    pub paths: Paths,
-    /// Sessions not touched for this long are removed.
-    pub sessions_max_age: Duration,
-    /// Sessions kept at most.
-    pub sessions_max_count: usize,
-    /// Voice of the messages.
-    pub voice: String,
-    /// Variables that force the session type, first set wins.
-    pub session_type_env: Vec<String>,
+/// The files of a pack.
+#[derive(Debug, Clone)]
+pub struct Pack {
+    /// Displayed name: the directory, or `builtin`.
+    pub name: String,
+    /// File names within the directory, each with its text.
+    pub files: Vec<(String, Arc<Source>)>,
 }
 
-/// How state is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Durability {
-    /// Force it to the disk. Off is unsafe: a power loss may forget a block.
-    pub fsync: bool,
-    /// Read it back and compare. Off is unsafe: a torn write goes unnoticed.
-    pub verify: bool,
-    /// Attempts before the in-place fallback.
-    pub attempts: u32,
-    /// Waits between attempts; the last one doubles on.
-    pub retry_delays: Vec<Duration>,
-    /// Longest wait for the lock of a session; without it nothing is blocked.
-    pub lock_wait: Duration,
-}
-
-/// Where state is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Paths {
-    /// Layout of the files under the root.
-    pub layout: Layout,
-    /// Root folder, relative to the project; empty for the layout's own.
-    pub root: String,
-    /// Folder of the diagnostic logs; empty for beside the state.
-    pub diagnostics: String,
-}
-
-/// Layout of the stored files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Layout {
-    /// `.policyd/sessions/<id>/…`
-    Policyd,
-    /// amplihack's `.claude/runtime/power-steering/<id>/…`
-    Amplihack,
-}
-
-/// What happens when something cannot be evaluated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OnError {
-    /// The failure has no effect.
-    #[default]
-    Allow,
-    /// It is said, and does not block.
-    Warn,
-    /// It counts as not satisfied.
-    Block,
-}
-
-record::words! {
-    OnError { Allow = "allow", Warn = "warn", Block = "block" }
-}
-
-/// What a block becomes that could not be remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Forgotten {
-    /// No block: an agent is never held by a guard that forgets.
-    Allow,
-    /// A block all the same.
-    Block,
-}
-
-/// One session type.
+/// A session type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionType {
-    /// Its id.
+    /// Id, unique in `session_types.yaml`.
     pub id: String,
-    /// Holds where a session is of this type.
+    /// Condition under which a session has the type.
     pub when: Expression,
-}
-
-/// A user preference looked for in files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Preference {
-    /// Its id: `prefs.<id>`.
-    pub id: String,
-    /// Whether it is looked for; a fixed answer otherwise.
-    pub value: Option<bool>,
-    /// Files relative to the project, in order.
-    pub files: Vec<String>,
-    /// Regexes tried on each paragraph, comments and code left out.
-    pub regexes: Vec<String>,
-    /// Whether it is looked for only once in a session.
-    pub once: bool,
 }
 
 impl Policy {
@@ -243,7 +161,7 @@ impl Policy {
         self.session_types.iter().any(|it| it.id.eq_ignore_ascii_case(name))
     }
 
-    /// The settings of a breaker: those of the most specific glob that its name matches.
+    /// Returns the settings of a breaker: those of the most specific glob that matches its name.
     #[must_use]
     pub fn breaker(&self, key: &str) -> breaker::Settings {
         let settings =
@@ -280,7 +198,7 @@ impl Policy {
             && self.considerations.iter().any(|it| it.enabled && it.on.contains(&event))
     }
 
-    /// The first tier of a chain of fallbacks that a model belongs to: one of its models is in the
+    /// Returns the first tier of a fallback chain that contains a model: the name of one of its models is in the
     /// model's name.
     #[must_use]
     pub fn tier_of(&self, model: &str) -> Option<&Tier> {
@@ -288,51 +206,15 @@ impl Policy {
         self.routes.iter().flat_map(|it| &it.tiers).find(has)
     }
 
-    /// The glob that decides over a breaker, and where its settings are written.
+    /// Returns the most specific glob that matches a breaker, and the locations of its settings.
     #[must_use]
     pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {
         most_specific(&self.breaker_origins, key)
     }
 }
 
-/// The most specific glob that a name matches, with what belongs to it.
+/// Returns the most specific glob that matches a name, with its value.
 fn most_specific<'k, T>(known: &'k [(String, T)], key: &str) -> Option<&'k (String, T)> {
     let fitting = known.iter().filter(|(glob, _)| word_matches(glob, key));
     fitting.max_by_key(|(glob, _)| specificity(glob))
-}
-
-/// How the output of a probe is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Parse {
-    /// As JSON.
-    Json,
-    /// As text without the last line break.
-    Text,
-    /// As what a model says: the JSON object in it, else its text.
-    Reply,
-}
-
-/// An external command whose output is a fact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
-    /// Its id: `probes.<id>`.
-    pub id: String,
-    /// Whether it is run at all.
-    pub enabled: bool,
-    /// Program and arguments; never a shell line.
-    pub command: Vec<String>,
-    /// Template of its standard input.
-    pub stdin: String,
-    /// Time it may take.
-    pub timeout: Duration,
-    /// How its output is read.
-    pub parse: Parse,
-    /// For how long the same question is not asked again.
-    pub cache: Option<Duration>,
-    /// Name of its circuit breaker.
-    pub breaker: String,
-    /// Said when the program is not installed.
-    pub missing: String,
-    /// Said when its standard error contains the key.
-    pub cures: Vec<(String, String)>,
 }

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::Builder;
+use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
-use super::shapes::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use crate::deferred::Deferred;
 use crate::script::pattern::TextPatternSource;
 use crate::source::Diagnostic;
@@ -110,36 +110,27 @@ impl Default for Rationalization {
 
 record! {
     const ENTRY: Record<Rationalization> = {
-        /// Its name.
-        id [mandatory()]: Kind::Text => id;
-        /// The family it belongs to; `rationalization` by default.
-        family: Kind::Choice(FAMILIES) => family;
-        /// Whole words of the agent's last text, any case.
-        phrases: TEXTS => pattern.phrases;
-        /// Tried on each sentence, case not counted.
-        regexes: REGEX_LIST => pattern.regexes by REGEXES;
-        /// Found in the same sentence, they excuse it.
-        unless: REGEX_LIST => pattern.unless by REGEXES;
-        /// Holds where it counts; always, where absent.
-        when: Kind::Expression => when;
-        /// Why it is wrong.
-        wrong [needed()]: Kind::Text => wrong;
-        /// What is to be done instead.
-        action [needed()]: Kind::Text => action;
-        /// Holds where what happened speaks against it: it blocks there, and warns elsewhere.
-        blocking: Kind::Expression => blocking;
+        id [mandatory()]: Kind::Text => id, "Its name.";
+        family: Kind::Choice(FAMILIES) => family,
+            "The family it belongs to; `rationalization` by default.";
+        phrases: TEXTS => pattern.phrases, "Whole words of the agent's last text, any case.";
+        regexes: REGEX_LIST => pattern.regexes by REGEXES,
+            "Tried on each sentence, case not counted.";
+        unless: REGEX_LIST => pattern.unless by REGEXES,
+            "Found in the same sentence, they excuse it.";
+        when: Kind::Expression => when, "Holds where it counts; always, where absent.";
+        wrong [needed()]: Kind::Text => wrong, "Why it is wrong.";
+        action [needed()]: Kind::Text => action, "What is to be done instead.";
+        blocking: Kind::Expression => blocking,
+            "Holds where what happened speaks against it: it blocks there, and warns elsewhere.";
         use enabled("Whether it is looked for at all; `true` by default.");
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     pub(super) const RATIONALIZATIONS: Record<Rationalizations> = {
-        /// Sentences that tell what somebody else said.
-        unless: REGEX_LIST;
-        /// What is looked for; all that match are told.
-        entries: ENTRY.list;
+        unless: REGEX_LIST, "Sentences that tell what somebody else said.";
+        entries: ENTRY.list, "What is looked for; all that match are told.";
     }
 }
 

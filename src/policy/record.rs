@@ -4,11 +4,11 @@
 //! Rust value that each key sets. The shape check, the reader, and the JSON schema follow from the declaration.
 //! The default of a key is the value of its field in [`Default::default`].
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::builder::Builder;
+use super::layers::{Entry, Layers, wanted};
+use super::records;
 use super::{Choice, Expression};
 use crate::facts::event::EventKind;
 use crate::facts::pattern::CommandPattern;
@@ -36,7 +36,13 @@ impl<T: Default> Record<T> {
     /// Reads the value of a map, whose expressions are not typed.
     pub(super) fn read_untyped(&self, map: &LayeredMap<'_>) -> T {
         let mut findings = Vec::new();
-        self.read(map, &mut Builder::new(Arc::default(), false, None, &mut findings))
+        self.read(map, &mut Builder::new(false, &mut findings))
+    }
+
+    /// Reads the items of a list. Use [`items`](Self::items) in records.
+    pub(super) fn read_items(&self, list: &Node, builder: &mut Builder<'_>) -> Option<Vec<T>> {
+        let maps = list.items()?.iter().map(|item| LayeredMap::from_iter([item]));
+        Some(maps.map(|map| self.read(&map, builder)).collect())
     }
 
     /// Reads the value of a map.
@@ -126,6 +132,13 @@ pub(super) struct Conversion<T> {
     pub(super) show: fn(&T) -> Option<Value>,
 }
 
+impl<T> Conversion<T> {
+    /// Returns a conversion of a key without a default.
+    pub(super) const fn reading(read: fn(&Node, &mut Builder<'_>) -> Option<T>) -> Self {
+        Self { read, show: |_| None }
+    }
+}
+
 impl<T: TypedValue> Conversion<T> {
     /// Returns the conversion that the type of the field determines.
     pub(super) const fn of_type() -> Self {
@@ -147,68 +160,90 @@ pub(super) const REGEXES: Conversion<Vec<String>> = Conversion {
 };
 
 /// A map of templates, in its order.
-pub(super) const TEMPLATES: Conversion<Vec<(String, String)>> = Conversion {
-    read: |node, builder| {
+pub(super) const TEMPLATES: Conversion<Vec<(String, String)>> =
+    Conversion::reading(|node, builder| {
         let entries = node.entries().unwrap_or_default().iter();
         let templates = entries
             .filter_map(|(key, node)| Some((key.text()?.to_owned(), builder.template(node)?)));
         Some(templates.collect())
-    },
-    show: |_| None,
-};
+    });
 
-/// Reads each item of a list.
-pub(super) fn read_items<T>(
-    list: &Node,
-    builder: &mut Builder<'_>,
-    read: fn(&LayeredMap<'_>, &mut Builder<'_>) -> T,
-) -> Option<Vec<T>> {
-    let maps = list.items()?.iter().map(|item| LayeredMap::from_iter([item]));
-    Some(maps.map(|map| read(&map, builder)).collect())
+impl Builder<'_> {
+    /// Reports the keys that an entry lacks after it is merged with the entry that it overrides.
+    pub(super) fn must_have<T>(&mut self, entry: &Entry, record: &Record<T>, why: &str) {
+        let needed = record.fields.iter().filter(|field| field.needed);
+        for field in needed.filter(|field| entry.get(field.name).is_none()) {
+            self.missing(entry, field.name, why);
+        }
+    }
+
+    /// Builds the enabled entries of a list, while expressions see the record of the list.
+    pub(super) fn section<T: Default>(
+        &mut self,
+        layers: &Layers,
+        file: &'static str,
+        section: &'static str,
+        record: &Record<T>,
+    ) -> Vec<T> {
+        self.section_with(layers, file, section, record, |_, _, value| value)
+    }
+
+    /// Builds the enabled entries of a list like [`section`](Self::section); `finish` completes each value.
+    pub(super) fn section_with<T: Default>(
+        &mut self,
+        layers: &Layers,
+        file: &'static str,
+        section: &'static str,
+        record: &Record<T>,
+        mut finish: impl FnMut(&mut Self, &Entry, T) -> T,
+    ) -> Vec<T> {
+        let entries = layers.section(file, section);
+        self.speaking_of(records::names(file, section), |builder| {
+            let mut built = Vec::new();
+            for entry in wanted(entries, builder.own_only) {
+                builder.must_have(entry, record, "every entry of this list has it");
+                let value = record.read(&entry.map(), builder);
+                let value = finish(builder, entry, value);
+                if entry.is_used() {
+                    built.push(value);
+                }
+            }
+            built
+        })
+    }
 }
 
 /// The day on which a rule expires: its first millisecond in UTC.
 pub(super) const EXPIRES: Conversion<Option<i64>> =
-    Conversion { read: |node, _| node.date().map(|day| Some(day.millis())), show: |_| None };
+    Conversion::reading(|node, _| node.date().map(|day| Some(day.millis())));
 
-/// Returns an optional key with its description as a doc comment states it.
-pub(super) const fn key(name: &'static str, kind: Kind, doc: &'static str) -> Field {
-    Field::optional(name, kind, doc.trim_ascii())
-}
-
-/// Declares a [`Record`]. Each row is one key:
+/// Declares [`Record`]s. Each row is one key:
 ///
 /// ```text
-/// /// Description of the key.
-/// key: KIND => field;                the key sets `field`, and its default is the default of `field`
-/// key: KIND => field by CONVERSION;  the same, if the type of `field` does not determine how to read the key
-/// key: KIND;                         other code reads the key
-/// key: section RECORD;               a map whose keys set the same value, each read from the topmost pack that has it
-/// key: part RECORD;                  a map whose keys set the same value, read from the topmost pack that has the map
-/// key [needed()]: ...                the key is refined by methods of `Field`
-/// use FIELD;                         a key that several records share; other code reads it
-/// use FIELD => field [by ...];       the same, and the key sets `field`
+/// key: KIND => field, "doc";                the key sets `field`, and its default is the default of `field`
+/// key: KIND => field by CONVERSION, "doc";  the same, if the type of `field` does not determine the conversion
+/// key: KIND, "doc";                         other code reads the key
+/// key: section RECORD, "doc";               a map whose keys set the same value, each read from the topmost pack
+/// key: part RECORD, "doc";                  the same, but only the map of the topmost pack that has one is read
+/// key [needed()]: ...                       methods of `Field` refine the key
+/// use FIELD;                                a key that several records share; other code reads it
+/// use FIELD => field [by CONVERSION];       the same, and the key sets `field`
 /// ```
 macro_rules! record {
-    ($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* }) => {
-        $(#[$meta])*
+    ($($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* })+) => {
+        $($(#[$meta])*
         $visibility const $name: $crate::policy::record::Record<$target> = {
             const FIELDS: &[$crate::source::shape::Field] = record!(@fields $target, [] $($rows)*);
             $crate::policy::record::Record {
                 fields: FIELDS,
                 map: $crate::source::shape::Kind::Record(FIELDS),
                 list: $crate::source::shape::Kind::List(&$crate::source::shape::Kind::Record(FIELDS)),
-                items: $crate::policy::record::Conversion {
-                    read: |list, builder| {
-                        $crate::policy::record::read_items(list, builder, |map, builder| {
-                            $name.read(map, builder)
-                        })
-                    },
-                    show: |_| None,
-                },
+                items: $crate::policy::record::Conversion::reading(|list, builder| {
+                    $name.read_items(list, builder)
+                }),
                 fill: |value, map, builder| { record!(@fill value, map, builder, $($rows)*); },
             }
-        };
+        };)+
     };
 
     (@fields $target:ty, [$($done:expr,)*]) => { &[$($done),*] };
@@ -220,27 +255,27 @@ macro_rules! record {
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
-        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: section $record:path; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: section $record:path, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::policy::record::key(stringify!($key), $record.map, concat!($($doc),+))
+            $crate::source::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
-        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: part $record:path, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::policy::record::key(stringify!($key), $record.map, concat!($($doc),+))
+            $crate::source::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
     };
     (@fields $target:ty, [$($done:expr,)*]
-        $(#[doc = $doc:literal])+ $key:ident $([$($refine:tt)+])?: $kind:expr
-            $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: $kind:expr
+            $(=> $($place:ident).+ $(by $conversion:expr)?)?, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::policy::record::key(stringify!($key), $kind, concat!($($doc),+))
+            $crate::source::shape::Field::optional(stringify!($key), $kind, $doc)
                 $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?
                 $(.$($refine)+)?,
         ] $($rest)*)
@@ -268,20 +303,20 @@ macro_rules! record {
         record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
-        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: section $record:path; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: section $record:path, $doc:literal; $($rest:tt)*
     ) => {
         ($record.fill)($value, &$map.section(stringify!($key)), $builder);
         record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
-        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: part $record:path; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: part $record:path, $doc:literal; $($rest:tt)*
     ) => {
         ($record.fill)($value, &$map.get(stringify!($key)).into_iter().collect(), $builder);
         record!(@fill $value, $map, $builder, $($rest)*);
     };
     (@fill $value:ident, $map:ident, $builder:ident,
-        $(#[$doc:meta])+ $key:ident $([$($refine:tt)+])?: $kind:expr
-            $(=> $($place:ident).+ $(by $conversion:expr)?)?; $($rest:tt)*
+        $key:ident $([$($refine:tt)+])?: $kind:expr
+            $(=> $($place:ident).+ $(by $conversion:expr)?)?, $doc:literal; $($rest:tt)*
     ) => {
         $(if let Some(node) = $map.get(stringify!($key))
             && let Some(read) = (record!(@conversion $($conversion)?).read)(node, $builder)
@@ -293,13 +328,13 @@ macro_rules! record {
 }
 pub(super) use record;
 
-/// States the word of each variant of an enum in policy files, in the order in which the words are documented.
+/// States the word of each variant of enums in policy files, in the order in which the words are documented.
 macro_rules! words {
-    ($words:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
-        impl $crate::source::field_value::Word for $words {
+    ($($words:ty { $($variant:ident = $word:literal),+ $(,)? })+) => {
+        $(impl $crate::source::field_value::Word for $words {
             const NAMES: &'static [&'static str] = &[$($word),+];
             const VALUES: &'static [Self] = &[$(Self::$variant),+];
-        }
+        })+
     };
 }
 pub(super) use words;

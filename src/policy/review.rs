@@ -1,29 +1,31 @@
-//! A pack for whoever looks closer than the loader: what it was made of, and what is wrong with it. Packs
-//! that stand on the same one are looked at on top of it, and it is read once.
+//! A pack with its nodes and findings, for lint. The pack that several packs extend is read and built once, and only
+//! as far as lint uses it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::build::{self, Resilience, Vocabulary};
+use super::build::{self, Resilience};
 pub use super::considerations::{DEFAULT_SESSION_TYPE, applicable_types};
 use super::context::{ContextFile, ContextRules};
-use super::layers::{self, Entry, Layers};
-use super::load::{self, Files, Pack};
+use super::layering;
+use super::layers::{Entry, Layers};
+use super::load;
+use super::parse::{Files, read_files};
 use super::run::RunPolicy;
 use super::shared::Shared;
-use super::{Consideration, Settings, tables};
+use super::vocabulary::Vocabulary;
+use super::{Consideration, Pack, Settings, tables};
 use crate::facts::glob::word_matches;
 use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 use crate::state::breaker;
 
-/// Names of programs, and of each the words that follow it.
+/// Names of programs, each with the words that can follow it.
 pub type Programs = BTreeMap<String, BTreeSet<String>>;
 
-/// The packs below, for whoever looks at many packs on top of them: what those look at is read and built
-/// once, and nothing else.
+/// The packs that many packs extend. Each part is read and built once, when it is used first.
 #[derive(Debug)]
 pub struct Base {
     layers: Layers,
@@ -32,10 +34,10 @@ pub struct Base {
 }
 
 impl Base {
-    /// What packs stand on that extend this one.
+    /// Returns the base of packs that extend `pack`.
     #[must_use]
     pub fn new(pack: &Pack) -> Self {
-        let layers = layers::below(&pack.files);
+        let layers = layering::below(&pack.files);
         let built = build::foundation(&layers);
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
         let programs = Shared::later(move || programs(&below, &vocabulary));
@@ -43,9 +45,9 @@ impl Base {
     }
 }
 
-/// The programs that command patterns name, in the vocabulary and in guards.
+/// Returns the programs of the command patterns in the vocabulary and in guards.
 fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
-    let commands = layers.guards.iter().filter_map(|it| it.get("commands"));
+    let commands = layers.list("guards.yaml").iter().filter_map(|it| it.get("commands"));
     let commands = commands.flat_map(Node::one_or_items).filter_map(Node::text);
     let mut known = Programs::new();
     for pattern in vocabulary.patterns().chain(commands) {
@@ -57,36 +59,36 @@ fn programs(layers: &Layers, vocabulary: &Vocabulary) -> Programs {
     known
 }
 
-/// A pack with its own files as they were read, for whoever looks closer than the loader.
+/// A pack with the nodes of its files.
 #[derive(Debug)]
 pub struct Reviewed {
-    /// What the loader complains of.
+    /// Findings of the loader.
     pub diagnostics: Vec<Diagnostic>,
-    /// The files of the pack itself that could be read, by name.
+    /// Valid files of the pack, by name.
     pub own: Files,
-    /// What the pack and those below it define.
+    /// Names that the pack and the packs below it define.
     pub names: Arc<Names>,
-    /// Entries of the packs below that it changes, by file and id; the changing one is in `own`.
+    /// Inherited entries that the pack overrides, by file and id.
     pub inherited: BTreeMap<(&'static str, String), Arc<Node>>,
-    /// Names that the expressions of one entry alone see, by file and id.
+    /// Names that only the expressions of one entry see, by file and id.
     pub records: BTreeMap<(&'static str, String), Names>,
-    /// What its entries mean; those of the packs below are left out.
+    /// Content of the entries of the pack.
     pub meant: Meant,
 }
 
-/// What a pack means together with those below it.
+/// Content of a pack, together with the packs below it.
 #[derive(Debug)]
 pub struct Meant {
-    /// The settings in force.
+    /// Settings of the manifest.
     pub settings: Settings,
-    /// Considerations that the pack itself writes or changes.
+    /// Checks that the pack adds or overrides.
     pub considerations: Vec<Consideration>,
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
     pub(super) context: Shared<ContextFile>,
     pub(super) layers: Layers,
     pub(super) vocabulary: Arc<Vocabulary>,
-    /// Programs that the base knows, whether the pack extends it or not.
+    /// Programs of the base, even if the pack does not extend it.
     pub(super) programs: Shared<Programs>,
 }
 
@@ -102,13 +104,13 @@ impl Meant {
         &self.resilience.breakers
     }
 
-    /// What `run.yaml` says of runs.
+    /// Returns the settings of runs.
     #[must_use]
     pub fn run(&self) -> &RunPolicy {
         &self.resilience.run
     }
 
-    /// What `context.yaml` says of contexts.
+    /// Returns the windows and tiers of contexts.
     #[must_use]
     pub fn context(&self) -> &ContextRules {
         &self.context.rules
@@ -116,7 +118,7 @@ impl Meant {
 
     /// Session types in their order, each with its condition.
     pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.layers.session_types.iter().map(|it| {
+        self.layers.list("session_types.yaml").iter().map(|it| {
             let when = it.get("when").and_then(Node::text).unwrap_or_default();
             (it.id.as_str(), when)
         })
@@ -134,13 +136,13 @@ impl Meant {
 
     /// Ids of the guards that may be asked, those of the packs below among them.
     pub fn guards(&self) -> impl Iterator<Item = &str> {
-        self.layers.guards.iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
+        self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
     }
 
-    /// The tools that a guard looks at, by glob; none, where it looks at all.
+    /// Returns the globs over tools of a guard. Empty: all tools.
     #[must_use]
     pub fn tools_of(&self, guard: &str) -> Vec<&str> {
-        let entry = self.layers.guards.iter().find(|it| it.id == guard);
+        let entry = self.layers.list("guards.yaml").iter().find(|it| it.id == guard);
         let nodes = entry.and_then(|it| it.get("tools")).map(Node::one_or_items);
         nodes.unwrap_or_default().iter().filter_map(Node::text).collect()
     }
@@ -153,7 +155,7 @@ impl Meant {
 
     /// Probes, and whether each is switched on.
     pub fn all_probes(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.layers.probes.iter().map(|it| (it.id.as_str(), it.is_used()))
+        self.layers.list("probes.yaml").iter().map(|it| (it.id.as_str(), it.is_used()))
     }
 
     /// Tools that run commands.
@@ -161,7 +163,7 @@ impl Meant {
         self.vocabulary.lens.shell_tools.iter().map(String::as_str)
     }
 
-    /// The fields that `signals.yaml` gives a signal, where it gives it some.
+    /// Returns the fields of a signal. `None` if the kind of the signal is unknown or has none.
     #[must_use]
     pub fn signal_fields(&self, name: &str) -> Option<&[(Node, Node)]> {
         let kinds = self.layers.section("signals.yaml", "signals");
@@ -173,10 +175,11 @@ impl Meant {
     /// Names of breakers that something of the pack tells of calls or asks, beside those of probes; what a
     /// template fills in is `*`.
     pub fn told_breakers(&self) -> impl Iterator<Item = String> {
-        let reactions = self.layers.reactions.iter();
+        let reactions = self.layers.list("reactions.yaml").iter();
         let channels = self.layers.section("escalation.yaml", "channels").iter();
         let own = reactions.chain(channels).filter_map(|it| it.get("breaker")?.text());
-        let routes = self.layers.routes.iter().filter_map(|it| it.get("tiers")?.items());
+        let routes =
+            self.layers.list("routes.yaml").iter().filter_map(|it| it.get("tiers")?.items());
         let tiers = routes.flatten().filter_map(|it| it.get("breaker")?.text());
         own.chain(tiers).map(|name| match name.split_once("${") {
             Some((before, _)) => format!("{before}*"),
@@ -186,22 +189,24 @@ impl Meant {
 
     /// Names of the breakers of probes.
     pub fn probe_breakers(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.layers.probes.iter().map(|it| match it.get("breaker").and_then(Node::text) {
-            Some(own) => Cow::Borrowed(own),
-            None => Cow::Owned(format!("probe/{}", it.id)),
+        self.layers.list("probes.yaml").iter().map(|it| {
+            match it.get("breaker").and_then(Node::text) {
+                Some(own) => Cow::Borrowed(own),
+                None => Cow::Owned(format!("probe/{}", it.id)),
+            }
         })
     }
 
     /// Probes whose answer is a text.
     pub fn text_probes(&self) -> impl Iterator<Item = &str> {
         let says = |it: &&Arc<Entry>| it.get("parse").is_some_and(|it| it.says("text"));
-        self.layers.probes.iter().filter(says).map(|it| it.id.as_str())
+        self.layers.list("probes.yaml").iter().filter(says).map(|it| it.id.as_str())
     }
 
     /// The session types that each consideration in use is for, those of the packs below among them.
     pub fn asked_of(&self) -> impl Iterator<Item = Vec<&str>> {
         self.layers
-            .considerations
+            .list("considerations.yaml")
             .iter()
             .filter(|it| it.is_used())
             .map(|it| applicable_types(it.get("applicable_session_types")))
@@ -217,13 +222,13 @@ impl Meant {
 
     /// Probes, and the words of their commands.
     pub fn probe_commands(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.layers.probes.iter().filter_map(|it| {
+        self.layers.list("probes.yaml").iter().filter_map(|it| {
             let words = it.get("command")?.items()?.iter().filter_map(Node::text).collect();
             Some((it.id.as_str(), words))
         })
     }
 
-    /// Programs that the base knows.
+    /// Returns the programs of the base.
     #[must_use]
     pub fn known_programs(&self) -> &Programs {
         &self.programs
@@ -255,11 +260,11 @@ impl Meant {
 }
 
 impl Reviewed {
-    /// Loads `pack`, which may extend what `base` is made of, and keeps what it was made of.
+    /// Loads `pack`, which can extend `base`.
     #[must_use]
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
-        let own = load::read_files(&pack.files, &mut diagnostics);
+        let own = read_files(&pack.files, &mut diagnostics);
         let below = Some(base).filter(|_| load::extends(pack, &own));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
@@ -280,7 +285,7 @@ impl Reviewed {
     }
 }
 
-/// The entries that those of a pack's own files change.
+/// Returns the inherited entries that a pack overrides.
 fn inherited(layers: &Layers, own: &Files) -> BTreeMap<(&'static str, String), Arc<Node>> {
     let entries = own.keys().flat_map(|file| layers.lists(file).map(move |list| (*file, list)));
     let entries = entries.flat_map(|(file, list)| list.iter().map(move |it| (file, it)));

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::Builder;
+use super::fields::{OVERRIDE, enabled};
 use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
-use super::shapes::{OVERRIDE, enabled};
 use crate::limits::RESTARTS_MAX;
 use crate::source::field_value::words;
 use crate::source::shape::Kind;
@@ -100,113 +100,81 @@ const WAIT_FOR_HUMAN: Conversion<bool> = Conversion {
 
 record! {
     const ITERATIONS: Record<RunPolicy> = {
-        /// Turns of all sessions together.
-        max: COUNT => limits.iterations;
-        /// Times a run is extended that has used them up; 0 by default.
-        extend: COUNT => limits.extension.times;
-        /// Turns of one extension.
-        extend_by: COUNT => limits.extension.turns;
+        max: COUNT => limits.iterations, "Turns of all sessions together.";
+        extend: COUNT => limits.extension.times,
+            "Times a run is extended that has used them up; 0 by default.";
+        extend_by: COUNT => limits.extension.turns, "Turns of one extension.";
     }
-}
 
-record! {
     const RESTARTS: Record<RunPolicy> = {
-        /// Fresh sessions at most.
-        max: Kind::Int { min: 0, max: RESTARTS_MAX as i64 } => limits.restarts;
-        /// Whether one is tried where the agent is stuck.
-        when_stuck: Kind::Bool => limits.restart_when_stuck;
+        max: Kind::Int { min: 0, max: RESTARTS_MAX as i64 } => limits.restarts,
+            "Fresh sessions at most.";
+        when_stuck: Kind::Bool => limits.restart_when_stuck,
+            "Whether one is tried where the agent is stuck.";
     }
-}
 
-record! {
     const BUDGET: Record<RunPolicy> = {
-        /// Money at most; no limit, else.
-        usd: Kind::Number { min: 0.0, max: 1e9 } => limits.budget_usd;
-        /// Share of it that is worth a warning, in percent.
-        warn: PERCENT => limits.warn_percent;
+        usd: Kind::Number { min: 0.0, max: 1e9 } => limits.budget_usd,
+            "Money at most; no limit, else.";
+        warn: PERCENT => limits.warn_percent, "Share of it that is worth a warning, in percent.";
     }
-}
 
-record! {
     const TURN: Record<RunPolicy> = {
-        /// Longest time of one turn.
-        longest: Kind::Duration => deadline;
-        /// Longest time without any output.
-        silence: Kind::Duration => silence;
-        /// Time it has to end when it is told to.
-        grace: Kind::Duration => grace;
+        longest: Kind::Duration => deadline, "Longest time of one turn.";
+        silence: Kind::Duration => silence, "Longest time without any output.";
+        grace: Kind::Duration => grace, "Time it has to end when it is told to.";
     }
-}
 
-record! {
     const STUCKNESS: Record<RunPolicy> = {
-        /// Signs that must hold at once.
-        signs: FEW => limits.stuckness.signs;
-        /// Turns in a row in which they must hold.
-        rounds: FEW => limits.stuckness.rounds;
-        /// Turns alike that are a sign.
-        window: FEW => limits.stuckness.window;
-        /// Changed lines below which a turn changed nothing to speak of.
-        lines: COUNT => limits.stuckness.lines;
-        /// Share of the lines that were said before, in percent.
-        words: PERCENT => limits.stuckness.words_percent;
-        /// Share of the turns after which tests should pass, in percent.
-        budget: PERCENT => limits.stuckness.budget_percent;
-        /// Turns in a row without any change that end it; 0 for never.
-        idle: COUNT => limits.idle;
-        /// Turns in a row of a health below 30 that end it; 0 for never.
-        aborts: COUNT => limits.aborts;
+        signs: FEW => limits.stuckness.signs, "Signs that must hold at once.";
+        rounds: FEW => limits.stuckness.rounds, "Turns in a row in which they must hold.";
+        window: FEW => limits.stuckness.window, "Turns alike that are a sign.";
+        lines: COUNT => limits.stuckness.lines,
+            "Changed lines below which a turn changed nothing to speak of.";
+        words: PERCENT => limits.stuckness.words_percent,
+            "Share of the lines that were said before, in percent.";
+        budget: PERCENT => limits.stuckness.budget_percent,
+            "Share of the turns after which tests should pass, in percent.";
+        idle: COUNT => limits.idle, "Turns in a row without any change that end it; 0 for never.";
+        aborts: COUNT => limits.aborts,
+            "Turns in a row of a health below 30 that end it; 0 for never.";
     }
-}
 
-record! {
     const SECTION: Record<Section> = {
-        /// Its name.
-        id [mandatory()]: Kind::Text => id;
-        /// Whether it is said, over `run`; always by default.
-        when: Kind::Expression => when;
-        /// What is said, over `run`.
-        text [needed()]: Kind::Template => text by TEMPLATE;
+        id [mandatory()]: Kind::Text => id, "Its name.";
+        when: Kind::Expression => when, "Whether it is said, over `run`; always by default.";
+        text [needed()]: Kind::Template => text by TEMPLATE, "What is said, over `run`.";
         use enabled("Whether it is used; `true` by default.");
         use OVERRIDE;
     }
-}
 
-record! {
     pub(super) const RUN: Record<RunPolicy> = {
-        /// How many turns it may take.
-        iterations: section ITERATIONS;
-        /// How often a fresh session is begun.
-        restarts: section RESTARTS;
-        /// What it may cost.
-        budget: section BUDGET;
-        /// Time at work at most; no limit, where it is left out.
-        time: Kind::Duration => limits.time;
-        /// How long one turn may take.
-        turn: section TURN;
-        /// When it counts as stuck.
-        stuckness: section STUCKNESS;
-        /// The breaker that is asked before each turn, over `run`.
-        breaker: Kind::Template => breaker by TEMPLATE;
-        /// Longest wait for it; the run ends, else.
-        breaker_wait: Kind::Duration => limits.breaker_wait;
-        /// What it does while a human is asked.
-        on_review: Kind::Choice(&["end", "wait"]) => limits.wait_for_human by WAIT_FOR_HUMAN;
-        /// What follows if files changed, no tool call was visible, and the agent says that it is done; `continue` by default.
-        unseen_changes: words::<UnseenChanges>() => limits.unseen_changes;
-        /// How an agent says that it is done.
-        claims: Kind::List(&Kind::Choice(CLAIMS)) => claims;
-        /// Runs whose files are kept.
-        keep: Kind::Int { min: 1, max: 10_000 } => keep;
-        /// What the agent is told, in order.
-        prompt: SECTION.list;
+        iterations: section ITERATIONS, "How many turns it may take.";
+        restarts: section RESTARTS, "How often a fresh session is begun.";
+        budget: section BUDGET, "What it may cost.";
+        time: Kind::Duration => limits.time,
+            "Time at work at most; no limit, where it is left out.";
+        turn: section TURN, "How long one turn may take.";
+        stuckness: section STUCKNESS, "When it counts as stuck.";
+        breaker: Kind::Template => breaker by TEMPLATE,
+            "The breaker that is asked before each turn, over `run`.";
+        breaker_wait: Kind::Duration => limits.breaker_wait,
+            "Longest wait for it; the run ends, else.";
+        on_review: Kind::Choice(&["end", "wait"]) => limits.wait_for_human by WAIT_FOR_HUMAN,
+            "What it does while a human is asked.";
+        unseen_changes: words::<UnseenChanges>() => limits.unseen_changes,
+            "What follows if files changed, no tool call was visible, and the agent says that it \
+             is done; `continue` by default.";
+        claims: Kind::List(&Kind::Choice(CLAIMS)) => claims, "How an agent says that it is done.";
+        keep: Kind::Int { min: 1, max: 10_000 } => keep, "Runs whose files are kept.";
+        prompt: SECTION.list, "What the agent is told, in order.";
     }
 }
 
 impl Builder<'_> {
     /// Builds the policy of runs. `pause` comes from `failures.yaml`.
     pub(super) fn run(&mut self, layers: &Layers, pause: Pause) -> RunPolicy {
-        let prompt = self.section(layers, (FILE, "prompt"), &SECTION);
+        let prompt = self.section(layers, FILE, "prompt", &SECTION);
         let names = records::names(FILE, "");
         let settings = self.speaking_of(names, |builder| RUN.read(&layers.top_map(FILE), builder));
         RunPolicy { limits: Limits { pause, ..settings.limits }, prompt, ..settings }

@@ -1,4 +1,4 @@
-//! A value that many packs share, and that may be made only when somebody asks for it.
+//! Values that many packs share. A value can be made when it is used first.
 
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
@@ -6,27 +6,27 @@ use std::sync::{Arc, LazyLock};
 /// Makes a value, once.
 type Make<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// A value that its copies share.
+/// A value that its clones share.
 #[derive(Debug)]
 pub(super) enum Shared<T> {
-    /// It is there.
+    /// The value exists.
     Made(Arc<T>),
-    /// It is made when somebody looks at it.
+    /// The value is made when it is used first.
     Later(Arc<LazyLock<T, Make<T>>>),
 }
 
 impl<T> Shared<T> {
-    /// A value that is there.
+    /// Returns an existing value.
     pub(super) fn new(value: T) -> Self {
         Self::Made(Arc::new(value))
     }
 
-    /// A value that `make` makes when somebody looks at it first.
+    /// Returns a value that `make` makes when it is used first.
     pub(super) fn later(make: impl FnOnce() -> T + Send + 'static) -> Self {
         Self::Later(Arc::new(LazyLock::new(Box::new(make))))
     }
 
-    /// The value, unless it is one that is made later: that one is not made for this.
+    /// Returns the value if it was created by [`new`](Self::new).
     pub(super) fn made(&self) -> Option<&T> {
         match self {
             Self::Made(value) => Some(value),
@@ -36,7 +36,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value for changing it: a copy of its own, where others share it.
+    /// Returns the value for changes. A shared value is cloned first.
     pub(super) fn to_mut(&mut self) -> &mut T {
         match self {
             Self::Made(value) => Arc::make_mut(value),
@@ -47,7 +47,7 @@ impl<T: Clone> Shared<T> {
         }
     }
 
-    /// The value itself: a copy, where others share it.
+    /// Returns the value. A shared value is cloned.
     pub(super) fn into_owned(self) -> T {
         match self {
             Self::Made(value) => Arc::unwrap_or_clone(value),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, text};
+use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::layers::{Entry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records::{self, SEVERITIES};
-use super::shapes::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::{Choice, Expression};
 use crate::facts::glob::word_matches;
 use crate::script::record::Shape;
@@ -25,20 +25,20 @@ const FILE: &str = "signals.yaml";
 /// Effects of a signal on a loop that polls signals between two turns.
 const INTERRUPTS: &[&str] = &["stop", "pause", "input"];
 
-/// `signals.yaml`.
+/// Kinds of signals, triggers, and rules about drifts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {
-    /// The signals there are.
+    /// Kinds of signals.
     pub kinds: Vec<SignalKind>,
-    /// When one is created; any that holds.
+    /// Triggers: each true one creates its signal.
     pub triggers: Vec<SignalTrigger>,
-    /// What a drift leads to; the first that holds.
+    /// Rules about drifts: the first true one applies.
     pub drift: Vec<DriftRule>,
-    /// What any drift leads to, in order.
+    /// Steps after every drift, in order.
     pub drift_always: Vec<DriftStep>,
 }
 
-/// How a signal is kept.
+/// Storage of a signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
     /// A file whose content does not matter.
@@ -46,7 +46,7 @@ pub enum Form {
     /// A JSON file.
     #[default]
     Json,
-    /// A log of JSON lines, which nobody consumes.
+    /// A log of JSON lines, which is not consumed.
     Log,
 }
 
@@ -54,7 +54,7 @@ words! {
     Form { Presence = "presence", Json = "json", Log = "log" }
 }
 
-/// What a field of a signal holds.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldType {
     /// Any text.
@@ -76,14 +76,14 @@ words! {
     FieldType { Text = "text", Number = "number", Flag = "flag", List = "list", Time = "time", Severity = "severity" }
 }
 
-/// What becomes of a signal that nobody answered in time.
+/// Effect of a signal that is not answered in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimeoutAction {
-    /// Its task goes to the dead letters.
+    /// The task is dead-lettered.
     DeadLetter,
-    /// A human is told.
+    /// A human is notified.
     Alert,
-    /// Nothing more: it is void.
+    /// The signal is void.
     Discard,
 }
 
@@ -94,46 +94,46 @@ words! {
 /// One field of a signal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalField {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// What it holds.
+    /// Type of the value.
     pub kind: FieldType,
-    /// Whether `policyd signal emit` wants it.
+    /// Whether `policyd signal emit` requires the field.
     pub required: bool,
-    /// For people; may be empty.
+    /// Description; can be empty.
     pub description: String,
 }
 
 /// One kind of signal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalKind {
-    /// Its name, or a glob over names.
+    /// Name, or a glob over names.
     pub id: String,
-    /// How it is kept.
+    /// Storage of the signal.
     pub form: Form,
-    /// What it says.
+    /// Meaning of the signal, in one sentence.
     pub purpose: String,
     /// Who creates it.
     pub created_by: String,
     /// Who acts on it.
     pub consumed_by: String,
-    /// What it says beside its name.
+    /// Fields of the signal.
     pub fields: Vec<SignalField>,
-    /// Time after which it counts as not answered.
+    /// Timeout of the answer.
     pub answer_within: Option<Duration>,
-    /// What becomes of it then.
+    /// Effects of the timeout.
     pub on_timeout: Vec<TimeoutAction>,
-    /// Time after which one that nobody consumed is void.
+    /// Lifetime of a signal that is not consumed.
     pub expires: Option<Duration>,
-    /// The signal that this one is a human's yes to; empty for none.
+    /// Signal that this one approves. Empty: none.
     pub approves: String,
-    /// Whether drifts are counted anew once it was consumed.
+    /// Whether its consumption resets the count of drifts.
     pub ends_drift: bool,
-    /// What it does to a loop between two turns: `stop`, `pause`, `input`, or nothing.
+    /// Effect on a loop between two turns: `stop`, `pause`, `input`, or empty.
     pub interrupts: String,
-    /// Whether the agent is told of it while it is pending.
+    /// Whether a pending signal is reported to the agent.
     pub shown: bool,
-    /// What the agent is told, over `signal`.
+    /// Texts for the agent, over `signal`.
     pub text: Vec<Choice>,
 }
 
@@ -205,120 +205,83 @@ pub struct DriftStep {
 
 record! {
     const FIELD: Record<SignalField> = {
-        /// What it holds; `text` by default.
-        type: words::<FieldType>() => kind;
-        /// Whether `policyd signal emit` wants it.
-        required: Kind::Bool => required;
+        type: words::<FieldType>() => kind, "What it holds; `text` by default.";
+        required: Kind::Bool => required, "Whether `policyd signal emit` wants it.";
         use DESCRIPTION => description;
     }
-}
 
-record! {
     const SIGNAL: Record<SignalKind> = {
-        /// Its name, or a glob over names: `FEATURE_READY_*`.
-        id [mandatory()]: Kind::Text => id;
-        /// How it is kept; `json` by default.
-        form: words::<Form>() => form;
-        /// What it says, in one sentence.
-        purpose: Kind::Text => purpose;
-        /// Who creates it.
-        created_by: Kind::Text => created_by;
-        /// Who acts on it.
-        consumed_by: Kind::Text => consumed_by;
-        /// What it says beside its name.
-        fields: Kind::Map(&FIELD.map) => fields by SIGNAL_FIELDS;
-        /// Time after which it counts as not answered.
-        answer_within: Kind::Duration => answer_within;
-        /// What becomes of it then: its task goes to the dead letters, a human is told.
-        on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout;
-        /// Time after which one that nobody consumed is void.
-        expires: Kind::Duration => expires;
-        /// The signal that this one is a human's yes to.
-        approves: Kind::Text => approves;
-        /// Whether drifts are counted anew once it was consumed.
-        ends_drift: Kind::Bool => ends_drift;
-        /// What it does to a loop between two turns.
-        interrupts: Kind::Choice(INTERRUPTS) => interrupts;
-        /// Whether the agent is told of it while it is pending.
-        shown: Kind::Bool => shown;
-        /// What the agent is told.
-        text: CHOICES;
+        id [mandatory()]: Kind::Text => id, "Its name, or a glob over names: `FEATURE_READY_*`.";
+        form: words::<Form>() => form, "How it is kept; `json` by default.";
+        purpose: Kind::Text => purpose, "What it says, in one sentence.";
+        created_by: Kind::Text => created_by, "Who creates it.";
+        consumed_by: Kind::Text => consumed_by, "Who acts on it.";
+        fields: Kind::Map(&FIELD.map) => fields by SIGNAL_FIELDS, "What it says beside its name.";
+        answer_within: Kind::Duration => answer_within,
+            "Time after which it counts as not answered.";
+        on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout,
+            "What becomes of it then: its task goes to the dead letters, a human is told.";
+        expires: Kind::Duration => expires, "Time after which one that nobody consumed is void.";
+        approves: Kind::Text => approves, "The signal that this one is a human's yes to.";
+        ends_drift: Kind::Bool => ends_drift,
+            "Whether drifts are counted anew once it was consumed.";
+        interrupts: Kind::Choice(INTERRUPTS) => interrupts,
+            "What it does to a loop between two turns.";
+        shown: Kind::Bool => shown, "Whether the agent is told of it while it is pending.";
+        text: CHOICES, "What the agent is told.";
         use ENABLED;
         use OVERRIDE;
     }
 }
 
 /// Fields of a signal. Invalid names are reported by `report_invalid_fields`.
-const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion {
-    read: |node, builder| {
-        let fields = node.entries().unwrap_or_default().iter();
-        let fields = fields.filter(|(key, _)| may_be_field(key)).map(|(key, node)| {
-            let field = FIELD.read(&LayeredMap::from_iter([node]), builder);
-            SignalField { name: text(Some(key)), ..field }
-        });
-        Some(fields.collect())
-    },
-    show: |_| None,
-};
+const SIGNAL_FIELDS: Conversion<Vec<SignalField>> = Conversion::reading(|node, builder| {
+    let fields = node.entries().unwrap_or_default().iter();
+    let fields = fields.filter(|(key, _)| may_be_field(key)).map(|(key, node)| {
+        let field = FIELD.read(&LayeredMap::from_iter([node]), builder);
+        SignalField { name: text(Some(key)), ..field }
+    });
+    Some(fields.collect())
+});
 
 record! {
     const TRIGGER: Record<SignalTrigger> = {
         use ID => id;
         use WHEN => when;
-        /// The signal that is created.
-        emit [needed()]: Kind::Text => emit;
-        /// Why, in one sentence.
-        reason [needed()]: Kind::Template => reason by TEMPLATE;
-        /// How much it matters; `high` by default.
-        severity: Kind::Choice(SEVERITIES) => severity;
+        emit [needed()]: Kind::Text => emit, "The signal that is created.";
+        reason [needed()]: Kind::Template => reason by TEMPLATE, "Why, in one sentence.";
+        severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const DRIFT: Record<DriftRule> = {
         use ID => id;
         use WHEN => when;
-        /// Its name for programs: `warn_and_continue`.
-        do [needed()]: Kind::Text => action;
-        /// What the agent is told.
-        message [needed()]: Kind::Template => message by TEMPLATE;
-        /// Signals that are created, unless one is pending.
-        emit: TEXTS => emit;
-        /// Whether the task stands still.
-        pause_task: Kind::Bool => pause_task;
-        /// Whether the task is looked at by whoever gave it.
-        escalate: Kind::Bool => escalate;
-        /// Who looks at it, else nobody.
-        reviewer: Kind::Text => reviewer;
+        do [needed()]: Kind::Text => action, "Its name for programs: `warn_and_continue`.";
+        message [needed()]: Kind::Template => message by TEMPLATE, "What the agent is told.";
+        emit: TEXTS => emit, "Signals that are created, unless one is pending.";
+        pause_task: Kind::Bool => pause_task, "Whether the task stands still.";
+        escalate: Kind::Bool => escalate, "Whether the task is looked at by whoever gave it.";
+        reviewer: Kind::Text => reviewer, "Who looks at it, else nobody.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const DRIFT_ALWAYS: Record<DriftStep> = {
         use ID => id;
-        /// What the agent is told to do.
-        text [mandatory()]: CHOICES => text;
+        text [mandatory()]: CHOICES => text, "What the agent is told to do.";
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     pub(super) const SIGNALS: Record<Signals> = {
-        /// The signals there are.
-        signals: SIGNAL.list;
-        /// When one is created; any that holds.
-        triggers: TRIGGER.list;
-        /// What a drift leads to; the first that holds.
-        drift: DRIFT.list;
-        /// What any drift leads to, in order.
-        drift_always: DRIFT_ALWAYS.list;
+        signals: SIGNAL.list, "The signals there are.";
+        triggers: TRIGGER.list, "When one is created; any that holds.";
+        drift: DRIFT.list, "What a drift leads to; the first that holds.";
+        drift_always: DRIFT_ALWAYS.list, "What any drift leads to, in order.";
     }
 }
 
@@ -326,24 +289,23 @@ impl Builder<'_> {
     pub(super) fn signals(&mut self, layers: &Layers) -> Signals {
         // The names below can be those of kinds of the packs below.
         let own_only = std::mem::take(&mut self.own_only);
-        let kinds =
-            self.section_with(layers, (FILE, "signals"), &SIGNAL, |builder, entry, kind| {
-                builder.signal_kind(entry, kind)
-            });
+        let kinds = self.section_with(layers, FILE, "signals", &SIGNAL, |builder, entry, kind| {
+            builder.signal_kind(entry, kind)
+        });
         self.own_only = own_only;
         let all = Signals { kinds, ..Signals::default() };
         self.report_unknown_approvals(layers, &all);
         let triggers =
-            self.section_with(layers, (FILE, "triggers"), &TRIGGER, |builder, entry, trigger| {
+            self.section_with(layers, FILE, "triggers", &TRIGGER, |builder, entry, trigger| {
                 entry.get("emit").into_iter().for_each(|node| builder.known_signal(node, &all));
                 trigger
             });
-        let drift = self.section_with(layers, (FILE, "drift"), &DRIFT, |builder, entry, rule| {
+        let drift = self.section_with(layers, FILE, "drift", &DRIFT, |builder, entry, rule| {
             let emitted = entry.get("emit").and_then(Node::items).unwrap_or_default();
             emitted.iter().for_each(|node| builder.known_signal(node, &all));
             rule
         });
-        let drift_always = self.section(layers, (FILE, "drift_always"), &DRIFT_ALWAYS);
+        let drift_always = self.section(layers, FILE, "drift_always", &DRIFT_ALWAYS);
         Signals { triggers, drift, drift_always, ..all }
     }
 

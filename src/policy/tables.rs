@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::{Builder, text, texts};
+use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
-use super::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::script::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
 use crate::script::types::{Names, Type};
 use crate::script::words as input_words;
@@ -132,16 +132,11 @@ impl Input {
 
 record! {
     const INPUT: Record<Input> = {
-        /// What it is; `number` by default.
-        type: words::<InputType>() => kind;
-        /// Its value where it is not given; else false, 0 or empty.
-        default: Kind::Any;
-        /// The only texts it can be.
-        values: TEXTS => values;
-        /// The smallest value of a number.
-        min: LIMIT => min;
-        /// The largest value of a number.
-        max: LIMIT => max;
+        type: words::<InputType>() => kind, "What it is; `number` by default.";
+        default: Kind::Any, "Its value where it is not given; else false, 0 or empty.";
+        values: TEXTS => values, "The only texts it can be.";
+        min: LIMIT => min, "The smallest value of a number.";
+        max: LIMIT => max, "The largest value of a number.";
         use DESCRIPTION => description;
     }
 }
@@ -151,14 +146,11 @@ const REASON: Field = field("reason", Kind::Template, "Why, in one sentence, ove
 
 record! {
     const ROW: Record<Row> = {
-        /// Holds where the row answers.
-        when [mandatory()]: Kind::Expression => when;
+        when [mandatory()]: Kind::Expression => when, "Holds where the row answers.";
         use ANSWER => answer.answer;
         use REASON => answer.reason by TEMPLATE;
     }
-}
 
-record! {
     const OTHERWISE: Record<Answer> = {
         use ANSWER => answer;
         use REASON => reason by TEMPLATE;
@@ -166,25 +158,21 @@ record! {
 }
 
 /// The answer if no row is true: a map, or only the text of the answer.
-const OTHERWISE_ANSWER: Conversion<Answer> = Conversion {
-    read: |node, builder| match node.entries() {
+const OTHERWISE_ANSWER: Conversion<Answer> =
+    Conversion::reading(|node, builder| match node.entries() {
         Some(_) => Some(OTHERWISE.read(&LayeredMap::from_iter([node]), builder)),
         None => Some(Answer { answer: text(Some(node)), reason: String::new() }),
-    },
-    show: |_| None,
-};
+    });
 
 record! {
     /// An entry of `tables.yaml`.
     pub(super) const TABLE: Record<Table> = {
         use ID => id;
         use DESCRIPTION => description;
-        /// What is asked, as `given.NAME`.
-        inputs: Kind::Map(&INPUT.map);
-        /// The first that holds answers.
-        rows: ROW.list => rows by ROW.items;
-        /// The answer where none holds.
-        otherwise: Kind::Either(&[Kind::Text, OTHERWISE.map]) => otherwise by OTHERWISE_ANSWER;
+        inputs: Kind::Map(&INPUT.map), "What is asked, as `given.NAME`.";
+        rows: ROW.list => rows by ROW.items, "The first that holds answers.";
+        otherwise: Kind::Either(&[Kind::Text, OTHERWISE.map]) => otherwise by OTHERWISE_ANSWER,
+            "The answer where none holds.";
         use ENABLED;
         use OVERRIDE;
     }

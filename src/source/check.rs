@@ -1,7 +1,7 @@
 //! Holds a tree against a shape and reports everything that does not fit.
 //! May not live here: whether an expression compiles or a name exists elsewhere.
 
-use super::shape::{Field, Form, Kind};
+use super::shape::{Field, Kind, NodeShape};
 use super::suggest::{did_you_mean, nearest};
 use super::value::{check_value, wrong_type};
 use super::{Diagnostic, Node, NodeKind, quoted};
@@ -22,12 +22,12 @@ pub fn fits(kind: &Kind, node: &Node) -> bool {
     form(node).is_some_and(|it| kind.takes(it))
 }
 
-fn form(node: &Node) -> Option<Form> {
+fn form(node: &Node) -> Option<NodeShape> {
     match &node.kind {
         NodeKind::Invalid => None,
-        NodeKind::Scalar(_) => Some(Form::Scalar),
-        NodeKind::List(_) => Some(Form::List),
-        NodeKind::Map(_) => Some(Form::Map),
+        NodeKind::Scalar(_) => Some(NodeShape::Scalar),
+        NodeKind::List(_) => Some(NodeShape::List),
+        NodeKind::Map(_) => Some(NodeShape::Map),
     }
 }
 
@@ -43,7 +43,7 @@ fn check_node(node: &Node, kind: &Kind, found: &mut Vec<Diagnostic>) {
     match kind {
         Kind::Any => {}
         Kind::List(one) => check_items(node, one, found),
-        Kind::OneOrList(one) if form == Form::List => check_items(node, one, found),
+        Kind::OneOrList(one) if form == NodeShape::List => check_items(node, one, found),
         Kind::OneOrList(one) => check_node(node, one, found),
         Kind::Map(one) => {
             for (_, value) in node.entries().unwrap_or_default() {
@@ -76,7 +76,7 @@ fn check_items(node: &Node, one: &Kind, found: &mut Vec<Diagnostic>) {
 fn check_either(
     node: &Node,
     either: &Kind,
-    form: Form,
+    form: NodeShape,
     kinds: &[Kind],
     found: &mut Vec<Diagnostic>,
 ) {
@@ -100,7 +100,7 @@ fn check_record(node: &Node, fields: &[Field], found: &mut Vec<Diagnostic>) {
         let Some(name) = key.text() else { continue };
         match fields.iter().find(|field| field.name == name) {
             Some(field) => check_field(key, value, field, found),
-            None => found.push(unknown_key(key, name, (entries, fields))),
+            None => found.push(unknown_key(key, name, entries, fields)),
         }
         if found.len() >= FILE_FINDINGS_MAX {
             return;
@@ -143,11 +143,7 @@ fn is_typo_of(key: &Node, field: &Field, fields: &[Field]) -> bool {
     !known && (field.aka.contains(&name) || nearest(name, &names).is_some())
 }
 
-fn unknown_key(
-    key: &Node,
-    name: &str,
-    (entries, fields): (&[(Node, Node)], &[Field]),
-) -> Diagnostic {
+fn unknown_key(key: &Node, name: &str, entries: &[(Node, Node)], fields: &[Field]) -> Diagnostic {
     let finding =
         Diagnostic::error("unknown-key", key.span.clone(), format!("unknown key {}", quoted(name)));
     if let Some(field) = fields.iter().find(|field| field.aka.contains(&name)) {

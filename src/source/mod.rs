@@ -1,5 +1,5 @@
-//! Where policy text came from and what is wrong with it: files, spans, diagnostics.
-//! Lives here: values without a notion of what a policy means.
+//! Texts of policy files, spans in them, and findings.
+//! Does not contain: the meaning of a policy.
 
 pub mod check;
 pub mod field_value;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 
-/// One policy file as read.
+/// A policy file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The path or `builtin/<file>`, as shown to people.
+    /// Displayed name: the path, or `builtin/<file>`.
     pub name: String,
     /// The whole text.
     pub text: String,
@@ -41,7 +41,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Line and column of the first byte, both from 1; the column counts characters.
+    /// Returns line and column of the first byte, both from 1. The column counts characters.
     #[must_use]
     pub fn line_column(&self) -> (usize, usize) {
         let before = self.source.text.get(..self.start).unwrap_or(&self.source.text);
@@ -52,63 +52,63 @@ impl Span {
         (line, column)
     }
 
-    /// `file:line:column`, clickable in terminals and editors.
+    /// Returns `file:line:column`, which terminals and editors recognize.
     #[must_use]
     pub fn place(&self) -> String {
         let (line, column) = self.line_column();
         format!("{}:{line}:{column}", self.source.name)
     }
 
-    /// The text it covers.
+    /// Returns the text of the span.
     #[must_use]
     pub fn text(&self) -> &str {
         self.source.text.get(self.start..self.end).unwrap_or_default()
     }
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Worth knowing; nothing changes.
+    /// Information.
     Note,
-    /// Probably not meant; the pack still loads.
+    /// Probable mistake. The pack is loaded.
     Warning,
-    /// The pack does not load.
+    /// The pack is not loaded.
     Error,
 }
 
-/// One finding about a policy, complete enough to be shown in any format.
+/// A finding about a policy, in a form that all output formats can show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Stable kebab-case name of the finding, such as `unknown-key`.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// What is wrong, one lower-case sentence without a full stop.
+    /// Problem: one lower-case sentence without a period.
     pub message: String,
-    /// Where.
+    /// Location.
     pub span: Span,
-    /// Other places that matter, each with its role.
+    /// Related locations, each with its role.
     pub related: Vec<(Span, String)>,
-    /// The cure.
+    /// Fix in words.
     pub help: Option<String>,
-    /// What it does to decisions.
+    /// Effect on decisions.
     pub note: Option<String>,
-    /// The cure as an edit.
+    /// Fix as an edit.
     pub fix: Option<Fix>,
 }
 
-/// An edit that cures a finding.
+/// An edit that fixes a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// Whether it changes no decision, so that it may be made unseen.
+    /// Whether the edit changes no decision, so that it needs no review.
     pub safe: bool,
-    /// Places and what comes there; none overlaps another.
+    /// Spans and their replacements. Spans do not overlap.
     pub edits: Vec<(Span, String)>,
 }
 
 impl Diagnostic {
-    /// An error at `span`.
+    /// Returns an error at `span`.
     #[must_use]
     pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -116,20 +116,20 @@ impl Diagnostic {
         Self { code, level, message, span, related, help: None, note: None, fix: None }
     }
 
-    /// A warning at `span`.
+    /// Returns a warning at `span`.
     #[must_use]
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self { level: Level::Warning, ..Self::error(code, span, message) }
     }
 
-    /// The same finding with a cure.
+    /// Adds a fix in words.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The same finding with the cure, where one is known.
+    /// Adds a fix in words, if there is one.
     #[must_use]
     pub fn with_help_if(self, help: Option<String>) -> Self {
         Self { help: help.or(self.help), ..self }
@@ -161,21 +161,21 @@ impl Diagnostic {
         self.with_fix(false, span, written.replacen(word, near, 1))
     }
 
-    /// The same finding with what it does to decisions.
+    /// Adds the effect on decisions.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
     }
 
-    /// The same finding with one edit that cures it.
+    /// Adds a fix that is one edit.
     #[must_use]
     pub fn with_fix(mut self, safe: bool, span: Span, text: impl Into<String>) -> Self {
         self.fix = Some(Fix { safe, edits: vec![(span, text.into())] });
         self
     }
 
-    /// The same finding with another place and its role.
+    /// Adds a related location and its role.
     #[must_use]
     pub fn with_related(mut self, span: Span, role: impl Into<String>) -> Self {
         self.related.push((span, role.into()));
@@ -183,10 +183,10 @@ impl Diagnostic {
     }
 }
 
-/// Longest user text repeated in a message, in characters.
+/// Maximum length of quoted user text, in characters.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// User text as it is shown inside a message: in backticks, on one line, cut when long.
+/// Returns user text for a message: in backticks, on one line, and truncated.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     let shown: String = text

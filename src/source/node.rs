@@ -1,6 +1,6 @@
-//! The tree of one policy file: every value with the place it was written at, and typed access to it.
-//! What is below a list or a map is shared by its copies: they cost the same however much there is.
-//! May not live here: how the tree is made (`yaml`), what it should look like (`shape`, `check`).
+//! The tree of a policy file: values with their spans, and typed access to them.
+//! Clones of a node share the nodes below it.
+//! Does not contain: parsing (`yaml`), shapes (`shape`, `check`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::meaning::{Meaning, is_nothing, meaning};
 use super::{Source, Span, scalar};
 use crate::time::{Timestamp, parse_duration};
 
-/// One value of a policy file.
+/// A value of a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Where it is written. A list or map ends with its last entry, a block scalar with its last
+    /// Location. A list or a map ends with its last entry, a block scalar with its last
     /// visible character.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub kind: NodeKind,
 }
 
 /// Kinds of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Text, a number, a truth value or nothing.
+    /// Text, a number, a boolean, or null.
     Scalar(Scalar),
     /// A list.
     List(Arc<[Node]>),
@@ -39,9 +39,9 @@ pub enum NodeKind {
 /// A scalar as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scalar {
-    /// Its text, quotes and escapes removed and lines folded; empty where nothing is written.
+    /// Text without quotes and escapes, with folded lines. Empty if there is none.
     pub text: String,
-    /// How it is written.
+    /// Style.
     pub style: ScalarStyle,
     /// Columns before the content of a block scalar.
     pub indent: usize,
@@ -63,7 +63,7 @@ pub enum ScalarStyle {
 }
 
 impl Node {
-    /// A file in which nothing is written.
+    /// Returns the node of an empty file.
     #[must_use]
     pub fn nothing(source: &Arc<Source>) -> Self {
         let nothing = Scalar { text: String::new(), style: ScalarStyle::Plain, indent: 0 };
@@ -71,14 +71,14 @@ impl Node {
         Self { span, kind: NodeKind::Scalar(nothing) }
     }
 
-    /// The value of a key, if this is a map that has it with something in it.
+    /// Returns the value of a key. `None` if the node is not a map, or the key is absent or null.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         let (_, value) = self.entries()?.iter().find(|(name, _)| name.says(key))?;
         (!value.is_null()).then_some(value)
     }
 
-    /// Whether nothing is written here (`key:`), or `null`.
+    /// Whether the node is empty (`key:`) or `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.scalar().is_some_and(is_nothing)
@@ -106,7 +106,7 @@ impl Node {
         self.scalar().is_some_and(|it| it.text == text && !is_nothing(it))
     }
 
-    /// The truth value.
+    /// Returns the boolean.
     #[must_use]
     pub fn bool(&self) -> Option<bool> {
         match meaning(self.scalar()?) {
@@ -115,7 +115,7 @@ impl Node {
         }
     }
 
-    /// The whole number.
+    /// Returns the integer.
     #[must_use]
     pub fn int(&self) -> Option<i64> {
         match meaning(self.scalar()?) {
@@ -156,7 +156,7 @@ impl Node {
         }
     }
 
-    /// The items of a list, or the node itself where one may be written without a list.
+    /// Returns the items of a list, or the node itself if it is not a list.
     #[must_use]
     pub fn one_or_items(&self) -> &[Self] {
         match &self.kind {
@@ -176,7 +176,7 @@ impl Node {
         }
     }
 
-    /// The value as JSON: scalars by their meaning, what is invalid as nothing.
+    /// Returns the value as JSON. Invalid nodes become null.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Shapes of policy files: const tables that say which keys a map has and what each may hold.
-//! `check` holds files against them, `schema` publishes them as JSON Schema.
+//! Shapes of policy files: constant tables of the keys of maps and of the kinds of their values.
+//! `check` compares files with shapes, and `schema` converts shapes to JSON Schema.
 
 use serde_json::Value;
 
@@ -62,19 +62,19 @@ impl Field {
     }
 }
 
-/// A key that may be left out, as tables write it.
+/// Returns an optional key.
 #[must_use]
 pub const fn field(name: &'static str, kind: Kind, doc: &'static str) -> Field {
     Field::optional(name, kind, doc)
 }
 
-/// A key that must be there, as tables write it.
+/// Returns a required key.
 #[must_use]
 pub const fn required(name: &'static str, kind: Kind, doc: &'static str) -> Field {
     Field::required(name, kind, doc)
 }
 
-/// What a value may be. Tables must not contain themselves.
+/// Kind of a value. Tables must not contain themselves.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Anything at all.
@@ -83,18 +83,18 @@ pub enum Kind {
     Text,
     /// `true` or `false`.
     Bool,
-    /// A whole number within bounds, both included.
+    /// An integer within inclusive bounds.
     Int {
-        /// Least.
+        /// Minimum.
         min: i64,
-        /// Greatest.
+        /// Maximum.
         max: i64,
     },
-    /// A number within bounds, both included.
+    /// A number within inclusive bounds.
     Number {
-        /// Least.
+        /// Minimum.
         min: f64,
-        /// Greatest.
+        /// Maximum.
         max: f64,
     },
     /// One of a closed set of words.
@@ -105,7 +105,7 @@ pub enum Kind {
     Date,
     /// An expression.
     Expression,
-    /// Text with `${expression}` holes.
+    /// Text with placeholders `${expression}`.
     Template,
     /// A regular expression.
     Regex,
@@ -117,13 +117,13 @@ pub enum Kind {
     Map(&'static Kind),
     /// A map with known keys.
     Record(&'static [Field]),
-    /// The first of several kinds that fits.
+    /// The first of several kinds that matches.
     Either(&'static [Kind]),
 }
 
-/// The three forms a value can be written in.
+/// The three shapes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NodeShape {
     Scalar,
     List,
     Map,
@@ -131,7 +131,7 @@ pub(super) enum Form {
 
 impl Kind {
     /// Whether a value of this kind can be written in `form`.
-    pub(super) fn takes(&self, form: Form) -> bool {
+    pub(super) fn takes(&self, form: NodeShape) -> bool {
         match self {
             Self::Any => true,
             Self::Text
@@ -143,15 +143,15 @@ impl Kind {
             | Self::Date
             | Self::Expression
             | Self::Template
-            | Self::Regex => form == Form::Scalar,
-            Self::List(_) => form == Form::List,
-            Self::OneOrList(one) => form == Form::List || one.takes(form),
-            Self::Map(_) | Self::Record(_) => form == Form::Map,
+            | Self::Regex => form == NodeShape::Scalar,
+            Self::List(_) => form == NodeShape::List,
+            Self::OneOrList(one) => form == NodeShape::List || one.takes(form),
+            Self::Map(_) | Self::Record(_) => form == NodeShape::Map,
             Self::Either(kinds) => kinds.iter().any(|kind| kind.takes(form)),
         }
     }
 
-    /// What is expected, as it stands after the word "expected".
+    /// Returns the description of the kind that follows the word "expected".
     pub(super) fn expected(&self) -> String {
         match self {
             Self::Any => "anything".to_owned(),
@@ -176,7 +176,7 @@ impl Kind {
         }
     }
 
-    /// The keys of the maps that values of this kind hold, seen through lists.
+    /// Returns the keys of maps of this kind, or of the maps in lists of this kind.
     pub(super) fn fields(&self) -> &'static [Field] {
         match self {
             Self::Record(fields) => fields,

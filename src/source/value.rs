@@ -1,7 +1,7 @@
 //! Checks of single values: does this scalar say what its kind asks for, and if not, what would.
 
 use super::meaning::{Meaning, meaning};
-use super::shape::{Form, Kind};
+use super::shape::{Kind, NodeShape};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Span, quoted};
 use crate::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
 use crate::time::{DurationError, Timestamp, parse_duration};
@@ -43,7 +43,7 @@ pub(super) fn wrong_type(node: &Node, kind: &Kind) -> Diagnostic {
     let finding = Diagnostic::error("wrong-type", span.clone(), message);
     match (kind, &node.kind) {
         (Kind::List(_), NodeKind::Map(_)) => finding.with_help("begin each item with `- `"),
-        (Kind::List(one), NodeKind::Scalar(scalar)) if one.takes(Form::Scalar) => {
+        (Kind::List(one), NodeKind::Scalar(scalar)) if one.takes(NodeShape::Scalar) => {
             in_brackets(finding, scalar)
         }
         (Kind::Map(_) | Kind::Record(_), NodeKind::List(_)) if block => {

@@ -12,51 +12,11 @@
 //! exchange, and a sibling is abandoned (removed, and written again) whenever a sync was refused.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::diagnostic::Code;
 use crate::limits::SAVE_ATTEMPTS_MAX;
+pub use crate::policy::Durability;
 use crate::world::{FileKind, World, WorldError};
-
-/// How much is done for a value to survive.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Durability {
-    /// Sync the file and its folder (amplihack: `AMPLIHACK_PS_NO_FSYNC=1` turns it off).
-    pub fsync: bool,
-    /// Read back and compare (amplihack: `VERIFY_WRITES`).
-    pub verify: bool,
-    /// Waits between attempts; the last one doubles on when there are more attempts.
-    pub retry_delays: Vec<Duration>,
-    /// Attempts, at least 1 and at most `SAVE_ATTEMPTS_MAX` (amplihack: `AMPLIHACK_PS_MAX_RETRIES`).
-    pub attempts: u32,
-}
-
-impl Default for Durability {
-    /// amplihack: three attempts, 0.1 and 0.2 s between them, 0.4 s before a fourth.
-    fn default() -> Self {
-        Self {
-            fsync: true,
-            verify: true,
-            retry_delays: [100, 200, 400].map(Duration::from_millis).to_vec(),
-            attempts: 3,
-        }
-    }
-}
-
-impl Durability {
-    /// The wait after attempt `attempt`, counted from 0.
-    #[must_use]
-    pub fn delay_after(&self, attempt: u32) -> Duration {
-        let index = usize::try_from(attempt).unwrap_or(usize::MAX);
-        if let Some(delay) = self.retry_delays.get(index) {
-            return *delay;
-        }
-        let last = self.retry_delays.last().copied().unwrap_or_default();
-        let beyond = index.saturating_sub(self.retry_delays.len()).saturating_add(1);
-        let factor = 1_u32.checked_shl(u32::try_from(beyond).unwrap_or(u32::MAX));
-        last.saturating_mul(factor.unwrap_or(u32::MAX))
-    }
-}
 
 /// Result of saving a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

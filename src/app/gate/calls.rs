@@ -1,10 +1,9 @@
 //! Which tool calls hooks saw, so that a stop knows what the transcript must show.
 
-use std::time::Duration;
-
 use super::context::EventContext;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
+use crate::limits::HOOK_LOCK_WAIT;
 use crate::store::hook_calls::{self, Line};
 
 /// Records a tool call that policyd does not block. Other events record nothing.

@@ -1,8 +1,6 @@
 //! The context window: notifies the agent once per tier, summarizes the session before the context is
 //! emptied, and gives the summary to the next context. Never blocks.
 
-use std::time::Duration;
-
 use super::context::EventContext;
 use super::output::{Report, append};
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
@@ -26,11 +24,6 @@ use crate::state::continuation::{AT_CLEAR, ContextStart};
 use crate::store::file::Saved;
 use crate::store::summaries::{AT_END, Summary};
 use crate::store::transcript::{self, Places};
-
-/// Longest wait of a hook for a lock.
-const LOCK_WAIT: Duration = Duration::from_secs(1);
-/// What was measured and said, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
 
 /// Events at which it is looked at, whatever the pack says.
 const KINDS: [EventKind; 5] = [
@@ -91,7 +84,7 @@ impl ContextMeter<'_> {
             folder: &self.context.project.root,
             own: &self.context.state_dir,
             store: &self.context.store,
-            wait: LOCK_WAIT,
+            wait: HOOK_LOCK_WAIT,
         }
     }
 
@@ -108,7 +101,7 @@ impl ContextMeter<'_> {
         if let Some(new) = &read.cursor {
             let folder = &self.context.store.paths(&event.session_id).folder;
             if self.context.world.stat(folder).is_err() {
-                drop(self.context.store.lock(&event.session_id, LOCK_WAIT)); // It makes the folder.
+                drop(self.context.store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It makes the folder.
             }
             transcript::keep(self.context.world, &cursor, new);
         }
@@ -172,7 +165,7 @@ impl ContextMeter<'_> {
         if change(&known) == known {
             return true;
         }
-        let mut locked = match self.context.store.lock(session, LOCK_WAIT) {
+        let mut locked = match self.context.store.lock(session, HOOK_LOCK_WAIT) {
             Ok(locked) => locked,
             Err(error) => {
                 report.note(format!("the tier of the context: {error}"));
@@ -345,7 +338,7 @@ pub(super) fn request_clear(context: &EventContext<'_>, facts: &Facts, report: &
     if !policy.context.clear_requests.holds(driven) || request.dry_run {
         return;
     }
-    let stores = context.stores(LOCK_WAIT);
+    let stores = context.stores(HOOK_LOCK_WAIT);
     let (due, _) = signals::due(&policy.signals, stores.run_of(facts), request.watch.as_ref());
     let Some(due) = due.into_iter().find(|it| it.trigger.emit == CLEAR) else { return };
     if let Err(error) = stores.raise(&due, "", request.event.session_id.as_str()) {

@@ -183,7 +183,7 @@ impl GuardEvaluation<'_> {
         let mut called = Called::new(event, &seen.around, &patches, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
-        let entry = decision_log::guard_entry((*now, event), &report.around, guarded, called);
+        let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();
         if !output::log_decision(self.context.world, &own, entry) {
             report.problem(&output::unlogged(&own));

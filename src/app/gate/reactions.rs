@@ -21,6 +21,7 @@ use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
 use crate::policy::{Mode, records};
+use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::mask;
 use crate::script::record::Record;
 use crate::script::{Evaluator, template};
@@ -61,7 +62,7 @@ impl ReactionRunner<'_> {
         }
         let reactions = self.context.policy.reactions.iter().filter(|it| it.on.contains(&kind));
         let reactions: Vec<&Reaction> = reactions.collect();
-        let stores = self.context.stores(LOCK_WAIT);
+        let stores = self.context.stores(HOOK_LOCK_WAIT);
         let (now, watch) = (self.context.request.now, self.context.request.watch.clone());
         let stores = Stores { now, watch, ..stores };
         let mut said = Vec::new();
@@ -86,7 +87,7 @@ impl ReactionRunner<'_> {
         if found.is_empty() || self.context.request.dry_run {
             return;
         }
-        let stores = self.context.stores(LOCK_WAIT);
+        let stores = self.context.stores(HOOK_LOCK_WAIT);
         let (task, goal) = stores.current_task();
         for (rule, verdict) in found {
             let said = [

@@ -58,7 +58,7 @@ impl StopEvaluation<'_> {
         let answers = it.ask(&plan, context, &mut evaluator, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
-        let lock_wait = it.policy.settings.durability.lock_wait;
+        let lock_wait = it.policy.settings.lock_wait;
         let mut locked = match store.lock(&event.session_id, lock_wait) {
             Ok(locked) => Some(locked),
             Err(error) => {

@@ -14,9 +14,6 @@ use crate::state::context::Measured;
 use crate::state::run::{Effect, Phase, Renewal};
 use crate::store::log;
 
-/// What happened, one line each.
-const EVENT_LOG: &str = "logs/events.jsonl";
-
 impl Supervisor<'_> {
     /// Logs and reports an event. A log that cannot be written does not stop the run.
     pub(super) fn report(&mut self, kind: &str, fields: &[(&str, Value)]) {

@@ -59,8 +59,9 @@ impl Stores<'_> {
         }
         if !channel.folder.is_empty() {
             let text = format!("{:#}\n", escalations::record_of(it, None));
-            let writing = (Durability::default(), Duration::ZERO);
-            let alerts = Documents::new(self.world, &self.own, writing, ESCALATIONS_FILE_BYTES_MAX);
+            let (durability, bytes_max) = (Durability::default(), ESCALATIONS_FILE_BYTES_MAX);
+            let alerts =
+                Documents::new(self.world, &self.own, durability, Duration::ZERO, bytes_max);
             // The name is unique: no other process writes this file.
             let saved = self.world.create_folder(&self.own.join(&channel.folder));
             saved

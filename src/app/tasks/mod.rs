@@ -31,9 +31,6 @@ pub(crate) use dead_letters::{RecordedFailure, Report};
 pub(crate) use reviews::{Reviewed, Row};
 pub(crate) use triggers::CLEAR;
 
-/// A script would rather wait than lose a result.
-pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(30);
-
 /// Where stores are, and how they are written.
 #[derive(Clone, Copy)]
 pub(crate) struct StoreLocation<'l> {
@@ -115,7 +112,11 @@ impl<'a> Stores<'a> {
         let project = project::find(world, None);
         let (sessions, own) = project::sessions(world, &project, &policy.settings);
         let (state_dir, durability) = (own.as_path(), &sessions.durability);
-        Self::new(world, policy, StoreLocation { state_dir, durability, lock_wait: LOCK_WAIT })
+        Self::new(
+            world,
+            policy,
+            StoreLocation { state_dir, durability, lock_wait: COMMAND_LOCK_WAIT },
+        )
     }
 }
 

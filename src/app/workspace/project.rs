@@ -85,8 +85,8 @@ pub(crate) fn fenced_by_pack<'w>(
     let root = match paths.layout {
         _ if is_named("POLICYD_STATE_DIR") => "",
         _ if !paths.root.is_empty() => paths.root.as_str(),
-        policy::Layout::Amplihack if !is_named("AMPLIHACK_PS_STATE_DIR") => AMPLIHACK_FOLDER,
-        policy::Layout::Amplihack | policy::Layout::Policyd => "",
+        policy::LayoutName::Amplihack if !is_named("AMPLIHACK_PS_STATE_DIR") => AMPLIHACK_FOLDER,
+        policy::LayoutName::Amplihack | policy::LayoutName::Policyd => "",
     };
     let named = [root, paths.diagnostics.as_str()].into_iter().filter(|it| !it.is_empty());
     let within = |it: &PathBuf| normal(it).starts_with(&project.main);
@@ -118,8 +118,10 @@ pub(crate) fn sessions<'w>(
         (Some(root), _, _) => (root, Layout::policyd()),
         // The seed's variable names the folder of the session folders.
         (None, Some(root), _) => (root, Layout::bare()),
-        (None, None, policy::Layout::Policyd) => (own.clone(), Layout::policyd()),
-        (None, None, policy::Layout::Amplihack) => (project.main.clone(), Layout::power_steering()),
+        (None, None, policy::LayoutName::Policyd) => (own.clone(), Layout::policyd()),
+        (None, None, policy::LayoutName::Amplihack) => {
+            (project.main.clone(), Layout::power_steering())
+        }
     };
     let mut store = SessionStore::new(world, root, layout);
     store.durability = durability(world, &settings.durability);
@@ -135,16 +137,15 @@ pub(crate) fn sessions<'w>(
 }
 
 /// The manifest's numbers, changed by the environment (`POLICYD_*`, the seed's as aliases).
-fn durability(world: &dyn World, settings: &policy::Durability) -> Durability {
+fn durability(world: &dyn World, settings: &Durability) -> Durability {
     let get = |name: &str| {
         world.env(&format!("POLICYD_{name}")).or_else(|| world.env(&format!("AMPLIHACK_PS_{name}")))
     };
     let no_fsync = is_on(world, "POLICYD_NO_FSYNC") || is_on(world, "AMPLIHACK_PS_NO_FSYNC");
     Durability {
         fsync: settings.fsync && !no_fsync,
-        verify: settings.verify,
-        retry_delays: settings.retry_delays.clone(),
         attempts: get("MAX_RETRIES").and_then(|it| it.parse().ok()).unwrap_or(settings.attempts),
+        ..settings.clone()
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::builder::Builder;
+use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
 use crate::policy::layers::{Entry, Layers};
 use crate::policy::record::{Conversion, record, words};
 use crate::policy::records::STRATEGIES;
-use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
 use crate::policy::{Choice, Expression};
 use crate::source::Diagnostic;
 use crate::source::field_value::{FieldValue, Word, words};
@@ -151,105 +151,79 @@ pub struct Alarm {
 }
 
 /// The text of an alarm.
-const ALARM_TEXT: Conversion<Choice> = Conversion {
-    read: |node, builder| builder.choices(Some(node)).into_iter().next(),
-    show: |_| None,
-};
+const ALARM_TEXT: Conversion<Choice> =
+    Conversion::reading(|node, builder| builder.choices(Some(node)).into_iter().next());
 
 record! {
     const ENTER: Record<Enter> = {
         use ID => id;
         use WHEN => when;
-        /// What is to be tried next.
-        strategy: Kind::Choice(STRATEGIES) => strategy;
+        strategy: Kind::Choice(STRATEGIES) => strategy, "What is to be tried next.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const REVIEW: Record<Review> = {
         use ID => id;
         use WHEN => when;
-        /// What becomes of the task.
-        do [needed()]: words::<ReviewAction>() => action;
-        /// Its place in `order`; what it does by default.
-        group: Kind::Choice(REVIEW_GROUPS) => group;
-        /// The strategy that is written down.
-        strategy: Kind::Choice(STRATEGIES) => strategy;
-        /// Why, in one word; its id by default.
-        reason: Kind::Text => reason;
-        /// A retry counts failures from 0 again, and names the new approach.
-        fresh: Kind::Bool => fresh;
+        do [needed()]: words::<ReviewAction>() => action, "What becomes of the task.";
+        group: Kind::Choice(REVIEW_GROUPS) => group,
+            "Its place in `order`; what it does by default.";
+        strategy: Kind::Choice(STRATEGIES) => strategy, "The strategy that is written down.";
+        reason: Kind::Text => reason, "Why, in one word; its id by default.";
+        fresh: Kind::Bool => fresh,
+            "A retry counts failures from 0 again, and names the new approach.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const ALARM: Record<Alarm> = {
         use ID => id;
         use WHEN => when;
-        /// What is said where it holds.
-        text [needed()]: Kind::Template => text by ALARM_TEXT;
+        text [needed()]: Kind::Template => text by ALARM_TEXT, "What is said where it holds.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
     }
-}
 
-record! {
     const RETENTION: Record<DeadLetter> = {
-        /// Abandoned tasks are kept for that long.
-        max_age: Kind::Duration => retention_age;
-        /// Abandoned tasks kept at most, the newest.
-        max_count: COUNT => retention_count;
+        max_age: Kind::Duration => retention_age, "Abandoned tasks are kept for that long.";
+        max_count: COUNT => retention_count, "Abandoned tasks kept at most, the newest.";
     }
-}
 
-record! {
     const REDRIVE: Record<DeadLetter> = {
-        /// Tasks put back within `per`, at most.
-        rate: COUNT => redrive_rate;
-        /// The time that `rate` counts in.
-        per: Kind::Duration => redrive_per;
-        /// How often one task is put back before a human must look at it.
-        max_times: COUNT => redrive_times;
+        rate: COUNT => redrive_rate, "Tasks put back within `per`, at most.";
+        per: Kind::Duration => redrive_per, "The time that `rate` counts in.";
+        max_times: COUNT => redrive_times,
+            "How often one task is put back before a human must look at it.";
     }
-}
 
-record! {
     pub(in crate::policy) const DEAD_LETTER: Record<DeadLetter> = {
-        /// Time after which the queue is due for review.
-        review_every: Kind::Duration => review_every;
-        /// Failed attempts after which a simpler approach is asked for.
-        simplify_after: COUNT => simplify_after;
-        /// Which review rules are judged first.
-        order: Kind::List(&Kind::Choice(REVIEW_GROUPS)) => order;
-        /// How long abandoned tasks are kept.
-        retention: section RETENTION;
-        /// How fast tasks are put back to work.
-        redrive: section REDRIVE;
-        /// When a failing task enters; any that holds.
-        enter: ENTER.list;
-        /// What becomes of it; the first that holds.
-        review: REVIEW.list;
-        /// When the queue itself needs a human.
-        alarms: ALARM.list;
+        review_every: Kind::Duration => review_every,
+            "Time after which the queue is due for review.";
+        simplify_after: COUNT => simplify_after,
+            "Failed attempts after which a simpler approach is asked for.";
+        order: Kind::List(&Kind::Choice(REVIEW_GROUPS)) => order,
+            "Which review rules are judged first.";
+        retention: section RETENTION, "How long abandoned tasks are kept.";
+        redrive: section REDRIVE, "How fast tasks are put back to work.";
+        enter: ENTER.list, "When a failing task enters; any that holds.";
+        review: REVIEW.list, "What becomes of it; the first that holds.";
+        alarms: ALARM.list, "When the queue itself needs a human.";
     }
 }
 
 impl Builder<'_> {
     pub(in crate::policy) fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
-        let enter = self.section(layers, (FILE, "enter"), &ENTER);
-        let review = self.section_with(layers, (FILE, "review"), &REVIEW, |_, entry, rule| {
+        let enter = self.section(layers, FILE, "enter", &ENTER);
+        let review = self.section_with(layers, FILE, "review", &REVIEW, |_, entry, rule| {
             let group = group_of(entry).unwrap_or_default().to_owned();
             let reason = if rule.reason.is_empty() { rule.id.clone() } else { rule.reason };
             Review { group, reason, ..rule }
         });
-        let alarms = self.section(layers, (FILE, "alarms"), &ALARM);
+        let alarms = self.section(layers, FILE, "alarms", &ALARM);
         self.report_missing_group(layers);
         let settings = DEAD_LETTER.read(&layers.top_map(FILE), self);
         DeadLetter { enter, review, alarms, ..settings }

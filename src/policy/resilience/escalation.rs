@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Expression;
 use crate::policy::builder::Builder;
+use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use crate::policy::layers::Layers;
 use crate::policy::record::{Conversion, record};
 use crate::policy::records::SEVERITIES;
-use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use crate::source::shape::Kind;
 
 const FILE: &str = "escalation.yaml";
@@ -117,54 +117,41 @@ record! {
     const TRIGGER: Record<Trigger> = {
         use ID => id;
         use WHEN => when;
-        /// How much it matters; `high` by default.
-        severity: Kind::Choice(SEVERITIES) => severity;
-        /// Whether the task stands still until a human answered.
-        blocking: Kind::Bool => blocking;
-        /// Whether each task is a question of its own, or all that failed alike are one.
-        for_each: Kind::Choice(&["task", "cause"]) => for_each_cause by FOR_EACH_CAUSE;
-        /// Time after which the alert is repeated; never, by default.
-        answer_within: Kind::Duration => answer_within;
-        /// Why a human is needed, in one sentence.
-        reason [needed()]: Kind::Text => reason;
-        /// What a human may decide, each with what it costs.
-        options: TEXTS => options;
+        severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
+        blocking: Kind::Bool => blocking, "Whether the task stands still until a human answered.";
+        for_each: Kind::Choice(&["task", "cause"]) => for_each_cause by FOR_EACH_CAUSE,
+            "Whether each task is a question of its own, or all that failed alike are one.";
+        answer_within: Kind::Duration => answer_within,
+            "Time after which the alert is repeated; never, by default.";
+        reason [needed()]: Kind::Text => reason, "Why a human is needed, in one sentence.";
+        options: TEXTS => options, "What a human may decide, each with what it costs.";
         use ENABLED;
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     const CHANNEL: Record<Channel> = {
         use ID => id;
         use ENABLED;
-        /// Program and arguments that get the document on standard input.
-        command: TEXTS => command;
-        /// Folder that gets a copy of each alert as JSON, for a webhook.
-        folder: Kind::Text => folder;
-        /// Time the program may take; 5 s by default.
-        timeout: Kind::Duration => timeout;
-        /// Name of its circuit breaker; `alert/<id>` by default.
-        breaker: Kind::Text => breaker;
+        command: TEXTS => command, "Program and arguments that get the document on standard input.";
+        folder: Kind::Text => folder,
+            "Folder that gets a copy of each alert as JSON, for a webhook.";
+        timeout: Kind::Duration => timeout, "Time the program may take; 5 s by default.";
+        breaker: Kind::Text => breaker, "Name of its circuit breaker; `alert/<id>` by default.";
         use DESCRIPTION;
         use OVERRIDE;
     }
-}
 
-record! {
     pub(in crate::policy) const ESCALATION: Record<Escalation> = {
-        /// When a human is needed; the first that holds.
-        triggers: TRIGGER.list;
-        /// How humans are told.
-        channels: CHANNEL.list;
+        triggers: TRIGGER.list, "When a human is needed; the first that holds.";
+        channels: CHANNEL.list, "How humans are told.";
     }
 }
 
 impl Builder<'_> {
     pub(in crate::policy) fn escalation(&mut self, layers: &Layers) -> Escalation {
-        let triggers = self.section(layers, (FILE, "triggers"), &TRIGGER);
-        let mut channels = self.section(layers, (FILE, "channels"), &CHANNEL);
+        let triggers = self.section(layers, FILE, "triggers", &TRIGGER);
+        let mut channels = self.section(layers, FILE, "channels", &CHANNEL);
         for channel in channels.iter_mut().filter(|channel| channel.breaker.is_empty()) {
             channel.breaker = format!("alert/{}", channel.id);
         }

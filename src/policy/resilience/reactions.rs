@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::facts::event::EventKind;
 use crate::policy::Expression;
 use crate::policy::builder::Builder;
+use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::policy::layers::{Entry, Layers, wanted};
 use crate::policy::record::{Conversion, TEMPLATE, TEMPLATES, record};
 use crate::policy::records::{self, REACTING_NAMES, SEVERITIES};
-use crate::policy::shapes::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use crate::policy::signals::Signals;
 use crate::source::shape::Kind;
 
@@ -87,60 +87,40 @@ impl Reaction {
 }
 
 /// Result of a call: `success` or `failure`.
-const WORKED: Conversion<bool> =
-    Conversion { read: |node, _| Some(node.text()? == "success"), show: |_| None };
+const WORKED: Conversion<bool> = Conversion::reading(|node, _| Some(node.text()? == "success"));
 
 record! {
     const TASK: Record<Reaction> = {
-        /// Id of the task that an attempt is counted against.
-        id [mandatory()]: Kind::Template => task.id by TEMPLATE;
-        /// Its title.
-        title: Kind::Template => task.title by TEMPLATE;
-        /// What was tried.
-        approach: Kind::Template => task.approach by TEMPLATE;
+        id [mandatory()]: Kind::Template => task.id by TEMPLATE,
+            "Id of the task that an attempt is counted against.";
+        title: Kind::Template => task.title by TEMPLATE, "Its title.";
+        approach: Kind::Template => task.approach by TEMPLATE, "What was tried.";
     }
-}
 
-record! {
     const SIGNAL: Record<Reaction> = {
-        /// A signal of signals.yaml.
-        name [mandatory()]: Kind::Text => signal.name;
-        /// What it says.
-        fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES;
+        name [mandatory()]: Kind::Text => signal.name, "A signal of signals.yaml.";
+        fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES, "What it says.";
     }
-}
 
-record! {
     const ASK_HUMAN: Record<Reaction> = {
-        /// Why a human is needed.
-        reason [mandatory()]: Kind::Template => reason by TEMPLATE;
-        /// How much it matters; `high` by default.
-        severity: Kind::Choice(SEVERITIES) => severity;
-        /// What a human may decide, each with what it costs.
-        options: TEXTS => options;
+        reason [mandatory()]: Kind::Template => reason by TEMPLATE, "Why a human is needed.";
+        severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
+        options: TEXTS => options, "What a human may decide, each with what it costs.";
     }
-}
 
-record! {
     /// An entry of `reactions.yaml`.
     pub(in crate::policy) const REACTION: Record<Reaction> = {
         use ID => id;
-        /// Its events.
-        on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on;
-        /// Holds where it applies; always, where absent.
-        when: Kind::Expression => when;
-        /// The circuit breaker that is told what became of a call.
-        breaker: Kind::Template => breaker by TEMPLATE;
-        /// What became of it.
-        result: Kind::Choice(&["failure", "success"]) => worked by WORKED;
-        /// The failure is an attempt at this task.
-        task: part TASK;
-        /// The signal that is created.
-        signal: part SIGNAL;
-        /// A human is asked, once for each reason.
-        ask_human: part ASK_HUMAN;
-        /// What the agent is told, where the event takes it; else the user.
-        say: Kind::Template => say by TEMPLATE;
+        on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on, "Its events.";
+        when: Kind::Expression => when, "Holds where it applies; always, where absent.";
+        breaker: Kind::Template => breaker by TEMPLATE,
+            "The circuit breaker that is told what became of a call.";
+        result: Kind::Choice(&["failure", "success"]) => worked by WORKED, "What became of it.";
+        task: part TASK, "The failure is an attempt at this task.";
+        signal: part SIGNAL, "The signal that is created.";
+        ask_human: part ASK_HUMAN, "A human is asked, once for each reason.";
+        say: Kind::Template => say by TEMPLATE,
+            "What the agent is told, where the event takes it; else the user.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
@@ -155,10 +135,11 @@ impl Builder<'_> {
         signals: &Signals,
     ) -> Vec<Reaction> {
         self.speaking_of(records::names("reactions.yaml", ""), |builder| {
-            let built = wanted(&layers.reactions, builder.own_only).filter_map(|entry| {
-                let reaction = builder.reaction(entry, signals);
-                entry.is_used().then_some(reaction)
-            });
+            let built =
+                wanted(layers.list("reactions.yaml"), builder.own_only).filter_map(|entry| {
+                    let reaction = builder.reaction(entry, signals);
+                    entry.is_used().then_some(reaction)
+                });
             built.collect()
         })
     }

@@ -1,5 +1,7 @@
 //! One value in one file on a fake machine: effects in order, refusals, torn values.
 
+use std::time::Duration;
+
 use super::*;
 use crate::world::fake::{FakeWorld, Op};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{LOCK_WAIT, ReactionRunner};
+use super::ReactionRunner;
 use crate::app::gate::output::Report;
 use crate::app::tasks::{Reviewed, Row, Stores};
 use crate::judge::dead_letter::{alarms, queue_record, review_due};
@@ -52,7 +52,7 @@ impl ReactionRunner<'_> {
 
     /// Tells an agent that goes on which signals wait, below why it does; nothing is done about them.
     pub(in crate::app::gate) fn list_signals(&self, report: &mut Report) {
-        let stores = self.context.stores(LOCK_WAIT);
+        let stores = self.context.stores(HOOK_LOCK_WAIT);
         if !stores.signals.exists() {
             return;
         }

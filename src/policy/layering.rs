@@ -1,0 +1,223 @@
+//! Puts the files of a pack over those of the packs that it extends.
+//!
+//! Contains: which entry overrides which, and the order of the entries.
+//! Does not contain: what the entries mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::builtin;
+use super::layers::{Entries, Entry, Layers, Section, Tops, is_amplihacks, list_name};
+use super::parse::{Files, read_files};
+use super::shapes::{self, FileShape};
+use super::shared::Shared;
+use crate::limits;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::source::{Diagnostic, Source, suggest};
+
+/// Lists of which the first true entry decides, and the last inherited entry is always true. Entries of a pack are
+/// therefore put before the inherited ones.
+const FIRST_DECIDES: [Section; 3] =
+    [("session_types.yaml", ""), ("failures.yaml", "classes"), ("signals.yaml", "drift")];
+
+/// How entries of a list are identified.
+#[derive(Clone, Copy)]
+enum Identity {
+    /// The entries are items of a list, each with an `id`.
+    Id,
+    /// The entries are values of a map; the key is the id.
+    Key,
+}
+
+/// Returns how the entries of a file are identified. `None` if the file is not a list of entries.
+fn identity(shape: &FileShape) -> Option<Identity> {
+    let by_key = matches!(shape.kind, Kind::Map(Kind::Record(_))).then_some(Identity::Key);
+    matches!(shape.kind, Kind::List(_)).then_some(Identity::Id).or(by_key)
+}
+
+/// A file, or a key of a file, that is a list of entries.
+struct ListFile {
+    file: Shared<Node>,
+    /// The key of the list. Empty if the file is the list.
+    key: &'static str,
+    identity: Identity,
+}
+
+impl ListFile {
+    fn entries(&self) -> Vec<Identified<'_>> {
+        let list = if self.key.is_empty() { Some(&*self.file) } else { self.file.get(self.key) };
+        list.map(|list| identified(list, self.identity)).unwrap_or_default()
+    }
+}
+
+/// Returns the layers of the packs below. A file is read when one of its lists or settings is used. The findings in
+/// a file are those of the pack that contains it.
+pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
+    let unread = |name: &str| {
+        let file = files.iter().find(|(file, _)| file == name)?;
+        let (file, source) = (file.clone(), Arc::clone(&file.1));
+        Some(Shared::later(move || {
+            let read = read_files(&[file], &mut Vec::new()).into_values().next();
+            read.unwrap_or_else(|| Node::nothing(&source))
+        }))
+    };
+    let (mut tops, mut parts) = (BTreeMap::new(), BTreeMap::<Section, Vec<ListFile>>::new());
+    for shape in shapes::FILES {
+        let Some(file) = unread(shape.file) else { continue };
+        if let Some(identity) = identity(shape) {
+            let list = parts.entry((list_name(shape.file), "")).or_default();
+            list.push(ListFile { file, key: "", identity });
+            continue;
+        }
+        for (key, _) in shape.sections() {
+            let list = parts.entry((shape.file, key)).or_default();
+            list.push(ListFile { file: file.clone(), key, identity: Identity::Id });
+        }
+        tops.insert(shape.file, vec![file]);
+    }
+    let list = |files: Vec<ListFile>| {
+        Shared::later(move || {
+            let mut list = Entries::default();
+            let found = files.iter().flat_map(ListFile::entries);
+            layer(&mut list, found.collect(), true, &mut Vec::new());
+            list.into_owned()
+        })
+    };
+    let lists = parts.into_iter().map(|(section, parts)| (section, list(parts))).collect();
+    Layers { tops: Arc::new(tops), lists: Arc::new(lists), ..Layers::default() }
+}
+
+/// Puts the files of one pack on top. If `implicit`, entries override inherited ones without `override: true`.
+pub(super) fn add(
+    layers: &mut Layers,
+    nodes: &Files,
+    implicit: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let own = nodes.iter().filter(|(_, node)| !builtin::wrote(&node.span.source));
+    layers.own_files.extend(own.map(|(file, _)| *file));
+    let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
+    let mut own = BTreeMap::<Section, Vec<Identified<'_>>>::new();
+    for shape in shapes::FILES {
+        let Some(node) = nodes.get(shape.file) else { continue };
+        if let Some(identity) = identity(shape) {
+            let list = own.entry((list_name(shape.file), "")).or_default();
+            list.extend(identified(node, identity));
+            continue;
+        }
+        for (key, _) in shape.sections() {
+            let list = node.get(key).map(|list| identified(list, Identity::Id));
+            own.insert((shape.file, key), list.unwrap_or_default());
+        }
+        tops.entry(shape.file).or_insert_with(Tops::new).insert(0, Shared::new(node.clone()));
+    }
+    for (section, entries) in own.into_iter().filter(|(_, entries)| !entries.is_empty()) {
+        let list = lists.entry(section).or_default();
+        let inherited = list.len();
+        layer(list, entries, implicit, diagnostics);
+        if FIRST_DECIDES.contains(&section) && list.len() > inherited {
+            list.to_mut().rotate_left(inherited);
+        }
+    }
+}
+
+/// An entry in a file.
+struct Identified<'n> {
+    id: &'n str,
+    /// The id as the file states it.
+    name: &'n Node,
+    node: &'n Node,
+}
+
+/// Returns the entries of a list or a map.
+fn identified(list: &Node, identity: Identity) -> Vec<Identified<'_>> {
+    match identity {
+        Identity::Id => {
+            let items = list.items().unwrap_or_default().iter();
+            let entries = items.filter_map(|node| {
+                let name = node.get("id")?;
+                Some(Identified { id: name.text()?, name, node })
+            });
+            entries.collect()
+        }
+        Identity::Key => {
+            let entries = list.entries().unwrap_or_default().iter();
+            entries
+                .filter_map(|(name, node)| Some(Identified { id: name.text()?, name, node }))
+                .collect()
+        }
+    }
+}
+
+/// Adds entries to a list. An entry that overrides an inherited one becomes a layer of it.
+fn layer(
+    into: &mut Entries,
+    entries: Vec<Identified<'_>>,
+    implicit: bool,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    if entries.is_empty() {
+        return;
+    }
+    let into = into.to_mut();
+    let inherited = into.len();
+    let mut seen = BTreeSet::new();
+    for Identified { id, name, node } in entries {
+        if id.chars().count() > limits::ID_CHARS_MAX {
+            diagnostics.push(too_long(name));
+            continue;
+        }
+        let repeated = !seen.insert(id);
+        let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
+        let place = into.iter().position(|it| it.id == id);
+        match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
+            None => {
+                if overrides {
+                    diagnostics.push(nothing_to_override(id, name, into));
+                    continue;
+                }
+                into.push(Arc::new(Entry::new(id, node)));
+            }
+            Some((at, entry))
+                if at < inherited
+                    && !repeated
+                    && (overrides || implicit || is_amplihacks(node)) =>
+            {
+                Arc::make_mut(entry).put_over(node);
+            }
+            Some((at, entry)) => {
+                let message = format!("`{id}` is defined already");
+                let mut found = Diagnostic::error("duplicate-id", name.span.clone(), message);
+                if let Some(first) = entry.span() {
+                    found = found.with_related(first.clone(), "first defined here");
+                }
+                if at < inherited && !repeated {
+                    found = found.with_help("write `override: true` to change the inherited entry");
+                }
+                diagnostics.push(found);
+            }
+        }
+    }
+    if into.len() > limits::RULES_MAX
+        && let Some(span) = into.last().and_then(|it| it.span())
+    {
+        let message = format!("more than {} entries", limits::RULES_MAX);
+        diagnostics.push(Diagnostic::error("too-many-rules", span.clone(), message));
+    }
+}
+
+fn too_long(name: &Node) -> Diagnostic {
+    let message = format!("an id of more than {} characters", limits::ID_CHARS_MAX);
+    Diagnostic::error("id-too-long", name.span.clone(), message).with_help("shorten the id")
+}
+
+fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
+    let message = format!("there is no inherited `{id}` to override");
+    let found = Diagnostic::error("unknown-override", name.span.clone(), message);
+    let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();
+    match suggest::nearest(id, &known) {
+        Some(near) => found.with_help(format!("did you mean `{near}`?")),
+        None => found.with_help("leave `override` out to add a new entry"),
+    }
+}

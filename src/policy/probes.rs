@@ -1,0 +1,180 @@
+//! `preferences.yaml` and `probes.yaml`: what policyd asks before a decision, in files of the user and by external
+//! commands.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::builder::{Builder, text};
+use super::builtin;
+use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
+use super::layers::Entry;
+use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
+use crate::limits;
+use crate::source::Diagnostic;
+use crate::source::field_value::words;
+use crate::source::shape::Kind;
+use crate::time::duration_text;
+
+/// A user preference looked for in files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preference {
+    /// Its id: `prefs.<id>`.
+    pub id: String,
+    /// Whether it is looked for; a fixed answer otherwise.
+    pub value: Option<bool>,
+    /// Files relative to the project, in order.
+    pub files: Vec<String>,
+    /// Regexes tried on each paragraph, comments and code left out.
+    pub regexes: Vec<String>,
+    /// Whether it is looked for only once in a session.
+    pub once: bool,
+}
+
+/// How the output of a probe is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Parse {
+    /// As JSON.
+    #[default]
+    Json,
+    /// As text without the last line break.
+    Text,
+    /// As what a model says: the JSON object in it, else its text.
+    Reply,
+}
+
+/// An external command whose output is a fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Its id: `probes.<id>`.
+    pub id: String,
+    /// Whether it is run at all.
+    pub enabled: bool,
+    /// Program and arguments; never a shell line.
+    pub command: Vec<String>,
+    /// Template of its standard input.
+    pub stdin: String,
+    /// Time it may take.
+    pub timeout: Duration,
+    /// How its output is read.
+    pub parse: Parse,
+    /// For how long the same question is not asked again.
+    pub cache: Option<Duration>,
+    /// Name of its circuit breaker.
+    pub breaker: String,
+    /// Said when the program is not installed.
+    pub missing: String,
+    /// Said when its standard error contains the key.
+    pub cures: Vec<(String, String)>,
+}
+
+impl Default for Probe {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            enabled: true,
+            command: Vec::new(),
+            stdin: String::new(),
+            timeout: limits::PROBE_TIMEOUT,
+            parse: Parse::default(),
+            cache: None,
+            breaker: String::new(),
+            missing: String::new(),
+            cures: Vec::new(),
+        }
+    }
+}
+
+words! {
+    Parse { Json = "json", Text = "text", Reply = "reply" }
+}
+
+/// Whether a preference is looked for once per session: `session`, else `none`.
+const ONCE: Conversion<bool> = Conversion {
+    read: |node, _| Some(node.text()? == "session"),
+    show: |once| Some(if *once { "session" } else { "none" }.into()),
+};
+
+/// Texts by parts of the error output.
+const CURES: Conversion<Vec<(String, String)>> = Conversion::reading(|node, _| {
+    let entries = node.entries().unwrap_or_default().iter();
+    Some(entries.map(|(key, value)| (text(Some(key)), text(Some(value)))).collect())
+});
+
+record! {
+    /// An entry of `preferences.yaml`.
+    pub(super) const PREFERENCE: Record<Preference> = {
+        id [mandatory()]: Kind::Text => id, "Name of the fact: `prefs.<id>`.";
+        value: Kind::Bool => value, "A fixed answer; nothing is looked for.";
+        files: GLOBS => files, "Files relative to the project.";
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each paragraph, case not counted.";
+        cache: Kind::Choice(&["none", "session"]) => once by ONCE,
+            "`session`: looked for once in a session; by default it is at each stop.";
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+
+    /// An entry of `probes.yaml`.
+    pub(super) const PROBE: Record<Probe> = {
+        id [mandatory()]: Kind::Text => id, "Name of the fact: `probes.<id>`.";
+        use enabled("Whether it is run at all; `true` by default.") => enabled;
+        command: TEXTS => command, "Program and arguments; never a shell line.";
+        stdin: Kind::Template => stdin by TEMPLATE, "What is written to its standard input.";
+        timeout: Kind::Duration => timeout, "Time it may take.";
+        parse: words::<Parse>() => parse,
+            "How its output is read: `reply` is the JSON object in what a model says, else its \
+             text.";
+        cache: Kind::Duration => cache, "For how long the same question is not asked again.";
+        breaker: Kind::Text => breaker, "Name of its circuit breaker; `probe/<id>` by default.";
+        missing: Kind::Text => missing, "Said when the program is not installed.";
+        cures: Kind::Map(&Kind::Text) => cures by CURES,
+            "Said when its error output contains the key.";
+        use DESCRIPTION;
+        use OVERRIDE;
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn preference(&mut self, entry: &Entry) -> Option<Preference> {
+        let is_fixed = entry.get("value").is_some_and(|node| node.bool().is_some());
+        if !is_fixed && (entry.get("files").is_none() || entry.get("regexes").is_none()) {
+            let why = "a preference has `files` and `regexes`, or a `value`";
+            self.missing_one_of(entry, ["regexes", "value"], why);
+            return None;
+        }
+        Some(PREFERENCE.read(&entry.map(), self))
+    }
+
+    pub(super) fn probe(&mut self, entry: &Entry) -> Option<Probe> {
+        let mut probe = PROBE.read(&entry.map(), self);
+        if probe.command.is_empty() {
+            if entry.get("command").is_none_or(|node| node.items().is_some()) {
+                self.missing(entry, "command", "a probe runs a program");
+            }
+            return None;
+        }
+        if entry.get("timeout").is_some() {
+            self.report_long_timeout(entry, &probe);
+        }
+        if probe.breaker.is_empty() {
+            probe.breaker = format!("probe/{}", entry.id);
+        }
+        Some(probe)
+    }
+
+    /// Reports a timeout above the deadline of all probes. Unchanged probes of the built-in pack are meant to end
+    /// with the deadline.
+    fn report_long_timeout(&mut self, entry: &Entry, probe: &Probe) {
+        let (Some(span), Some(deadline)) = (entry.span(), self.deadline) else { return };
+        if !probe.enabled || probe.timeout <= deadline || builtin::wrote(&span.source) {
+            return;
+        }
+        let timeout = duration_text(probe.timeout);
+        let message = format!("it may take {timeout}, all probes of one stop together less");
+        let found = Diagnostic::warning("timeout-over-deadline", span.clone(), message);
+        let deadline = duration_text(deadline);
+        self.diagnostics.push(found.with_help(format!(
+            "raise `deadline` in policyd.yaml, which is {deadline}, above it, or leave it out"
+        )));
+    }
+}

@@ -1,0 +1,306 @@
+//! `vocabulary.yaml`: classes of commands, files, and texts, and facts about programs. The vocabularies of all packs
+//! are joined.
+
+use std::collections::BTreeMap;
+
+use super::builder::{Builder, text};
+use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
+use super::record::{Conversion, REGEXES, Record, record};
+use super::shared::Shared;
+use crate::deferred::Deferred;
+use crate::facts::call::{
+    CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
+};
+use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
+use crate::facts::pattern::CommandPattern;
+use crate::script::pattern::{KeptPattern, TextPatternSource};
+use crate::source::field_value::FieldValue;
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::{Node, NodeKind};
+use crate::source::shape::Kind;
+
+/// Operands of a program.
+const OPERANDS: Kind = Kind::Choice(OperandSelector::NAMES);
+
+/// The vocabularies of all packs, joined.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Vocabulary {
+    pub(super) lens: Lens,
+    pub(super) texts: BTreeMap<String, KeptPattern>,
+    pub(super) stop_words: Vec<String>,
+    pub(super) main_branches: Vec<String>,
+    /// Code hosts by name, each with parts of the host names of its remotes.
+    pub(super) forges: Vec<(String, Vec<String>)>,
+    /// Facts about programs.
+    pub(super) knowledge: ProgramDatabase,
+}
+
+impl Vocabulary {
+    /// Returns every command pattern.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &str> {
+        let Lens { wrappers, value_options, commands, .. } = &self.lens;
+        let ProgramDatabase { interpreters, effects, shell_values, .. } = &self.knowledge;
+        let wrappers = wrappers.iter().map(|it| it.command.as_str());
+        let options = value_options.iter().map(|it| it.program.as_str());
+        let kinds = commands.iter().flat_map(|it| it.programs.iter().chain(&it.except));
+        let interpreters = interpreters.iter().map(|it| it.program.as_str());
+        let effects = effects.iter().flat_map(|it| it.programs.iter().chain(&it.except));
+        let shell_values = shell_values.iter().flat_map(|it| &it.programs);
+        let patterns = effects.chain(shell_values).map(CommandPattern::as_str);
+        let texts = wrappers.chain(options).chain(kinds.map(String::as_str));
+        texts.chain(interpreters).chain(patterns)
+    }
+}
+
+impl FieldValue for OperandSelector {
+    fn from_node(node: &Node) -> Option<Self> {
+        node.text().map(Self::find)
+    }
+
+    fn to_json(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+record! {
+    const WRAPPER: Record<Wrapper> = {
+        command [mandatory()]: Kind::Text => command by TRIMMED,
+            "The words it starts with: `uv run`.";
+        value_options: TEXTS => value_options,
+            "Its options that take a value from the next argument.";
+        skip: Kind::Int { min: 0, max: 9 } => skip, "Arguments of its own before the program.";
+        shell_option: Kind::Text => shell_option, "The option whose value is shell text: `-c`.";
+        check_option: Kind::Text => check_option,
+            "The option with which it runs nothing: `-n` of `bash`.";
+        folder_options: TEXTS => folder_options,
+            "Its options whose value is the folder of the program.";
+        kept: Kind::Bool => kept, "Whether guards look at it as a program, too: `ssh`.";
+    }
+}
+
+/// Text without spaces around it.
+const TRIMMED: Conversion<String> =
+    Conversion::reading(|node, _| Some(node.text()?.trim().to_owned()));
+
+record! {
+    const EFFECT: Record<FileEffect> = {
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        except: TEXTS => except, "Command patterns that are left out.";
+        read: OPERANDS => read, "Operands that they read.";
+        write: OPERANDS => write, "Operands that they write.";
+        delete: OPERANDS => delete, "Operands that they delete.";
+        saves: OPERANDS => saves,
+            "Operands that are addresses, what is there saved under the last step of each.";
+        read_options: TEXTS => read_options, "Options whose value is a file that they read.";
+        write_options: TEXTS => write_options, "Options whose value is a file that they write.";
+        folder_options: TEXTS => folder_options,
+            "Options whose value is a folder that they write files into.";
+    }
+
+    const INTERPRETER: Record<Interpreter> = {
+        program [mandatory()]: Kind::Text => program, "Its name; `*` stands for any letters.";
+        code: TEXTS => code, "Options whose value is code.";
+        other: TEXTS => other, "Options after which what follows is no code.";
+        first: Kind::Bool => first, "Whether its first operand is code.";
+    }
+
+    const CODE_CALL: Record<CodeCall> = {
+        call [mandatory()]: Kind::Text => call, "Its name before the parenthesis: `os.system`.";
+        like: TEXTS => like,
+            "The words it is like, its arguments after them; where absent, its argument is shell \
+             text or a list of words.";
+        only: TEXTS => only, "Programs in whose code it is looked for; all, where absent.";
+    }
+
+    const SHELL_VALUE: Record<ShellValue> = {
+        programs [mandatory()]: TEXTS => programs, "Command patterns.";
+        options: TEXTS => options, "Options whose value it is; where absent, the operands are it.";
+        after: TEXTS => after, "What stands before it; a value without that is no shell text.";
+    }
+
+    const COMMAND_KIND: Record<CommandKind> = {
+        programs: TEXTS => programs,
+            "Command patterns: the program's name without its folder, then the words that follow \
+             it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
+             must be among the options (`cargo fmt --check`). `*` stands for any letters.";
+        except: TEXTS => except, "Command patterns that are not of this kind.";
+        failed: REGEX_LIST => failed by REGEXES,
+            "Output lines that mean failure, whatever the exit status.";
+        failed_if_hidden: REGEX_LIST => failed_if_hidden by REGEXES,
+            "Output lines that mean failure where the status is hidden.";
+        empty: REGEX_LIST => empty by REGEXES,
+            "Output lines that say that nothing ran, which is neither.";
+        passed: REGEX_LIST => passed by REGEXES,
+            "Output lines that mean success, where the status is hidden.";
+        passed_unless_empty: REGEX_LIST => passed_unless_empty by REGEXES,
+            "Output lines that mean success unless a line of `empty` is there: `OK` without a \
+             count.";
+        use REPLACES;
+    }
+
+    const FILE_KIND: Record<FileKindRow> = {
+        globs: GLOBS => globs, "Path globs.";
+        except: GLOBS => except, "Path globs that are not of this kind.";
+        use REPLACES;
+    }
+
+    const CONTENT: Record<ContentPattern> = {
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each line of edited text.";
+        files: TEXTS => files, "File kinds it is looked for in; all files, where absent.";
+        except_files: TEXTS => except_files, "File kinds it is not looked for in.";
+        unless: REGEX_LIST => unless by REGEXES, "Found anywhere in the same text, they excuse it.";
+        use REPLACES;
+    }
+
+    const TEXT_PATTERN: Record<TextPatternSource> = {
+        phrases: TEXTS => phrases, "Whole words, any case.";
+        regexes: REGEX_LIST => regexes by REGEXES, "Tried on each sentence, case not counted.";
+        unless: REGEX_LIST => unless by REGEXES, "Found in the same sentence, they excuse it.";
+        use REPLACES;
+    }
+
+    pub(super) const VOCABULARY: Record<Vocabulary> = {
+        shell_tools: TEXTS => lens.shell_tools, "Tools that run a shell command.";
+        edit_tools: TEXTS => lens.edit_tools, "Tools that edit files.";
+        wrappers: WRAPPER.list => lens.wrappers by WRAPPERS, "Programs that run another program.";
+        value_options: Kind::Map(&TEXTS) => lens.value_options by VALUE_OPTIONS,
+            "Options that take a value, per program, or per program and subcommand (`git \
+             commit`): `-m` takes the next word or what is glued to it, `-S*` only what is glued \
+             to it.";
+        read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
+        file_effects: EFFECT.list => knowledge.effects by EFFECT.items,
+            "What programs do with the files they are given.";
+        interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETER.items,
+            "Programs that run code which is not shell text.";
+        code_calls: CODE_CALL.list => knowledge.calls by CODE_CALL.items,
+            "Calls in code that start programs or touch files.";
+        shell_values: SHELL_VALUE.list => knowledge.shell_values by SHELL_VALUE.items,
+            "Options and operands of programs that are shell text.";
+        commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS, "Kinds of commands.";
+        files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
+        contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
+        texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
+        main_branches: TEXTS => main_branches, "Branches that everybody builds on.";
+        forges: Kind::Map(&TEXTS) => forges by NAMED_TEXTS,
+            "What the host of a remote on each forge contains, in small letters.";
+        stop_words: TEXTS => stop_words, "Words that are never significant in a question.";
+    }
+}
+
+/// Returns the entries of a map in the order of their names, each with the value of its map.
+fn named<T: Default>(
+    map: &Node,
+    record: &Record<T>,
+    builder: &mut Builder<'_>,
+) -> impl Iterator<Item = (String, T)> {
+    let entries = map.entries().unwrap_or_default().iter();
+    let values: BTreeMap<String, T> = entries
+        .map(|(name, node)| {
+            (text(Some(name)), record.read(&LayeredMap::from_iter([node]), builder))
+        })
+        .collect();
+    values.into_iter()
+}
+
+/// A map of lists of texts, in the order of its keys.
+const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(|map, _| {
+    let entries = map.entries()?.iter();
+    let lists: BTreeMap<String, Vec<String>> = entries
+        .map(|(name, list)| (text(Some(name)), FieldValue::from_node(list).unwrap_or_default()))
+        .collect();
+    Some(lists.into_iter().collect())
+});
+
+const WRAPPERS: Conversion<Deferred<Vec<Wrapper>>> =
+    Conversion::reading(|list, builder| Some((WRAPPER.items.read)(list, builder)?.into()));
+
+const VALUE_OPTIONS: Conversion<Deferred<Vec<ValueOptions>>> =
+    Conversion::reading(|map, builder| {
+        let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
+        let rows = lists.map(|(program, options)| ValueOptions { program, options });
+        Some(rows.collect::<Vec<_>>().into())
+    });
+
+const COMMANDS: Conversion<Deferred<Vec<CommandKind>>> = Conversion::reading(|map, builder| {
+    let kinds = named(map, &COMMAND_KIND, builder);
+    Some(kinds.map(|(name, kind)| CommandKind { name, ..kind }).collect::<Vec<_>>().into())
+});
+
+const FILES: Conversion<Deferred<Vec<FileKindRow>>> = Conversion::reading(|map, builder| {
+    let kinds = named(map, &FILE_KIND, builder);
+    Some(kinds.map(|(name, kind)| FileKindRow { name, ..kind }).collect::<Vec<_>>().into())
+});
+
+const CONTENTS: Conversion<Deferred<Vec<ContentPattern>>> = Conversion::reading(|map, builder| {
+    let patterns = named(map, &CONTENT, builder);
+    let patterns = patterns.map(|(name, pattern)| ContentPattern { name, ..pattern });
+    Some(patterns.collect::<Vec<_>>().into())
+});
+
+const TEXT_PATTERNS: Conversion<BTreeMap<String, KeptPattern>> =
+    Conversion::reading(|map, builder| {
+        let patterns = named(map, &TEXT_PATTERN, builder);
+        Some(patterns.map(|(name, pattern)| (name, pattern.into())).collect())
+    });
+
+/// Joins values, the topmost first: lists are concatenated, and maps are joined key by key. An entry with
+/// `override: true` hides the entries of the same key below it. Of other values, the topmost remains.
+fn joined(values: &[&Node]) -> Option<Node> {
+    let stated: Vec<&Node> = values.iter().copied().filter(|value| !value.is_null()).collect();
+    let values = if stated.is_empty() { values } else { stated.as_slice() };
+    let (top, below) = values.split_first()?;
+    if below.is_empty() {
+        return Some(Node::clone(top));
+    }
+    let kind = match &top.kind {
+        NodeKind::List(_) => {
+            let items = values.iter().filter_map(|value| value.items()).flatten();
+            NodeKind::List(items.cloned().collect())
+        }
+        NodeKind::Map(_) => {
+            let mut layers: BTreeMap<&str, (&Node, Vec<&Node>)> = BTreeMap::new();
+            for (key, value) in values.iter().filter_map(|value| value.entries()).flatten() {
+                let Some(name) = key.text() else { continue };
+                let (_, values) = layers.entry(name).or_insert_with(|| (key, Vec::new()));
+                if !values.last().is_some_and(|above| hides_entries_below(above)) {
+                    values.push(value);
+                }
+            }
+            let entries = layers.into_values();
+            NodeKind::Map(
+                entries.filter_map(|(key, values)| Some((key.clone(), joined(&values)?))).collect(),
+            )
+        }
+        NodeKind::Scalar(_) | NodeKind::Invalid => top.kind.clone(),
+    };
+    Some(Node { span: top.span.clone(), kind })
+}
+
+fn hides_entries_below(entry: &Node) -> bool {
+    entry.get("override").and_then(Node::bool) == Some(true)
+}
+
+impl Builder<'_> {
+    /// Joins the vocabularies of all packs, the topmost first.
+    pub(super) fn vocabulary(&mut self, files: &[Shared<Node>]) -> Vocabulary {
+        let files: Vec<&Node> = files.iter().map(|file| &**file).collect();
+        let joined = joined(&files);
+        let vocabulary = VOCABULARY.read(&joined.iter().collect(), self);
+        self.report_unknown_file_kinds(&files, &vocabulary.lens);
+        vocabulary
+    }
+
+    /// Reports file classes of content patterns that do not exist.
+    fn report_unknown_file_kinds(&mut self, files: &[&Node], lens: &Lens) {
+        let known: Vec<&str> = lens.files.iter().map(|kind| kind.name.as_str()).collect();
+        let entries = files.iter().filter_map(|file| file.get("contents")?.entries()).flatten();
+        let named = entries.flat_map(|(_, entry)| {
+            ["files", "except_files"].into_iter().filter_map(|key| entry.get(key)?.items())
+        });
+        for node in named.flatten() {
+            if !known.contains(&node.text().unwrap_or_default()) {
+                self.unknown("unknown-name", "file kind", node, &known);
+            }
+        }
+    }
+}
