@@ -53,10 +53,7 @@ pub(super) fn run(
         ContextAction::Status { session, format, watch, every, length } => {
             let place = match location::find(world, &command.store, &project, session.as_deref()) {
                 Ok(place) => place,
-                Err(why) => {
-                    console.eprint(&why);
-                    return EXIT_BROKEN;
-                }
+                Err(error) => return error::report(console, &error),
             };
             if *watch {
                 return command.watch(console, &place, *format, *every, *length);
@@ -68,8 +65,8 @@ pub(super) fn run(
                 Ok(place) => {
                     command.summary(console, Some(&place), &project, since.as_deref(), *print)
                 }
-                Err(why) => {
-                    console.eprint(&why);
+                Err(error) => {
+                    console.eprint(&error.to_string());
                     // What git says is worth something by itself.
                     match session {
                         Some(_) => EXIT_BROKEN,

@@ -59,7 +59,7 @@ fn read<'a>(
     arguments: &'a EvalArguments,
     caller: &mut Caller,
 ) -> Result<Option<Request<'a>>, AppError> {
-    let named = gate::named_harness(arguments.harness.as_deref()).map_err(AppError::usage)?;
+    let named = gate::named_harness(arguments.harness.as_deref())?;
     known_event(arguments, named)?;
     let now = match &arguments.now {
         None => world.now(),

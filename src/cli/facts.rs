@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, error, pack};
 use crate::app::packs;
 use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
@@ -36,10 +36,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
     let wanted = SessionSelector { named: Some(named), subagent: arguments.subagent };
     let session = match Session::find(world, &project, &mut policy, wanted) {
         Ok(session) => session,
-        Err(why) => {
-            console.eprint(&why);
-            return EXIT_BROKEN;
-        }
+        Err(error) => return error::report(console, &error),
     };
     let mut evaluator = Evaluator::new(session.context.clone());
     let values = values(&names, &mut evaluator);

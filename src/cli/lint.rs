@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, pack};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack};
 use crate::app::cases::suite::beside;
 use crate::app::cores;
 use crate::app::gate::named_harness;
@@ -44,10 +44,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     };
     let harness = match named_harness(arguments.harness.as_deref()) {
         Ok(harness) => harness,
-        Err(problem) => {
-            console.eprint(&problem);
-            return EXIT_USAGE;
-        }
+        Err(error) => return error::report(console, &error),
     };
     let project = project::find(world, None);
     // What packs stand on is read while they are looked for.

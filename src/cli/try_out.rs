@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, pack,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, error, pack,
 };
 use crate::app::packs::{self, trial_rule};
 use crate::app::sessions::named::{Session, SessionSelector};
@@ -43,10 +43,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     let wanted = SessionSelector { named: arguments.session.as_deref(), subagent: false };
     let session = match Session::find(world, &project, &mut policy, wanted) {
         Ok(session) => session,
-        Err(why) => {
-            console.eprint(&why);
-            return EXIT_BROKEN;
-        }
+        Err(error) => return error::report(console, &error),
     };
     let source = Arc::new(Source { name: "expression".to_owned(), text: expression.clone() });
     // Of a value that is no condition, lint would say that it is none.

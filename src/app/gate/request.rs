@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::app::error::AppError;
 use crate::facts::event::Event;
 use crate::harness::{self, Harness};
 use crate::hook::Caller;
@@ -31,11 +32,11 @@ pub(crate) struct Request<'a> {
 }
 
 /// The harness that the command line names.
-pub(crate) fn named_harness(name: Option<&str>) -> Result<Option<&'static Harness>, String> {
+pub(crate) fn named_harness(name: Option<&str>) -> Result<Option<&'static Harness>, AppError> {
     let Some(name) = name else { return Ok(None) };
     harness::find(name).map(Some).ok_or_else(|| {
         let known: Vec<&str> = harness::HARNESSES.iter().map(|it| it.name).collect();
         let help = suggest::did_you_mean(name, &known).unwrap_or_default();
-        format!("there is no harness `{name}`; {help}")
+        AppError::usage(format!("there is no harness `{name}`; {help}"))
     })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::app::error::AppError;
 use crate::app::sessions::recorded;
 use crate::app::workspace::project::Project;
 use crate::id::SessionId;
@@ -37,7 +38,7 @@ pub(crate) fn find(
     store: &SessionStore<'_>,
     project: &Project,
     named: Option<&str>,
-) -> Result<Place, String> {
+) -> Result<Place, AppError> {
     let is_file = |path: &Path| world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
     if let Some(path) = named.map(Path::new).filter(|it| is_file(it)) {
         return Ok(Place::of(path, ""));
@@ -49,7 +50,7 @@ pub(crate) fn find(
     let found = [logged, clients].into_iter().flatten().filter(|it| modified(it).is_some());
     found.max_by_key(modified).ok_or_else(|| {
         let known = store.sessions().len();
-        match named {
+        AppError::failed_as(match named {
             Some(named) => format!(
                 "no transcript found for session `{named}` (sessions with state: {known})\nhelp: \
                  pass the path of a transcript"
@@ -57,7 +58,7 @@ pub(crate) fn find(
             None => {
                 "no session found in this project\nhelp: pass the path of a transcript".to_owned()
             }
-        }
+        })
     })
 }
 

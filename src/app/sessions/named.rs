@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::recorded::{self, READING_MAX, ReadLimit};
+use crate::app::error::AppError;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::checkout;
 use crate::app::workspace::project::{self, Project};
@@ -48,13 +49,13 @@ impl Session {
     /// Finds it; its type is classified, nothing is run.
     ///
     /// # Errors
-    /// Why it cannot be had, as one sentence with the cure.
+    /// The session cannot be read; the message contains the fix.
     pub(crate) fn find(
         world: &dyn World,
         project: &Project,
         policy: &mut Policy,
         wanted: SessionSelector<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, AppError> {
         let is_file = |named: &&str| {
             let path = Path::new(named);
             world.stat(path).is_ok_and(|it| it.kind == FileKind::File)
@@ -111,7 +112,7 @@ fn from_file(
     policy: &mut Policy,
     path: Option<&Path>,
     subagent: bool,
-) -> Result<Session, String> {
+) -> Result<Session, AppError> {
     let words = Words::out_of(policy);
     let mut facts = Facts::default();
     if let Some(transcript) = path {
@@ -120,7 +121,7 @@ fn from_file(
         let (lens, key) = (&*words.lens, policy.lens_key);
         let read = transcript::read(world, places, lens, key, deadline);
         if let Some(problem) = read.problem {
-            return Err(problem);
+            return Err(AppError::failed_as(problem));
         }
         facts = read.facts;
         if !subagent {
@@ -132,7 +133,7 @@ fn from_file(
         "cwd": project.folder.to_string_lossy()});
     let event = EventKind::find(kind)
         .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok())
-        .ok_or("the event could not be made")?;
+        .ok_or_else(|| AppError::failed_as("the event could not be made"))?;
     let situation = Situation {
         gauged: true,
         event,
@@ -154,19 +155,20 @@ fn recorded_session(
     project: &Project,
     policy: &mut Policy,
     named: &str,
-) -> Result<Session, String> {
+) -> Result<Session, AppError> {
     let entries = recorded::entries(world, project, Some(policy));
     let judged: Vec<_> = entries
         .into_iter()
         .filter(|it| it.get("inputs").is_some_and(|it| it.is_object()))
         .collect();
-    let entry = recorded::find(&judged, None, Some(named))
-        .map(|it| it.entry)
-        .map_err(|error| format!("{error}; the path of a transcript names a session, too"))?;
-    let inputs = entry.inputs.as_ref().ok_or("the record holds no inputs")?;
+    let entry = recorded::find(&judged, None, Some(named)).map(|it| it.entry).map_err(|error| {
+        AppError::failed_as(format!("{error}; the path of a transcript names a session, too"))
+    })?;
+    let inputs = entry.inputs.as_ref();
+    let inputs = inputs.ok_or_else(|| AppError::failed_as("the record holds no inputs"))?;
     let mut notes = Vec::new();
     let context = recorded::context(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
-    let context = context.ok_or_else(|| notes.join("; "))?;
+    let context = context.ok_or_else(|| AppError::failed_as(notes.join("; ")))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;
     context.learned.borrow_mut().memory = judge::memory(&state, &context.event);
