@@ -271,7 +271,7 @@ fn baseline(world: &dyn World, arguments: &LintArguments) -> Result<Option<Basel
     };
     let bytes = world.read(file, BASELINE_BYTES_MAX).map_err(|it| complaint(it.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| complaint("is not UTF-8 text".to_owned()))?;
-    Baseline::parse(&text).map(Some).map_err(complaint)
+    Baseline::parse(&text).map(Some).map_err(|it| complaint(it.to_string()))
 }
 
 fn write_baseline(

@@ -1,7 +1,9 @@
 //! Findings that were there before: a file that names them, so that only new ones count.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,26 @@ use crate::source::{Diagnostic, Source};
 
 /// Version of the format.
 const VERSION: u32 = 1;
+
+/// Why a file is not a baseline.
+#[derive(Debug)]
+pub enum BaselineError {
+    /// The file is not JSON of this format.
+    Syntax(serde_json::Error),
+    /// The file has another version of the format.
+    Version(u32),
+}
+
+impl fmt::Display for BaselineError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(error) => error.fmt(out),
+            Self::Version(version) => write!(out, "unsupported version {version}"),
+        }
+    }
+}
+
+impl Error for BaselineError {}
 
 /// The file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -30,16 +52,16 @@ pub struct Baseline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// What it is recognised by, wherever it moves within its file.
+    /// Fingerprint of the finding; it does not depend on line numbers.
     #[schemars(length(min = 1))]
     pub fingerprint: String,
     /// Code of its rule.
     #[schemars(length(min = 1))]
     pub code: String,
-    /// Its file, for people.
+    /// File of the finding; informative.
     #[schemars(length(min = 1))]
     pub file: String,
-    /// What it said, for people.
+    /// Message of the finding; informative.
     #[schemars(length(min = 1))]
     pub message: String,
 }
@@ -85,17 +107,14 @@ impl Baseline {
         Self { version: VERSION, findings: known.collect() }
     }
 
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let baseline: Self = serde_json::from_str(text).map_err(|it| it.to_string())?;
-        if baseline.version == VERSION {
-            Ok(baseline)
-        } else {
-            Err(format!("unsupported version {}", baseline.version))
-        }
+    /// Returns an error if the text is not a baseline of a supported version.
+    pub fn parse(text: &str) -> Result<Self, BaselineError> {
+        let baseline: Self = serde_json::from_str(text).map_err(BaselineError::Syntax)?;
+        let version = baseline.version;
+        if version == VERSION { Ok(baseline) } else { Err(BaselineError::Version(version)) }
     }
 
     /// For each finding, whether it is known. Errors of the loader are never: the pack is broken.
@@ -144,7 +163,10 @@ fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::source::Span;
 
     #[test]
     fn a_file_has_one_name_in_a_baseline_wherever_it_is_looked_at_from() {
@@ -160,5 +182,21 @@ mod tests {
             let source = Source { name: file.to_owned(), text: String::new() };
             assert_eq!(seat.name(&source), expected, "{file} from {here}");
         }
+    }
+
+    #[test]
+    fn a_baseline_knows_findings_of_merged_rules_by_their_former_names() {
+        assert_eq!(fingerprint_names("constant-condition")[..2], ["never-true", "always-true"]);
+        let source = Arc::new(Source { name: "a.yaml".to_owned(), text: "when: true".to_owned() });
+        let span = Span { source, start: 6, end: 10 };
+        let finding = Diagnostic::error("constant-condition", span, "this is always true");
+        let seat = Seat { here: Path::new("/w"), file: Path::new("lint.json") };
+        let mut baseline = Baseline::of(&[&finding], seat);
+        for fingerprint in fingerprints_by(&[&finding], |it| seat.name(it)).concat() {
+            baseline.findings[0].fingerprint = fingerprint;
+            assert_eq!(baseline.knows(&[&finding], seat), [true]);
+        }
+        baseline.findings[0].fingerprint = "0".to_owned();
+        assert_eq!(baseline.knows(&[&finding], seat), [false]);
     }
 }

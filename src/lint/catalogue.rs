@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD101", "duplicate-id", Error, Default, "Two entries have the same id."),
     rule!("PD106", "unknown-name", Error, Default, "A rule uses a name that is not defined."),
     rule!("PD108", "event-cannot-block", Error, Default, "A rule cannot decide at its events."),
-    rule!("PD110", "similar-names", Warning, Default, "Two ids or keys are identical except for case, `-` and `_`.", identity::similar_ids, structure::similar_keys),
+    rule!("PD110", "similar-names", Warning, Default, "Two ids or keys are identical except for case, `-` and `_`.", identity::similar_names),
     rule!("PD111", "id-form", Warning, Default, "An id contains characters that expressions cannot use in a name.", identity::id_form),
     rule!("PD112", "unused-entry", Warning, Default, "No rule uses this entry.", identity::unused_checker, identity::unused_pattern, identity::unused_fact, tables::unused_input),
     rule!("PD116", "missing-reason", Warning, Default, "A rule is weakened, disabled or limited in time and has no `reason`.", changes::loosened_without_reason, changes::expires_without_reason, changes::disabled_without_reason),

@@ -1,8 +1,7 @@
 //! Comments that silence findings: `# policyd: ignore[PD601] until=2027-01-31 reason="…"`.
 //!
-//! On a line of its own it speaks of the next line, behind a value of that line, on or above the
-//! line of an entry's id of the whole entry; `ignore-file[…]` of the file. Errors of the loader
-//! cannot be silenced: the pack does not load.
+//! A comment on its own line applies to the next line, after a value to that line, and on or above the line of an
+//! id to the whole entry; `ignore-file[…]` applies to the file. Errors of the loader cannot be suppressed.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,23 +12,23 @@ use crate::policy::builtin;
 use crate::source::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
 use crate::time::Timestamp;
 
-/// A finding that a comment silences.
+/// A finding that a comment suppresses.
 #[derive(Debug, Clone)]
 pub struct Ignored {
     /// The finding.
     pub finding: Diagnostic,
-    /// Why, in the words of the comment.
+    /// Reason in the comment.
     pub reason: String,
 }
 
 /// One comment.
 #[derive(Debug)]
 struct Ignore {
-    /// Codes with their places.
+    /// Codes of rules with their places.
     codes: Vec<(String, Span)>,
-    /// Bytes of the file it speaks of.
+    /// Bytes of the file to which it applies.
     covers: Range<usize>,
-    /// The last day it holds.
+    /// Last day on which it applies.
     until: Option<(Option<Timestamp>, Span)>,
     reason: Option<String>,
     span: Span,
@@ -40,7 +39,7 @@ struct Ignore {
 /// Milliseconds of a day: `until` includes its day.
 const DAY: i64 = 86_400_000;
 
-/// Takes out what comments silence, and adds what is wrong with the comments.
+/// Removes findings that comments suppress, and adds findings about the comments.
 pub(super) fn apply(
     subject: &Subject<'_>,
     findings: Vec<Diagnostic>,
@@ -72,7 +71,7 @@ pub(super) fn apply(
 }
 
 impl Ignore {
-    /// The number of the code under which it silences a finding, if it does.
+    /// Returns the position of the code that suppresses a finding.
     fn silences(&self, finding: &Diagnostic, now: Timestamp) -> Option<usize> {
         let rule = find(finding.code).filter(|it| it.can_be_silenced())?;
         let here = finding.span.source == self.span.source
@@ -159,7 +158,7 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
     };
     let text = source.text.get(comment.clone())?;
     let from = text.find(MARK)?;
-    // Only what begins the comment speaks to lint.
+    // The mark must begin the comment.
     if !text.get(..from)?.chars().all(|c| c == '#' || c.is_whitespace()) {
         return None;
     }
@@ -248,7 +247,7 @@ fn pairs(text: &str) -> Vec<(&str, &str, Range<usize>)> {
     found
 }
 
-/// What a comment speaks of: its line or the next one, and where an entry begins there, all of it.
+/// Returns the range to which a comment applies: a line, or an entry if its id is on that line.
 fn scope(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> Range<usize> {
     let text = source.text.as_str();
     let line_of = |at: usize| {
@@ -275,7 +274,7 @@ fn scope(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) ->
     )
 }
 
-/// Where the value ends that begins on a line: lines that are indented further belong to it.
+/// Returns the end of the value that begins on a line; lines with a deeper indent belong to it.
 fn end_of_value(text: &str, line: &Range<usize>) -> usize {
     let indent = |it: &str| it.len() - it.trim_start_matches([' ', '-']).len();
     let content = text.get(line.clone()).unwrap_or_default();

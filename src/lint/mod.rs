@@ -1,6 +1,5 @@
-//! Lint: everything that can be wrong with a pack, as one table of rules, and the run over a pack.
-//! Lives here: the form of a rule and of a run. The rows are in `catalogue`, the checks in `checks`.
-//! A rule is a row, a function and a page; what the loader finds has a row and a page.
+//! Lint: a table of rules, and the review of a pack. The rows are in `catalogue`, the checks in `checks`.
+//! A rule is a row, its checks, and a page; rules of findings of the loader have no checks.
 
 pub mod baseline;
 mod catalogue;
@@ -20,19 +19,19 @@ pub use ignore::Ignored;
 pub use site::Site;
 pub use subject::Subject;
 
-/// How much a pack is asked for.
+/// How strict a review is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Errors, and what is almost certainly a mistake.
+    /// Errors and probable mistakes.
     Default,
-    /// What a team wants of a pack that others rely on.
+    /// Also missing cases, texts, and reasons, for packs that others rely on.
     Strict,
-    /// Style and suspicion.
+    /// Equal to strict since 0.2.0, which removed the rules about style.
     Pedantic,
 }
 
 impl Profile {
-    /// Its name.
+    /// Returns the name of the profile.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +42,7 @@ impl Profile {
     }
 }
 
-/// Looks at a pack for one rule.
+/// Reviews a pack for one kind of mistake.
 pub type Check = fn(&Subject<'_>, &mut Findings);
 
 /// One rule.
@@ -51,17 +50,17 @@ pub type Check = fn(&Subject<'_>, &mut Findings);
 pub struct Rule {
     /// Stable code, `PD101`.
     pub code: &'static str,
-    /// Stable name, `unknown-key`; what `Diagnostic::code` holds.
+    /// Stable name, `unknown-key`; the value of `Diagnostic::code`.
     pub name: &'static str,
-    /// How bad a finding is.
+    /// Severity of a finding.
     pub level: Level,
-    /// The least demanding profile in which it is on.
+    /// The least strict profile that reports it.
     pub profile: Profile,
-    /// Version of the program that has it first.
+    /// First version with this rule.
     pub since: &'static str,
-    /// What it finds, one sentence.
+    /// One sentence about what it reports.
     pub summary: &'static str,
-    /// Its page, in Markdown.
+    /// The page of the rule, in Markdown.
     pub page: &'static str,
     /// The checks that report its findings; empty if the loader reports them.
     pub checks: &'static [Check],
@@ -74,7 +73,7 @@ pub fn code_of(name: &'static str) -> &'static str {
 }
 
 impl Rule {
-    /// Whether a comment or a baseline can silence it: not where the pack does not load.
+    /// Whether a comment or a baseline can suppress it: not if the pack does not load.
     #[must_use]
     pub fn can_be_silenced(&self) -> bool {
         !self.checks.is_empty() || self.level < Level::Error
@@ -108,7 +107,7 @@ fn merged(name: &str) -> Option<&'static (&'static str, &'static str, &'static s
     catalogue::MERGED.iter().find(|(code, own, _)| is_named(name, code, own))
 }
 
-/// Returns what became of a rule that is not in the catalog any more.
+/// Describes the end of a rule that is not in the catalog anymore.
 #[must_use]
 pub fn history(code_or_name: &str) -> Option<String> {
     let name = current_name(code_or_name);
@@ -142,7 +141,7 @@ fn fingerprint_names(rule: &str) -> Vec<&str> {
     [rule].into_iter().chain(merged.map(|(_, name, _)| *name)).map(first_name).collect()
 }
 
-/// Where a check reports to.
+/// Collects the findings of one rule.
 #[derive(Debug)]
 pub struct Findings {
     rule: &'static Rule,
@@ -156,7 +155,7 @@ impl Findings {
         self.profile >= Profile::Strict
     }
 
-    /// Takes a finding of the rule in; more can be said of it.
+    /// Adds a finding, which `more` completes.
     pub(crate) fn add(
         &mut self,
         span: Span,
@@ -167,14 +166,14 @@ impl Findings {
         self.found.push(more(Diagnostic { level: self.rule.level, ..finding }));
     }
 
-    /// Takes a finding with a cure in.
+    /// Adds a finding with a fix.
     pub(crate) fn help(&mut self, span: Span, message: impl Into<String>, help: impl Into<String>) {
         let help = help.into();
         self.add(span, message, |it| it.with_help(help));
     }
 }
 
-/// The finding with an edit that cures it, where one can be written.
+/// Adds an edit that fixes a finding, if there is one.
 pub(crate) fn with_edit(
     finding: Diagnostic,
     safe: bool,
@@ -183,7 +182,7 @@ pub(crate) fn with_edit(
     with_edits(finding, safe, [edit])
 }
 
-/// The finding with edits that cure it together, where all of them can be written.
+/// Adds edits that fix a finding together, if all of them can be made.
 pub(crate) fn with_edits<const N: usize>(
     mut finding: Diagnostic,
     safe: bool,
@@ -194,16 +193,16 @@ pub(crate) fn with_edits<const N: usize>(
     finding
 }
 
-/// What looking at a pack came to.
+/// Result of the review of a pack.
 #[derive(Debug, Default)]
 pub struct Reviewed {
-    /// What stands, rule by rule.
+    /// Findings that count, rule by rule.
     pub findings: Vec<Diagnostic>,
-    /// What the pack's own comments silence, with the reason.
+    /// Findings that comments of the pack suppress, with the reason.
     pub ignored: Vec<Ignored>,
 }
 
-/// Looks at a pack: what the loader found, and what the rules of a profile find.
+/// Reviews a pack: returns the findings of the loader, and those of the rules of a profile.
 #[must_use]
 pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewed {
     let mut findings = subject.reviewed.diagnostics.clone();
@@ -221,20 +220,20 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
     reviewed
 }
 
-/// Findings of one rule in one pack beyond which only their number is told.
+/// Maximum number of findings of one rule in one pack; of others, only the number is reported.
 const SHOWN_MAX: usize = 100;
 
-/// The findings with the rules they are in, each once, and no more of a kind than anybody reads.
+/// Returns the findings with the rules that contain them, each once, and at most `SHOWN_MAX` of one rule.
 fn shown(subject: &Subject<'_>, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut told: BTreeMap<&str, Vec<Diagnostic>> = BTreeMap::new();
     let mut left: BTreeMap<&str, (usize, Diagnostic)> = BTreeMap::new();
     for mut finding in findings {
-        let alike = told.entry(finding.code).or_default();
-        if alike.len() < SHOWN_MAX {
+        let same_rule = told.entry(finding.code).or_default();
+        if same_rule.len() < SHOWN_MAX {
             subject.name_the_rule(&mut finding);
             // Two ways may lead to one finding.
-            if !alike.contains(&finding) {
-                alike.push(finding);
+            if !same_rule.contains(&finding) {
+                same_rule.push(finding);
             }
         } else {
             left.entry(finding.code).or_insert((0, finding)).0 += 1;

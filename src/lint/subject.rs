@@ -28,15 +28,15 @@ pub struct Subject<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Expressions of the pack's own files.
     pub sites: Vec<Site<'a>>,
-    /// Every scalar of the pack's own files that says something.
+    /// Every scalar of the pack's own files that has a meaning.
     pub leaves: Vec<Leaf<'a>>,
     /// The case files beside it.
     pub cases: Vec<Arc<Source>>,
-    /// The same as they are read, once somebody asked.
+    /// The parsed case files, once a check needed them.
     case_trees: OnceCell<Vec<Node>>,
-    /// Policy files in folders below it, by their names alone: nobody reads them.
+    /// Names of policy files in subdirectories, which policyd does not load.
     pub unread: Vec<String>,
-    /// All of the pack as its user has it, once somebody asked; nothing where it does not load.
+    /// The policy of the pack with its inherited packs, once a check needed it; none if it does not load.
     policy: OnceCell<Option<Policy>>,
     /// Today.
     pub now: Timestamp,
@@ -49,7 +49,7 @@ pub struct Subject<'a> {
 pub struct Entry<'a> {
     /// File of the pack it is in.
     pub file: &'static str,
-    /// Its id.
+    /// Id of the entry.
     pub id: &'a Node,
     /// All of it.
     pub node: &'a Node,
@@ -68,7 +68,7 @@ impl<'a> Entry<'a> {
         self.node.get(key)?.text()
     }
 
-    /// Whether a key says `true`.
+    /// Whether a key has this boolean value.
     pub fn is(&self, key: &str, value: bool) -> bool {
         self.node.get(key).and_then(Node::bool) == Some(value)
     }
@@ -130,7 +130,7 @@ impl<'a> Subject<'a> {
         self.case_trees.get_or_init(read).iter()
     }
 
-    /// The same with what lies in folders where nobody looks for policies.
+    /// Sets the policy files in directories that policyd does not read.
     #[must_use]
     pub fn with_unread(self, unread: Vec<String>) -> Self {
         Self { unread, ..self }

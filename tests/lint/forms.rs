@@ -114,8 +114,18 @@ fn a_baseline_knows_what_was_there_and_nothing_that_keeps_a_pack_from_loading() 
     let new: Vec<&str> =
         found.iter().zip(&knows).filter(|(_, known)| !**known).map(|(it, _)| it.code).collect();
     assert_eq!(new, ["unknown-key"]);
-    assert!(Baseline::parse("{\"version\":2,\"findings\":[]}").unwrap_err().contains("version 2"));
-    assert!(Baseline::parse("{\"version\":1,\"finding\":[]}").unwrap_err().contains("finding"));
+    assert!(
+        Baseline::parse("{\"version\":2,\"findings\":[]}")
+            .unwrap_err()
+            .to_string()
+            .contains("version 2")
+    );
+    assert!(
+        Baseline::parse("{\"version\":1,\"finding\":[]}")
+            .unwrap_err()
+            .to_string()
+            .contains("finding")
+    );
 }
 
 #[test]

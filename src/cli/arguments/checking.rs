@@ -28,7 +28,7 @@ pub(in crate::cli) enum ProfileName {
     Default,
     /// Also what a pack needs that other people rely on
     Strict,
-    /// Also style and suspicious code
+    /// Same as strict
     Pedantic,
 }
 

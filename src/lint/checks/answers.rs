@@ -1,5 +1,4 @@
-//! Checks of what expressions ask of the answers of probes: where something stands in them, and whether there is an
-//! answer at all.
+//! Checks of expressions that read results of probes: the fields that a result has, and whether there is a result.
 
 use std::collections::BTreeSet;
 
@@ -73,7 +72,7 @@ fn field_at(place: &str) -> &str {
     place.split(['.', '[']).next().unwrap_or(place)
 }
 
-/// What stands in brackets of a place and is neither nothing nor a number: `labels[*]`, `labels[name==bug]`.
+/// Returns the text in the first brackets of a field path that are not valid: `labels[*]`, `labels[name==bug]`.
 fn odd_brackets(place: &str) -> Option<&str> {
     let mut inside = place.split('[').skip(1).map(|it| it.split(']').next().unwrap_or(it));
     // `[state=open]` are those whose field says so.
@@ -212,7 +211,7 @@ pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings
                 if !guarded.contains(id) && told.insert(id) {
                     let message = format!("`probes.{id}` might have no result");
                     out.add(site.span(&term.range), message, |it| {
-                        // An agent is not held for what nobody answered.
+                        // A probe without a result does not block the agent.
                         let guard = match site.key {
                             "satisfied" => format!("write `!probes.{id}.ok || …`"),
                             _ => format!("write `probes.{id}.ok && …`"),

@@ -21,7 +21,7 @@ pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Finding
     });
 }
 
-/// What stands in every path to one of them.
+/// Parts of the paths of all positions.
 const AT_POSITIONS: [&str; 3] = [".at", "_at", ".position"];
 
 /// Facts that are positions in the transcript, by their last names.
@@ -30,7 +30,7 @@ const POSITIONS: [&str; 7] = [
     "at", "last_at", "last_passed_at", "last_prompt_at", "compacted_at", "prompted_at", "position",
 ];
 
-/// Whether a fact is a position in the transcript; nothing where it is no fact that is counted.
+/// Whether a fact is a position in the transcript; none if it is not an integer fact.
 fn is_position(term: &Term) -> Option<bool> {
     let row = last_member(path(term)?)?;
     // What a probe's program prints may be a position.
@@ -121,7 +121,7 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
     });
 }
 
-/// Whether something is divided in an expression: most signs of it stand in texts.
+/// Whether an expression contains a division: most `/` and `%` are in texts.
 fn divides(site: &Site<'_>) -> bool {
     let mut found = false;
     if memchr::memchr2(b'/', b'%', site.text.as_bytes()).is_some() {

@@ -37,7 +37,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     if broken || subject.cases.is_empty() {
         return;
     }
-    // Which breakers somebody looks at is known of the pack as a whole.
+    // Only the whole pack knows all names of breakers.
     let names_breakers = subject.cases.iter().any(|it| it.text.contains("breakers"));
     let whole = if names_breakers { subject.policy() } else { None };
     let known = whole.map_or_else(|| Known::of_meant(&subject.reviewed.meant), Known::of);
@@ -136,7 +136,7 @@ pub(in crate::lint) fn no_passing_case(subject: &Subject<'_>, out: &mut Findings
     each_rule(subject, |entry, kind, covered| {
         let (what, name) = (kind.as_str(), entry.name());
         let key = (kind, name.to_owned());
-        // What no case looks at is told already.
+        // Rules without any case are reported above.
         if !covered.firing.contains(&key) {
             return;
         }

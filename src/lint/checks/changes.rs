@@ -1,5 +1,4 @@
-//! Checks of what becomes of rules: overrides that change nothing or make one weaker, rules that end or are
-//! switched off.
+//! Checks of changed rules: overrides that weaken a rule, and rules that expire or are disabled.
 
 use super::guards::guards;
 use super::identity::LISTS;
@@ -11,7 +10,7 @@ use crate::policy::records::SEVERITIES;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level, Span};
 
-/// The id of an entry of a list; an entry of a map stands for itself.
+/// Returns the id of an entry of a list, or an entry of a map itself.
 fn id_of(entry: &Node) -> &Node {
     entry.get("id").unwrap_or(entry)
 }
@@ -39,8 +38,8 @@ const SUPERVISING: [&str; 6] = [
     "rationalizations.yaml",
 ];
 
-/// Whether the agent is held or somebody told by an entry: a review that gives tasks up, or a signal that
-/// others create, does neither.
+/// Whether an entry blocks the agent or notifies a human: a review that abandons tasks, or a signal that others
+/// create, does not.
 fn looks_after(file: &str, entry: &Node) -> bool {
     match file {
         "signals.yaml" => entry.get("when").is_some(),
@@ -65,7 +64,7 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             let on = was(key) == Some("true") || (key == "enabled" && was(key).is_none());
             entry.node.get(key).filter(|it| on && it.bool() == Some(false))
         };
-        // A failure that counted, or was told to a human, is let be.
+        // A failure that was counted or reported to a human is ignored.
         let ignored = entry
             .node
             .get("effect")
@@ -74,7 +73,7 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
         let found = [lower, off("enabled"), off("blocking"), ignored].into_iter().flatten().next();
         if let Some(node) = found.filter(|_| !said) {
             let help = "add a `description`, or suppress this finding with a reason";
-            made_weaker((entry, below), node, help, out);
+            made_weaker(entry, below, node, help, out);
         }
     }
     for entry in rules(subject) {
@@ -96,12 +95,12 @@ pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut 
             entry.node.get(key).filter(|it| it.text() == Some(value))
         });
         for node in weaker.chain(narrowed(entry, below)).chain(softened(entry, below)) {
-            made_weaker((entry, below), node, "write `reason: …`", out);
+            made_weaker(entry, below, node, "write `reason: …`", out);
         }
     }
 }
 
-fn made_weaker((entry, below): (&Entry<'_>, &Node), node: &Node, help: &str, out: &mut Findings) {
+fn made_weaker(entry: &Entry<'_>, below: &Node, node: &Node, help: &str, out: &mut Findings) {
     let message = format!("this override weakens `{}` and has no `reason`", entry.name());
     out.add(node.span.clone(), message, |it| {
         it.with_related(id_of(below).span.clone(), "the inherited rule").with_help(help)
@@ -113,7 +112,7 @@ fn rules<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
     subject.of("considerations.yaml").chain(guards(subject))
 }
 
-/// Lists that name less than they did: where a rule looks. What is not named any more is let through.
+/// Returns filters that contain fewer names than the inherited ones: the rule does not apply to the others anymore.
 fn narrowed<'s>(entry: &Entry<'s>, below: &Node) -> Vec<&'s Node> {
     if is_amplihacks(entry.node) {
         return Vec::new(); // A file of amplihack's says everything again, in its own way.

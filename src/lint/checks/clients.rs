@@ -15,7 +15,7 @@ pub(in crate::lint) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings)
         let written = entry.node.get("on");
         for node in written.into_iter().flat_map(each) {
             if let Some(kind) = node.text().and_then(EventKind::find) {
-                look(out, harness, node, (kind, &needs));
+                look(out, harness, node, kind, &needs);
             }
         }
         // A consideration that names no event is judged at both kinds of stops.
@@ -23,7 +23,7 @@ pub(in crate::lint) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings)
             && entry.file == "considerations.yaml"
             && let Some(kind) = Some(EventKind::Stop)
         {
-            look(out, harness, entry.id, (kind, &needs));
+            look(out, harness, entry.id, kind, &needs);
         }
     }
 }
@@ -55,12 +55,7 @@ fn needs(entry: &Entry<'_>) -> Vec<Ability> {
     if enforced { needs } else { Vec::new() }
 }
 
-fn look(
-    out: &mut Findings,
-    harness: &Harness,
-    node: &Node,
-    (kind, needs): (EventKind, &[Ability]),
-) {
+fn look(out: &mut Findings, harness: &Harness, node: &Node, kind: EventKind, needs: &[Ability]) {
     let (title, event) = (harness.title, kind.name());
     let Some(moment) = harness.moment_of(kind) else {
         let help = "the rule never runs there; add another event under `on`";

@@ -17,7 +17,7 @@ const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
 const NAME_A_CALL: &str = "add a tool call event under `on`";
 const NAME_A_FAILURE: &str = "add an event that reports a failure under `on`";
 
-/// A fact that only some events have, those events, and what is asked at others.
+/// A fact that only some events have, those events, and the fix.
 type Partial = (&'static str, &'static [&'static [EventKind]], &'static str);
 
 /// All of them; the first that fits decides.
@@ -105,22 +105,32 @@ pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Fin
         let row = path(term).and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
             let what = format!("`{fact}`");
-            tell(out, (&kinds(subject, entry), events), (site.span(&term.range), &what, help));
+            report_missing(
+                out,
+                &kinds(subject, entry),
+                events,
+                site.span(&term.range),
+                &what,
+                help,
+            );
         }
     });
     for entry in guards(subject) {
         let kinds = kinds(subject, entry);
         let on = entry.node.get("on");
-        let told = on.is_some_and(|on| left_as_it_was(subject, (entry, &kinds), on, out));
+        let told = on.is_some_and(|on| left_as_it_was(subject, entry, &kinds, on, out));
         // What is inherited is looked at where the events change.
         let moved = on.filter(|_| !told);
         for key in ["tools", "commands"] {
             let inherited = subject.said(entry, key).and(moved);
             if let Some(place) = entry.node.get(key).or(inherited) {
-                tell(
+                report_missing(
                     out,
-                    (&kinds, &[TOOL_CALL_EVENTS]),
-                    (place.span.clone(), "tool call", NAME_A_CALL),
+                    &kinds,
+                    &[TOOL_CALL_EVENTS],
+                    place.span.clone(),
+                    "tool call",
+                    NAME_A_CALL,
                 );
                 break;
             }
@@ -132,7 +142,8 @@ pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Fin
 /// it is so.
 fn left_as_it_was(
     subject: &Subject<'_>,
-    (entry, kinds): (&Entry<'_>, &[EventKind]),
+    entry: &Entry<'_>,
+    kinds: &[EventKind],
     on: &Node,
     out: &mut Findings,
 ) -> bool {
@@ -142,7 +153,7 @@ fn left_as_it_was(
     if let Some((fact, events, _)) = row {
         let what = format!("`{fact}`");
         let help = "write a condition for this event: the inherited one still applies";
-        tell(out, (kinds, events), (on.span.clone(), &what, help));
+        report_missing(out, kinds, events, on.span.clone(), &what, help);
     }
     row.is_some()
 }
@@ -153,10 +164,13 @@ fn have(kinds: &[EventKind], events: &[&[EventKind]]) -> bool {
 }
 
 /// Tells that none of the kinds of events is one of those that have something.
-fn tell(
+fn report_missing(
     out: &mut Findings,
-    (kinds, events): (&[EventKind], &[&[EventKind]]),
-    (span, what, help): (Span, &str, &str),
+    kinds: &[EventKind],
+    events: &[&[EventKind]],
+    span: Span,
+    what: &str,
+    help: &str,
 ) {
     if kinds.is_empty() || have(kinds, events) {
         return;

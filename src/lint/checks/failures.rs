@@ -82,7 +82,7 @@ pub(in crate::lint) fn overlapping_class(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
-/// A regex of a class that fits what several inherited classes are told by.
+/// Reports a regex that matches the failures of several inherited classes.
 fn takes_several(regex: &Node, told: &[&(String, String)], out: &mut Findings) {
     let Some(pattern) = regex.text().map(prose_regex) else { return };
     let fitting: Vec<&&(String, String)> =
@@ -111,7 +111,7 @@ static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let cases = tree.iter().filter_map(Node::items).flatten();
     let each = cases.filter_map(|it| it.get("each")?.items()).flatten();
     let told = each.filter_map(|it| Some((it.get("text")?.text()?, it.get("class")?.text()?)));
-    // What nobody knows is there to be known by an own class.
+    // An own class may capture unknown failures.
     let known = told.filter(|(_, class)| *class != UNKNOWN);
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 });
@@ -207,8 +207,8 @@ const BEFORE_ABANDONING: [&str; 2] = ["human", "escalate"];
 /// The order of the built-in pack.
 const USUAL_ORDER: [&str; 5] = ["human", "wait", "retry", "escalate", "abandon"];
 
-/// Reactions that tell a breaker of failures where nothing failed, or of successes where something did. Whoever
-/// writes a condition may know better.
+/// Reactions that tell a breaker of failures where nothing failed, or of successes where something did. A
+/// reaction with a condition may know better.
 fn odd_result(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("reactions.yaml").filter(|it| !it.is("enabled", false)) {
         let Some(result) = subject.said(entry, "result") else { continue };
@@ -242,7 +242,7 @@ pub(in crate::lint) fn abandon_before_escalation(subject: &Subject<'_>, out: &mu
     let place = |name: &str| order.iter().position(|it| it.says(name));
     let usual = |name: &str| USUAL_ORDER.iter().position(|it| *it == name);
     let judged_at = |name: &str| if order.is_empty() { usual(name) } else { place(name) };
-    // Whoever stands before a human's need, or is one of its groups.
+    // Groups before the check for a human, or the group of that check.
     let is_early = |name: &str| {
         judged_at(name).is_some_and(|at| {
             BEFORE_ABANDONING.iter().any(|it| *it == name || judged_at(it) > Some(at))

@@ -192,7 +192,7 @@ pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
-/// What stands in the innermost braces of a glob.
+/// Returns the alternatives in the innermost braces of a glob.
 fn choices(glob: &str) -> impl Iterator<Item = &str> {
     let closed = glob.split('}').filter_map(|it| it.rsplit_once('{'));
     closed.flat_map(|(_, inside)| inside.split(',')).filter(|it| !it.is_empty())

@@ -25,12 +25,12 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
 
 /// The condition of the guard that this one changes, where it stays as it was.
 pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Rc<Term>> {
-    // Where it cannot be told whether it is excused (`unless`), it fires all the same.
+    // The guard also fires if `unless` is unknown.
     let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
     Term::parse(kept.get("when")?.text()?)
 }
 
-/// Tools that start whatever they are told to.
+/// Tools that run arbitrary commands.
 const SHELLS: [&str; 2] = ["Bash", "PowerShell"];
 
 pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
@@ -77,7 +77,7 @@ const OF_PARTS: [&str; 5] = [
     "action.runs(", "action.programs.any_in(", "action.programs.contains(",
     "action.command.contains(", "action.command.starts_with(",
 ];
-/// The line that a shell is told.
+/// The fact with the whole command line.
 const LINE: &str = "action.command";
 /// Other texts that a guard may allow, and how they are asked for.
 const HELD: [(&str, &str); 2] = [
@@ -152,7 +152,7 @@ fn holds_somewhere(term: &Term, fact: &str) -> bool {
             || pattern.is_some_and(|(it, _)| is_loose(it)))
 }
 
-/// Whether a condition says what a fact is from its beginning on, so that what stands beside that only narrows it.
+/// Whether a condition fixes the beginning of a fact, so that other conditions only narrow it.
 fn is_tied(term: &Term, fact: &str) -> bool {
     let is_fact = |it: &Term| path(it) == Some(fact);
     if let Form::And(items) = &term.form {
@@ -186,7 +186,7 @@ fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> bool {
     kinds(subject, entry).iter().any(|it| TOOL_CALL_EVENTS.contains(it))
 }
 
-/// How strict a decision is; what only says something stands beside the others.
+/// Returns the rank of a decision by strictness; none if the decision only adds text.
 fn strictness(decision: &str) -> Option<usize> {
     let ranks = [&["allow"][..], &["defer"], &["ask"], &["deny", "block"], &["halt"]];
     ranks.iter().position(|it| it.contains(&decision))
@@ -216,7 +216,7 @@ impl<'s> Deciding<'s> {
         if soft || entry.is("enabled", false) || subject.said(entry, "expires").is_some() {
             return None;
         }
-        // What it does beside its decision is done, whoever else decides.
+        // Effects besides the decision happen whichever guard decides.
         if subject.said(entry, "updated_input").is_some() || is_off(subject, entry.file) {
             return None;
         }
@@ -307,7 +307,7 @@ fn duplicates(all: &[Deciding<'_>], out: &mut Findings) {
     }
 }
 
-/// Stricter guards beyond which nobody asks.
+/// Maximum number of stricter guards that are compared with a guard.
 const STRICTER_MAX: usize = 1000;
 
 pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {

@@ -73,7 +73,7 @@ pub(in crate::lint) fn invisible_character(subject: &Subject<'_>, out: &mut Find
     });
 }
 
-/// Blanks that are none of those that keyboards write.
+/// Whether a character is a space that keyboards do not write.
 const fn is_odd_blank(c: char) -> bool {
     matches!(c, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
@@ -86,9 +86,9 @@ fn is_looked_for(leaf: &Leaf<'_>) -> bool {
 
 /// Whether letters of a script that has the looks of Latin ones stand within a word of Latin ones.
 fn mixes_lookalikes(text: &str) -> bool {
-    let alike = |c: char| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}');
+    let is_lookalike = |c: char| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}');
     let mut words = text.split(|c: char| !c.is_alphanumeric());
-    words.any(|it| it.contains(alike) && it.contains(|c: char| c.is_ascii_alphabetic()))
+    words.any(|it| it.contains(is_lookalike) && it.contains(|c: char| c.is_ascii_alphabetic()))
 }
 
 pub(in crate::lint) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findings) {
@@ -131,7 +131,7 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
 
 pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
     for (_, source) in &subject.pack.files {
-        // What stands on the line below a key is no value of its own: another key, or a list.
+        // Text on the line below a key is not its value: it is another key or a list.
         let below = |at: usize| {
             let before = source.text.get(..at).unwrap_or_default().trim_end_matches(' ');
             before.ends_with('\n')

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::near_miss::slip;
 use super::programs::slip_of;
+use super::structure::each_map;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -19,35 +20,42 @@ pub(super) const LISTS: [&str; 6] = [
     "routes.yaml",
 ];
 
-pub(in crate::lint) fn similar_ids(subject: &Subject<'_>, out: &mut Findings) {
+pub(in crate::lint) fn similar_names(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
-        let mut seen: BTreeMap<String, Entry<'_>> = BTreeMap::new();
+        similar(subject.of(file).map(|it| it.id), out);
         for entry in subject.of(file) {
-            let folded = entry.name().to_lowercase().replace('-', "_");
             let name = entry.name();
-            let alike = |it: &&str| it.eq_ignore_ascii_case(name) && *it != name;
-            let below = subject.reviewed.meant.ids_of(file).find(alike);
-            // Two of the pack's own are told below.
-            if let Some(other) = below.filter(|it| !subject.of(file).any(|own| own.name() == *it)) {
+            let is_cased = |it: &&str| it.eq_ignore_ascii_case(name) && *it != name;
+            let is_own = |id: &str| subject.of(file).any(|own| own.name() == id);
+            let below = subject.reviewed.meant.ids_of(file).filter(|it| !is_own(it)).find(is_cased);
+            if let Some(other) = below {
                 let message = format!(
                     "`{name}` differs from the inherited `{other}` only in case, `-` or `_`"
                 );
                 let help = "use the inherited spelling, or choose a clearly different name";
                 out.help(entry.id.span.clone(), message, help);
             }
-            if let Some(first) = seen.insert(folded, *entry)
-                && first.name() != entry.name()
-            {
-                let message = format!(
-                    "`{}` differs from `{}` only in case, `-` or `_`",
-                    entry.name(),
-                    first.name()
-                );
-                out.add(entry.id.span.clone(), message, |it| {
-                    it.with_related(first.id.span.clone(), "the other entry")
-                        .with_help("choose clearly different names")
-                });
-            }
+        }
+    }
+    for node in subject.reviewed.own.values() {
+        each_map(node, &mut |entries| similar(entries.iter().map(|(key, _)| key), out));
+    }
+}
+
+/// Reports names that differ from another one only in case, `-` or `_`.
+fn similar<'n>(names: impl Iterator<Item = &'n Node>, out: &mut Findings) {
+    let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
+    for node in names {
+        let name = node.text().unwrap_or_default();
+        let first = seen.insert(name.to_lowercase().replace('-', "_"), node);
+        // Equal names are an error of the loader.
+        if let Some(first) = first.filter(|it| !it.says(name)) {
+            let other = first.text().unwrap_or_default();
+            let message = format!("`{name}` differs from `{other}` only in case, `-` or `_`");
+            out.add(node.span.clone(), message, |it| {
+                it.with_related(first.span.clone(), "the other entry")
+                    .with_help("choose clearly different names")
+            });
         }
     }
 }
@@ -163,7 +171,7 @@ pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings)
     if !out.is_strict() {
         return;
     }
-    // Whoever names a forge tells others what the project is on.
+    // Names of forges inform other packs about the project.
     let unused = unused_names(subject).into_iter().filter(|it| it.section != "forges");
     for Unused { key, inherited, .. } in unused {
         let name = key.text().unwrap_or_default();

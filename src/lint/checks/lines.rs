@@ -24,7 +24,7 @@ fn asked_for<'t>(term: &'t Term, function: &str) -> Option<Constant<'t>> {
 }
 
 /// The sign of a shell that a text looks for, and what it looks for behind it: a program, a file, or nothing. Any
-/// text may stand in an argument; what is known as a program behind such a sign is meant as one.
+/// text can be in an argument; a known program after such a sign is a program.
 fn sign_in<'t>(
     text: &'t str,
     is_program: &dyn Fn(&str) -> bool,
@@ -42,7 +42,7 @@ fn sign_in<'t>(
     fits.then_some((sign, rest))
 }
 
-/// A regular expression as the text that it mostly stands for: `curl.*\|\s*(ba)?sh` is `curl | bash`.
+/// Returns the text that a regular expression mostly matches: `curl.*\|\s*(ba)?sh` is `curl | bash`.
 fn plain(regex: &str) -> String {
     let mut text = regex.replace("[|]", "|").replace("\\|", "|");
     for blank in [".*", ".+", "\\s*", "\\s+", " *", " +"] {
@@ -201,7 +201,7 @@ fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut F
     let text = plain(text);
     let mut words = text.split_whitespace();
     let Some(program) = words.next() else { return };
-    // What only starts others is looked through, and seen by nobody.
+    // Wrappers are removed before a guard sees the program.
     let begins =
         |it: &str| text.strip_prefix(it).is_some_and(|it| it.is_empty() || it.starts_with(' '));
     let starts_others =

@@ -30,7 +30,7 @@ fn regex_as_command(subject: &Subject<'_>, out: &mut Findings) {
                 subject.reviewed.meant.known_programs().contains_key(program)
                     && rest.contains(char::is_alphabetic)
             });
-        // What belongs to the shell is told already.
+        // Another rule reports shell syntax.
         if (ends || text.ends_with('$') || of_regex) && !text.contains('|') {
             let message = format!("`{text}` is a regular expression in a command pattern");
             out.add(pattern.span(), message, |it| {
@@ -71,7 +71,7 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
             for (text, range) in compared(term, |it| it == fact) {
                 let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
                 let glob = text.contains('*') && text.contains(char::is_alphanumeric);
-                // That a name has no folder is told already.
+                // Another rule reports a directory before a name.
                 let glob = glob && (fact != "program.name" || !text.contains(['/', ' ']));
                 let told = || (format!("`{text}` is compared literally"), instead.to_owned());
                 let found = wrong.or_else(|| either(fact, text)).or_else(|| glob.then(told));

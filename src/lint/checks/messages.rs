@@ -1,15 +1,14 @@
 //! Checks of what is said: texts that never come, or that say nothing.
 
 use super::guards::guards;
+use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
 use crate::facts::covers;
 use crate::limits::SPOKEN_CHARS_MAX;
-use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
 use crate::script::paths;
-use crate::script::tree::Term;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
@@ -35,53 +34,19 @@ fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
 }
 
 pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
-    for Choices { entry, items, .. } in choices(subject) {
-        let condition =
-            |choice: &Node| subject.site_of(entry, choice.get("when")?)?.term.as_deref();
-        for (at, choice) in items.iter().enumerate() {
-            let before = items.iter().take(at).filter(|it| fits_voice(it, choice));
-            let before: Vec<(&Node, Option<&Term>)> =
-                before.map(|it| (it, condition(it))).collect();
-            if let Some(first) = covering(subject, &before, condition(choice)) {
-                let place = choice.get("text").unwrap_or(choice);
-                out.add(place.span.clone(), "this text is never used", |it| {
-                    it.with_related(first.span.clone(), "this one always applies first")
-                        .with_help("write specific entries before general ones")
-                });
-            }
-        }
+    for Choices { entry, items } in choices(subject) {
+        let texts = items.iter().filter_map(|choice| {
+            let when = match choice.get("when") {
+                Some(when) => Some(subject.site_of(entry, when)?.term.clone()?),
+                None => None,
+            };
+            let message = "this text is never used".to_owned();
+            let place = Some(choice.get("text").unwrap_or(choice).span.clone());
+            let group = choice.get("voice").and_then(Node::text);
+            Some(Ranked { message, place, group, when })
+        });
+        nothing_left(&texts.collect::<Vec<_>>(), subject.names(), out);
     }
-}
-
-/// Whether a text is taken at least wherever the voice of another one is.
-fn fits_voice(first: &Node, other: &Node) -> bool {
-    let voice = |it: &Node| it.get("voice").and_then(Node::text).map(str::to_owned);
-    voice(first).is_none() || voice(first) == voice(other)
-}
-
-/// The first of the texts before one that leave nothing to it.
-fn covering<'n>(
-    subject: &Subject<'_>,
-    before: &[(&'n Node, Option<&Term>)],
-    own: Option<&Term>,
-) -> Option<&'n Node> {
-    if let Some((all, _)) = before.iter().find(|(it, _)| it.get("when").is_none()) {
-        return Some(all);
-    }
-    if before.is_empty() || before.len() > BEFORE_MAX {
-        return None;
-    }
-    let alone: Vec<(&Term, bool)> = own.into_iter().map(|it| (it, true)).collect();
-    let mut said = alone.clone();
-    for (first, term) in before {
-        said.push(((*term)?, false));
-        if possible(&said, subject.names()) == Answer::Never {
-            // A condition that never holds is another finding.
-            let dead = possible(&alone, subject.names()) == Answer::Never;
-            return Some(*first).filter(|_| !dead);
-        }
-    }
-    None
 }
 
 pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
@@ -131,7 +96,7 @@ pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 /// Whether a text begins with what would be a hole: the path of a fact, or of a field of a record that expressions
-/// of this file speak of, of any file where there is none; a name alone is no path.
+/// of this file speak of, of any file if none is given; a name alone is not a path.
 fn begins_hole(text: &str, file: Option<&str>) -> bool {
     let text = text.trim_start();
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
@@ -172,7 +137,7 @@ fn foreign(text: &str, template: Option<&str>) -> Option<(std::ops::Range<usize>
         }
     }
     for (at, _) in text.match_indices('$') {
-        // Code of another language may stand in backticks.
+        // Text in backticks can be code of another language.
         if !template && text.get(..at)?.matches('`').count() % 2 == 1 {
             continue;
         }
@@ -200,7 +165,7 @@ fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
         let path = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
         let is_fact = path.contains('.') && path.chars().all(is_name);
-        // A call or a longer name is no fact.
+        // A call or a longer name is not a fact.
         let rest = word.get(path.len()..).unwrap_or_default();
         if depth == 0 && is_fact && !rest.starts_with('(') && paths::last_member(path).is_some() {
             return Some(start..start + path.len());
@@ -214,7 +179,7 @@ fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
     None
 }
 
-/// Texts for people that have no holes, by their keys.
+/// Keys of texts without placeholders.
 #[rustfmt::skip]
 const SAID_AS_IT_STANDS: [&str; 12] = [
     "guidance", "message", "question", "category", "wrong", "action", "missing", "reason",
@@ -271,7 +236,7 @@ pub(in crate::lint) fn blocked_guidance(subject: &Subject<'_>, out: &mut Finding
         for key in ["guidance", "message"] {
             let Some(node) = entry.node.get(key) else { continue };
             let text = node.text().unwrap_or_default();
-            // What stands between backticks is a command; a warning against it is none.
+            // Text between backticks is a command, unless the text warns against it.
             for (at, command) in text.split('`').enumerate().filter(|(at, _)| at % 2 == 1) {
                 let before = text.split('`').nth(at - 1).unwrap_or_default().to_lowercase();
                 let warns = ["not", "never", "avoid", "without", "instead of", "n't"];

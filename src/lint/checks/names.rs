@@ -22,7 +22,8 @@ struct Named {
 
 const fn named(
     fact: &'static str,
-    (what, file): (&'static str, &'static str),
+    what: &'static str,
+    file: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
 ) -> Named {
     Named { fact, what, file, known }
@@ -45,13 +46,13 @@ fn excuses<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
     ids(subject, "rationalizations.yaml", "entries")
 }
 
-/// Whatever begins like the breaker of a probe is one, or is told of calls by somebody.
+/// Returns the breakers of probes and those to which the pack reports calls.
 fn breakers<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
     let meant = &subject.reviewed.meant;
     meant.probe_breakers().chain(meant.told_breakers().map(Cow::Owned)).collect()
 }
 
-/// What is recognised by no class has one, too.
+/// Returns the failure classes, including the one of unrecognized failures.
 fn classes<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
     let mut known = ids(subject, "failures.yaml", "classes");
     known.push(Cow::Borrowed(UNKNOWN));
@@ -60,26 +61,26 @@ fn classes<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
 
 const PROBES_BREAKER: &str = "breaker of a probe";
 
-/// Facts that have names which somebody defines, and no others.
+/// Facts with names that a file or policyd defines.
 const DEFINED: &[Named] = &[
-    named("signals.count", ("signal", "signals.yaml"), signals),
-    named("signals.pending", ("signal", "signals.yaml"), signals),
-    named("rationalizations.names", ("excuse", "rationalizations.yaml"), excuses),
-    named("rationalizations.proven", ("excuse", "rationalizations.yaml"), excuses),
-    named("dead_letter.alarms", ("alarm", "dead_letter.yaml"), |it| {
+    named("signals.count", "signal", "signals.yaml", signals),
+    named("signals.pending", "signal", "signals.yaml", signals),
+    named("rationalizations.names", "excuse", "rationalizations.yaml", excuses),
+    named("rationalizations.proven", "excuse", "rationalizations.yaml", excuses),
+    named("dead_letter.alarms", "alarm", "dead_letter.yaml", |it| {
         ids(it, "dead_letter.yaml", "alarms")
     }),
-    named("breakers", (PROBES_BREAKER, "probes.yaml"), breakers),
-    named("breakers.open", (PROBES_BREAKER, "probes.yaml"), breakers),
-    named("breakers.needs_human", (PROBES_BREAKER, "probes.yaml"), breakers),
-    named("event.class", ("failure class", "failures.yaml"), classes),
-    named("task.trigger", ("trigger", "escalation.yaml"), |it| {
+    named("breakers", PROBES_BREAKER, "probes.yaml", breakers),
+    named("breakers.open", PROBES_BREAKER, "probes.yaml", breakers),
+    named("breakers.needs_human", PROBES_BREAKER, "probes.yaml", breakers),
+    named("event.class", "failure class", "failures.yaml", classes),
+    named("task.trigger", "trigger", "escalation.yaml", |it| {
         ids(it, "escalation.yaml", "triggers")
     }),
-    named("context.tier", ("context tier", "context.yaml"), |it| {
+    named("context.tier", "context tier", "context.yaml", |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
     }),
-    named("action.secrets", ("class of secrets", ""), |_| {
+    named("action.secrets", "class of secrets", "", |_| {
         secrets::names().map(Cow::Borrowed).collect()
     }),
 ];
@@ -97,8 +98,8 @@ pub(super) const MODES: [&str; 11] = [
     "auto-low", "auto-medium", "auto-high",
 ];
 
-/// Whether a name is one of those that are known. Of breakers only those of probes are: others are named by
-/// whoever asks them.
+/// Whether a name is one of those that are known. Of breakers only those of probes are: expressions
+/// can name others freely.
 fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
     name.is_empty()
         || (row.what == PROBES_BREAKER && !name.starts_with("probe/"))
@@ -113,7 +114,7 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
                 Some((fact, names)) if *fact == row.fact => names.clone(),
                 _ => compared(term, |it| it == row.fact),
             };
-            // What stands in a file that cannot be read nobody knows.
+            // The names of an unreadable file are unknown.
             let unread = || {
                 let written = subject.pack.files.iter().any(|(file, _)| file == row.file);
                 written && subject.file(row.file).is_none()
@@ -163,7 +164,7 @@ pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// The fields of a signal without which it says nothing.
+/// Returns the required fields of a signal.
 fn needed(fields: &[(Node, Node)]) -> impl Iterator<Item = &str> {
     let is_needed = |it: &Node| it.get("required").and_then(Node::bool) == Some(true);
     fields.iter().filter(move |(_, it)| is_needed(it)).filter_map(|(key, _)| key.text())

@@ -25,7 +25,7 @@ type Common = (&'static str, Duration, Duration);
 
 /// Keys that mean longer or shorter times in one file than in others.
 const COMMON_IN: [(&str, Common); 1] = [
-    // Whoever looks after the weekend finds what was given up before it.
+    // After a weekend, tasks that were abandoned before it must still be there.
     (
         "dead_letter.yaml",
         ("max_age", Duration::from_secs(3 * DAY), Duration::from_secs(10 * 365 * DAY)),
@@ -93,7 +93,7 @@ pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Find
         let Some(node) = section.get(key).or_else(|| section.get("max_consecutive_blocks")) else {
             continue;
         };
-        // Zero is no cap, and says so elsewhere.
+        // Zero disables the cap; another rule reports it.
         if number > cap && cap > 0 {
             let message =
                 format!("`{key}` is {number}, above `max_consecutive_blocks`, which is {cap}");

@@ -139,7 +139,7 @@ fn of_another_type<'s, 'a>(
     entry: &Entry<'a>,
 ) -> Option<(&'s Site<'a>, Option<&'s str>)> {
     let types = session_types_of(subject, entry)?;
-    // Nearly all are for this one, and nothing inherited is tried before it.
+    // Most rules are for this type, and no inherited type precedes it.
     if types.contains(&DEFAULT_SESSION_TYPE) {
         return None;
     }
@@ -162,7 +162,7 @@ fn of_another_type<'s, 'a>(
         }
         before.push(condition);
     }
-    // A type that nobody defines is another finding.
+    // An undefined type is another finding.
     (wanted == 0).then_some((site, taker))
 }
 
@@ -187,7 +187,7 @@ fn session_types_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<
     (!types.contains(&"*")).then_some(types)
 }
 
-/// The tools that a guard looks at, by glob; nothing where it looks at all, or is no guard.
+/// Returns the tools of a guard, by glob; none if it applies to all tools or is not a guard.
 pub(super) fn tools_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Option<Vec<&'a str>> {
     let named = subject.said(entry, "tools").filter(|_| guards::FILES.contains(&entry.file))?;
     let globs: Vec<&str> = named.one_or_items().iter().filter_map(Node::text).collect();
@@ -206,7 +206,7 @@ pub(super) fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Optio
 /// What an entry is for.
 struct Scope {
     fact: &'static str,
-    /// The key that says it, and what is asked for.
+    /// The key of the filter, and the noun for messages.
     key: &'static str,
     what: &'static str,
     /// Globs over what the entry is for, where it is not for all.
@@ -238,7 +238,7 @@ pub(in crate::lint) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Find
             // Nothing is the name of what cannot be known.
             let is_for =
                 |name: &str| name.is_empty() || globs.iter().any(|glob| word_matches(glob, name));
-            // What no client has is told as such, and so is the folder of a program.
+            // Other rules report unknown tools and directories of programs.
             let odd = |name: &str| match scope.key {
                 "tools" => odd_tool(subject, name).is_some(),
                 "commands" => name.contains('/'),

@@ -18,7 +18,7 @@ pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings
         let asked = asked(term).into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
         let of_lists: Vec<_> = of_lists.collect();
-        // Both together stand for a file wherever it lies: `.env`, `**/.env`.
+        // Both together match a file in any directory: `.env`, `**/.env`.
         let stands_beside = |rest: &str| of_lists.iter().any(|(_, (it, _))| *it == rest);
         let single = ["program.name", FIRST_OPERAND].into_iter();
         let named = single
@@ -30,7 +30,7 @@ pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings
             if fact == "program.names" && text.strip_prefix("**/").is_some_and(stands_beside) {
                 continue;
             }
-            if let Some((message, help)) = oddity((fact, text), commands, known) {
+            if let Some((message, help)) = oddity(fact, text, commands, known) {
                 out.help(site.span(range), message, help);
             } else if OPERANDS.contains(&fact)
                 && let Some(pattern) = own_word(text, commands)
@@ -62,7 +62,8 @@ fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {
 
 /// What is odd in a text that a fact about a program is asked for, and what to write.
 fn oddity(
-    (fact, text): (&str, &str),
+    fact: &str,
+    text: &str,
     commands: &[Node],
     known: &Programs,
 ) -> Option<(String, &'static str)> {

@@ -7,7 +7,7 @@ use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
 use crate::source::node::Node;
 
-/// What is asked for options.
+/// Functions with options as arguments.
 const OPTIONS: Functions = Functions::new(&["program.has("]);
 
 /// Lists of options in the vocabulary, by the file's section and their key.
@@ -86,7 +86,7 @@ pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Programs whose letters of options stand in any order, together or each alone.
+/// Programs with one-letter options that can be combined in any order.
 const OF_LETTERS: [&str; 17] = [
     "chmod", "chown", "cp", "curl", "df", "du", "git", "grep", "ln", "ls", "mkdir", "mv", "ps",
     "rm", "rsync", "ssh", "tar",

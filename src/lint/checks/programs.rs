@@ -15,7 +15,7 @@ use crate::policy::review::{Meant, Programs};
 use crate::source::Span;
 use crate::source::node::Node;
 
-/// Programs and words behind programs that are no slip of the names they are near.
+/// Programs and subcommands that exist and are similar to known ones.
 const REAL: [&str; 25] = [
     "argo", "buck", "elm", "ent", "erl", "fpc", "instal", "ionic", "isntall", "lld", "nim", "nvm",
     "pic", "pnp", "ppm", "pst", "serve", "shasum", "sql", "sqlite", "star", "sync", "test", "top",
@@ -49,11 +49,11 @@ pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findi
                 .with_word(&written, &meant)
         });
     }
-    misspelt_commands(subject, out);
+    misspelled_commands(subject, out);
 }
 
 /// The same of what probes run: their program, and the word behind it.
-fn misspelt_commands(subject: &Subject<'_>, out: &mut Findings) {
+fn misspelled_commands(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let mut words = command(entry).into_iter();
         let (Some((program, node)), next) = (words.next(), words.next()) else { continue };
@@ -75,7 +75,7 @@ fn misspelt_commands(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// The word of a command line that is nearly a known program, or a word of one, and that.
+/// Returns the word of a command line that is similar to a known program or subcommand, and the known one.
 pub(super) fn slip_of_program<'l>(
     subject: &Subject<'_>,
     line: &'l str,
@@ -125,8 +125,8 @@ pub(super) fn slip_of<'k>(
         return None;
     }
     let is_glob = |it: &str| it.contains(['*', '?', '{']);
-    let alike = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
-    known.find(|it| alike(it) && (is_slip(word, it) || is_stuttered(word, it)))
+    let is_comparable = |it: &str| is_glob(it) == is_glob(word) && it.len() >= LETTERS_MIN;
+    known.find(|it| is_comparable(it) && (is_slip(word, it) || is_stuttered(word, it)))
 }
 
 /// Whether a word is another one with a letter written twice.
@@ -143,7 +143,7 @@ fn word_of_the_one_before<'t>(
     texts: &[&'t str],
     meant: &Meant,
 ) -> Option<(usize, &'t str, String)> {
-    // What is known is read where somebody asks: most packs have no such list.
+    // Known programs are read only if needed: most packs have no such list.
     let known = (texts.len() > 1).then(|| meant.known_programs())?;
     let is_name = |it: &str| !it.contains([' ', '*']);
     texts.windows(2).enumerate().find_map(|(at, pair)| {
@@ -161,7 +161,7 @@ const PROGRAMS_TOO: [&str; 9] =
 
 pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
-    let mut tell = |span: Span, (word, meant): (&str, String)| {
+    let mut tell = |span: Span, word: &str, meant: &str| {
         let message = format!("`{word}` is matched as a separate program");
         out.add(span, message, |it| {
             it.with_note("each item is a program with its words, and any match is sufficient")
@@ -174,7 +174,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
         if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
             && let Some(node) = nodes.get(at)
         {
-            tell(node.span.clone(), (word, meant));
+            tell(node.span.clone(), word, &meant);
         }
     }
     each_part_asking(subject, &["fed_by"], |site, term| {
@@ -185,7 +185,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
         if let Some((at, word, meant)) = word_of_the_one_before(&texts, meant)
             && let Some((_, range)) = names.get(at)
         {
-            tell(site.span(range), (word, meant));
+            tell(site.span(range), word, &meant);
         }
     });
 }
@@ -193,7 +193,7 @@ pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings
 /// What a shell takes away before a program runs.
 const SHELL: [&str; 9] = ["|", "&&", ";", ">", "<", "$(", "`", "\"", "'"];
 
-/// A pattern without what stands in braces.
+/// Returns a pattern without its parts in braces.
 fn outside_braces(pattern: &str) -> String {
     let mut depth = 0_usize;
     let outside = pattern.chars().filter(|c| {

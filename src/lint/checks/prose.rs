@@ -8,7 +8,7 @@ use crate::lint::{Findings, Subject};
 use crate::script::prose::{Prose, words};
 use crate::source::node::Node;
 
-/// The table of excuses, of which questions and quotes are none.
+/// The file of rationalizations: questions and quotes never match them.
 const EXCUSES: &str = "rationalizations.yaml";
 
 /// What is wrong with what is looked for, and what to write in its place.
@@ -86,7 +86,7 @@ fn ends_in_question(hir: &Hir) -> bool {
 
 /// A regular expression that asks for a character which no sentence has.
 fn needs_foreign(text: &str, excuse: bool) -> Option<Wrong> {
-    // What ends in a line break is told already.
+    // Another rule reports a pattern that ends in a line break.
     let may = text.contains(['`', '\u{2019}']) || (text.contains("\\n") && !text.ends_with('\n'));
     let hir = hir(text).filter(|_| may)?;
     if needs(&hir, '\n') {

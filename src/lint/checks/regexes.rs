@@ -31,7 +31,7 @@ pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings
 type Deception = (Range<usize>, String, String);
 
 /// Whether a pattern tells all of a line that it matches: each of its branches from the beginning to the end,
-/// without anything that stands for any signs.
+/// without a part that matches any characters.
 pub(super) fn tells_all(text: &str) -> bool {
     let Ok(ast) = Parser::new().parse(text) else { return false };
     let branches = if let Ast::Alternation(it) = &ast {
@@ -163,8 +163,7 @@ fn loose_anchor(branches: &[Ast], text: &str, of_branch: bool) -> Option<Decepti
     None
 }
 
-/// Whether branches are words with the same sign at their ends: nobody means one of them in another place than the
-/// others. Names of branches need no such sign.
+/// Whether branches are words with the same sign at their ends: they are meant for one place. Names of branches need no such sign.
 fn are_alike(branches: &[Ast], text: &str, of_branch: bool) -> bool {
     let written = |it: &Ast| text.get(it.span().start.offset..it.span().end.offset);
     let words = branches.iter().filter_map(written).map(|it| it.trim_matches(['^', '$']));

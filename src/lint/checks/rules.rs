@@ -8,6 +8,7 @@ use crate::lint::{Findings, Subject};
 use crate::policy::records;
 use crate::script::tree::{Form, Term};
 use crate::script::types::Names;
+use crate::source::Span;
 use crate::source::node::Node;
 
 /// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
@@ -17,8 +18,7 @@ fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s
     read.filter_map(|site| Some((site, site.term.as_deref()?)))
 }
 
-/// A constant that says what is meant: `blocking: "false"`, and `when: "true"` of whatever takes what
-/// is left, a session type or what a drift leads to.
+/// Whether a constant is intended: `blocking: "false"`, and `when: "true"` of the last session type or drift rule.
 fn is_meant(site: &Site<'_>, term: &Term) -> bool {
     match (&term.form, site.key) {
         (Form::Bool(false), "blocking") => true,
@@ -132,13 +132,16 @@ fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Ter
 const FIRST_DECIDES: [(&str, &str); 3] =
     [("dead_letter.yaml", "review"), ("escalation.yaml", "triggers"), ("signals.yaml", "drift")];
 
-/// One of several rules of which the first that holds decides.
-struct Ranked<'n> {
-    name: String,
-    place: &'n Node,
-    /// Only rules of one group are in each other's way: where they name none, those that do the same.
-    group: Option<&'n str>,
-    when: Rc<Term>,
+/// An entry of a list in which the first entry that applies decides.
+pub(super) struct Ranked<'n> {
+    /// The message if earlier entries cover every case.
+    pub(super) message: String,
+    /// Place of an entry of this pack; none if it is inherited.
+    pub(super) place: Option<Span>,
+    /// Entries exclude only entries of the same group; an entry without a group excludes all.
+    pub(super) group: Option<&'n str>,
+    /// Condition of the entry; none if it always applies.
+    pub(super) when: Option<Rc<Term>>,
 }
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
@@ -147,12 +150,18 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
         let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
         let rules = items.unwrap_or_default().iter().filter(used).filter_map(|it| {
-            let when = Term::parse(it.get("when")?.text()?)?;
-            let place = it.get("id")?;
+            let when = Some(Term::parse(it.get("when")?.text()?)?);
+            let id = it.get("id")?;
+            // Without groups, rules exclude those that do the same.
             let ordered = section == "review";
             let group = it.get("group").or_else(|| it.get("do").filter(|_| ordered));
-            let group = group.and_then(Node::text);
-            Some(Ranked { name: format!("`{}`", place.text()?), place, group, when })
+            let message = format!("`{}` never decides", id.text()?);
+            Some(Ranked {
+                message,
+                place: Some(id.span.clone()),
+                group: group.and_then(Node::text),
+                when,
+            })
         });
         nothing_left(&rules.collect::<Vec<_>>(), names, out);
     }
@@ -160,14 +169,15 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let names = subject.reviewed.records.get(&(table.file, table.name().to_owned()));
         let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
         let rows = (1..).zip(rows).filter_map(|(number, it)| {
-            let place = it.get("when")?;
-            let when = Term::parse(place.text()?)?;
-            Some(Ranked { name: format!("row {number}"), place, group: None, when })
+            let when = it.get("when")?;
+            let (place, message) = (Some(when.span.clone()), format!("row {number} never decides"));
+            Some(Ranked { message, place, group: None, when: Some(Term::parse(when.text()?)?) })
         });
         if let Some(names) = names {
             let rows: Vec<Ranked<'_>> = rows.collect();
             nothing_left(&rows, names, out);
-            let none: Vec<(&Term, bool)> = rows.iter().map(|it| (&*it.when, false)).collect();
+            let none: Vec<(&Term, bool)> =
+                rows.iter().filter_map(|row| Some((row.when.as_deref()?, false))).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
             if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
                 out.add(node.span.clone(), "`otherwise` is never used", |it| {
@@ -179,25 +189,29 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-/// Tells of rules to which those before them leave nothing.
-fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
-    for (at, rule) in rules.iter().enumerate() {
-        let mut said: Vec<(&Term, bool)> = vec![(&rule.when, true)];
-        if possible(&said, names) == Answer::Never {
-            continue; // That is a finding of its own.
-        }
-        let earlier = rules.iter().take(at.min(BEFORE_MAX)).filter(|it| it.group == rule.group);
-        for before in earlier {
-            said.push((&before.when, false));
-            if possible(&said, names) == Answer::Never {
-                out.add(rule.place.span.clone(), format!("{} never decides", rule.name), |it| {
-                    it.with_note("the rules before it cover every case")
-                        .with_help("write specific entries before general ones")
-                        .with_related(before.place.span.clone(), "the last of these rules")
-                });
-                break;
+/// Reports entries for which earlier ones leave no case.
+pub(super) fn nothing_left(entries: &[Ranked<'_>], names: &Names, out: &mut Findings) {
+    for (at, entry) in entries.iter().enumerate() {
+        let own = entry.when.as_deref().map(|term| (term, true));
+        let mut said: Vec<(&Term, bool)> = own.into_iter().collect();
+        // A condition that is never true is another finding.
+        let possible_alone = possible(&said, names) != Answer::Never;
+        let Some(place) = entry.place.clone().filter(|_| possible_alone) else { continue };
+        let earlier = entries.iter().take(at.min(BEFORE_MAX));
+        let mut excluding = earlier.filter(|it| it.group.is_none() || it.group == entry.group);
+        let last = excluding.find(|before| {
+            said.extend(before.when.as_deref().map(|term| (term, false)));
+            before.when.is_none() || possible(&said, names) == Answer::Never
+        });
+        let Some(last) = last else { continue };
+        out.add(place, entry.message.clone(), |it| {
+            let it = it.with_note("the entries before it cover every case");
+            let it = it.with_help("write specific entries before general ones");
+            match last.place.clone() {
+                Some(place) => it.with_related(place, "the last of these entries"),
+                None => it,
             }
-        }
+        });
     }
 }
 

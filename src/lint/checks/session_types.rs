@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::slice;
 
+use super::rules::{Ranked, nothing_left};
 use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -23,39 +24,20 @@ fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Term>, Option<
 }
 
 pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
-    let types = session_types(subject);
-    for (at, (id, when, own)) in types.iter().enumerate() {
-        let mut said: Vec<(&Term, bool)> = vec![(when, true)];
-        let own = own.filter(|_| possible(&said, subject.names()) != Answer::Never);
-        let Some(own) = own else { continue };
-        for (before, earlier, place) in types.iter().take(at.min(BEFORE_MAX)) {
-            said.push((earlier, false));
-            if possible(&said, subject.names()) == Answer::Never {
-                let message = format!("no session has the type `{id}`");
-                out.add(own.id.span.clone(), message, |it| {
-                    let it = it
-                        .with_note(format!(
-                            "`{before}` and the types before it match all of its sessions"
-                        ))
-                        .with_help("write specific entries before general ones");
-                    match place {
-                        Some(place) => {
-                            it.with_related(place.id.span.clone(), "the last of these rules")
-                        }
-                        None => it,
-                    }
-                });
-                break;
-            }
-        }
-    }
+    let types = session_types(subject).into_iter().map(|(id, when, own)| Ranked {
+        message: format!("no session has the type `{id}`"),
+        place: own.map(|it| it.id.span.clone()),
+        group: None,
+        when: Some(when),
+    });
+    nothing_left(&types.collect::<Vec<_>>(), subject.names(), out);
 }
 
 /// An own type before the inherited ones that leaves nothing of what makes a session one of those.
 pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
-        // Whoever lets an inherited rule hold for it knows.
+        // The author knows if an inherited rule is applied to the new type.
         let named = |it: &Entry<'_>| {
             let types = it.node.get("applicable_session_types").and_then(Node::items);
             subject.inherited(it).is_some()

@@ -1,6 +1,5 @@
 //! Checks of files as YAML: what is legal and yet read differently than it was meant.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::lint::{Findings, Subject};
@@ -35,42 +34,8 @@ pub(in crate::lint) fn ignored_directory(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
-pub(in crate::lint) fn similar_keys(subject: &Subject<'_>, out: &mut Findings) {
-    for node in subject.reviewed.own.values() {
-        each_map(node, &mut |entries| {
-            // Those that are written alike are an error already.
-            if entries.iter().all(|(key, _)| key.text().is_none_or(is_folded)) {
-                return;
-            }
-            let mut seen: BTreeMap<String, &Node> = BTreeMap::new();
-            for (key, _) in entries {
-                let Some(name) = key.text() else { continue };
-                if let Some(first) = seen.insert(folded(name), key) {
-                    let other = first.text().unwrap_or_default();
-                    let message =
-                        format!("`{name}` differs from `{other}` only in case, `-` or `_`");
-                    out.add(key.span.clone(), message, |it| {
-                        it.with_related(first.span.clone(), "the other entry")
-                            .with_help("choose clearly different names")
-                    });
-                }
-            }
-        });
-    }
-}
-
-/// A key without what people overlook in one.
-fn folded(key: &str) -> String {
-    key.to_lowercase().replace('-', "_")
-}
-
-/// Whether nothing in a key is overlooked.
-fn is_folded(key: &str) -> bool {
-    key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_')
-}
-
 /// Every map of a tree with its entries.
-fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
+pub(super) fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Node)])) {
     match &node.kind {
         NodeKind::Map(entries) => {
             look(entries);

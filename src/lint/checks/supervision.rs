@@ -68,7 +68,7 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
     }
 }
 
-/// Tiers of a pack below that the pack's own `hysteresis` never lets go while the context is not compacted.
+/// Reports inherited tiers that the `hysteresis` of the pack keeps until the context is compacted.
 fn never_left(file: &Node, rules: &ContextRules, out: &mut Findings) {
     let Some(node) = file.get("hysteresis") else { return };
     let written = file.get("tiers").and_then(Node::items).unwrap_or_default();
@@ -97,7 +97,7 @@ fn moved_tiers(subject: &Subject<'_>, rules: &ContextRules, out: &mut Findings) 
         let Some(node) = entry.node.get("at") else { continue };
         let (name, at) = (entry.name(), node.number().unwrap_or_default());
         if at <= rules.settings.hysteresis {
-            continue; // It is told what is wrong with that.
+            continue; // `tiers` reports it.
         }
         let passed = rules.settings.tiers.iter().find(|other| {
             let was_below = place(name) < place(&other.id);
@@ -132,7 +132,7 @@ fn models(file: &Node, out: &mut Findings) {
     let all = file.get("models").and_then(Node::entries).unwrap_or_default();
     for (at, (name, model)) in all.iter().enumerate() {
         let glob = name.text().unwrap_or_default();
-        // A name that the other glob is made for is of this one, too, and neither says more.
+        // Both globs match a name, and neither is more specific.
         let same = |other: &str| {
             let names = [glob, other].map(|it| it.replace(['*', '?'], ""));
             specificity(glob) == specificity(other)

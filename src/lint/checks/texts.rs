@@ -1,5 +1,7 @@
 //! Checks of texts in expressions: what they are compared with, looked for in and asked for.
 
+use std::ops::Range;
+
 use super::terms::{
     Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
     path,
@@ -11,7 +13,7 @@ use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
 use crate::source::Span;
 
-/// Facts that somebody else words.
+/// Facts with text from outside of the pack.
 const FOREIGN: [&str; 6] =
     ["event.", "transcript.", "commands.", "session.branch", "files.", "probes."];
 
@@ -85,14 +87,15 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// The beginning of an address or a path with a slash at its end.
-fn ended(site: &Site<'_>, (text, range): Constant<'_>) -> Option<(Span, String)> {
+fn ended(site: &Site<'_>, text: &str, range: &Range<usize>) -> Option<(Span, String)> {
     site.edit(range, &format!("{:?}", format!("{text}/")))
 }
 
-/// An address that is recognised by less than its host where something is let through by it, or by a host alone.
+/// Reports an address that is compared without its scheme, or allowed by a part of its host.
 fn address_by_prefix(
     site: &Site<'_>,
-    (text, range): Constant<'_>,
+    text: &str,
+    range: &Range<usize>,
     lets_through: bool,
     out: &mut Findings,
 ) {
@@ -113,7 +116,7 @@ fn address_by_prefix(
                 let it = it
                     .with_note(format!("such as `{text}.example.net`"))
                     .with_help("end the host with `/`");
-                with_edit(it, false, ended(site, (text, range)))
+                with_edit(it, false, ended(site, text, range))
             });
         }
         None | Some(_) => {}
@@ -129,14 +132,14 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
         if of_path.starts_with("action.address.") {
             let allows =
                 subject.entry_of(site).is_some_and(|it| it.text("decision") == Some("allow"));
-            // What is negated lets through where it does not hold.
+            // A negated condition allows the other addresses.
             let before = site.text.get(..term.range.start).unwrap_or_default();
             let negated = before.trim_end().ends_with('!');
             let lets_through = (allows || site.key == "unless") != negated;
-            return address_by_prefix(site, (text, range), lets_through, out);
+            return address_by_prefix(site, text, range, lets_through, out);
         }
         let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
-        // Whoever ends it so means the beginning of a name.
+        // Such an ending is the beginning of a name.
         let begins_a_name = text.ends_with(|c: char| c.is_ascii_digit() || "-_.".contains(c));
         if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
             let message = format!("`{text}` also matches other directories and files");
@@ -144,7 +147,7 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
                 let it = it
                     .with_note(format!("such as `{text}-old`"))
                     .with_help("end the directory with `/`, or compare with `==`");
-                with_edit(it, false, ended(site, (text, range)))
+                with_edit(it, false, ended(site, text, range))
             });
         }
     });

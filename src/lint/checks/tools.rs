@@ -175,7 +175,7 @@ pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Find
     for entry in guards(subject) {
         let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
         let names: Vec<&str> = tools.iter().filter_map(Node::text).collect();
-        // Of other tools nobody knows what they do.
+        // The effects of other tools are unknown.
         let (Some(fields), [first, ..]) = (inputs(tools), tools) else { continue };
         let runs = meant.shell_tools().any(|it| names.contains(&it));
         let changes = meant.tools().any(|it| names.contains(&it));
@@ -225,7 +225,7 @@ pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Find
     }
 }
 
-/// Shorter fields are one letter from too many others: `page` is none of `pages`.
+/// Shorter fields are one letter from too many others: `page` and `pages`.
 const TELLING_MIN: usize = 7;
 
 /// What is wrong with the name of a field, and what to write. Tools of which nothing is known take what they
@@ -284,7 +284,7 @@ pub(in crate::lint) fn misspelled_input(subject: &Subject<'_>, out: &mut Finding
     }
     each_part_asking(subject, &["input"], |site, term| {
         let Some(("event.input", names)) = asked(term) else { return };
-        // What a tool was given is told by some clients in their own words.
+        // After a call, some clients report the input under their own names.
         let before = subject.entry_of(site).filter(|it| {
             let kinds = kinds(subject, it);
             kinds.iter().all(|it| *it == EventKind::PreToolUse)

@@ -58,7 +58,7 @@ fn wrong_variable(name: &str) -> Option<Wrong> {
     Some((format!("`{name}` is not the name of a variable"), help))
 }
 
-/// What git lets stand in no name of a branch (`git check-ref-format`).
+/// Characters that names of branches cannot contain (`git check-ref-format`).
 const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
 
 pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
@@ -186,7 +186,7 @@ fn left_out_files(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Words that stand in nearly every text.
+/// Words that occur in almost every text.
 const COMMON: [&str; 32] = [
     "a", "all", "an", "and", "are", "as", "at", "be", "but", "by", "can", "for", "from", "i", "if",
     "in", "is", "it", "not", "of", "on", "or", "so", "that", "the", "then", "this", "to", "was",
@@ -220,7 +220,7 @@ fn excuses_all(excuse: &str, pattern: &str, whole_words: bool, case: bool) -> bo
         }
     };
     let looks = hir(excuse).map(|it| it.properties().look_set());
-    // Around a phrase words end; around anything else nobody knows what stands.
+    // A phrase ends at word boundaries; the surroundings of a regex are unknown.
     let open = |it: regex_syntax::hir::LookSet| {
         if whole_words { !it.contains_anchor() } else { it.is_empty() }
     };
