@@ -184,8 +184,8 @@ impl Policy {
             .chain(told.filter(|it| !it.is_empty() && !it.contains("${")))
             .chain(plain.filter(|it| !it.contains('*')));
         let uses = self.considerations.iter().flat_map(|it| it.check.uses.iter());
-        let looked_at = uses.filter_map(|it| {
-            let (name, _) = it.strip_prefix("breakers[\"")?.split_once("\"]")?;
+        let looked_at = uses.filter_map(|used| {
+            let (name, _) = used.strip_prefix("breakers[\"")?.split_once("\"]")?;
             Some(name.to_owned())
         });
         named.cloned().chain(looked_at).collect()

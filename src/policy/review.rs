@@ -118,9 +118,9 @@ impl Meant {
 
     /// Session types in their order, each with its condition.
     pub fn session_types(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.layers.list("session_types.yaml").iter().map(|it| {
-            let when = it.get("when").and_then(Node::text).unwrap_or_default();
-            (it.id.as_str(), when)
+        self.layers.list("session_types.yaml").iter().map(|entry| {
+            let when = entry.get("when").and_then(Node::text).unwrap_or_default();
+            (entry.id.as_str(), when)
         })
     }
 
@@ -189,10 +189,10 @@ impl Meant {
 
     /// Names of the breakers of probes.
     pub fn probe_breakers(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.layers.list("probes.yaml").iter().map(|it| {
-            match it.get("breaker").and_then(Node::text) {
+        self.layers.list("probes.yaml").iter().map(|entry| {
+            match entry.get("breaker").and_then(Node::text) {
                 Some(own) => Cow::Borrowed(own),
-                None => Cow::Owned(format!("probe/{}", it.id)),
+                None => Cow::Owned(format!("probe/{}", entry.id)),
             }
         })
     }
@@ -214,17 +214,17 @@ impl Meant {
 
     /// Classes of failures and the names of errors that each has, those of the packs below among them.
     pub fn failure_classes(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.layers.section("failures.yaml", "classes").iter().map(|it| {
-            let errors = it.get("errors").and_then(Node::items).unwrap_or_default();
-            (it.id.as_str(), errors.iter().filter_map(Node::text).collect())
+        self.layers.section("failures.yaml", "classes").iter().map(|entry| {
+            let errors = entry.get("errors").and_then(Node::items).unwrap_or_default();
+            (entry.id.as_str(), errors.iter().filter_map(Node::text).collect())
         })
     }
 
     /// Probes, and the words of their commands.
     pub fn probe_commands(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
-        self.layers.list("probes.yaml").iter().filter_map(|it| {
-            let words = it.get("command")?.items()?.iter().filter_map(Node::text).collect();
-            Some((it.id.as_str(), words))
+        self.layers.list("probes.yaml").iter().filter_map(|entry| {
+            let words = entry.get("command")?.items()?.iter().filter_map(Node::text).collect();
+            Some((entry.id.as_str(), words))
         })
     }
 

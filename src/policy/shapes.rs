@@ -58,10 +58,10 @@ impl FileShape {
     /// Returns the keys that contain lists of entries with ids.
     pub fn sections(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let fields = if let Kind::Record(fields) = self.kind { fields } else { &[] };
-        fields.iter().filter_map(|it| {
-            let Kind::List(one) = it.kind else { return None };
+        fields.iter().filter_map(|field| {
+            let Kind::List(one) = field.kind else { return None };
             let Kind::Record(keys) = one else { return None };
-            keys.iter().any(|it| it.name == "id").then_some((it.name, one))
+            keys.iter().any(|key| key.name == "id").then_some((field.name, one))
         })
     }
 }
