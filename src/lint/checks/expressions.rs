@@ -7,13 +7,13 @@ use std::ops::Range;
 use super::terms::{constant, each_part};
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject, with_edit, with_edits};
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::ast::{Expr, ExprKind, Relation};
 
 pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::Or(items) = &term.form else { return };
+        let ExprKind::Or(items) = &term.kind else { return };
         for item in items {
-            if matches!(item.form, Form::And(_)) && item.outer == item.range {
+            if matches!(item.kind, ExprKind::And(_)) && item.outer == item.range {
                 let message = "`&&` and `||` are mixed without parentheses";
                 let before = site.edit(&(item.range.start..item.range.start), "(");
                 let after = site.edit(&(item.range.end..item.range.end), ")");
@@ -28,18 +28,19 @@ pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings
 
 pub(in crate::lint) fn boolean_comparison(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::Compare(relation @ (Relation::Equal | Relation::NotEqual), one, other) =
-            &term.form
+        let ExprKind::Compare(relation @ (Relation::Equal | Relation::NotEqual), one, other) =
+            &term.kind
         else {
             return;
         };
-        let (value, fact) = match (&one.form, &other.form) {
-            (_, Form::Bool(value)) => (*value, one),
-            (Form::Bool(value), _) => (*value, other),
+        let (value, fact) = match (&one.kind, &other.kind) {
+            (_, ExprKind::Bool(value)) => (*value, one),
+            (ExprKind::Bool(value), _) => (*value, other),
             _ => return,
         };
         let holds = (*relation == Relation::Equal) == value;
-        let simple = matches!(fact.form, Form::Fact(..) | Form::Not(_)) || fact.outer != fact.range;
+        let simple =
+            matches!(fact.kind, ExprKind::Fact(..) | ExprKind::Not(_)) || fact.outer != fact.range;
         let fact = site.part(&fact.outer);
         let fact = if simple { fact.to_owned() } else { format!("({fact})") };
         let text = if holds { fact } else { format!("!{fact}") };
@@ -52,8 +53,8 @@ pub(in crate::lint) fn boolean_comparison(subject: &Subject<'_>, out: &mut Findi
 
 pub(in crate::lint) fn double_negation(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        if let Form::Not(inner) = &term.form
-            && let Form::Not(innermost) = &inner.form
+        if let ExprKind::Not(inner) = &term.kind
+            && let ExprKind::Not(innermost) = &inner.kind
         {
             let text = site.part(&innermost.outer);
             out.add(site.span(&term.range), "this condition is negated twice", |it| {
@@ -66,8 +67,8 @@ pub(in crate::lint) fn double_negation(subject: &Subject<'_>, out: &mut Findings
 
 pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        if let Form::Not(inner) = &term.form
-            && let Form::Compare(relation, one, other) = &inner.form
+        if let ExprKind::Not(inner) = &term.kind
+            && let ExprKind::Compare(relation, one, other) = &inner.kind
         {
             let (one, other) = (site.part(&one.outer), site.part(&other.outer));
             let text = format!("{one} {} {other}", relation.negated().as_str());
@@ -82,14 +83,14 @@ pub(in crate::lint) fn negated_comparison(subject: &Subject<'_>, out: &mut Findi
     });
 }
 
-const fn is_constant(form: &Form) -> bool {
-    matches!(form, Form::Int(_) | Form::Decimal(_) | Form::Text(_) | Form::Bool(_))
+const fn is_constant(form: &ExprKind) -> bool {
+    matches!(form, ExprKind::Int(_) | ExprKind::Decimal(_) | ExprKind::Text(_) | ExprKind::Bool(_))
 }
 
 pub(in crate::lint) fn constant_first(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::Compare(relation, one, other) = &term.form else { return };
-        if is_constant(&one.form) && !is_constant(&other.form) {
+        let ExprKind::Compare(relation, one, other) = &term.kind else { return };
+        if is_constant(&one.kind) && !is_constant(&other.kind) {
             let (one, other) = (site.part(&one.outer), site.part(&other.outer));
             let text = format!("{other} {} {one}", relation.mirrored().as_str());
             out.add(site.span(&term.range), "the constant is on the left side", |it| {
@@ -141,14 +142,14 @@ pub(in crate::lint) fn repeated_expression(subject: &Subject<'_>, out: &mut Find
 }
 
 /// Whether evaluating it tries regular expressions on texts.
-fn is_costly(site: &Site<'_>, term: &Term) -> bool {
+fn is_costly(site: &Site<'_>, term: &Expr) -> bool {
     let text = site.part(&term.range);
     text.contains(".matches(") || text.contains("patterns.")
 }
 
 pub(in crate::lint) fn costly_first(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let (Form::And(items) | Form::Or(items)) = &term.form else { return };
+        let (ExprKind::And(items) | ExprKind::Or(items)) = &term.kind else { return };
         let costly = items.iter().position(|it| is_costly(site, it));
         let cheap = items.iter().rposition(|it| !is_costly(site, it));
         if let (Some(first), Some(last)) = (costly, cheap)
@@ -165,9 +166,9 @@ pub(in crate::lint) fn costly_first(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::List(items) = &term.form else { return };
+        let ExprKind::List(items) = &term.kind else { return };
         let mut seen: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
-        let mut before: Option<&Term> = None;
+        let mut before: Option<&Expr> = None;
         for item in items {
             let previous = before.replace(item);
             let Some((text, range)) = constant(item) else { continue };

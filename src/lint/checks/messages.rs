@@ -10,8 +10,8 @@ use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
+use crate::script::ast::Expr;
 use crate::script::paths;
-use crate::script::tree::Term;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
@@ -56,7 +56,7 @@ pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Finding
             |choice: &Node| subject.site_of(entry, choice.get("when")?)?.term.as_deref();
         for (at, choice) in items.iter().enumerate() {
             let before = items.iter().take(at).filter(|it| fits_voice(it, choice));
-            let before: Vec<(&Node, Option<&Term>)> =
+            let before: Vec<(&Node, Option<&Expr>)> =
                 before.map(|it| (it, condition(it))).collect();
             if let Some(first) = covering(subject, &before, condition(choice)) {
                 let place = choice.get("text").unwrap_or(choice);
@@ -78,8 +78,8 @@ fn fits_voice(first: &Node, other: &Node) -> bool {
 /// The first of the texts before one that leave nothing to it.
 fn covering<'n>(
     subject: &Subject<'_>,
-    before: &[(&'n Node, Option<&Term>)],
-    own: Option<&Term>,
+    before: &[(&'n Node, Option<&Expr>)],
+    own: Option<&Expr>,
 ) -> Option<&'n Node> {
     if let Some((all, _)) = before.iter().find(|(it, _)| it.get("when").is_none()) {
         return Some(all);
@@ -87,7 +87,7 @@ fn covering<'n>(
     if before.is_empty() || before.len() > BEFORE_MAX {
         return None;
     }
-    let alone: Vec<(&Term, bool)> = own.into_iter().map(|it| (it, true)).collect();
+    let alone: Vec<(&Expr, bool)> = own.into_iter().map(|it| (it, true)).collect();
     let mut said = alone.clone();
     for (first, term) in before {
         said.push(((*term)?, false));

@@ -9,23 +9,25 @@ use crate::lint::site::Site;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::types::Names;
 use crate::source::node::Node;
 
 /// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
 /// mistake is not worth a second finding.
-fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
+fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Expr)> {
     let read = subject.sites.iter().filter(|it| it.condition && !subject.has_error(it));
     read.filter_map(|site| Some((site, site.term.as_deref()?)))
 }
 
 /// A constant that says what is meant: `blocking: "false"`, and `when: "true"` of whatever takes what
 /// is left, a session type or what a drift leads to.
-fn is_meant(site: &Site<'_>, term: &Term) -> bool {
-    match (&term.form, site.key) {
-        (Form::Bool(false), "blocking") => true,
-        (Form::Bool(true), "when") => site.file == "session_types.yaml" || site.speaks_of("drift"),
+fn is_meant(site: &Site<'_>, term: &Expr) -> bool {
+    match (&term.kind, site.key) {
+        (ExprKind::Bool(false), "blocking") => true,
+        (ExprKind::Bool(true), "when") => {
+            site.file == "session_types.yaml" || site.speaks_of("drift")
+        }
         _ => false,
     }
 }
@@ -62,9 +64,9 @@ pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The parts of a row of `&&` or `||`, with whether all of them must hold.
-fn row(term: &Term) -> Option<(&[Term], bool)> {
-    let (Form::And(items) | Form::Or(items)) = &term.form else { return None };
-    Some((items, matches!(term.form, Form::And(_))))
+fn row(term: &Expr) -> Option<(&[Expr], bool)> {
+    let (ExprKind::And(items) | ExprKind::Or(items)) = &term.kind else { return None };
+    Some((items, matches!(term.kind, ExprKind::And(_))))
 }
 
 pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
@@ -75,8 +77,8 @@ pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut Findings) {
-    let parts: Vec<&Term> = if let Form::Not(inner) = &term.form {
+fn constant_parts(site: &Site<'_>, term: &Expr, subject: &Subject<'_>, out: &mut Findings) {
+    let parts: Vec<&Expr> = if let ExprKind::Not(inner) = &term.kind {
         vec![inner]
     } else {
         row(term).map(|(items, _)| items.iter().collect()).unwrap_or_default()
@@ -114,7 +116,7 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// A part that follows from one of the others (`&&`), or that makes one of the others hold (`||`).
-fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Term, &'t Term)> {
+fn redundant<'t>(items: &'t [Expr], all: bool, names: &Names) -> Option<(&'t Expr, &'t Expr)> {
     let open: Vec<bool> = items.iter().map(|it| truth(it, names).is_none()).collect();
     let is_open = |at: usize| open.get(at) == Some(&true);
     for (at, item) in items.iter().enumerate().rev() {
@@ -141,7 +143,7 @@ struct Ranked<'n> {
     place: &'n Node,
     /// Only rules of one group are in each other's way: where they name none, those that do the same.
     group: Option<&'n str>,
-    when: Rc<Term>,
+    when: Rc<Expr>,
 }
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
@@ -150,7 +152,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
         let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
         let rules = items.unwrap_or_default().iter().filter(used).filter_map(|it| {
-            let when = Term::parse(it.get("when")?.text()?)?;
+            let when = Expr::parse(it.get("when")?.text()?)?;
             let place = it.get("id")?;
             let ordered = section == "review";
             let group = it.get("group").or_else(|| it.get("do").filter(|_| ordered));
@@ -164,13 +166,13 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let rows = table.node.get("rows").and_then(Node::items).unwrap_or_default();
         let rows = (1..).zip(rows).filter_map(|(number, it)| {
             let place = it.get("when")?;
-            let when = Term::parse(place.text()?)?;
+            let when = Expr::parse(place.text()?)?;
             Some(Ranked { name: format!("row {number}"), place, group: None, when })
         });
         if let Some(names) = names {
             let rows: Vec<Ranked<'_>> = rows.collect();
             nothing_left(&rows, names, out);
-            let none: Vec<(&Term, bool)> = rows.iter().map(|it| (&*it.when, false)).collect();
+            let none: Vec<(&Expr, bool)> = rows.iter().map(|it| (&*it.when, false)).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
             if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
                 out.add(node.span.clone(), "`otherwise` is never used", |it| {
@@ -185,7 +187,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
 /// Tells of rules to which those before them leave nothing.
 fn nothing_left(rules: &[Ranked<'_>], names: &Names, out: &mut Findings) {
     for (at, rule) in rules.iter().enumerate() {
-        let mut said: Vec<(&Term, bool)> = vec![(&rule.when, true)];
+        let mut said: Vec<(&Expr, bool)> = vec![(&rule.when, true)];
         if possible(&said, names) == Answer::Never {
             continue; // That is a finding of its own.
         }
@@ -208,7 +210,7 @@ pub(in crate::lint) fn duplicate_condition(subject: &Subject<'_>, out: &mut Find
     let mut seen: BTreeMap<(Cow<'_, str>, Cow<'_, str>), &Entry<'_>> = BTreeMap::new();
     for entry in &subject.entries {
         let term = |key: &str| subject.site(entry, key)?.term.as_deref();
-        let canonical = |key: &str| term(key).map(Term::canonical);
+        let canonical = |key: &str| term(key).map(Expr::canonical);
         let Some(satisfied) = canonical("satisfied") else { continue };
         let key = (canonical("when").unwrap_or_default(), satisfied);
         if let Some(first) = seen.get(&key) {

@@ -7,7 +7,7 @@ use crate::harness::{Ability, HARNESSES, plain};
 use crate::policy::guards::{Fallback, Guard, GuardBody, Verb, set_of};
 use crate::policy::layers::{Layers, wanted};
 use crate::policy::{Expression, Mode};
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::script::types::Type;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
@@ -142,7 +142,7 @@ impl Builder<'_> {
         let at_paths = |it: &String| AT_PATHS.contains(&it.as_str());
         let told = |it: &String| FROM_TRANSCRIPT.iter().any(|fact| it.starts_with(fact));
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
-        let tree = when.as_ref().and_then(|it| Term::parse(&it.text));
+        let tree = when.as_ref().and_then(|it| Expr::parse(&it.text));
         let needs_effects = tree.is_some_and(|it| it.needs(&is_effect).is_some());
         let message =
             if message.trim().is_empty() { text(entry.get("description")) } else { message };
