@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
-use crate::script::tree::{Form, Relation};
+use crate::script::ast::{ExprKind, Relation};
 
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +45,11 @@ pub(super) const fn same(relation: Relation) -> Limit {
 }
 
 /// Two constants compared: an order that is possible, or not.
-pub(super) fn constants(relation: Relation, one: &Form, other: &Form) -> Limit {
+pub(super) fn constants(relation: Relation, one: &ExprKind, other: &ExprKind) -> Limit {
     let ordering = match (one, other) {
-        (Form::Int(one), Form::Int(other)) => one.cmp(other),
-        (Form::Text(one), Form::Text(other)) => one.cmp(other),
-        (Form::Bool(one), Form::Bool(other)) => one.cmp(other),
+        (ExprKind::Int(one), ExprKind::Int(other)) => one.cmp(other),
+        (ExprKind::Text(one), ExprKind::Text(other)) => one.cmp(other),
+        (ExprKind::Bool(one), ExprKind::Bool(other)) => one.cmp(other),
         _ => return order(relation),
     };
     let Limit::Order { less, equal, greater } = order(relation) else { return order(relation) };

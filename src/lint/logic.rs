@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::limit::{Limit, both, in_order, value};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::check;
 use crate::script::paths;
 use crate::script::relations::{self, Relation as Related};
-use crate::script::tree::{Form, Term};
 use crate::script::types::{Names, Type};
 use crate::script::wider;
 
@@ -48,20 +48,20 @@ impl Answer<'_> {
 
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
-pub(super) fn possible<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Answer<'t> {
+pub(super) fn possible<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Answer<'t> {
     possible_by(relations::ALWAYS, conditions, names)
 }
 
 /// Whether a condition is as it is said to be wherever another one is, by what the two say: that a fact
 /// needs another one is no reason to leave that out.
-pub(super) fn follows(one: (&Term, bool), from: (&Term, bool), names: &Names) -> bool {
+pub(super) fn follows(one: (&Expr, bool), from: (&Expr, bool), names: &Names) -> bool {
     possible_by(&[], &[from, (one.0, !one.1)], names) == Answer::Never
 }
 
 /// Whether all these conditions can be as they are said to be, where facts are related so.
 fn possible_by<'t>(
     relations: &[Related],
-    conditions: &[(&'t Term, bool)],
+    conditions: &[(&'t Expr, bool)],
     names: &Names,
 ) -> Answer<'t> {
     if let Some(limits) = apart(conditions, names) {
@@ -83,7 +83,7 @@ fn possible_by<'t>(
 
 /// Whether a condition can be true, and whether it can be false.
 #[must_use]
-pub(super) fn is_never(term: &Term, holds: bool, names: &Names) -> bool {
+pub(super) fn is_never(term: &Expr, holds: bool, names: &Names) -> bool {
     // Most questions are about one constraint on one fact.
     match alone(term, holds, names) {
         Some((_, limit)) => value(&limit).is_none(),
@@ -92,8 +92,11 @@ pub(super) fn is_never(term: &Term, holds: bool, names: &Names) -> bool {
 }
 
 /// The one fact that a condition is about, and what that must be.
-fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Limit)> {
-    if matches!(term.form, Form::Bool(_) | Form::Not(_) | Form::And(_) | Form::Or(_)) {
+fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Limit)> {
+    if matches!(
+        term.kind,
+        ExprKind::Bool(_) | ExprKind::Not(_) | ExprKind::And(_) | ExprKind::Or(_)
+    ) {
         return None;
     }
     let (fact, limit) = atom(term, holds, names);
@@ -102,8 +105,8 @@ fn alone<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<(Cow<'t, str>
 
 /// What each fact must be, where each condition is about one, and no two facts have the same owner, one below the
 /// other's, or one that was asked for in the same way: nothing that is said of one then says anything of another.
-fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t>> {
-    let alone = |(term, holds): &(&'t Term, bool)| alone(term, *holds, names);
+fn apart<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Option<Limits<'t>> {
+    let alone = |(term, holds): &(&'t Expr, bool)| alone(term, *holds, names);
     let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
     let owners = || {
         found
@@ -123,7 +126,7 @@ fn apart<'t>(conditions: &[(&'t Term, bool)], names: &Names) -> Option<Limits<'t
 
 /// Whether a condition is always true or always false.
 #[must_use]
-pub(super) fn truth(term: &Term, names: &Names) -> Option<bool> {
+pub(super) fn truth(term: &Expr, names: &Names) -> Option<bool> {
     if is_never(term, true, names) {
         return Some(false);
     }
@@ -136,16 +139,18 @@ type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
 type Limits<'t> = BTreeMap<Cow<'t, str>, Limit>;
 
 /// The ways in which a condition comes to hold, or not to.
-fn alternatives<'t>(term: &'t Term, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
-    match (&term.form, holds) {
-        (Form::Bool(value), _) => Some(if *value == holds { vec![Vec::new()] } else { Vec::new() }),
-        (Form::Not(one), _) => alternatives(one, !holds, names),
-        (Form::And(items), true) | (Form::Or(items), false) => {
+fn alternatives<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
+    match (&term.kind, holds) {
+        (ExprKind::Bool(value), _) => {
+            Some(if *value == holds { vec![Vec::new()] } else { Vec::new() })
+        }
+        (ExprKind::Not(one), _) => alternatives(one, !holds, names),
+        (ExprKind::And(items), true) | (ExprKind::Or(items), false) => {
             items.iter().try_fold(vec![Vec::new()], |all, item| {
                 product(all, alternatives(item, holds, names)?)
             })
         }
-        (Form::Or(items), true) | (Form::And(items), false) => {
+        (ExprKind::Or(items), true) | (ExprKind::And(items), false) => {
             let mut all = Vec::new();
             for item in items {
                 all.extend(alternatives(item, holds, names)?);
@@ -204,14 +209,14 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
             }
     };
     let related = relations::between(&facts, relations).into_iter().chain(wider::between(&facts));
-    related.filter_map(|it| Term::parse(&it)).all(|relation| {
+    related.filter_map(|it| Expr::parse(&it)).all(|relation| {
         alternatives(&relation, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
     })
 }
 
 /// The type of a part, as the loader sees it.
-pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
+pub(super) fn type_of(term: &Expr, text: &str, names: &Names) -> Type {
     text.get(term.range.clone()).map_or(Type::Any, |part| check::check(part, names).result)
 }
 
@@ -219,11 +224,11 @@ pub(super) fn type_of(term: &Term, text: &str, names: &Names) -> Type {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> std::rc::Rc<Term> {
-        Term::parse(text).unwrap()
+    fn read(text: &str) -> std::rc::Rc<Expr> {
+        Expr::parse(text).unwrap()
     }
 
-    fn ask(term: &Term, holds: bool) -> Answer<'_> {
+    fn ask(term: &Expr, holds: bool) -> Answer<'_> {
         let names = Names {
             session_types: ["DEVELOPMENT".to_owned(), "SIMPLE".to_owned()].into(),
             ..Names::default()

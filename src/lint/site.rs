@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::logic;
 use crate::pairs::Pairs;
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::{ScalarStyle, Span};
@@ -29,7 +29,7 @@ pub struct Site<'a> {
     /// Its text.
     pub text: &'a str,
     /// Its parts, where it can be read.
-    pub term: Option<Rc<Term>>,
+    pub term: Option<Rc<Expr>>,
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
     record: Option<&'a Names>,
     /// What its text can name.
@@ -120,7 +120,7 @@ impl<'a> Site<'a> {
         condition: bool,
     ) -> Self {
         let At { file, entry, key, record } = at;
-        let (term, pairs, truth) = (Term::parse(text), Pairs::of(text), OnceCell::new());
+        let (term, pairs, truth) = (Expr::parse(text), Pairs::of(text), OnceCell::new());
         let quotes = memchr::memchr2(b'"', b'`', text.as_bytes()).is_some();
         let calls = Calls::of_text(text);
         Self {
@@ -209,7 +209,7 @@ impl<'a> Site<'a> {
     }
 
     /// Calls `look` with every part of it.
-    pub fn visit<'s>(&'s self, mut look: impl FnMut(&'s Term)) {
+    pub fn visit<'s>(&'s self, mut look: impl FnMut(&'s Expr)) {
         if let Some(term) = &self.term {
             term.visit(&mut look);
         }

@@ -13,7 +13,7 @@ use crate::facts::call::ProgramDatabase;
 use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::facts::pattern::{CommandPattern, Initials};
 use crate::harness::{Ability, HARNESSES, plain};
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::source::Diagnostic;
 use crate::source::field_value::{Word, words};
 use crate::source::node::Node;
@@ -334,7 +334,7 @@ impl Builder<'_> {
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
         let reads = |facts: &[&str]| uses.iter().any(|used| starts_with_any(used, facts));
-        let tree = keys.when.as_ref().and_then(|condition| Term::parse(&condition.text));
+        let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
         let needs_effects = tree.is_some_and(|tree| tree.needs(&is_effect).is_some());
         let message =
             if keys.message.trim().is_empty() { &keys.description } else { &keys.message };

@@ -15,7 +15,7 @@ use super::text_list::TextList;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expr {
     /// What the part is.
-    pub form: ExprKind,
+    pub kind: ExprKind,
     /// The bytes of the part, without parentheses around it.
     pub range: Range<usize>,
     /// The bytes of the part with the parentheses around it.
@@ -156,13 +156,13 @@ impl Step {
 
     /// The only argument of a call, if it is a list of text constants.
     pub(super) fn texts(&self, arguments: &[Expr]) -> Option<&TextList> {
-        let (Access::Call(1), [Expr { form: ExprKind::List(items), .. }]) =
+        let (Access::Call(1), [Expr { kind: ExprKind::List(items), .. }]) =
             (self.access, arguments)
         else {
             return None;
         };
         let text =
-            |it: &Expr| if let ExprKind::Text(text) = &it.form { Some(text.clone()) } else { None };
+            |it: &Expr| if let ExprKind::Text(text) = &it.kind { Some(text.clone()) } else { None };
         let texts = || items.iter().map(text).collect::<Option<Vec<_>>>().map(TextList::from);
         self.texts.0.get_or_init(texts).as_ref()
     }
@@ -277,8 +277,8 @@ impl Relation {
 
 impl Expr {
     /// A part without parentheses around it.
-    pub(super) fn new(form: ExprKind, range: Range<usize>) -> Self {
-        Self { form, outer: range.clone(), range }
+    pub(super) fn new(kind: ExprKind, range: Range<usize>) -> Self {
+        Self { kind, outer: range.clone(), range }
     }
 
     /// Returns the direct parts of this part, in their order.
@@ -297,7 +297,7 @@ impl Expr {
 
     /// Calls `look` with each direct part.
     fn each<'t>(&'t self, look: &mut dyn FnMut(&'t Self)) {
-        match &self.form {
+        match &self.kind {
             ExprKind::And(items)
             | ExprKind::Or(items)
             | ExprKind::List(items)
@@ -322,12 +322,12 @@ impl Expr {
     /// Returns a fact, by its path, without which the condition is never true: one of the operands of `&&`, or one
     /// in each operand of `||`. A fact in a comparison does not count, because the comparison can be true without it.
     pub fn needs<'t>(&'t self, is_such: &impl Fn(&str) -> bool) -> Option<&'t str> {
-        if let ExprKind::And(items) = &self.form {
+        if let ExprKind::And(items) = &self.kind {
             items.iter().find_map(|it| it.needs(is_such))
-        } else if let ExprKind::Or(items) = &self.form {
+        } else if let ExprKind::Or(items) = &self.kind {
             let of_each: Option<Vec<&str>> = items.iter().map(|it| it.needs(is_such)).collect();
             of_each?.first().copied()
-        } else if let ExprKind::Fact(path, _) = &self.form {
+        } else if let ExprKind::Fact(path, _) = &self.kind {
             is_such(path).then_some(&**path)
         } else {
             None
@@ -339,9 +339,9 @@ impl Expr {
     #[must_use]
     pub fn operands(&self) -> Option<(Join, &[Self])> {
         let inner = self.without_not();
-        if let ExprKind::And(items) = &inner.form {
+        if let ExprKind::And(items) = &inner.kind {
             Some((Join::And, items))
-        } else if let ExprKind::Or(items) = &inner.form {
+        } else if let ExprKind::Or(items) = &inner.kind {
             Some((Join::Or, items))
         } else {
             None
@@ -360,12 +360,12 @@ impl Expr {
     /// Returns whether the part is `true` or `false`, or the negation of one.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
-        matches!(self.without_not().form, ExprKind::Bool(_))
+        matches!(self.without_not().kind, ExprKind::Bool(_))
     }
 
     fn without_not(&self) -> &Self {
         let mut inner = self;
-        while let ExprKind::Not(one) = &inner.form {
+        while let ExprKind::Not(one) = &inner.kind {
             inner = one;
         }
         inner
@@ -374,7 +374,7 @@ impl Expr {
     /// The byte of the operator, of a called name, or of the `if`; `None` for facts and literals. `text` is the text
     /// of the whole expression.
     pub(super) fn operator(&self, text: &str) -> Option<usize> {
-        match &self.form {
+        match &self.kind {
             ExprKind::And(items) | ExprKind::Or(items) => Some(items.first()?.end(text)),
             ExprKind::Compare(_, one, _) | ExprKind::Arithmetic(_, one, _) => Some(one.end(text)),
             // Behind the dot of `list.contains(item)`.
@@ -413,7 +413,7 @@ impl Expr {
         let list = |items: &[Self], between: &str| {
             format!("({})", joined(items, between, Self::canonical))
         };
-        let made = match &self.form {
+        let made = match &self.kind {
             ExprKind::And(items) => list(items, "&&"),
             ExprKind::Or(items) => list(items, "||"),
             ExprKind::List(items) => list(items, ","),
@@ -445,10 +445,10 @@ impl Expr {
 
     /// The part as an argument in the text of a path.
     fn source(&self) -> Cow<'_, str> {
-        if let ExprKind::List(items) = &self.form {
+        if let ExprKind::List(items) = &self.kind {
             return Cow::Owned(format!("[{}]", joined(items, ",", Self::source)));
         }
-        if let ExprKind::Arithmetic('+', one, other) = &self.form {
+        if let ExprKind::Arithmetic('+', one, other) = &self.kind {
             return Cow::Owned(format!("{}+{}", one.source(), other.canonical()));
         }
         self.canonical()
@@ -533,7 +533,7 @@ mod tests {
             ]
         );
         let tree = Expr::parse(text).unwrap();
-        let ExprKind::And(items) = &tree.form else { unreachable!() };
+        let ExprKind::And(items) = &tree.kind else { unreachable!() };
         assert_eq!(items[0].canonical(), "!breakers[\"a.b\"].open");
     }
 
@@ -542,7 +542,7 @@ mod tests {
         let texts = ["a && b && (c && d) && e", "a && (b && (c && d))", "(a && b) && c && (d)"];
         for text in texts {
             let tree = Expr::parse(text).unwrap();
-            let conjunction = matches!(&tree.form, ExprKind::And(items) if items.len() >= 4);
+            let conjunction = matches!(&tree.kind, ExprKind::And(items) if items.len() >= 4);
             assert!(conjunction && parts(text)[0] == text, "{text}: {tree:?}");
         }
     }

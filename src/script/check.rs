@@ -122,7 +122,7 @@ impl<'a> Checker<'a> {
     }
 
     fn infer(&mut self, expr: &Expr) -> Type {
-        match &expr.form {
+        match &expr.kind {
             ExprKind::Bool(_) => Type::Bool,
             ExprKind::Int(_) => Type::Int,
             ExprKind::Decimal(_) => Type::Decimal,
@@ -167,9 +167,9 @@ impl<'a> Checker<'a> {
     fn conditional(&mut self, [condition, one, other]: &[Expr; 3], start: usize) -> Type {
         self.expect(condition, Type::Bool, "the condition of `if` must be true or false");
         let one = self.infer(one);
-        let other = if let ExprKind::If(parts) = &other.form {
+        let other = if let ExprKind::If(parts) = &other.kind {
             self.conditional(parts, start)
-        } else if let ExprKind::Other(Foreign::WithoutElse, _) = &other.form {
+        } else if let ExprKind::Other(Foreign::WithoutElse, _) = &other.kind {
             self.without_else(start)
         } else {
             self.infer(other)
@@ -191,7 +191,7 @@ impl<'a> Checker<'a> {
     fn position(&self, expr: &Expr) -> usize {
         if let ExprKind::And(items)
         | ExprKind::Or(items)
-        | ExprKind::Other(Foreign::Syntax, items) = &expr.form
+        | ExprKind::Other(Foreign::Syntax, items) = &expr.kind
         {
             return items.first().map_or(expr.range.start, |it| self.position(it));
         }

@@ -27,7 +27,7 @@ impl Expr {
     /// Computes the value.
     pub(super) fn value(&self, globals: &Globals) -> Evaluated {
         let value = |it: &Self| it.value(globals);
-        Ok(match &self.form {
+        Ok(match &self.kind {
             ExprKind::Bool(value) => (*value).into(),
             ExprKind::Int(value) => (*value).into(),
             ExprKind::Text(text) => text.as_str().into(),
@@ -79,10 +79,10 @@ impl Expr {
 
     /// Whether the value is written out, so that evaluating it cannot fail.
     fn is_literal(&self) -> bool {
-        if let ExprKind::List(items) = &self.form {
+        if let ExprKind::List(items) = &self.kind {
             return items.iter().all(Self::is_literal);
         }
-        matches!(self.form, ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Text(_))
+        matches!(self.kind, ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Text(_))
     }
 }
 

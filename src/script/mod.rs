@@ -43,7 +43,6 @@ pub mod signal_facts;
 mod snapshots;
 pub mod template;
 mod text_list;
-pub mod tree;
 pub mod types;
 pub mod watch;
 pub mod wider;

@@ -114,9 +114,9 @@ const RELATIONS: [Relation; 6] = [
 /// Whether Rhai rejects a part where a condition is needed.
 const fn is_no_condition(part: &Expr) -> bool {
     matches!(
-        part.form,
+        part.kind,
         ExprKind::Int(_) | ExprKind::Decimal(_) | ExprKind::Text(_) | ExprKind::List(_)
-    ) || matches!(part.form, ExprKind::Other(Foreign::Syntax, ref parts) if parts.is_empty())
+    ) || matches!(part.kind, ExprKind::Other(Foreign::Syntax, ref parts) if parts.is_empty())
 }
 
 impl<'t> Parser<'t> {
@@ -198,7 +198,7 @@ impl<'t> Parser<'t> {
         }
         let (one, other) = (Box::new(left), Box::new(right));
         let relation = RELATIONS.into_iter().find(|it| it.as_str() == sign);
-        let form = match (sign, relation) {
+        let kind = match (sign, relation) {
             (_, Some(relation)) => ExprKind::Compare(relation, one, other),
             ("in", None) => ExprKind::In(one, other),
             ("!in", None) => {
@@ -211,7 +211,7 @@ impl<'t> Parser<'t> {
             ("??", None) => ExprKind::Other(Foreign::Syntax, vec![*one, *other]),
             (_, None) => ExprKind::Other(Foreign::Function(sign.to_owned()), vec![*one, *other]),
         };
-        Ok(Expr::new(form, range))
+        Ok(Expr::new(kind, range))
     }
 
     fn unary(&mut self, level: Level) -> Parsed {
@@ -228,29 +228,29 @@ impl<'t> Parser<'t> {
             {
                 self.at += 1;
                 let range = start..number.range.end;
-                let form = self.number(&format!("-{digits}"), start)?;
-                return self.postfix(level, Expr::new(form, range));
+                let kind = self.number(&format!("-{digits}"), start)?;
+                return self.postfix(level, Expr::new(kind, range));
             }
             let one = self.unary(self.deeper(level)?)?;
             let range = start..one.outer.end;
-            let form = if let ExprKind::Int(value) = &one.form {
+            let kind = if let ExprKind::Int(value) = &one.kind {
                 ExprKind::Int(value.checked_neg().ok_or(NotParsed { offset: start })?)
-            } else if let ExprKind::Decimal(text) = &one.form {
+            } else if let ExprKind::Decimal(text) = &one.kind {
                 negated_decimal(text)
             } else {
                 ExprKind::Negative(Box::new(one))
             };
-            return Ok(Expr::new(form, range));
+            return Ok(Expr::new(kind, range));
         }
         if self.take("+").is_some() {
             let one = self.unary(self.deeper(level)?)?;
             let range = start..one.outer.end;
-            let form = if matches!(one.form, ExprKind::Int(_) | ExprKind::Decimal(_)) {
-                one.form
+            let kind = if matches!(one.kind, ExprKind::Int(_) | ExprKind::Decimal(_)) {
+                one.kind
             } else {
                 ExprKind::Other(Foreign::Function("+".to_owned()), vec![one])
             };
-            return Ok(Expr::new(form, range));
+            return Ok(Expr::new(kind, range));
         }
         self.primary(level)
     }
@@ -279,7 +279,7 @@ impl<'t> Parser<'t> {
     fn primary(&mut self, level: Level) -> Parsed {
         let token = self.next()?;
         let range = token.range.clone();
-        let form = match &token.kind {
+        let kind = match &token.kind {
             TokenKind::Number(digits) => self.number(digits, range.start)?,
             TokenKind::Text(text) => ExprKind::Text(text.clone()),
             TokenKind::Character => ExprKind::Other(Foreign::Syntax, Vec::new()),
@@ -296,8 +296,8 @@ impl<'t> Parser<'t> {
                 }
                 name if self.is_next("(") => {
                     let (arguments, end) = self.arguments(level)?;
-                    let form = ExprKind::Other(Foreign::Function(name.to_owned()), arguments);
-                    return self.postfix(level, Expr::new(form, range.start..end));
+                    let kind = ExprKind::Other(Foreign::Function(name.to_owned()), arguments);
+                    return self.postfix(level, Expr::new(kind, range.start..end));
                 }
                 _ if self.is_next("!") => return Err(self.stopped()),
                 name => ExprKind::Fact(Path::new(name), Vec::new()),
@@ -315,7 +315,7 @@ impl<'t> Parser<'t> {
             }
             TokenKind::Sign => return Err(NotParsed { offset: range.start }),
         };
-        self.postfix(level, Expr::new(form, range))
+        self.postfix(level, Expr::new(kind, range))
     }
 
     /// The items of a list behind its opening bracket, and its end.
@@ -365,8 +365,8 @@ impl<'t> Parser<'t> {
         }
         let (one, end) = self.block(level)?;
         if self.take("else").is_none() {
-            let form = ExprKind::Other(Foreign::WithoutElse, vec![condition, one]);
-            return Ok(Expr::new(form, start..end));
+            let kind = ExprKind::Other(Foreign::WithoutElse, vec![condition, one]);
+            return Ok(Expr::new(kind, start..end));
         }
         let (other, end) = match self.take("if") {
             Some(nested) => {
@@ -444,7 +444,7 @@ impl Chain {
     fn ends_in_brackets(&self) -> bool {
         match &self.path {
             Some(path) => path.steps().last().is_some_and(|it| it.access == Access::Item),
-            None => !matches!(self.base.form, ExprKind::Fact(..)),
+            None => !matches!(self.base.kind, ExprKind::Fact(..)),
         }
     }
 
@@ -458,7 +458,7 @@ impl Chain {
     ) {
         self.range.end = range.end;
         let path = self.path.get_or_insert_with(|| {
-            let ExprKind::Fact(path, known) = &mut self.base.form else { return Path::new("") };
+            let ExprKind::Fact(path, known) = &mut self.base.kind else { return Path::new("") };
             self.arguments = std::mem::take(known);
             std::mem::replace(path, Path::new(""))
         });
@@ -469,19 +469,19 @@ impl Chain {
     fn into_expr(self) -> Expr {
         let Self { base, path, arguments, range } = self;
         let Some(path) = path else { return base };
-        if matches!(base.form, ExprKind::Fact(..)) {
+        if matches!(base.kind, ExprKind::Fact(..)) {
             return Expr::new(ExprKind::Fact(path, arguments), range);
         }
         // `[…].contains(item)` is `item in […]`.
         let is_contains =
             matches!(path.steps(), [only] if !only.optional && path.member(only) == "contains");
-        let is_membership = is_contains && matches!(base.form, ExprKind::List(_));
-        let form = match <[Expr; 1]>::try_from(arguments) {
+        let is_membership = is_contains && matches!(base.kind, ExprKind::List(_));
+        let kind = match <[Expr; 1]>::try_from(arguments) {
             Ok([item]) if is_membership => ExprKind::In(Box::new(item), Box::new(base)),
             Ok([one]) => ExprKind::Member(Box::new(base), path, vec![one]),
             Err(arguments) => ExprKind::Member(Box::new(base), path, arguments),
         };
-        Expr::new(form, range)
+        Expr::new(kind, range)
     }
 }
 
@@ -493,9 +493,9 @@ fn negated_decimal(text: &str) -> ExprKind {
 
 /// A conjunction or a disjunction of two parts. Rhai joins nested ones as well.
 fn condition(is_and: bool, left: Expr, right: Expr) -> ExprKind {
-    let items = |part: Expr| match (part.form, is_and) {
+    let items = |part: Expr| match (part.kind, is_and) {
         (ExprKind::And(items), true) | (ExprKind::Or(items), false) => items,
-        (form, _) => vec![Expr { form, ..part }],
+        (kind, _) => vec![Expr { kind, ..part }],
     };
     let mut all = items(left);
     all.extend(items(right));

@@ -68,7 +68,7 @@ impl Explanation<'_> {
     /// false.
     fn visit(&mut self, expr: &Expr, reached: bool) -> Option<bool> {
         let at = expr.operator(self.text).unwrap_or(expr.range.start);
-        match &expr.form {
+        match &expr.kind {
             ExprKind::And(items) => self.operands(items, false, reached),
             ExprKind::Or(items) => self.operands(items, true, reached),
             ExprKind::Not(one) if one.range == expr.range => {
@@ -91,7 +91,7 @@ impl Explanation<'_> {
             }
             ExprKind::Member(base, path, arguments) => {
                 self.visit(base, reached);
-                let is_list = matches!(base.form, ExprKind::List(_));
+                let is_list = matches!(base.kind, ExprKind::List(_));
                 let owner = if is_list { Type::Texts } else { Type::Text };
                 return self.path(expr.range.start, owner, (path, arguments), reached);
             }
@@ -126,7 +126,7 @@ impl Explanation<'_> {
         let mut reached = reached;
         for item in items {
             // `true` and `false` decide as well.
-            let value = if matches!(item.form, ExprKind::Bool(_)) {
+            let value = if matches!(item.kind, ExprKind::Bool(_)) {
                 self.push(item.range.clone(), item.range.start, reached)
             } else {
                 self.visit(item, reached)

@@ -77,13 +77,13 @@ impl<'f> Call<'f> {
             return None;
         }
         let term = Expr::parse(path)?;
-        let ExprKind::Fact(_, arguments) = &term.form else { return None };
+        let ExprKind::Fact(_, arguments) = &term.kind else { return None };
         let argument = arguments.last()?;
         let items =
-            if let ExprKind::List(items) = &argument.form { items } else { from_ref(argument) };
+            if let ExprKind::List(items) = &argument.kind { items } else { from_ref(argument) };
         let texts = items
             .iter()
-            .map(|it| if let ExprKind::Text(it) = &it.form { Some(it.clone()) } else { None });
+            .map(|it| if let ExprKind::Text(it) = &it.kind { Some(it.clone()) } else { None });
         let texts: Vec<String> = texts.collect::<Option<_>>()?;
         // What stands behind `!` is left out of the others.
         let is_plain = !texts.is_empty() && !texts.iter().any(|it| it.starts_with('!'));

@@ -2,7 +2,7 @@
 
 use policyd::lint::fix::changes;
 use policyd::lint::{Profile, code_of};
-use policyd::script::tree::Term;
+use policyd::script::ast::Expr;
 use policyd::source::Level;
 
 use crate::subjects::{consideration, look};
@@ -66,7 +66,7 @@ fn a_fix_makes_of_a_condition_what_it_says_in_every_style() {
 
 #[test]
 fn what_is_called_safe_means_the_same() {
-    let parsed = |text: &str| Term::parse(text).unwrap().canonical().into_owned();
+    let parsed = |text: &str| Expr::parse(text).unwrap().canonical().into_owned();
     let before = "todos.seen || files.count == 0 && tools.total > 1";
     let text = consideration(
         "a",

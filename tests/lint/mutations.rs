@@ -18,7 +18,7 @@ use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
 use policyd::policy::load::{self, Pack};
 use policyd::policy::review::{Base, Reviewed};
-use policyd::script::tree::Form;
+use policyd::script::ast::ExprKind;
 use policyd::source::node::{Node, NodeKind};
 use policyd::source::shape::Kind;
 use policyd::source::{Level, Source};
@@ -96,7 +96,7 @@ fn words() -> Vec<Word> {
     }
     for site in &subject.sites {
         site.visit(|term| {
-            let Form::Fact(..) = term.form else { return };
+            let ExprKind::Fact(..) = term.kind else { return };
             let (text, start) = (site.part(&term.range), term.range.start);
             for (at, word) in names(text) {
                 let span = site.span(&(start + at..start + at + word.len()));

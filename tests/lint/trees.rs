@@ -4,7 +4,7 @@
 use policyd::lint::Subject;
 use policyd::policy::builtin;
 use policyd::policy::review::{Base, Reviewed};
-use policyd::script::tree::{Form, Term};
+use policyd::script::ast::{Expr, ExprKind};
 use policyd::time::Timestamp;
 
 use crate::subjects::TODAY;
@@ -23,11 +23,11 @@ fn a_part_read_by_itself_is_the_part() {
         site.visit(|part| {
             let text = site.text.get(part.range.clone()).unwrap();
             // An argument of a call is a part; a negative number reads as one, too.
-            let again = Term::parse(text).unwrap_or_else(|| panic!("{text} of {}", site.text));
+            let again = Expr::parse(text).unwrap_or_else(|| panic!("{text} of {}", site.text));
             assert_eq!(again.canonical(), part.canonical(), "{text} of {}", site.text);
             assert_eq!(again.range, 0..text.len(), "{text}");
             let outer = site.text.get(part.outer.clone()).unwrap();
-            assert_eq!(Term::parse(outer).unwrap().canonical(), part.canonical(), "{outer}");
+            assert_eq!(Expr::parse(outer).unwrap().canonical(), part.canonical(), "{outer}");
             let inside = part
                 .parts()
                 .into_iter()
@@ -35,7 +35,7 @@ fn a_part_read_by_itself_is_the_part() {
             assert!(inside, "{text}");
             parts += 1;
         });
-        assert!(!matches!(term.form, Form::List(_)), "a list is no value: {}", site.text);
+        assert!(!matches!(term.kind, ExprKind::List(_)), "a list is no value: {}", site.text);
     }
     assert!(sites > 300 && parts > 1_500, "{sites} expressions, {parts} parts");
 }

@@ -7,7 +7,7 @@ use super::probes::{base_name, command};
 use super::terms::{constant, each_part_with, path, sound};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::script::tree::Form;
+use crate::script::ast::ExprKind;
 use crate::source::suggest;
 
 /// What asks for a place in an answer.
@@ -19,7 +19,7 @@ pub(in crate::lint) fn field_of_string(subject: &Subject<'_>, out: &mut Findings
         return;
     }
     each_part_with(subject, &["probes"], |site, term| {
-        let Form::Fact(path, arguments) = &term.form else { return };
+        let ExprKind::Fact(path, arguments) = &term.kind else { return };
         let Some((id, asked)) = probe(path).filter(|(id, _)| plain.contains(id)) else { return };
         let (Some((name, _)), Some((place, range))) =
             (asked.split_once('('), arguments.first().and_then(constant))
@@ -117,7 +117,7 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
     fields_left_out(subject, out);
     let commands = || subject.reviewed.meant.probe_commands();
     each_part_with(subject, &["probes"], |site, term| {
-        let Form::Fact(path, arguments) = &term.form else { return };
+        let ExprKind::Fact(path, arguments) = &term.kind else { return };
         let Some((id, asked)) = probe(path) else { return };
         let name = asked.split_once('(').map(|it| it.0).filter(|it| AT_A_PLACE.contains(it));
         let place = arguments.first().and_then(constant).filter(|_| name.is_some());

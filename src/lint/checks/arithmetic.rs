@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use super::terms::{each_part, each_part_with, path};
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::paths::{last_member, number};
-use crate::script::tree::{Form, Term};
 use crate::script::types::Type;
 use crate::state::context::Measured;
 
 pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        if let Form::Arithmetic('/' | '%', _, divisor) = &term.form
-            && divisor.form == Form::Int(0)
+        if let ExprKind::Arithmetic('/' | '%', _, divisor) = &term.kind
+            && divisor.kind == ExprKind::Int(0)
         {
             let message = "division by zero, which fails at every evaluation";
             out.help(site.span(&divisor.range), message, "use another divisor");
@@ -31,7 +31,7 @@ const POSITIONS: [&str; 7] = [
 ];
 
 /// Whether a fact is a position in the transcript; none if it is not an integer fact.
-fn is_position(term: &Term) -> Option<bool> {
+fn is_position(term: &Expr) -> Option<bool> {
     let row = last_member(path(term)?)?;
     // What a probe's program prints may be a position.
     let counts = row.result == Type::Int && row.name != "number";
@@ -40,7 +40,7 @@ fn is_position(term: &Term) -> Option<bool> {
 
 pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &AT_POSITIONS, |site, term| {
-        let Form::Compare(_, one, other) = &term.form else { return };
+        let ExprKind::Compare(_, one, other) = &term.kind else { return };
         let (Some(left), Some(right)) = (is_position(one), is_position(other)) else { return };
         if left != right {
             let (place, number) = if left { (one, other) } else { (other, one) };
@@ -84,11 +84,11 @@ fn of_other_unit(fact: &str, value: f64, occupancy: bool) -> Option<(String, f64
 }
 
 /// The number that a part is.
-fn decimal(term: &Term) -> Option<f64> {
-    if let Form::Int(value) = &term.form {
+fn decimal(term: &Expr) -> Option<f64> {
+    if let ExprKind::Int(value) = &term.kind {
         return i32::try_from(*value).ok().map(f64::from);
     }
-    if let Form::Decimal(text) = &term.form { text.parse().ok() } else { None }
+    if let ExprKind::Decimal(text) = &term.kind { text.parse().ok() } else { None }
 }
 
 pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
@@ -100,7 +100,7 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
     // Of all tokens that were spent there may be more than the context holds.
     let occupancy = subject.reviewed.meant.context().settings.measured == Measured::Occupancy;
     each_part_with(subject, &members, |site, term| {
-        let Form::Compare(_, one, other) = &term.form else { return };
+        let ExprKind::Compare(_, one, other) = &term.kind else { return };
         for (fact, number) in [(one, other), (other, one)] {
             let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
             let message = if SHARES.contains(&fact) && value > 1.0 {
@@ -125,7 +125,7 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
 fn divides(site: &Site<'_>) -> bool {
     let mut found = false;
     if memchr::memchr2(b'/', b'%', site.text.as_bytes()).is_some() {
-        site.visit(|term| found |= matches!(term.form, Form::Arithmetic('/' | '%', ..)));
+        site.visit(|term| found |= matches!(term.kind, ExprKind::Arithmetic('/' | '%', ..)));
     }
     found
 }
@@ -138,13 +138,13 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
         let mut compared = BTreeSet::new();
         of_rule.unwrap_or(std::slice::from_ref(site)).iter().for_each(|site| {
             site.visit(|term| {
-                if let Form::Compare(_, one, other) = &term.form {
+                if let ExprKind::Compare(_, one, other) = &term.kind {
                     compared.extend([one.canonical(), other.canonical()]);
                 }
             });
         });
         site.visit(|term| {
-            let Form::Arithmetic('/' | '%', _, divisor) = &term.form else { return };
+            let ExprKind::Arithmetic('/' | '%', _, divisor) = &term.kind else { return };
             let names = site.names(subject.names());
             let may_be_zero = path(divisor).is_some_and(|it| number(it, names).range.0 <= 0);
             if !may_be_zero || compared.contains(&divisor.canonical()) {

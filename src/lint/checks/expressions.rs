@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::terms::{constant, each_part};
 use crate::lint::{Findings, Subject, with_edit, with_edits};
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 
 pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::Or(items) = &term.form else { return };
+        let ExprKind::Or(items) = &term.kind else { return };
         for item in items {
-            if matches!(item.form, Form::And(_)) && item.outer == item.range {
+            if matches!(item.kind, ExprKind::And(_)) && item.outer == item.range {
                 let message = "`&&` and `||` are mixed without parentheses";
                 let before = site.edit(&(item.range.start..item.range.start), "(");
                 let after = site.edit(&(item.range.end..item.range.end), ")");
@@ -26,9 +26,9 @@ pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings
 
 pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::List(items) = &term.form else { return };
+        let ExprKind::List(items) = &term.kind else { return };
         let mut seen: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
-        let mut before: Option<&Term> = None;
+        let mut before: Option<&Expr> = None;
         for item in items {
             let previous = before.replace(item);
             let Some((text, range)) = constant(item) else { continue };

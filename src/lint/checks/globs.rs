@@ -4,7 +4,7 @@ use super::patterns::{Functions, Pattern, Place, arguments, leaves, section};
 use super::terms::{constant, each_part_asking};
 use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject};
-use crate::script::tree::Form;
+use crate::script::ast::ExprKind;
 
 /// Facts that are asked about globs over paths.
 #[rustfmt::skip]
@@ -202,9 +202,9 @@ fn choices(glob: &str) -> impl Iterator<Item = &str> {
 fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
     let members = ["reads", "writes", "deletes", "changes", "touches", "any"];
     each_part_asking(subject, &members, |site, term| {
-        let Form::Fact(path, arguments) = &term.form else { return };
+        let ExprKind::Fact(path, arguments) = &term.kind else { return };
         let Some(list) = arguments.last().filter(|_| path.starts_with("action.")) else { return };
-        let Form::List(items) = &list.form else { return };
+        let ExprKind::List(items) = &list.kind else { return };
         let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
         if all && !items.is_empty() {

@@ -14,7 +14,7 @@ use crate::lint::logic::{follows, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::ast::{Expr, ExprKind, Relation};
 use crate::script::types::Names;
 use crate::source::node::Node;
 
@@ -24,10 +24,10 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
 }
 
 /// The condition of the guard that this one changes, where it stays as it was.
-pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Rc<Term>> {
+pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Rc<Expr>> {
     // The guard also fires if `unless` is unknown.
     let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
-    Term::parse(kept.get("when")?.text()?)
+    Expr::parse(kept.get("when")?.text()?)
 }
 
 /// Tools that run arbitrary commands.
@@ -37,13 +37,12 @@ pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findi
     for entry in guards(subject) {
         let decision = subject.said(entry, "decision").and_then(Node::text).unwrap_or_default();
         let narrowed = ["commands", "unless"].iter().any(|it| subject.said(entry, it).is_some());
-        let always =
-            match subject.said(entry, "when") {
-                None => true,
-                Some(_) => subject.sites_of(entry).iter().filter(|it| it.key == "when").any(|it| {
-                    matches!(it.term.as_ref().map(|it| &it.form), Some(Form::Bool(true)))
-                }),
-            };
+        let always = match subject.said(entry, "when") {
+            None => true,
+            Some(_) => subject.sites_of(entry).iter().filter(|it| it.key == "when").any(|it| {
+                matches!(it.term.as_ref().map(|it| &it.kind), Some(ExprKind::Bool(true)))
+            }),
+        };
         let is_off = entry.is("enabled", false) || subject.is_broken(entry);
         if !always || narrowed || is_off || !is_asked_of_calls(subject, entry) {
             continue;
@@ -133,16 +132,17 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Whether a part of a command line answers this.
-fn asks_for_a_part(term: &Term) -> bool {
+fn asks_for_a_part(term: &Expr) -> bool {
     let of_parts = |it: &str| OF_PARTS.iter().any(|part| it.starts_with(part));
-    let among = matches!(&term.form, Form::In(_, list) if path(list) == Some("action.programs"));
+    let among =
+        matches!(&term.kind, ExprKind::In(_, list) if path(list) == Some("action.programs"));
     let pattern = last_argument(term, "matches").and_then(constant);
     let pattern = pattern.filter(|_| path(term).is_some_and(|it| it.starts_with(LINE)));
     path(term).is_some_and(of_parts) || among || pattern.is_some_and(|(it, _)| !tells_all(it))
 }
 
 /// Whether a fact is asked for what stands anywhere in it.
-fn holds_somewhere(term: &Term, fact: &str) -> bool {
+fn holds_somewhere(term: &Expr, fact: &str) -> bool {
     let of_fact = path(term).is_some_and(|it| it.starts_with(fact));
     let pattern = last_argument(term, "matches").and_then(constant);
     let is_loose =
@@ -153,19 +153,19 @@ fn holds_somewhere(term: &Term, fact: &str) -> bool {
 }
 
 /// Whether a condition fixes the beginning of a fact, so that other conditions only narrow it.
-fn is_tied(term: &Term, fact: &str) -> bool {
-    let is_fact = |it: &Term| path(it) == Some(fact);
-    if let Form::And(items) = &term.form {
+fn is_tied(term: &Expr, fact: &str) -> bool {
+    let is_fact = |it: &Expr| path(it) == Some(fact);
+    if let ExprKind::And(items) = &term.kind {
         return items.iter().any(|it| is_tied(it, fact));
     }
-    if let Form::Or(items) = &term.form {
+    if let ExprKind::Or(items) = &term.kind {
         return items.iter().all(|it| is_tied(it, fact));
     }
-    if let Form::Compare(Relation::Equal, one, other) = &term.form {
-        let alone = |it: &Term| path(it) == Some("action.programs.len()") && fact == LINE;
+    if let ExprKind::Compare(Relation::Equal, one, other) = &term.kind {
+        let alone = |it: &Expr| path(it) == Some("action.programs.len()") && fact == LINE;
         return [one, other].into_iter().any(|it| is_fact(it) || alone(it));
     }
-    if let Form::In(item, _) = &term.form {
+    if let ExprKind::In(item, _) = &term.kind {
         return is_fact(item);
     }
     let Some(asked) = path(term) else { return false };
@@ -203,7 +203,7 @@ struct Deciding<'s> {
     tools: BTreeSet<&'s str>,
     commands: BTreeSet<&'s str>,
     /// All of these hold where it fires.
-    when: Vec<&'s Term>,
+    when: Vec<&'s Expr>,
     /// Its exception as it is written.
     unless: Option<&'s str>,
     on_error: Option<&'s str>,
@@ -247,7 +247,7 @@ impl<'s> Deciding<'s> {
     fn covers(&self, other: &Self, names: &Names) -> bool {
         let tools = self.tools.is_empty()
             || (!other.tools.is_empty() && self.tools.is_superset(&other.tools));
-        let asks = |it: &&Term| {
+        let asks = |it: &&Expr| {
             let wanted = it.canonical();
             other
                 .when
@@ -283,8 +283,8 @@ fn is_off(subject: &Subject<'_>, file: &str) -> bool {
 }
 
 /// The parts that must all hold.
-fn conjunction(term: &Term) -> Vec<&Term> {
-    if let Form::And(items) = &term.form { items.iter().collect() } else { vec![term] }
+fn conjunction(term: &Expr) -> Vec<&Expr> {
+    if let ExprKind::And(items) = &term.kind { items.iter().collect() } else { vec![term] }
 }
 
 /// Reports guards with the decision, the filters and the conditions of an earlier one.
@@ -320,7 +320,7 @@ pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings)
         let names = subject.names();
         if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard, names)) {
             let (name, other) = (guard.entry.name(), other.entry);
-            let fires: Vec<(&Term, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
+            let fires: Vec<(&Expr, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
             let example = possible(&fires, names).witness();
             let example = example.map_or_else(String::new, |it| format!("; both fire if {it}"));
             let message = format!("`{name}` never decides: `{}` does", other.name());

@@ -8,7 +8,7 @@ use crate::facts::glob::word_matches;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::source::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.
@@ -18,7 +18,7 @@ const BETWEEN: [&str; 7] = ["&&", "||", "|", ";", ">>", ">", "<"];
 const OF_REGEXES: [&str; 5] = ["\\|", "[|]", "&&", ";", ">"];
 
 /// The constant that the line of a program is asked for by this function.
-fn asked_for<'t>(term: &'t Term, function: &str) -> Option<Constant<'t>> {
+fn asked_for<'t>(term: &'t Expr, function: &str) -> Option<Constant<'t>> {
     let (owner, argument) = asked_with(term, function)?;
     (owner == "program.line" || owner.starts_with("program.line.")).then_some(argument)
 }
@@ -159,7 +159,7 @@ pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings
 }
 
 /// Reports a guard without `commands` that searches a command line for a program with its option or subcommand.
-fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
+fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Expr, out: &mut Findings) {
     let called = |function: &str| asked_with(term, function).filter(|it| BY_TEXT.contains(&it.0));
     let is_plain = |it: &str| !it.contains(['|', ';', '[', '{']) && !it.contains("&&");
     let found = called("contains").or_else(|| called("matches")).map(|it| it.1);
@@ -187,7 +187,7 @@ fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &m
     });
 }
 
-fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Term, out: &mut Findings) {
+fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Expr, out: &mut Findings) {
     let is_line = |it: &str| BY_TEXT.contains(&it);
     let called =
         |function: &str| asked_with(term, function).filter(|it| is_line(it.0)).map(|it| it.1);

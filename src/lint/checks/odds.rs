@@ -11,7 +11,7 @@ use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards;
 use crate::policy::review::{DEFAULT_SESSION_TYPE, applicable_types};
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::source::node::Node;
 
 /// The condition under a key of an entry, where the loader has nothing against it, and where it may hold and
@@ -20,7 +20,7 @@ fn open<'s, 'a>(
     subject: &'s Subject<'a>,
     entry: &Entry<'a>,
     key: &str,
-) -> Option<(&'s Site<'a>, &'s Term)> {
+) -> Option<(&'s Site<'a>, &'s Expr)> {
     let site = subject.site(entry, key)?;
     let open = site.truth(subject.names()).is_none() && !subject.has_error(site);
     Some((site, site.term.as_deref().filter(|_| open)?))
@@ -91,7 +91,7 @@ pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut
             else {
                 continue;
             };
-            let never = |first: &Term, second: &Term| {
+            let never = |first: &Expr, second: &Expr| {
                 let said = [(first, odds.first.1), (second, odds.second.1)];
                 possible(&said, subject.names()) == Answer::Never
             };
@@ -144,14 +144,14 @@ fn of_another_type<'s, 'a>(
         return None;
     }
     let (site, when) = open(subject, entry, "when")?;
-    let never = |said: &[(&Term, bool)]| possible(said, subject.names()) == Answer::Never;
-    let (mut before, mut taker): (Vec<Rc<Term>>, Option<&str>) = (Vec::new(), None);
+    let never = |said: &[(&Expr, bool)]| possible(said, subject.names()) == Answer::Never;
+    let (mut before, mut taker): (Vec<Rc<Expr>>, Option<&str>) = (Vec::new(), None);
     let mut wanted = types.len();
     for (id, condition) in subject.reviewed.meant.session_types() {
-        let condition = Term::parse(condition)?;
+        let condition = Expr::parse(condition)?;
         if types.contains(&id) {
             let earlier = before.iter().map(|it| (&**it, false));
-            let said: Vec<(&Term, bool)> =
+            let said: Vec<(&Expr, bool)> =
                 [(when, true), (&*condition, true)].into_iter().chain(earlier).collect();
             if !never(&said) {
                 return None;
@@ -173,7 +173,7 @@ fn for_no_session<'s, 'a>(
 ) -> Option<(&'s Site<'a>, Vec<&'a str>)> {
     let (site, term) = open(subject, entry, "when").filter(|(it, _)| it.may_name(&["type"]))?;
     let types = session_types_of(subject, entry)?;
-    let of_types = Term::parse(&format!("session.type in {types:?}"))?;
+    let of_types = Expr::parse(&format!("session.type in {types:?}"))?;
     let said = [(&*of_types, true), (term, true)];
     (possible(&said, subject.names()) == Answer::Never).then_some((site, types))
 }

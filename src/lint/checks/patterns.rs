@@ -10,8 +10,8 @@ use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
 use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject, with_edit};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::pattern::matches_every_text;
-use crate::script::tree::{Form, Term};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Span};
@@ -81,10 +81,10 @@ pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &Functions) -> 
     let mut found = Vec::new();
     for site in subject.sites.iter().filter(|it| it.may_call(functions.calls)) {
         site.visit(|term| {
-            let Form::Fact(path, arguments) = &term.form else { return };
+            let ExprKind::Fact(path, arguments) = &term.kind else { return };
             for argument in arguments {
                 // Whose argument it is, the path tells by how it begins there.
-                let (begins, texts) = if let Form::List(items) = &argument.form {
+                let (begins, texts) = if let ExprKind::List(items) = &argument.kind {
                     ("[", items.as_slice())
                 } else {
                     (site.part(&argument.range), std::slice::from_ref(argument))
@@ -109,8 +109,8 @@ fn calls_with(path: &str, functions: &[&str], begins: &str) -> bool {
 }
 
 /// A constant text of an expression as a pattern.
-fn text_of<'s>(site: &'s Site<'s>, term: &'s Term) -> Option<Pattern<'s>> {
-    let Term { form: Form::Text(text), range, .. } = term else { return None };
+fn text_of<'s>(site: &'s Site<'s>, term: &'s Expr) -> Option<Pattern<'s>> {
+    let Expr { kind: ExprKind::Text(text), range, .. } = term else { return None };
     Some(Pattern { text, place: Place::Argument(site, range) })
 }
 

@@ -6,23 +6,25 @@ use crate::lint::logic::{Answer, BEFORE_MAX, follows, possible, truth};
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::types::Names;
 use crate::source::Span;
 use crate::source::node::Node;
 
 /// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
 /// mistake is not worth a second finding.
-fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Term)> {
+fn conditions<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Site<'s>, &'s Expr)> {
     let read = subject.sites.iter().filter(|it| it.condition && !subject.has_error(it));
     read.filter_map(|site| Some((site, site.term.as_deref()?)))
 }
 
 /// Whether a constant is intended: `blocking: "false"`, and `when: "true"` of the last session type or drift rule.
-fn is_meant(site: &Site<'_>, term: &Term) -> bool {
-    match (&term.form, site.key) {
-        (Form::Bool(false), "blocking") => true,
-        (Form::Bool(true), "when") => site.file == "session_types.yaml" || site.speaks_of("drift"),
+fn is_meant(site: &Site<'_>, term: &Expr) -> bool {
+    match (&term.kind, site.key) {
+        (ExprKind::Bool(false), "blocking") => true,
+        (ExprKind::Bool(true), "when") => {
+            site.file == "session_types.yaml" || site.speaks_of("drift")
+        }
         _ => false,
     }
 }
@@ -59,9 +61,9 @@ pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The parts of a row of `&&` or `||`, with whether all of them must hold.
-fn row(term: &Term) -> Option<(&[Term], bool)> {
-    let (Form::And(items) | Form::Or(items)) = &term.form else { return None };
-    Some((items, matches!(term.form, Form::And(_))))
+fn row(term: &Expr) -> Option<(&[Expr], bool)> {
+    let (ExprKind::And(items) | ExprKind::Or(items)) = &term.kind else { return None };
+    Some((items, matches!(term.kind, ExprKind::And(_))))
 }
 
 pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
@@ -72,8 +74,8 @@ pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-fn constant_parts(site: &Site<'_>, term: &Term, subject: &Subject<'_>, out: &mut Findings) {
-    let parts: Vec<&Term> = if let Form::Not(inner) = &term.form {
+fn constant_parts(site: &Site<'_>, term: &Expr, subject: &Subject<'_>, out: &mut Findings) {
+    let parts: Vec<&Expr> = if let ExprKind::Not(inner) = &term.kind {
         vec![inner]
     } else {
         row(term).map(|(items, _)| items.iter().collect()).unwrap_or_default()
@@ -111,7 +113,7 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// A part that follows from one of the others (`&&`), or that makes one of the others hold (`||`).
-fn redundant<'t>(items: &'t [Term], all: bool, names: &Names) -> Option<(&'t Term, &'t Term)> {
+fn redundant<'t>(items: &'t [Expr], all: bool, names: &Names) -> Option<(&'t Expr, &'t Expr)> {
     let open: Vec<bool> = items.iter().map(|it| truth(it, names).is_none()).collect();
     let is_open = |at: usize| open.get(at) == Some(&true);
     for (at, item) in items.iter().enumerate().rev() {
@@ -141,7 +143,7 @@ pub(super) struct Ranked<'n> {
     /// Entries exclude only entries of the same group; an entry without a group excludes all.
     pub(super) group: Option<&'n str>,
     /// Condition of the entry; none if it always applies.
-    pub(super) when: Option<Rc<Term>>,
+    pub(super) when: Option<Rc<Expr>>,
 }
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
@@ -150,7 +152,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
         let used = |it: &&Node| it.get("enabled").and_then(Node::bool) != Some(false);
         let rules = items.unwrap_or_default().iter().filter(used).filter_map(|it| {
-            let when = Some(Term::parse(it.get("when")?.text()?)?);
+            let when = Some(Expr::parse(it.get("when")?.text()?)?);
             let id = it.get("id")?;
             // Without groups, rules exclude those that do the same.
             let ordered = section == "review";
@@ -171,12 +173,12 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         let rows = (1..).zip(rows).filter_map(|(number, it)| {
             let when = it.get("when")?;
             let (place, message) = (Some(when.span.clone()), format!("row {number} never decides"));
-            Some(Ranked { message, place, group: None, when: Some(Term::parse(when.text()?)?) })
+            Some(Ranked { message, place, group: None, when: Some(Expr::parse(when.text()?)?) })
         });
         if let Some(names) = names {
             let rows: Vec<Ranked<'_>> = rows.collect();
             nothing_left(&rows, names, out);
-            let none: Vec<(&Term, bool)> =
+            let none: Vec<(&Expr, bool)> =
                 rows.iter().filter_map(|row| Some((row.when.as_deref()?, false))).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
             if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
@@ -193,7 +195,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
 pub(super) fn nothing_left(entries: &[Ranked<'_>], names: &Names, out: &mut Findings) {
     for (at, entry) in entries.iter().enumerate() {
         let own = entry.when.as_deref().map(|term| (term, true));
-        let mut said: Vec<(&Term, bool)> = own.into_iter().collect();
+        let mut said: Vec<(&Expr, bool)> = own.into_iter().collect();
         // A condition that is never true is another finding.
         let possible_alone = possible(&said, names) != Answer::Never;
         let Some(place) = entry.place.clone().filter(|_| possible_alone) else { continue };

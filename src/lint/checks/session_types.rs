@@ -8,19 +8,19 @@ use super::rules::{Ranked, nothing_left};
 use crate::lint::logic::{Answer, BEFORE_MAX, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
 /// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
 /// where the pack has none of its own.
-fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Term>, Option<Entry<'s>>)> {
+fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Expr>, Option<Entry<'s>>)> {
     if subject.of("session_types.yaml").next().is_none() {
         return Vec::new();
     }
     let own = |id: &str| subject.of("session_types.yaml").find(|it| it.name() == id).copied();
     let types = subject.reviewed.meant.session_types();
-    types.filter_map(|(id, when)| Some((id.to_owned(), Term::parse(when)?, own(id)))).collect()
+    types.filter_map(|(id, when)| Some((id.to_owned(), Expr::parse(when)?, own(id)))).collect()
 }
 
 pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
@@ -56,10 +56,13 @@ pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut
         };
         let inherited = types.iter().skip(at).filter(|it| it.2.is_none()).take(BEFORE_MAX);
         let taken = inherited.filter_map(|(other, theirs, _)| {
-            let ways =
-                if let Form::Or(ways) = &theirs.form { ways } else { slice::from_ref(&**theirs) };
+            let ways = if let ExprKind::Or(ways) = &theirs.kind {
+                ways
+            } else {
+                slice::from_ref(&**theirs)
+            };
             let way = ways.iter().find(|way| {
-                !matches!(way.form, Form::Bool(_))
+                !matches!(way.kind, ExprKind::Bool(_))
                     && possible(&[(way, true), (when, false)], subject.names()) == Answer::Never
             });
             Some((lost(other), other, way?)).filter(|it| it.0 > 0)
@@ -83,7 +86,7 @@ pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut
 pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     let Some((_, _, Some(last))) = types.last() else { return };
-    let said: Vec<(&Term, bool)> = types.iter().map(|(_, when, _)| (&**when, false)).collect();
+    let said: Vec<(&Expr, bool)> = types.iter().map(|(_, when, _)| (&**when, false)).collect();
     if said.len() > 2 * BEFORE_MAX {
         return;
     }

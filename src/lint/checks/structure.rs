@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::lint::{Findings, Subject};
-use crate::script::tree::Term;
+use crate::script::ast::Expr;
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Source, Span};
@@ -88,7 +88,7 @@ fn cut_expression(node: &Node, out: &mut Findings) {
     let comment = rest.trim_start_matches([' ', '\t']);
     let said = comment.strip_prefix('#').and_then(|it| it.lines().next());
     let said = said.map(str::trim).unwrap_or_default();
-    let goes_on = |it: &str| said.strip_prefix(it).and_then(Term::parse).is_some();
+    let goes_on = |it: &str| said.strip_prefix(it).and_then(Expr::parse).is_some();
     if goes_on("&&") || goes_on("||") {
         let start = node.span.end + (rest.len() - comment.len());
         let end = start + comment.lines().next().unwrap_or_default().len();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::lint::{Findings, Subject};
-use crate::script::tree::Form;
+use crate::script::ast::ExprKind;
 use crate::source::node::Node;
 
 pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
@@ -15,7 +15,7 @@ pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
         }
         for site in sites {
             site.visit(|part| {
-                if let Form::Fact(path, _) = &part.form {
+                if let ExprKind::Fact(path, _) = &part.kind {
                     let name = path.strip_prefix("given.").and_then(|it| it.split('.').next());
                     used.extend(name.map(str::to_owned));
                 }

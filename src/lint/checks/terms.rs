@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::lint::Subject;
 use crate::lint::site::Site;
-use crate::script::tree::{Form, Relation, Term};
+use crate::script::ast::{Expr, ExprKind, Relation};
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
 /// finding.
@@ -15,7 +15,7 @@ pub(super) fn sound<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Si
 /// Calls `look` with every part of every expression.
 pub(super) fn each_part<'s>(
     subject: &'s Subject<'_>,
-    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+    mut look: impl FnMut(&'s Site<'s>, &'s Expr),
 ) {
     sound(subject).for_each(|site| site.visit(|term| look(site, term)));
 }
@@ -24,7 +24,7 @@ pub(super) fn each_part<'s>(
 pub(super) fn each_part_with<'s>(
     subject: &'s Subject<'_>,
     members: &[&str],
-    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+    mut look: impl FnMut(&'s Site<'s>, &'s Expr),
 ) {
     let sites = sound(subject).filter(|it| it.may_name(members));
     sites.for_each(|site| site.visit(|term| look(site, term)));
@@ -34,37 +34,37 @@ pub(super) fn each_part_with<'s>(
 pub(super) fn each_part_asking<'s>(
     subject: &'s Subject<'_>,
     members: &[&str],
-    mut look: impl FnMut(&'s Site<'s>, &'s Term),
+    mut look: impl FnMut(&'s Site<'s>, &'s Expr),
 ) {
     let sites = subject.sites.iter().filter(|it| it.may_ask(members) && !subject.has_error(it));
     sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 
 /// Calls `look` with the parts that make a condition hold where they do. What is negated leaves more to a guard.
-pub(super) fn each_wanted<'t>(term: &'t Term, look: &mut dyn FnMut(&'t Term)) {
-    if let Form::And(items) | Form::Or(items) = &term.form {
+pub(super) fn each_wanted<'t>(term: &'t Expr, look: &mut dyn FnMut(&'t Expr)) {
+    if let ExprKind::And(items) | ExprKind::Or(items) = &term.kind {
         items.iter().for_each(|it| each_wanted(it, look));
-    } else if !matches!(term.form, Form::Not(_) | Form::Compare(Relation::NotEqual, ..)) {
+    } else if !matches!(term.kind, ExprKind::Not(_) | ExprKind::Compare(Relation::NotEqual, ..)) {
         look(term);
     }
 }
 
 /// The path of a fact.
-pub(super) fn path(term: &Term) -> Option<&str> {
-    if let Form::Fact(path, _) = &term.form { Some(path) } else { None }
+pub(super) fn path(term: &Expr) -> Option<&str> {
+    if let ExprKind::Fact(path, _) = &term.kind { Some(path) } else { None }
 }
 
 /// A text constant with its place.
 pub(super) type Constant<'t> = (&'t str, &'t Range<usize>);
 
 /// The text constant that a part is.
-pub(super) fn constant(term: &Term) -> Option<Constant<'_>> {
-    if let Form::Text(text) = &term.form { Some((text, &term.range)) } else { None }
+pub(super) fn constant(term: &Expr) -> Option<Constant<'_>> {
+    if let ExprKind::Text(text) = &term.kind { Some((text, &term.range)) } else { None }
 }
 
 /// The argument of the last call of a chain, where that calls `name`.
-pub(super) fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> {
-    let Form::Fact(path, arguments) = &term.form else { return None };
+pub(super) fn last_argument<'t>(term: &'t Expr, name: &str) -> Option<&'t Expr> {
+    let ExprKind::Fact(path, arguments) = &term.kind else { return None };
     let argument = arguments.last().filter(|_| path.contains(name))?;
     let call = format!(".{name}({})", argument_text(argument));
     path.ends_with(&call).then_some(argument).or_else(|| {
@@ -78,25 +78,25 @@ pub(super) fn last_argument<'t>(term: &'t Term, name: &str) -> Option<&'t Term> 
 }
 
 /// The constant that the last call of a chain asks for, where that calls `name`, and what it is asked of.
-pub(super) fn asked_with<'t>(term: &'t Term, name: &str) -> Option<(&'t str, Constant<'t>)> {
+pub(super) fn asked_with<'t>(term: &'t Expr, name: &str) -> Option<(&'t str, Constant<'t>)> {
     let argument = constant(last_argument(term, name)?)?;
     let owner = path(term)?.strip_suffix(&format!(".{name}({:?})", argument.0))?;
     Some((owner, argument))
 }
 
-fn argument_text(argument: &Term) -> String {
+fn argument_text(argument: &Expr) -> String {
     constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
 }
 
 /// The constants that a part compares a fact with, of those facts whose paths are asked for: `==`, `!=`, and
 /// `in` a list.
-pub(super) fn compared(term: &Term, is_asked: impl Fn(&str) -> bool) -> Vec<Constant<'_>> {
-    let fits = |it: &Term| path(it).is_some_and(&is_asked);
-    if let Form::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.form {
+pub(super) fn compared(term: &Expr, is_asked: impl Fn(&str) -> bool) -> Vec<Constant<'_>> {
+    let fits = |it: &Expr| path(it).is_some_and(&is_asked);
+    if let ExprKind::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.kind {
         let right = constant(other).filter(|_| fits(one));
         return right.or_else(|| constant(one).filter(|_| fits(other))).into_iter().collect();
     }
-    if let Form::In(item, list) = &term.form
+    if let ExprKind::In(item, list) = &term.kind
         && fits(item)
     {
         return list.parts().into_iter().filter_map(constant).collect();
@@ -106,16 +106,16 @@ pub(super) fn compared(term: &Term, is_asked: impl Fn(&str) -> bool) -> Vec<Cons
 
 /// A list that a part asks for constants, or what it calls with one, and those: `"a" in fact`,
 /// `fact.contains("a")`, `fact.any_in(["a"])`, `fact("a")`, `fact["a"]`.
-pub(super) fn asked(term: &Term) -> Option<(&str, Vec<Constant<'_>>)> {
-    let (name, argument) = if let Form::In(item, list) = &term.form {
+pub(super) fn asked(term: &Expr) -> Option<(&str, Vec<Constant<'_>>)> {
+    let (name, argument) = if let ExprKind::In(item, list) = &term.kind {
         (path(list)?, &**item)
-    } else if let Form::Fact(path, arguments) = &term.form {
+    } else if let ExprKind::Fact(path, arguments) = &term.kind {
         (path.split_once(['(', '['])?.0, arguments.first()?)
     } else {
         return None;
     };
     let of_list = [".contains", ".any_in", ".all_in"].iter().find_map(|it| name.strip_suffix(it));
-    let items = if let Form::List(items) = &argument.form { items.as_slice() } else { &[] };
+    let items = if let ExprKind::List(items) = &argument.kind { items.as_slice() } else { &[] };
     let constants = constant(argument).into_iter().chain(items.iter().filter_map(constant));
     Some((of_list.unwrap_or(name), constants.collect()))
 }

@@ -9,7 +9,7 @@ use super::terms::{
 use crate::lint::logic::type_of;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject, with_edit};
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 use crate::script::types::Type;
 use crate::source::Span;
 
@@ -50,10 +50,10 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
     let empty = |it: &&Site<'_>| it.text.contains("[]") || it.text.contains("\"\"");
     for site in subject.sites.iter().filter(empty).filter(|it| !subject.has_error(it)) {
         site.visit(|term| {
-            let Form::Fact(path, arguments) = &term.form else { return };
+            let ExprKind::Fact(path, arguments) = &term.kind else { return };
             let Some((name, _)) = path.split_once('(') else { return };
             let [argument] = arguments.as_slice() else { return };
-            let nothing = argument.form == Form::List(Vec::new())
+            let nothing = argument.kind == ExprKind::List(Vec::new())
                 || (name == "action.runs" && constant(argument).is_some_and(|it| it.0.is_empty()));
             if nothing && OF_LISTS.contains(&name) {
                 let message = format!("`{name}` has an empty argument, so it is never true");
@@ -74,7 +74,7 @@ pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings)
             // A list may well contain an empty text.
             let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
             let on_text =
-                receiver.and_then(|(receiver, _)| Term::parse(receiver)).is_some_and(|it| {
+                receiver.and_then(|(receiver, _)| Expr::parse(receiver)).is_some_and(|it| {
                     let names = site.names(subject.names());
                     type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
                 });
@@ -154,8 +154,8 @@ pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings)
 }
 
 /// A part that compares the path of an edited file: the constants it is compared with.
-fn compared_paths(term: &Term) -> Vec<Constant<'_>> {
-    if let Form::In(item, list) = &term.form
+fn compared_paths(term: &Expr) -> Vec<Constant<'_>> {
+    if let ExprKind::In(item, list) = &term.kind
         && path(list).is_some_and(|it| it.ends_with(".paths"))
     {
         return constant(item).into_iter().collect();
@@ -187,7 +187,7 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
 }
 
 pub(in crate::lint) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
-    let is_lower = |it: &Term| path(it).is_some_and(|it| it.ends_with(".lower()"));
+    let is_lower = |it: &Expr| path(it).is_some_and(|it| it.ends_with(".lower()"));
     each_part_asking(subject, &["text"], |site, term| {
         let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
         let told = compared(term, of_answer).into_iter();
@@ -200,7 +200,7 @@ pub(in crate::lint) fn impossible_letter_case(subject: &Subject<'_>, out: &mut F
     });
     each_part_asking(subject, &["lower"], |site, term| {
         let mut found = Vec::new();
-        if let Form::Compare(_, one, other) = &term.form {
+        if let ExprKind::Compare(_, one, other) = &term.kind {
             found.extend(constant(other).filter(|_| is_lower(one)));
             found.extend(constant(one).filter(|_| is_lower(other)));
         }
@@ -249,7 +249,7 @@ pub(in crate::lint) fn partial_list_match(subject: &Subject<'_>, out: &mut Findi
 
 pub(in crate::lint) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
-        let Form::In(item, list) = &term.form else { return };
+        let ExprKind::In(item, list) = &term.kind else { return };
         if let (Some(_), Some((text, range))) = (path(item), constant(list)) {
             let fact = site.part(&item.range);
             out.add(

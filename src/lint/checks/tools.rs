@@ -11,14 +11,14 @@ use crate::harness::claude_code::TOOLS;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::policy::guards::FILES;
-use crate::script::tree::{Form, Term};
+use crate::script::ast::{Expr, ExprKind};
 use crate::source::node::Node;
 use crate::source::suggest;
 
 /// Constants of a part that must be names of tools.
-fn named_tools(term: &Term) -> Vec<Constant<'_>> {
+fn named_tools(term: &Expr) -> Vec<Constant<'_>> {
     let mut found = compared(term, |it| matches!(it, "event.tool" | "action.tool" | "tools.last"));
-    if let Form::Fact(path, arguments) = &term.form {
+    if let ExprKind::Fact(path, arguments) = &term.kind {
         let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
         found.extend(counted.and_then(constant));
     }

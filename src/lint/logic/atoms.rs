@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::lint::limit::{Limit, constants, decimal, number, order, same};
+use crate::script::ast::{Expr, ExprKind, Relation};
 use crate::script::paths::{self, closed_values};
-use crate::script::tree::{Form, Relation, Term};
 use crate::script::types::Names;
 
 /// Stands between the names of two facts that are compared.
 pub(super) const BETWEEN: &str = " to ";
 
 /// What a part says where it holds, or where it does not.
-pub(super) fn atom<'t>(term: &'t Term, holds: bool, names: &Names) -> (Cow<'t, str>, Limit) {
-    if let Form::Compare(relation, one, other) = &term.form {
+pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, str>, Limit) {
+    if let ExprKind::Compare(relation, one, other) = &term.kind {
         let relation = if holds { *relation } else { relation.negated() };
         return comparison(relation, one, other, names);
     }
-    let member = if let Form::In(item, list) = &term.form {
+    let member = if let ExprKind::In(item, list) = &term.kind {
         membership(item, list, holds, names)
     } else {
         None
@@ -27,24 +27,24 @@ pub(super) fn atom<'t>(term: &'t Term, holds: bool, names: &Names) -> (Cow<'t, s
 
 fn comparison<'t>(
     relation: Relation,
-    one: &'t Term,
-    other: &'t Term,
+    one: &'t Expr,
+    other: &'t Expr,
     names: &Names,
 ) -> (Cow<'t, str>, Limit) {
-    match (&one.form, &other.form) {
+    match (&one.kind, &other.kind) {
         (
-            Form::Int(_) | Form::Text(_) | Form::Bool(_),
-            Form::Int(_) | Form::Text(_) | Form::Bool(_),
+            ExprKind::Int(_) | ExprKind::Text(_) | ExprKind::Bool(_),
+            ExprKind::Int(_) | ExprKind::Text(_) | ExprKind::Bool(_),
         ) => {
             let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
-            (key.into(), constants(relation, &one.form, &other.form))
+            (key.into(), constants(relation, &one.kind, &other.kind))
         }
-        (Form::Int(_) | Form::Decimal(_) | Form::Text(_) | Form::Bool(_), _)
-            if !matches!(other.form, Form::Decimal(_)) =>
+        (ExprKind::Int(_) | ExprKind::Decimal(_) | ExprKind::Text(_) | ExprKind::Bool(_), _)
+            if !matches!(other.kind, ExprKind::Decimal(_)) =>
         {
             comparison(relation.mirrored(), other, one, names)
         }
-        (_, Form::Int(value)) => {
+        (_, ExprKind::Int(value)) => {
             let fact = one.canonical();
             let known = paths::number(&fact, names);
             let limit = if known.is_decimal {
@@ -57,11 +57,11 @@ fn comparison<'t>(
             };
             (fact, limit)
         }
-        (_, Form::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
+        (_, ExprKind::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
             let value = text.parse().unwrap_or_default();
             (one.canonical(), decimal(relation, value))
         }
-        (_, Form::Text(text)) => match relation {
+        (_, ExprKind::Text(text)) => match relation {
             Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
             Relation::NotEqual => {
                 let Limit::Text { only, .. } = texts(one, None, names) else {
@@ -74,7 +74,7 @@ fn comparison<'t>(
                 (key.into(), Limit::Truth(true))
             }
         },
-        (_, Form::Bool(value)) => {
+        (_, ExprKind::Bool(value)) => {
             let truth = (relation == Relation::Equal) == *value;
             (one.canonical(), Limit::Truth(truth))
         }
@@ -92,7 +92,7 @@ fn comparison<'t>(
 }
 
 /// The texts a fact can be, of those that are asked for.
-fn texts(fact: &Term, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
+fn texts(fact: &Expr, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
     let path = fact.canonical();
     let closed: BTreeSet<String> =
         closed_values(&path, names).into_iter().map(str::to_owned).collect();
@@ -111,16 +111,16 @@ fn texts(fact: &Term, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
 }
 
 fn membership<'t>(
-    item: &'t Term,
-    list: &Term,
+    item: &'t Expr,
+    list: &Expr,
     holds: bool,
     names: &Names,
 ) -> Option<(Cow<'t, str>, Limit)> {
-    let Form::List(items) = &list.form else { return None };
+    let ExprKind::List(items) = &list.kind else { return None };
     let constant =
-        |it: &Term| if let Form::Text(text) = &it.form { Some(text.clone()) } else { None };
+        |it: &Expr| if let ExprKind::Text(text) = &it.kind { Some(text.clone()) } else { None };
     let values = items.iter().map(constant).collect::<Option<BTreeSet<_>>>()?;
-    if !matches!(item.form, Form::Fact(..)) {
+    if !matches!(item.kind, ExprKind::Fact(..)) {
         return None;
     }
     let limit = if holds {

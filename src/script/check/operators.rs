@@ -16,7 +16,7 @@ const fn is_equality(relation: Relation) -> bool {
 /// The fix for a number that is written as a text.
 fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
     sides.into_iter().find_map(|side| {
-        let ExprKind::Text(text) = &side.form else { return None };
+        let ExprKind::Text(text) = &side.kind else { return None };
         let number: i64 = text.trim().parse().ok()?;
         Some(format!("write {number} without quotes"))
     })
@@ -61,7 +61,7 @@ impl Checker<'_> {
                 self.at(list, "type-mismatch", &format!("`in` needs a list, not a {found}"), None);
             }
         }
-        if let ExprKind::List(items) = &list.form {
+        if let ExprKind::List(items) = &list.kind {
             items.iter().for_each(|it| self.closed_value(item, it, true));
         }
         Type::Bool
@@ -97,7 +97,7 @@ impl Checker<'_> {
     /// `fact == "value"` where the fact has a closed set of values. If the value is compared by its order (`equal`
     /// is false), it need not be a day of the calendar: `now.date <= "2026-02-31"`.
     fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
-        let (ExprKind::Fact(path, _), ExprKind::Text(text)) = (&fact.form, &value.form) else {
+        let (ExprKind::Fact(path, _), ExprKind::Text(text)) = (&fact.kind, &value.kind) else {
             return;
         };
         let start = value.range.start;

@@ -76,7 +76,7 @@ impl Checker<'_> {
             let text = format!("the name of a breaker is a text, not a {found}");
             self.at(key, "argument-type", &text, None);
         }
-        if let ExprKind::Text(name) = &key.form
+        if let ExprKind::Text(name) = &key.kind
             && members::find(Type::Breakers, name).is_some()
         {
             let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
@@ -183,7 +183,7 @@ impl Checker<'_> {
 
     /// A literal argument must name something that exists.
     fn argument(&mut self, domain: Domain, argument: &Expr) {
-        let ExprKind::Text(text) = &argument.form else { return };
+        let ExprKind::Text(text) = &argument.kind else { return };
         let start = argument.range.start;
         let names = self.names;
         match domain {
