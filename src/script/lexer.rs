@@ -120,7 +120,7 @@ const FOREIGN_SIGNS: [&str; 23] = [
 /// The tokens of an expression.
 ///
 /// # Errors
-/// The byte at which something begins that is no token of an expression.
+/// The byte of the first thing that cannot be a token of an expression.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, usize> {
     let mut found = Vec::with_capacity(text.len() / 4 + 1);
     let mut at = 0;
@@ -199,7 +199,7 @@ fn comment_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// Whether a comment stands between the tokens of an expression.
+/// Whether an expression contains a comment.
 pub(super) fn has_comment(text: &str) -> bool {
     let Ok(tokens) = tokens(text) else { return false };
     let ends = std::iter::once(0).chain(tokens.iter().map(|it| it.range.end));

@@ -1,4 +1,4 @@
-//! What the names of an expression stand for in one evaluation.
+//! The values of the names of an expression in one evaluation.
 
 use std::rc::Rc;
 
@@ -10,8 +10,7 @@ use super::members::find;
 use super::record::Record;
 use super::types::Type;
 
-/// What the names stand for. Most expressions are evaluated without the engine, so its scope is only
-/// filled once it is asked.
+/// The values of names. Most expressions are evaluated without Rhai, so its scope is filled when Rhai needs it.
 #[derive(Debug)]
 pub(super) struct Globals {
     context: Option<Rc<Context>>,
@@ -19,7 +18,7 @@ pub(super) struct Globals {
 }
 
 impl Globals {
-    /// Nothing yet.
+    /// No names yet.
     pub(super) fn new() -> Self {
         Self { context: None, scope: Scope::new() }
     }
@@ -37,19 +36,19 @@ impl Globals {
         self.context = context;
     }
 
-    /// The handle that a name stands for; nothing where it stands for none, as that of a record does.
+    /// The handle of a part of the context, by its name; `None` for a record.
     pub(super) fn handle(&self, name: &str) -> Option<Object> {
         let context = self.context.as_ref()?;
         let global = find(Type::Global, name)?.global?;
         Some(Object { context: Rc::clone(context), part: (global.part)() })
     }
 
-    /// What a name stands for.
+    /// The value of a name.
     pub(super) fn value(&self, name: &str) -> Option<Dynamic> {
         self.handle(name).map(Dynamic::from).or_else(|| self.scope.get(name).cloned())
     }
 
-    /// All names, for the engine.
+    /// All names, for Rhai.
     pub(super) fn scope(&mut self) -> &mut Scope<'static> {
         if self.scope.is_empty() {
             for row in ROWS {
