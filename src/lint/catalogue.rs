@@ -11,7 +11,7 @@ use super::checks::{
 use super::{Check, Profile, Rule};
 use crate::source::Level;
 
-/// Stands for `ignore`, which reports these findings itself: they are about findings, not about the pack.
+/// No check: `ignore` reports these findings itself, since they are about findings, not about the pack.
 const IGNORES: Check = |_, _| {};
 
 macro_rules! rule {
