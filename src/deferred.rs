@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A value that is decoded on first use. Bytes that do not decode to `T` give `T::default()`; the
 /// caller must verify the bytes with a checksum first.
 #[derive(Debug, Clone, Default)]
-pub struct Deferred<T> {
+pub struct Lazy<T> {
     /// `None` if the value was never encoded.
     encoded: Option<EncodedRange>,
     value: OnceLock<T>,
@@ -65,7 +65,7 @@ impl EncodedRange {
     }
 }
 
-impl<T: DeserializeOwned + Default> Deferred<T> {
+impl<T: DeserializeOwned + Default> Lazy<T> {
     /// Decodes and returns the value.
     #[must_use]
     pub fn into_inner(mut self) -> T {
@@ -82,13 +82,13 @@ impl<T: DeserializeOwned + Default> Deferred<T> {
     }
 }
 
-impl<T> From<T> for Deferred<T> {
+impl<T> From<T> for Lazy<T> {
     fn from(value: T) -> Self {
         Self { encoded: None, value: OnceLock::from(value) }
     }
 }
 
-impl<T: DeserializeOwned + Default> Deref for Deferred<T> {
+impl<T: DeserializeOwned + Default> Deref for Lazy<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -97,28 +97,28 @@ impl<T: DeserializeOwned + Default> Deref for Deferred<T> {
     }
 }
 
-impl<T: DeserializeOwned + Default + std::fmt::Display> std::fmt::Display for Deferred<T> {
+impl<T: DeserializeOwned + Default + std::fmt::Display> std::fmt::Display for Lazy<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<T: DeserializeOwned + Default + PartialEq> PartialEq for Deferred<T> {
+impl<T: DeserializeOwned + Default + PartialEq> PartialEq for Lazy<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: DeserializeOwned + Default + Eq> Eq for Deferred<T> {}
+impl<T: DeserializeOwned + Default + Eq> Eq for Lazy<T> {}
 
-impl<T: Serialize + DeserializeOwned + Default> Serialize for Deferred<T> {
+impl<T: Serialize + DeserializeOwned + Default> Serialize for Lazy<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let encoded = postcard::to_stdvec(&**self).map_err(serde::ser::Error::custom)?;
         to.serialize_bytes(&encoded)
     }
 }
 
-impl<'de, T> Deserialize<'de> for Deferred<T> {
+impl<'de, T> Deserialize<'de> for Lazy<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let encoded = Some(from.deserialize_bytes(Bytes)?);
         Ok(Self { encoded, value: OnceLock::new() })
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn what_was_encoded_is_decoded_when_it_is_looked_at() {
         let texts = vec!["a".to_owned(), "b".to_owned()];
-        let known = Deferred::from(texts.clone());
+        let known = Lazy::from(texts.clone());
         let bytes = postcard::to_stdvec(&known).unwrap();
-        let read: Deferred<Vec<String>> = postcard::from_bytes(&bytes).unwrap();
+        let read: Lazy<Vec<String>> = postcard::from_bytes(&bytes).unwrap();
         assert!(read.value.get().is_none(), "nothing is decoded yet");
         assert_eq!(postcard::to_stdvec(&read).unwrap(), bytes);
         assert_eq!(read, known);
@@ -157,18 +157,18 @@ mod tests {
 
     #[test]
     fn what_was_changed_is_encoded_as_it_is_now() {
-        let bytes = postcard::to_stdvec(&Deferred::from(vec![1_u8, 2])).unwrap();
-        let mut numbers: Deferred<Vec<u8>> = postcard::from_bytes(&bytes).unwrap();
+        let bytes = postcard::to_stdvec(&Lazy::from(vec![1_u8, 2])).unwrap();
+        let mut numbers: Lazy<Vec<u8>> = postcard::from_bytes(&bytes).unwrap();
         assert_eq!(numbers.change(|it| it.pop()), Some(2));
         let bytes = postcard::to_stdvec(&numbers).unwrap();
-        assert_eq!(postcard::from_bytes::<Deferred<Vec<u8>>>(&bytes).unwrap().into_inner(), [1]);
+        assert_eq!(postcard::from_bytes::<Lazy<Vec<u8>>>(&bytes).unwrap().into_inner(), [1]);
     }
 
     #[test]
     fn what_was_read_as_a_whole_is_shared_however_deep_a_value_lies() {
-        type Nested = (u8, Deferred<Vec<Deferred<Vec<String>>>>);
+        type Nested = (u8, Lazy<Vec<Lazy<Vec<String>>>>);
         let texts = |count: usize| -> Vec<String> { (0..count).map(|it| it.to_string()).collect() };
-        let known = Deferred::from(vec![Deferred::from(texts(3)), Deferred::from(texts(0))]);
+        let known = Lazy::from(vec![Lazy::from(texts(3)), Lazy::from(texts(0))]);
         let bytes = postcard::to_stdvec(&(7_u8, &known)).unwrap();
         // A prefix before the value, as a key would be.
         let whole = Arc::new([b"key".as_slice(), &bytes].concat());
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn what_is_no_value_reads_as_the_default() {
-        let odd: Deferred<Vec<String>> = postcard::from_bytes(&[2, 9, 9]).unwrap();
+        let odd: Lazy<Vec<String>> = postcard::from_bytes(&[2, 9, 9]).unwrap();
         assert!(odd.is_empty());
-        assert!(Deferred::<Vec<String>>::default().is_empty());
+        assert!(Lazy::<Vec<String>>::default().is_empty());
     }
 }

@@ -25,7 +25,7 @@ impl SessionId {
     /// empty text becomes `unknown`. amplihack applies the same rule, so both programs find the
     /// same directory.
     #[must_use]
-    pub fn sanitise(text: &str) -> Self {
+    pub fn sanitize(text: &str) -> Self {
         let safe: String = text
             .chars()
             .take(ID_LENGTH_MAX)
@@ -55,11 +55,11 @@ mod tests {
     fn ids_never_leave_their_folder() {
         for hostile in ["../../etc/passwd", "a/b", "a\\b", "..", ".", "a\0b", "ä", "C:\\x"] {
             assert_eq!(SessionId::parse(hostile), None, "{hostile:?}");
-            let safe = SessionId::sanitise(hostile);
+            let safe = SessionId::sanitize(hostile);
             assert_eq!(SessionId::parse(safe.as_str()), Some(safe.clone()), "{hostile:?}");
         }
-        assert_eq!(SessionId::sanitise("").as_str(), "unknown");
-        assert_eq!(SessionId::sanitise(&"x".repeat(500)).as_str().len(), ID_LENGTH_MAX);
+        assert_eq!(SessionId::sanitize("").as_str(), "unknown");
+        assert_eq!(SessionId::sanitize(&"x".repeat(500)).as_str().len(), ID_LENGTH_MAX);
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
         let longest = "a".repeat(ID_LENGTH_MAX);
         for id in ["6fbb1ada-4a29-4af1-ab6e-bfc8745f3638", "s_1-x", longest.as_str()] {
             assert_eq!(SessionId::parse(id).unwrap().as_str(), id);
-            assert_eq!(SessionId::sanitise(id).as_str(), id);
+            assert_eq!(SessionId::sanitize(id).as_str(), id);
         }
         assert_eq!(SessionId::parse(&"a".repeat(ID_LENGTH_MAX + 1)), None);
         assert_eq!(SessionId::parse("a.b"), None);

@@ -8,15 +8,15 @@ use memchr::memmem;
 /// Set of the pairs of adjacent bytes of a text, ignoring ASCII case. Hash collisions can add
 /// pairs, but never remove any.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pairs([u64; WORDS]);
+pub struct BigramFilter([u64; WORDS]);
 
 /// Size of the set in 64-bit words: 1,024 bits. A few sentences set a quarter of them.
 const WORDS: usize = 16;
 
-impl Pairs {
+impl BigramFilter {
     /// Builds the set of a text.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let mut bits = [0; WORDS];
         for (word, bit) in pairs(text) {
             if let Some(word) = bits.get_mut(word) {
@@ -35,11 +35,11 @@ impl Pairs {
 
 /// A text that is searched for many words.
 #[derive(Debug)]
-pub struct Searched<'t> {
+pub struct FilteredText<'t> {
     /// The text itself.
     pub text: &'t str,
     /// Set for a short text. A long text contains most pairs.
-    pairs: Option<Pairs>,
+    pairs: Option<BigramFilter>,
     /// Set for a long text.
     triples: Option<Box<Triples>>,
 }
@@ -81,12 +81,12 @@ fn triples(text: &str) -> impl Iterator<Item = (usize, u64)> {
 /// Maximum length of a short text, in bytes.
 const SHORT: usize = 2_048;
 
-impl<'t> Searched<'t> {
+impl<'t> FilteredText<'t> {
     /// Builds the filter of a text.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let is_short = text.len() <= SHORT;
-        let pairs = is_short.then(|| Pairs::of(text));
+        let pairs = is_short.then(|| BigramFilter::from_text(text));
         Self { text, pairs, triples: (!is_short).then(|| Triples::of(text)) }
     }
 
@@ -149,12 +149,12 @@ fn pairs(text: &str) -> impl Iterator<Item = (usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FOLDED, Pairs, SHORT, Searched, folds_into_ascii, holds_in_any_case};
+    use super::{BigramFilter, FOLDED, FilteredText, SHORT, folds_into_ascii, holds_in_any_case};
     use proptest::prelude::*;
 
     #[test]
     fn a_word_that_is_not_there_is_mostly_ruled_out() {
-        let text = Pairs::of("All tests pass. I will add the docs in a follow-up.");
+        let text = BigramFilter::from_text("All tests pass. I will add the docs in a follow-up.");
         for word in ["follow-up", "TESTS", "a", "", "add the"] {
             assert!(text.may_hold(word), "{word}");
         }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_word_is_found_in_short_texts_and_long_ones() {
         for text in ["a token", &format!("{}a token", " ".repeat(SHORT))] {
-            let searched = Searched::new(text);
+            let searched = FilteredText::new(text);
             for (word, there) in [("token", true), ("", true), ("Token", false), ("tokens", false)]
             {
                 assert_eq!(searched.holds(word), there, "{word}");
@@ -200,10 +200,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_there_is_never_ruled_out(before in ".*", word in ".*", after in ".*") {
-            let pairs = Pairs::of(&format!("{before}{word}{after}"));
+            let pairs = BigramFilter::from_text(&format!("{before}{word}{after}"));
             prop_assert!(pairs.may_hold(&word));
             prop_assert!(pairs.may_hold(&word.to_ascii_uppercase()));
-            prop_assert!(Pairs::of(&word.to_ascii_uppercase()).may_hold(&word));
+            prop_assert!(BigramFilter::from_text(&word.to_ascii_uppercase()).may_hold(&word));
             let triples = super::Triples::of(&format!("{before}{word}{after}"));
             prop_assert!(triples.may_hold(&word));
             prop_assert!(triples.may_hold(&word.to_ascii_uppercase()));

@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn an_error_names_what_it_is_about_and_keeps_its_kind() {
-        let error = AppError::failed(WorldError::Missing).about("a.json");
-        assert_eq!(error.to_string(), format!("a.json: {}", WorldError::Missing));
+        let error = AppError::failed(WorldError::NotFound).about("a.json");
+        assert_eq!(error.to_string(), format!("a.json: {}", WorldError::NotFound));
         assert!(!error.is_usage());
         assert!(AppError::usage("no goal").about("run").is_usage());
     }

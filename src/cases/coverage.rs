@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::expect::{Test, Wanted};
-use super::names::Known;
+use super::expect::{Expectation, Matcher};
+use super::names::NameTable;
 use super::{Case, Expect, read};
-use crate::policy::{Place, Policy};
-use crate::script::ast::Expr;
-use crate::script::watch::{Watch, Ways};
+use crate::expr::ast::Expr;
+use crate::expr::watch::{CoverageRecorder, Ways};
+use crate::policy::{Policy, SourceLocation};
 use crate::source::Source;
 pub use measure::measure;
 
@@ -76,7 +76,7 @@ impl RuleKind {
 
 /// Rules that cases expect to fire and to pass, by kind and id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Covered {
+pub struct ExpectedRules {
     /// Checks that must fail, the expected session type, preferences that must be found.
     pub firing: BTreeSet<(RuleKind, String)>,
     /// Checks that must pass or not apply, other session types, preferences that must not be found.
@@ -88,8 +88,8 @@ pub struct Covered {
 /// Returns what executed cases expect of the rules. Only expectations by name count, because a rule
 /// that fired incidentally was not checked.
 #[must_use]
-pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> Covered {
-    let mut covered = Covered::default();
+pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &NameTable) -> ExpectedRules {
+    let mut covered = ExpectedRules::default();
     let run = cases.into_iter().filter(|it| it.skip.is_none());
     for step in run.flat_map(|it| &it.steps) {
         if let Expect::Wanted(wanted) = &step.expect {
@@ -101,16 +101,16 @@ pub fn covered<'c>(cases: impl IntoIterator<Item = &'c Case>, known: &Known) -> 
 
 /// Like [`covered`], for case files that are not executed. An invalid case does not count.
 #[must_use]
-pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> Covered {
-    let known = Known::of(policy);
+pub fn covered_in(policy: &Policy, files: &[Arc<Source>]) -> ExpectedRules {
+    let known = NameTable::of(policy);
     let cases: Vec<Case> = files.iter().flat_map(|it| read::read(it, &known).0).collect();
     covered(&cases, &known)
 }
 
-impl Covered {
-    fn add(&mut self, wanted: &Wanted, tool: &str, known: &Known) {
+impl ExpectedRules {
+    fn add(&mut self, wanted: &Expectation, tool: &str, known: &NameTable) {
         let path: Vec<&str> = wanted.path.iter().map(String::as_str).collect();
-        let is = |text: &str| matches!(&wanted.test, Test::Is(value) if value == text);
+        let is = |text: &str| matches!(&wanted.test, Matcher::Is(value) if value == text);
         match path.as_slice() {
             ["considerations", id, "status" | "consequence"] => {
                 let rule = (RuleKind::Consideration, (*id).to_owned());
@@ -120,11 +120,11 @@ impl Covered {
                     self.silent.insert(rule);
                 }
             }
-            ["considerations", id, "why"] if wanted.test.says("not applicable") => {
+            ["considerations", id, "why"] if wanted.test.matches("not applicable") => {
                 self.silent.insert((RuleKind::Consideration, (*id).to_owned()));
             }
             ["decided_by"] => {
-                let ids = if let Test::Is(ids) = &wanted.test { ids.as_array() } else { None };
+                let ids = if let Matcher::Is(ids) = &wanted.test { ids.as_array() } else { None };
                 let ids = ids.into_iter().flatten().filter_map(serde_json::Value::as_str);
                 self.firing.extend(ids.map(|it| (RuleKind::Guard, it.to_owned())));
             }
@@ -150,7 +150,7 @@ impl Covered {
                 }
             }
             ["preferences", id] => {
-                let found = matches!(&wanted.test, Test::Is(value) if *value == true);
+                let found = matches!(&wanted.test, Matcher::Is(value) if *value == true);
                 let side = if found { &mut self.firing } else { &mut self.silent };
                 side.insert((RuleKind::Preference, (*id).to_owned()));
             }
@@ -160,7 +160,7 @@ impl Covered {
 
     /// Adds the evaluations of an executed case: whether each message was used, and whether rules
     /// over records matched.
-    pub fn add_seen(&mut self, policy: &Policy, watch: &Watch) {
+    pub fn add_seen(&mut self, policy: &Policy, watch: &CoverageRecorder) {
         for (id, choices) in policy.messages.iter() {
             let said = choices.iter().any(|it| watch.was_rendered(&it.choice.text));
             let side = if said { &mut self.firing } else { &mut self.silent };
@@ -182,7 +182,7 @@ pub struct RuleCoverage {
     pub kind: RuleKind,
     pub id: String,
     /// Source location, if known.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// Whether a case expects it to fire.
     pub firing: bool,
     /// Whether a case expects it to pass. Always true for a rule that cannot pass.
@@ -197,7 +197,7 @@ pub struct ConditionCoverage {
     /// Key of the condition: `satisfied`, `details[2].when`.
     pub key: String,
     /// Source location.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Source text.
     pub text: String,
     /// Operands as byte ranges of the text, with their observed values.
@@ -275,7 +275,7 @@ mod tests {
   expect: {considerations: {todos_complet: satisfied}}
 ";
         let source = Source { name: "a.yaml".to_owned(), text: text.to_owned() };
-        let Covered { firing, silent, .. } = covered_in(&policy, &[Arc::new(source)]);
+        let ExpectedRules { firing, silent, .. } = covered_in(&policy, &[Arc::new(source)]);
         let ids = |rules: &BTreeSet<(RuleKind, String)>, kind: RuleKind| -> Vec<String> {
             rules.iter().filter(|(it, _)| *it == kind).map(|(_, id)| id.clone()).collect()
         };

@@ -3,25 +3,25 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::names::{Known, NameKind, check_name};
-use crate::script::pattern::{compile_regex, matches_every_text};
+use super::names::{NameKind, NameTable, check_name};
+use crate::expr::pattern::{compile_regex, matches_every_text};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span};
 
 /// One expectation.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct Expectation {
     /// Location of the expectation.
     pub span: Span,
     /// Keys of the expected value, outermost first.
     pub path: Vec<String>,
     /// Condition of the value.
-    pub test: Test,
+    pub test: Matcher,
 }
 
 /// Condition of an expected value.
 #[derive(Debug)]
-pub enum Test {
+pub enum Matcher {
     /// Equals this value.
     Is(Value),
     /// Is absent.
@@ -54,7 +54,7 @@ pub struct Mismatch {
     pub whole: Option<String>,
 }
 
-impl Wanted {
+impl Expectation {
     /// Compares the expectation with the actual result. A missing path is a mismatch, so that an
     /// expectation never passes without a comparison.
     #[must_use]
@@ -70,17 +70,17 @@ impl Wanted {
         let Some(got) = got else {
             let parent = self.path.split_last().map(|(_, keys)| keys).unwrap_or_default();
             let looked_at = parent.iter().try_fold(seen, |at, key| at.get(key)).is_some();
-            if looked_at && matches!(self.test, Test::Gone) {
+            if looked_at && matches!(self.test, Matcher::Gone) {
                 return Vec::new();
             }
             return vec![mismatch(self.test.in_words(), "no such value".to_owned(), None)];
         };
         let said = text(got);
         match &self.test {
-            Test::Gone => vec![mismatch(self.test.in_words(), said, None)],
-            Test::Is(wanted) if wanted == got => Vec::new(),
-            Test::Is(wanted) => vec![mismatch(text(wanted), said, None)],
-            Test::Says { equals, contains, lacks, matches } => {
+            Matcher::Gone => vec![mismatch(self.test.in_words(), said, None)],
+            Matcher::Is(wanted) if wanted == got => Vec::new(),
+            Matcher::Is(wanted) => vec![mismatch(text(wanted), said, None)],
+            Matcher::Says { equals, contains, lacks, matches } => {
                 let mut found = Vec::new();
                 if let Some(whole) = equals.as_ref().filter(|it| it.trim() != said.trim()) {
                     found.push(mismatch(shown(whole), shown(&said), Some(whole.clone())));
@@ -100,9 +100,9 @@ impl Wanted {
     }
 }
 
-impl Test {
+impl Matcher {
     /// Returns whether the expectation requires this text, as a part or as the whole.
-    pub(super) fn says(&self, wanted: &str) -> bool {
+    pub(super) fn matches(&self, wanted: &str) -> bool {
         match self {
             Self::Is(value) => value == wanted,
             Self::Gone => false,
@@ -139,7 +139,11 @@ fn text(value: &Value) -> String {
 }
 
 /// Reads the map under `expect`, whose shape is valid.
-pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Vec<Wanted> {
+pub(super) fn read(
+    node: &Node,
+    known: &NameTable,
+    findings: &mut Vec<Diagnostic>,
+) -> Vec<Expectation> {
     let before = findings.len();
     let mut reader = ExpectationReader { known, findings, wanted: Vec::new() };
     for (key, value) in node.entries().unwrap_or_default() {
@@ -155,16 +159,18 @@ pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -
 }
 
 struct ExpectationReader<'a> {
-    known: &'a Known,
+    known: &'a NameTable,
     findings: &'a mut Vec<Diagnostic>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<Expectation>,
 }
 
 impl ExpectationReader<'_> {
     fn entry(&mut self, key: &str, value: &Node) {
         match key {
             // Guards use the word `deny`.
-            "decision" if value.says("deny") => self.push(&[key], value, Test::Is("block".into())),
+            "decision" if value.says("deny") => {
+                self.push(&[key], value, Matcher::Is("block".into()))
+            }
             "decision" | "release" => self.is(&[key], value),
             "session_type" => {
                 let known = &self.known.session_types;
@@ -225,12 +231,12 @@ impl ExpectationReader<'_> {
     }
 
     fn is(&mut self, path: &[&str], value: &Node) {
-        self.push(path, value, Test::Is(value.json()));
+        self.push(path, value, Matcher::Is(value.json()));
     }
 
-    fn push(&mut self, path: &[&str], at: &Node, test: Test) {
+    fn push(&mut self, path: &[&str], at: &Node, test: Matcher) {
         let path = path.iter().map(|&it| it.to_owned()).collect();
-        self.wanted.push(Wanted { span: at.span.clone(), path, test });
+        self.wanted.push(Expectation { span: at.span.clone(), path, test });
     }
 
     fn parts(&mut self, path: &[&str], node: &Node) {
@@ -250,7 +256,7 @@ impl ExpectationReader<'_> {
         for (key, value) in node.entries().unwrap_or_default() {
             let path = ["tasks", key.text().unwrap_or_default()];
             match value.text() {
-                Some("gone") => self.push(&path, value, Test::Gone),
+                Some("gone") => self.push(&path, value, Matcher::Gone),
                 _ => self.is(&path, value),
             }
         }
@@ -300,7 +306,7 @@ impl ExpectationReader<'_> {
                 Some(text) => {
                     let (equals, matches) = (Some(text.to_owned()), None);
                     let (contains, lacks) = (Vec::new(), Vec::new());
-                    self.push(&path, value, Test::Says { equals, contains, lacks, matches });
+                    self.push(&path, value, Matcher::Says { equals, contains, lacks, matches });
                 }
                 None => self.is(&path, value),
             }
@@ -356,7 +362,7 @@ impl ExpectationReader<'_> {
             self.findings.push(finding.with_help("write `{equals: \"\"}` for an empty text"));
             return;
         }
-        self.push(path, node, Test::Says { equals, contains, lacks, matches });
+        self.push(path, node, Matcher::Says { equals, contains, lacks, matches });
     }
 
     fn regex(&mut self, node: &Node) -> Option<Regex> {

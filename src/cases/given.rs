@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::names::{Known, NameKind, check_name};
-use super::{Answer, AnswerOutcome, Given, Memory, PackChanges};
+use super::names::{NameKind, NameTable, check_name};
+use super::{Given, PackChanges, ProbeStub, ProbeStubOutcome, StateBefore};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
 /// Reads the map under `given`, whose shape is valid.
-pub(super) fn read(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Given {
+pub(super) fn read(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Given {
     let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
     let pack = pack(node.get("pack"), known, findings);
     Given {
@@ -36,23 +36,23 @@ fn texts(node: Option<&Node>) -> Vec<(String, String)> {
     entries(node).iter().map(|(key, value)| (text(key), text(value))).collect()
 }
 
-fn memory(node: &Node) -> Memory {
+fn memory(node: &Node) -> StateBefore {
     let count = |key: &str| node.get(key).and_then(Node::int).unwrap_or(0);
-    Memory {
+    StateBefore {
         total_blocks: u64::try_from(count("total_blocks")).unwrap_or(0),
         consecutive_blocks: u32::try_from(count("consecutive_blocks")).unwrap_or(0),
         turns: u64::try_from(count("turns")).unwrap_or(0),
     }
 }
 
-fn breakers(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Vec<String> {
+fn breakers(node: Option<&Node>, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Vec<String> {
     for (key, _) in entries(node) {
         check_name(key, NameKind::BREAKER, &known.breakers, findings);
     }
     entries(node).iter().filter_map(|(key, _)| key.text()).map(str::to_owned).collect()
 }
 
-fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> PackChanges {
+fn pack(node: Option<&Node>, known: &NameTable, findings: &mut Vec<Diagnostic>) -> PackChanges {
     let Some(node) = node else { return PackChanges::default() };
     let mut switched = |key: &str, what: &str, known: &[String]| -> Vec<String> {
         let items = node.get(key).and_then(Node::items).unwrap_or_default();
@@ -84,10 +84,10 @@ fn pack(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> P
 
 fn probes(
     node: Option<&Node>,
-    known: &Known,
+    known: &NameTable,
     pack: &PackChanges,
     findings: &mut Vec<Diagnostic>,
-) -> Vec<(String, Vec<Answer>)> {
+) -> Vec<(String, Vec<ProbeStub>)> {
     let mut probes = Vec::new();
     for (key, value) in entries(node) {
         check_name(key, NameKind::PROBE, &known.probe_ids(), findings);
@@ -105,14 +105,14 @@ fn probes(
     probes
 }
 
-fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
-    let ends = |prints: String, stderr: &str, code: i64| AnswerOutcome::Ends {
+fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> ProbeStub {
+    let ends = |prints: String, stderr: &str, code: i64| ProbeStubOutcome::Ends {
         prints,
         stderr: stderr.to_owned(),
         code: i32::try_from(code).unwrap_or(1),
     };
     if let Some(printed) = node.text() {
-        return Answer { outcome: ends(printed.to_owned(), "", 0), takes: Duration::ZERO };
+        return ProbeStub { outcome: ends(printed.to_owned(), "", 0), takes: Duration::ZERO };
     }
     let flag = |key: &str| node.get(key).and_then(Node::bool).unwrap_or(false);
     let ways = [flag("missing"), flag("timeout"), node.get("prints").is_some()];
@@ -124,9 +124,9 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
         findings.push(finding.with_help("write `prints:`, `missing: true` or `timeout: true`"));
     }
     let outcome = if flag("missing") {
-        AnswerOutcome::Missing
+        ProbeStubOutcome::Missing
     } else if flag("timeout") {
-        AnswerOutcome::TimesOut
+        ProbeStubOutcome::TimesOut
     } else {
         let printed = node.get("prints").map(|printed| match printed.text() {
             Some(text) => text.to_owned(),
@@ -136,5 +136,5 @@ fn answer(node: &Node, findings: &mut Vec<Diagnostic>) -> Answer {
         let code = node.get("code").and_then(Node::int).unwrap_or(0);
         ends(printed.unwrap_or_default(), stderr, code)
     };
-    Answer { outcome, takes: node.get("takes").and_then(Node::duration).unwrap_or_default() }
+    ProbeStub { outcome, takes: node.get("takes").and_then(Node::duration).unwrap_or_default() }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::names::{Known, NameKind, check_name};
+use super::names::{NameKind, NameTable, check_name};
 use super::shape::DEEDS;
 use crate::facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
 use crate::source::node::Node;
@@ -11,7 +11,7 @@ use crate::source::{Diagnostic, suggest};
 
 /// Action of a step.
 #[derive(Debug)]
-pub enum Happens {
+pub enum StepAction {
     /// The client reports an event.
     Event {
         /// Neutral name of the event.
@@ -40,7 +40,7 @@ pub enum Happens {
     },
 }
 
-impl Happens {
+impl StepAction {
     /// Returns the called tool. Empty if none is called.
     #[must_use]
     pub fn tool(&self) -> &str {
@@ -65,7 +65,11 @@ pub struct FailedTask {
 }
 
 /// Reads the map under `on`. A stop by default.
-pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagnostic>) -> Happens {
+pub(super) fn read(
+    node: Option<&Node>,
+    known: &NameTable,
+    findings: &mut Vec<Diagnostic>,
+) -> StepAction {
     let Some(map) = node.filter(|it| it.entries().is_some()) else {
         return event(node, None, findings);
     };
@@ -89,29 +93,29 @@ pub(super) fn read(node: Option<&Node>, known: &Known, findings: &mut Vec<Diagno
         text(leading)
     };
     match leading {
-        "table" => Happens::Table {
+        "table" => StepAction::Table {
             id: named(&known.tables, "unknown-table"),
             inputs: map.get("inputs").map(words).unwrap_or_default(),
         },
-        "run" => Happens::Run(map.get("run").map(words).unwrap_or_default()),
-        "signal" => Happens::Signal {
+        "run" => StepAction::Run(map.get("run").map(words).unwrap_or_default()),
+        "signal" => StepAction::Signal {
             name: named(&known.signals, "unknown-signal"),
             fields: object(map.get("fields")),
         },
-        "task" => Happens::Task(FailedTask {
+        "task" => StepAction::Task(FailedTask {
             id: text("task"),
             title: text("title"),
             approach: text("approach"),
             named: text("named"),
             failure: text("failure"),
         }),
-        "failure" => Happens::Failure { named: text("named"), text: text("failure") },
+        "failure" => StepAction::Failure { named: text("named"), text: text("failure") },
         _ => event(map.get("event"), Some(map), findings),
     }
 }
 
 /// Reads an event with its payload.
-fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> Happens {
+fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>) -> StepAction {
     let kind = match name {
         // A tool without an event is about to run.
         None if ["command", "tool"]
@@ -156,7 +160,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
         fields.insert("tool_input".to_owned(), serde_json::json!({"command": command.json()}));
     }
     fields.extend(object(map.and_then(|it| it.get("fields"))));
-    Happens::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
+    StepAction::Event { name: kind.map(|it| it.name().to_owned()).unwrap_or_default(), fields }
 }
 
 /// Keys that only some events support.

@@ -19,8 +19,8 @@ use std::time::Duration;
 use crate::source::Span;
 use crate::source::node::Node;
 use crate::time::Timestamp;
-use expect::Wanted;
-use happens::Happens;
+use expect::Expectation;
+use happens::StepAction;
 
 /// One case, with its placeholders filled.
 #[derive(Debug)]
@@ -32,12 +32,12 @@ pub struct Case {
     /// Reason why the case is skipped.
     pub skip: Option<String>,
     /// Steps in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
 }
 
 /// One step of a case.
 #[derive(Debug)]
-pub struct Step {
+pub struct CaseStep {
     /// Location of its beginning.
     pub span: Span,
     /// Changes of the machine before the action.
@@ -45,16 +45,16 @@ pub struct Step {
     /// Time that passes before the action.
     pub after: Duration,
     /// Additions to the transcript before the action.
-    pub transcript: Transcript,
+    pub transcript: TranscriptAddition,
     /// Action of the step.
-    pub on: Happens,
+    pub on: StepAction,
     /// Expected result.
     pub expect: Expect,
 }
 
 /// Additions to a transcript.
 #[derive(Debug, Default)]
-pub enum Transcript {
+pub enum TranscriptAddition {
     /// None.
     #[default]
     Nothing,
@@ -82,9 +82,9 @@ pub struct Given {
     /// Whether a user is present.
     pub interactive: Option<bool>,
     /// Probe results, by id.
-    pub probes: Vec<(String, Vec<Answer>)>,
+    pub probes: Vec<(String, Vec<ProbeStub>)>,
     /// Saved state of the session.
-    pub state: Option<Memory>,
+    pub state: Option<StateBefore>,
     /// Names of open circuit breakers.
     pub breakers: Vec<String>,
     /// Whether writes fail.
@@ -95,7 +95,7 @@ pub struct Given {
 
 /// Saved state of a session before a step.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Memory {
+pub struct StateBefore {
     /// Blocks of the session.
     pub total_blocks: u64,
     /// Blocks since the last prompt of the user.
@@ -106,16 +106,16 @@ pub struct Memory {
 
 /// One stubbed result of a probe.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ProbeStub {
     /// Outcome of the program.
-    pub outcome: AnswerOutcome,
+    pub outcome: ProbeStubOutcome,
     /// Duration of the program.
     pub takes: Duration,
 }
 
 /// Outcome of a stubbed program.
 #[derive(Debug, Clone)]
-pub enum AnswerOutcome {
+pub enum ProbeStubOutcome {
     /// The program ends.
     Ends {
         /// Standard output.
@@ -148,14 +148,14 @@ pub struct PackChanges {
 #[derive(Debug)]
 pub enum Expect {
     /// Expectations.
-    Wanted(Vec<Wanted>),
+    Wanted(Vec<Expectation>),
     /// A snapshot of the report.
-    Snapshot(Span, Form),
+    Snapshot(Span, SnapshotFormat),
 }
 
 /// Format of the report in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum SnapshotFormat {
     /// The text report.
     Text,
     /// The JSON report.

@@ -8,7 +8,7 @@ use crate::source::{Diagnostic, suggest};
 
 /// Names of a pack, by type.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct NameTable {
     pub(super) considerations: Vec<String>,
     pub(super) session_types: Vec<String>,
     pub(super) preferences: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Known {
     pub(super) guards: Vec<String>,
 }
 
-impl Known {
+impl NameTable {
     /// Collects the names of a pack.
     #[must_use]
     pub fn of(policy: &Policy) -> Self {

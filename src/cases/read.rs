@@ -5,17 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::names::Known;
+use super::names::NameTable;
 use super::placeholders::{self, PlaceholderValues};
 use super::shape::{CASE, FILE, HAPPENINGS};
-use super::{Case, Expect, Form, Given, Step, Transcript, expect, given, happens};
+use super::{
+    Case, CaseStep, Expect, Given, SnapshotFormat, TranscriptAddition, expect, given, happens,
+};
 use crate::source::node::{Node, NodeKind, Scalar};
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, Span, check, yaml};
 
 /// Reads the cases of a file, with all findings. Invalid cases are left out.
 #[must_use]
-pub fn read(source: &Arc<Source>, known: &Known) -> (Vec<Case>, Vec<Diagnostic>) {
+pub fn read(source: &Arc<Source>, known: &NameTable) -> (Vec<Case>, Vec<Diagnostic>) {
     let (node, mut findings) = yaml::parse(source);
     let Some(node) = node else { return (Vec::new(), findings) };
     let Some(items) = node.items() else {
@@ -81,7 +83,7 @@ fn number(case: &mut Node, number: usize) {
     }
 }
 
-fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Case> {
+fn case(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Option<Case> {
     let before = findings.len();
     check::check(node, &Kind::Record(CASE), findings);
     if findings.len() > before {
@@ -133,14 +135,14 @@ fn case(node: &Node, known: &Known, findings: &mut Vec<Diagnostic>) -> Option<Ca
 }
 
 struct CaseReader<'a> {
-    known: &'a Known,
+    known: &'a NameTable,
     findings: &'a mut Vec<Diagnostic>,
 }
 
 impl CaseReader<'_> {
-    fn step(&mut self, node: &Node) -> Step {
+    fn step(&mut self, node: &Node) -> CaseStep {
         let given = node.get("given");
-        Step {
+        CaseStep {
             span: node.get("expect").map_or_else(|| node.span.clone(), |it| it.span.clone()),
             given: given
                 .map_or_else(Given::default, |it| given::read(it, self.known, self.findings)),
@@ -152,20 +154,23 @@ impl CaseReader<'_> {
     }
 
     /// Adds the state and the transcript of a case to its first step.
-    fn begin(&mut self, case: &Node, first: &mut Step) {
+    fn begin(&mut self, case: &Node, first: &mut CaseStep) {
         if let Some(node) = case.get("given") {
             let own = std::mem::take(&mut first.given);
             first.given = given::read(node, self.known, self.findings).then(own);
         }
         match (self.transcript(case.get("transcript")), &mut first.transcript) {
-            (Transcript::Nothing, _) => {}
-            (Transcript::List(mut before), Transcript::List(own)) => {
+            (TranscriptAddition::Nothing, _) => {}
+            (TranscriptAddition::List(mut before), TranscriptAddition::List(own)) => {
                 before.append(own);
                 *own = before;
             }
-            (before, own @ Transcript::Nothing) => *own = before,
-            (Transcript::File(..), Transcript::List(_) | Transcript::File(..))
-            | (Transcript::List(_), Transcript::File(..)) => {
+            (before, own @ TranscriptAddition::Nothing) => *own = before,
+            (
+                TranscriptAddition::File(..),
+                TranscriptAddition::List(_) | TranscriptAddition::File(..),
+            )
+            | (TranscriptAddition::List(_), TranscriptAddition::File(..)) => {
                 let message = "a step cannot have both a list and a file as transcript";
                 let span = case.get("transcript").unwrap_or(case).span.clone();
                 self.findings.push(Diagnostic::error("two-transcripts", span, message));
@@ -173,14 +178,14 @@ impl CaseReader<'_> {
         }
     }
 
-    fn transcript(&mut self, node: Option<&Node>) -> Transcript {
-        let Some(node) = node else { return Transcript::Nothing };
+    fn transcript(&mut self, node: Option<&Node>) -> TranscriptAddition {
+        let Some(node) = node else { return TranscriptAddition::Nothing };
         if let Some(file) = node.text() {
-            return Transcript::File(node.span.clone(), PathBuf::from(file));
+            return TranscriptAddition::File(node.span.clone(), PathBuf::from(file));
         }
         let items = node.items().unwrap_or_default();
         items.iter().for_each(|it| self.happening(it));
-        Transcript::List(items.to_vec())
+        TranscriptAddition::List(items.to_vec())
     }
 
     /// Checks that a happening has exactly one main key and only matching other keys.
@@ -208,8 +213,8 @@ impl CaseReader<'_> {
     fn expect(&mut self, node: Option<&Node>) -> Expect {
         let Some(node) = node else { return Expect::Wanted(Vec::new()) };
         match node.text() {
-            Some("snapshot") => Expect::Snapshot(node.span.clone(), Form::Text),
-            Some(_) => Expect::Snapshot(node.span.clone(), Form::Json),
+            Some("snapshot") => Expect::Snapshot(node.span.clone(), SnapshotFormat::Text),
+            Some(_) => Expect::Snapshot(node.span.clone(), SnapshotFormat::Json),
             None => Expect::Wanted(expect::read(node, self.known, self.findings)),
         }
     }

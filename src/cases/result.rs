@@ -14,23 +14,23 @@ pub struct CaseResult {
     pub name: String,
     /// Location of its name.
     pub span: Span,
-    pub ending: Ending,
+    pub ending: CaseOutcome,
 }
 
 /// How a case ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum CaseOutcome {
     /// All expectations were met.
     Passed,
     /// The case was skipped, for this reason.
     Skipped(String),
     /// Some expectations were not met.
-    Failed(Vec<Failure>),
+    Failed(Vec<UnmetExpectation>),
 }
 
 /// One expectation that was not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct UnmetExpectation {
     /// Number of the step from 1, if the case has several.
     pub step: Option<usize>,
     /// Expected and actual value.
@@ -41,7 +41,7 @@ pub struct Failure {
 
 /// Results of the cases of one pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct CaseSummary {
     /// Name of the pack.
     pub pack: String,
     /// Findings in its case files, or in the pack if it is invalid.
@@ -62,16 +62,16 @@ pub struct Summary {
     pub coverage: Option<Coverage>,
 }
 
-impl Summary {
+impl CaseSummary {
     /// Returns the numbers of passed, failed and skipped cases.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let (mut passed, mut failed, mut skipped) = (0_usize, 0_usize, 0_usize);
         for case in &self.cases {
             let count = match case.ending {
-                Ending::Passed => &mut passed,
-                Ending::Failed(_) => &mut failed,
-                Ending::Skipped(_) => &mut skipped,
+                CaseOutcome::Passed => &mut passed,
+                CaseOutcome::Failed(_) => &mut failed,
+                CaseOutcome::Skipped(_) => &mut skipped,
             };
             *count = count.saturating_add(1);
         }

@@ -15,10 +15,13 @@ use crate::app::workspace::project;
 use crate::cli::human::require_human;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
-use crate::report::breakers::Seen;
+use crate::report::breakers::BreakerView;
 use crate::report::mask::mask;
 use crate::source::suggest;
-use crate::state::breaker::{Answer, Breaker, Effect, Event, Failure, Mode, Settings, Told};
+use crate::state::breaker::{
+    Breaker, BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata,
+    FailureEffect, Mode,
+};
 use crate::store::breakers::BreakerStore;
 use crate::time::duration_text;
 use crate::world::{World, WorldError};
@@ -35,9 +38,9 @@ struct BreakerCommand<'a> {
 
 impl BreakerCommand<'_> {
     /// A breaker as it stands now.
-    fn seen(&self, key: &str, breaker: Breaker) -> Seen {
+    fn seen(&self, key: &str, breaker: Breaker) -> BreakerView {
         let settings = self.policy.breaker(key);
-        Seen { key: key.to_owned(), breaker, settings, now: self.world.now() }
+        BreakerView { key: key.to_owned(), breaker, settings, now: self.world.now() }
     }
 }
 
@@ -103,13 +106,15 @@ fn allow(
     let seen = command.seen(key, breaker);
     match (format, answer) {
         (ListFormat::Json, answer) => console.print(&format!("{}\n", seen.answer_json(answer))),
-        (_, Answer::Rejected { wait }) => console.print(&format!("{}\n", seen.rejection(wait))),
-        (_, Answer::Tolerated { wait }) => {
+        (_, BreakerResponse::Rejected { wait }) => {
+            console.print(&format!("{}\n", seen.rejection(wait)))
+        }
+        (_, BreakerResponse::WouldReject { wait }) => {
             console.eprint(&format!("call permitted in shadow mode: {}", seen.rejection(wait)));
         }
-        (_, Answer::Admitted | Answer::Noted) => {}
+        (_, BreakerResponse::Permitted | BreakerResponse::Recorded) => {}
     }
-    if matches!(answer, Answer::Rejected { .. }) { EXIT_FOUND } else { EXIT_OK }
+    if matches!(answer, BreakerResponse::Rejected { .. }) { EXIT_FOUND } else { EXIT_OK }
 }
 
 /// What errors of a class do, which is named by its id or as hooks name it: the breaker's own lists
@@ -117,9 +122,9 @@ fn allow(
 fn effect_of(
     command: &BreakerCommand<'_>,
     console: &mut Console<'_>,
-    settings: &Settings,
+    settings: &BreakerSettings,
     class: &str,
-) -> Effect {
+) -> FailureEffect {
     let classes = &command.policy.failures.classes;
     let known = classes.iter().find(|it| it.id == class || it.errors.iter().any(|it| it == class));
     let effect = settings.effect_of(class).or_else(|| known.map(|it| it.effect));
@@ -134,7 +139,7 @@ fn effect_of(
         console.eprint(&format!(
             "unknown failure class `{class}`, so the failure counts\nhelp: {help}"
         ));
-        Effect::Trip
+        FailureEffect::Trip
     })
 }
 
@@ -144,19 +149,21 @@ fn record(
     arguments: &RecordArguments,
 ) -> u8 {
     let (key, settings) = (&arguments.key, command.policy.breaker(&arguments.key));
-    let told = Told { generation: arguments.generation, took: arguments.took };
+    let told = CallMetadata { generation: arguments.generation, took: arguments.took };
     let (error, _) = mask(&arguments.error);
     let class = arguments.class.as_deref();
-    let effect = class.map_or(Effect::Trip, |it| effect_of(command, console, &settings, it));
+    let effect = class.map_or(FailureEffect::Trip, |it| effect_of(command, console, &settings, it));
     let retry_after = arguments.retry_after;
     let event = match arguments.result {
-        CallResult::Success => Event::Success(told),
-        CallResult::Failure => Event::Failure(Failure { error: &error, effect, retry_after, told }),
+        CallResult::Success => BreakerEvent::Success(told),
+        CallResult::Failure => {
+            BreakerEvent::Failure(BreakerFailure { error: &error, effect, retry_after, told })
+        }
     };
     match command.store.record(key, event, &settings, command.world.now()) {
         Ok(breaker) => {
             console.print(&format!("{key}: {}\n", breaker.phase.as_str()));
-            if breaker.needs_human && effect == Effect::Permanent {
+            if breaker.needs_human && effect == FailureEffect::Permanent {
                 console.eprint(&format!("`{key}`: permanent failure; a human must fix the cause"));
             }
             EXIT_OK
@@ -184,7 +191,7 @@ fn trip(
         true => actor.text(),
         false => format!("{reason}, by {}", actor.text()),
     };
-    let event = Event::Trip { length, reason: &reason };
+    let event = BreakerEvent::Trip { length, reason: &reason };
     match command.store.record(key, event, &settings, command.world.now()) {
         Ok(breaker) => {
             console.print(&format!("{}\n", command.seen(key, breaker).line()));
@@ -208,7 +215,7 @@ fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> 
         return code;
     }
     let settings = command.policy.breaker(key);
-    match command.store.record(key, Event::Reset, &settings, command.world.now()) {
+    match command.store.record(key, BreakerEvent::Reset, &settings, command.world.now()) {
         Ok(_) => EXIT_OK,
         Err(error) => refused(console, key, &error),
     }

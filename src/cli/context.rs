@@ -12,14 +12,14 @@ use crate::app::packs;
 use crate::app::sessions::location::{self, Place};
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::workspace::project::{self, Project};
+use crate::evaluation::context::{gauge, settle};
+use crate::evaluation::situation::Matchers;
+use crate::expr::context_facts::ContextUsage;
 use crate::facts::Facts;
-use crate::judge::context::{gauge, settle};
-use crate::judge::situation::Words;
 use crate::limits;
 use crate::policy::Policy;
-use crate::report::context::Seen;
-use crate::script::context_facts::Gauge;
-use crate::state::context::{Overrides, Standing};
+use crate::report::context::ContextView;
+use crate::state::context::{Overrides, TierState};
 use crate::store::session::SessionStore;
 use crate::store::transcript::{self, Places};
 use crate::world::{World, WorldError};
@@ -47,7 +47,7 @@ pub(super) fn run(
     let (store, _) = project::sessions(world, &project, &policy.settings);
     let (overrides, wrong) = project::overrides(world);
     wrong.iter().for_each(|it| console.eprint(it));
-    let words = Words::out_of(&mut policy);
+    let words = Matchers::out_of(&mut policy);
     let command = ContextCommand { world, policy: &policy, words, store, overrides };
     match &arguments.action {
         ContextAction::Status { session, format, watch, every, length } => {
@@ -83,7 +83,7 @@ pub(super) fn run(
 struct ContextCommand<'a> {
     world: &'a dyn World,
     policy: &'a Policy,
-    words: Words,
+    words: Matchers,
     store: SessionStore<'a>,
     overrides: Overrides,
 }
@@ -111,10 +111,10 @@ impl ContextCommand<'_> {
     }
 
     /// What the meters say of these facts, with the tier that the session remembers.
-    fn gauge(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> Gauge {
+    fn gauge(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> ContextUsage {
         let rules = &self.policy.context;
         let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
-        let standing: Standing = known.unwrap_or_default();
+        let standing: TierState = known.unwrap_or_default();
         let overrides = &overrides.naming(&standing);
         settle(&gauge(rules, overrides, facts), &standing, rules, overrides, facts)
     }
@@ -143,7 +143,7 @@ impl ContextCommand<'_> {
         let facts = self.facts(place)?;
         let gauge = self.gauge(place, &facts, overrides);
         let settings = overrides.settings(&self.policy.context.settings);
-        let seen = Seen {
+        let seen = ContextView {
             session: place.session.as_ref().map_or("", |it| it.as_str()),
             gauge: &gauge,
             settings: &settings,
@@ -251,7 +251,7 @@ impl ContextCommand<'_> {
     fn status_line(&self, transcript: &Path, told: &Value, color: bool) -> Result<String, String> {
         let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let used = told.pointer("/context_window/used_percentage").and_then(Value::as_f64);
-        let is_there = !matches!(self.world.stat(transcript), Err(WorldError::Missing));
+        let is_there = !matches!(self.world.stat(transcript), Err(WorldError::NotFound));
         if !is_there && used.is_none() {
             return Ok("context 0%\n".to_owned());
         }
@@ -265,7 +265,7 @@ impl ContextCommand<'_> {
         let facts = if is_there { self.facts(&place)? } else { Facts::default() };
         let gauge = self.gauge(&place, &facts, &overrides);
         let cost = told.pointer("/cost/total_cost_usd").and_then(Value::as_f64);
-        let seen = Seen {
+        let seen = ContextView {
             session: text("/session_id"),
             gauge: &measured_by_client(gauge, used, cost),
             settings: &overrides.settings(&self.policy.context.settings),
@@ -281,11 +281,11 @@ impl ContextCommand<'_> {
     clippy::cast_sign_loss,
     reason = "both are checked to be finite and not negative; a cast saturates"
 )]
-fn measured_by_client(gauge: Gauge, used: Option<f64>, cost: Option<f64>) -> Gauge {
+fn measured_by_client(gauge: ContextUsage, used: Option<f64>, cost: Option<f64>) -> ContextUsage {
     let sound = |it: &f64| it.is_finite() && *it >= 0.0;
     let percent = used.filter(sound).map(|it| it as u64);
     let cost_nano = cost.filter(sound).map(|it| (it * NANO_PER_DOLLAR) as u64);
-    Gauge {
+    ContextUsage {
         known: gauge.known || percent.is_some(),
         percent: percent.unwrap_or(gauge.percent),
         cost_nano: cost_nano.unwrap_or(gauge.cost_nano),

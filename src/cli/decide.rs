@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Console, DecideArguments, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
-use crate::judge::tables;
+use crate::evaluation::tables;
 use crate::policy::tables::{Table, find};
 use crate::world::World;
 

@@ -32,7 +32,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAct
 /// Entries of one session or of all, oldest first.
 fn entries(world: &dyn World, store: &SessionStore<'_>, filter: &DiagFilter) -> Vec<Value> {
     let sessions = match &filter.session {
-        Some(id) => vec![SessionId::sanitise(id)],
+        Some(id) => vec![SessionId::sanitize(id)],
         None => store.sessions(),
     };
     let mut entries: Vec<Value> =

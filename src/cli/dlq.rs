@@ -13,10 +13,10 @@ use super::{
 use crate::app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
-use crate::judge::dead_letter::{alarms, cause, queue_record, review_due};
+use crate::evaluation::dead_letter::{alarms, cause, queue_record, review_due};
 use crate::limits::TASK_TEXT_CHARS_MAX;
 use crate::report::dead_letter as shown;
-use crate::state::dead_letter::{Attempt, Hints, Place, Task};
+use crate::state::dead_letter::{Attempt, Hints, Task, TaskQueue};
 use crate::store::queues::Lists;
 use crate::world::{World, WorldError};
 
@@ -121,7 +121,7 @@ fn add(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqAdd) -> u8
 
 fn taken_json(taken: &RecordedFailure) -> serde_json::Value {
     json!({
-        "task_id": taken.task.id, "dead_letter": taken.task.place == Place::DeadLetter,
+        "task_id": taken.task.id, "dead_letter": taken.task.place == TaskQueue::DeadLetter,
         "place": taken.task.place.as_str(), "attempts": taken.task.counted().count(),
         "failure_count": taken.task.failures, "rule": taken.entered,
         "simplify": taken.simplify, "known": taken.known, "escalation": taken.escalation,
@@ -174,10 +174,10 @@ fn list(
     let lists = stores.queues.peek();
     damage(console, &lists);
     let place = match place {
-        QueueSelector::Pending => Some(Place::Pending),
-        QueueSelector::InProgress => Some(Place::InProgress),
-        QueueSelector::DeadLetter => Some(Place::DeadLetter),
-        QueueSelector::Abandoned => Some(Place::Abandoned),
+        QueueSelector::Pending => Some(TaskQueue::Pending),
+        QueueSelector::InProgress => Some(TaskQueue::InProgress),
+        QueueSelector::DeadLetter => Some(TaskQueue::DeadLetter),
+        QueueSelector::Abandoned => Some(TaskQueue::Abandoned),
         QueueSelector::All => None,
     };
     let fits = |it: &&Task| {
@@ -295,9 +295,9 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     let lists = stores.queues.peek();
     damage(console, &lists);
     let counts: BTreeMap<&str, usize> =
-        Place::ALL.into_iter().map(|it| (it.as_str(), lists.on(it).count())).collect();
+        TaskQueue::ALL.into_iter().map(|it| (it.as_str(), lists.on(it).count())).collect();
     let mut causes: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    for task in lists.on(Place::DeadLetter) {
+    for task in lists.on(TaskQueue::DeadLetter) {
         if let Some(cause) = cause(task) {
             causes.entry(cause).or_insert_with(|| (0, task.summary.clone())).0 += 1;
         }

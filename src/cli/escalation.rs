@@ -9,12 +9,12 @@ use super::{
 use crate::app::tasks::{self, Reviewed, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
-use crate::judge::escalation::Known;
+use crate::evaluation::escalation::EscalationDetails;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::report::mask::mask;
 use crate::state::dead_letter;
-use crate::state::escalation::{Answer, Escalation, Event};
-use crate::store::escalations::{Named, record_of};
+use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
+use crate::store::escalations::{EscalationSubject, record_of};
 use crate::world::{World, WorldError};
 
 /// Runs one action.
@@ -55,8 +55,8 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
             console.eprint("no subject given\nhelp: pass `--task ID` or `--gate NAME`");
             return EXIT_USAGE;
         }
-        ("", gate) => Named::Gate(gate),
-        (task, _) => Named::Task(task),
+        ("", gate) => EscalationSubject::Gate(gate),
+        (task, _) => EscalationSubject::Task(task),
     };
     let subject = if arguments.task.is_empty() { &arguments.gate } else { &arguments.task };
     let title = task.map(|it| it.title.clone()).filter(|it| !it.is_empty());
@@ -70,7 +70,7 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
         ..Escalation::default()
     };
     let summary = if arguments.summary.is_empty() { &arguments.reason } else { &arguments.summary };
-    let known = Known {
+    let known = EscalationDetails {
         task,
         summary,
         analysis: &arguments.analysis,
@@ -82,7 +82,7 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
         Err(error) => return refused(console, &error),
     };
     if let Some(task) = task.filter(|_| arguments.blocking) {
-        let event = dead_letter::Event::Blocked { by: &escalation.id };
+        let event = dead_letter::TaskEvent::Blocked { by: &escalation.id };
         if let Err(error) = stores.act(&task.id, "blocked", event, json!({"by": escalation.id})) {
             return super::dlq::refused(console, &error);
         }
@@ -173,10 +173,10 @@ fn resolve(
         Err(code) => return code,
     };
     let decision = mask(decision).0.into_owned();
-    let event = Event::Closed { approved, decision: decision.clone(), by };
+    let event = EscalationEvent::Closed { approved, decision: decision.clone(), by };
     match stores.escalations.step(&found.id, event, stores.now) {
         Err(error) => return refused(console, &error),
-        Ok((closed, Answer::AlreadyClosed)) => {
+        Ok((closed, EscalationEffect::AlreadyClosed)) => {
             // It may be that nobody could move its task then.
             let again = affected_tasks(stores, &closed);
             if !again.is_empty()
@@ -196,9 +196,9 @@ fn resolve(
         return EXIT_OK;
     }
     let event = if approved {
-        dead_letter::Event::Answered { by: &found.id }
+        dead_letter::TaskEvent::Answered { by: &found.id }
     } else {
-        dead_letter::Event::GivenUp { reason: "human" }
+        dead_letter::TaskEvent::GivenUp { reason: "human" }
     };
     let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
     let mut moved =

@@ -6,10 +6,10 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, er
 use crate::app::error::AppError;
 use crate::app::gate::{self, Report, Request};
 use crate::app::workspace::project;
+use crate::evaluation::Detail;
 use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::harness::{self, Harness};
 use crate::hook::{self, Caller, payload};
-use crate::judge::Detail;
 use crate::limits;
 use crate::report::outcome as report;
 use crate::source::suggest;
@@ -74,7 +74,8 @@ fn read<'a>(
         None => read_stdin(console),
     };
     let is_set = |variable: &str| world.env(variable).is_some();
-    let expected = payload::Expected { hook: &arguments.hook, harness: named, is_set: &is_set };
+    let expected =
+        payload::PayloadExpectation { hook: &arguments.hook, harness: named, is_set: &is_set };
     let (event, from) = payload::read(&bytes, &expected).map_err(|(error, from)| {
         *caller = from;
         AppError::failed_as(error)

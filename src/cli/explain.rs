@@ -10,19 +10,19 @@ use crate::app::packs;
 use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
+use crate::evaluation::called::LoggedEvent;
+use crate::evaluation::guards::{self, GuardsOutcome};
+use crate::evaluation::inputs::Inputs;
+use crate::evaluation::situation::{EventContext, Matchers};
+use crate::evaluation::{self, Detail, EvaluationContext, StopOutcome};
+use crate::expr::Evaluator;
+use crate::expr::call_facts::CallFacts;
 use crate::facts::call::{AnalysisContext, Call, TimeLimit};
-use crate::facts::compiled::CompiledLens;
-use crate::judge::called::Called;
-use crate::judge::guards::{self, Guarded};
-use crate::judge::inputs::Inputs;
-use crate::judge::situation::{Situation, Words};
-use crate::judge::{self, Bench, Detail, Outcome};
+use crate::facts::compiled::CompiledMatchers;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
 use crate::report::explanation::Explanation;
-use crate::script::Evaluator;
-use crate::script::call_facts::Seen;
-use crate::store::trust::Standing;
+use crate::store::trust::TrustStatus;
 use crate::world::World;
 
 /// Explains one decision: exit 1 where judging it again comes to something else.
@@ -98,7 +98,7 @@ impl<'a> OriginalDecision<'a> {
     fn of(entry: &'a Entry) -> Option<Self> {
         let Inputs { program, pack_hash, pack_folder, .. } = match (&entry.inputs, &entry.call) {
             (Some(inputs), _) => inputs,
-            (None, Some(Called { program, pack_hash, pack_folder, .. })) => {
+            (None, Some(LoggedEvent { program, pack_hash, pack_folder, .. })) => {
                 return Some(Self { program, pack_hash, pack_folder: pack_folder.as_deref() });
             }
             (None, None) => return None,
@@ -123,7 +123,7 @@ fn pack_of(
     if let Some(folder) = decided.pack_folder.map(Path::new)
         && today.folder() != decided.pack_folder
         && (folder.starts_with(&project.root) || folder.starts_with(&project.main))
-        && packs::standing(world, project, folder, &then) != Standing::Trusted
+        && packs::standing(world, project, folder, &then) != TrustStatus::Trusted
     {
         let folder = folder.display();
         lost.push(format!(
@@ -170,16 +170,16 @@ fn decided_by(
 fn guard_again(
     policy: Policy,
     entry: &Entry,
-    called: &Called,
+    called: &LoggedEvent,
     lost: &mut Vec<String>,
-) -> Option<Guarded> {
+) -> Option<GuardsOutcome> {
     lost.extend(called.lost());
     if called.left_out > 0 {
         return None;
     }
     let whose = entry.whose()?;
     let event = called.event(&whose, entry.tool.as_deref());
-    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let knowledge = &*policy.guards.knowledge;
     let reading = AnalysisContext {
         lens: &words.lens,
@@ -188,12 +188,13 @@ fn guard_again(
         patience: TimeLimit::ENDLESS,
     };
     let call = Call::from_event(&event, reading);
-    let seen = Rc::new(Seen { call, around: Rc::new(called.around.clone()) });
-    let situation = Situation::alone(event.clone(), called.around.project.clone().into(), whose.at);
+    let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
+    let situation =
+        EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let context = Rc::new(situation.context(&policy, &words));
     context.learned.borrow_mut().call = Some(seen.clone());
     let mut evaluator = Evaluator::new(context.clone());
-    let concerned = guards::concerned(&policy, &event, whose.at)
+    let concerned = guards::applicable_guards(&policy, &event, whose.at)
         .filter(|it| !it.reads_transcript && !it.reads_stores);
     let asked = (&*context, &mut evaluator);
     Some(guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values))
@@ -206,15 +207,15 @@ fn judge_again(
     entry: &Entry,
     inputs: &Inputs,
     lost: &mut Vec<String>,
-) -> Option<Outcome> {
+) -> Option<StopOutcome> {
     let whose = entry.whose()?;
     let context = recorded::context(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
     let mut evaluator = Evaluator::new(context.clone());
     let forced = inputs.forced_type.as_deref();
     // It classifies the session, which nothing else does.
-    let _asked_then = judge::plan(&policy, &context, forced, &mut evaluator);
+    let _asked_then = evaluation::plan(&policy, &context, forced, &mut evaluator);
     let state = inputs.state(&whose);
-    let bench = Bench {
+    let bench = EvaluationContext {
         policy: &policy,
         context: &context,
         state: &state,
@@ -222,5 +223,5 @@ fn judge_again(
         detail: Detail::Values,
         report_path: "",
     };
-    Some(judge::decide(bench, &mut evaluator))
+    Some(evaluation::decide(bench, &mut evaluator))
 }

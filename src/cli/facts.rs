@@ -8,15 +8,15 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, error, pa
 use crate::app::packs;
 use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
+use crate::expr::members::{self, Member};
+use crate::expr::parts::{Found, Part};
+use crate::expr::record::Shape;
+use crate::expr::types::{Names, Type};
+use crate::expr::{Evaluator, Value};
 use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::drawing;
 use crate::report::mask::mask_json;
-use crate::script::members::{self, Member};
-use crate::script::parts::{Found, Part};
-use crate::script::record::Shape;
-use crate::script::types::{Names, Type};
-use crate::script::{Evaluator, Value};
 use crate::world::World;
 
 /// Version of the JSON forms.

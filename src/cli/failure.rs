@@ -10,9 +10,9 @@ use super::{
 };
 use crate::app::workspace::local_time::{WallClock, later};
 use crate::policy::Policy;
-use crate::policy::failures::{Classified, Deciding, Moment};
+use crate::policy::failures::{Classified, Deciding, RetryContext};
 use crate::source::suggest;
-use crate::state::recovery::{Action, Situation, recover};
+use crate::state::recovery::{Action, FailureContext, recover};
 use crate::time::duration_text;
 use crate::world::World;
 
@@ -50,8 +50,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             } else {
                 WallClock::until_reset(world, now, waits, &text, |it| console.eprint(it))
             };
-            let at =
-                Moment { now, until_reset, attempt: *attempt, requests_per_minute: *rpm, chance };
+            let at = RetryContext {
+                now,
+                until_reset,
+                attempt: *attempt,
+                requests_per_minute: *rpm,
+                chance,
+            };
             wait(console, what, &found, policy.failures.wait(&found, &text, &at))
         }
         FailureAction::Recover {
@@ -64,7 +69,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Failure
             provider_down,
             ..
         } => {
-            let situation = Situation {
+            let situation = FailureContext {
                 class: &found.class.id,
                 permanent: found.is_permanent(),
                 signature: found.signature(*exit_code),
@@ -199,7 +204,7 @@ const fn rounded_up(wait: Duration) -> u64 {
 fn recovery(
     console: &mut Console<'_>,
     what: &Failure,
-    situation: &Situation<'_>,
+    situation: &FailureContext<'_>,
     policy: &Policy,
 ) -> u8 {
     let limits = &policy.failures.recovery;

@@ -14,7 +14,7 @@ use crate::app::packs;
 use crate::app::packs::places::{self, Place};
 use crate::app::workspace::project::{self, Project};
 use crate::harness::Harness;
-use crate::lint::baseline::{Baseline, Seat};
+use crate::lint::baseline::{Baseline, BaselineLocation};
 use crate::lint::{self, Profile, Subject};
 use crate::policy::builtin;
 use crate::policy::review::{Base, Reviewed};
@@ -90,7 +90,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     }
     if let Some((baseline, file)) = baseline.as_ref().zip(arguments.baseline.as_deref()) {
         let here = &world.working_folder();
-        set_known_aside(&mut review, baseline, Seat { here, file });
+        set_known_aside(&mut review, baseline, BaselineLocation { here, file });
     }
     without_credentials(&mut review.findings);
     print_review(console, arguments.format, &review);
@@ -282,7 +282,8 @@ fn write_baseline(
 ) -> u8 {
     let can_be = |it: &&Diagnostic| lint::find(it.code).is_some_and(lint::Rule::can_be_silenced);
     let (findings, broken): (Vec<_>, Vec<_>) = review.findings.iter().partition(can_be);
-    let baseline = Baseline::of(&findings, Seat { here: &world.working_folder(), file });
+    let baseline =
+        Baseline::of(&findings, BaselineLocation { here: &world.working_folder(), file });
     let text = serde_json::to_string_pretty(&baseline).unwrap_or_default();
     match world.write(file, format!("{text}\n").as_bytes()) {
         Ok(()) => {
@@ -308,7 +309,7 @@ fn write_baseline(
     }
 }
 
-fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: Seat<'_>) {
+fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: BaselineLocation<'_>) {
     let known = {
         let findings: Vec<&Diagnostic> = review.findings.iter().collect();
         baseline.knows(&findings, seat)

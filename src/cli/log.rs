@@ -7,7 +7,7 @@ use crate::app::packs;
 use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
 use crate::app::sessions::recorded;
 use crate::app::workspace::project;
-use crate::judge::message::in_one_line;
+use crate::evaluation::message::in_one_line;
 use crate::report::decision_log::{self, NoOpinionKind};
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;

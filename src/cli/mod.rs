@@ -40,7 +40,7 @@ use crate::app::gate;
 use crate::app::workspace::project;
 use crate::facts::event::EventKind;
 use crate::harness;
-use crate::hook::{self, Answer, Caller};
+use crate::hook::{self, Caller, HookResponse};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
@@ -230,7 +230,7 @@ fn usage(
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
         );
-        console.print(&hook::speak(caller_in(arguments), &Answer::notice(notice), None).0);
+        console.print(&hook::speak(caller_in(arguments), &HookResponse::notice(notice), None).0);
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
@@ -259,7 +259,7 @@ fn names_a_command(arguments: &[OsString]) -> bool {
 #[must_use]
 pub fn internal_error_answer(arguments: &[OsString]) -> String {
     let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
-    hook::speak(caller_in(arguments), &Answer::notice(notice), None).0
+    hook::speak(caller_in(arguments), &HookResponse::notice(notice), None).0
 }
 
 /// Who calls, as far as a command line says that may be wrong in any other way.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Console;
 use crate::app::packs::{self, Found, InvalidPack};
 use crate::app::workspace::project::{self, Project};
+use crate::expr::types::Names;
 use crate::policy::{Policy, builtin};
-use crate::script::types::Names;
 use crate::world::World;
 
 /// Reports nearer packs that are not used because they are not trusted.

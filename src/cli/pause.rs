@@ -13,13 +13,13 @@ use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
+use crate::evaluation::message;
 use crate::id::SessionId;
-use crate::judge::message;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
 use crate::report::decision_log;
 use crate::report::mask::mask;
 use crate::store::pause::Pause;
-use crate::store::session::Named;
+use crate::store::session::SessionLookup;
 use crate::store::user_choices::{Disabled, UserChoiceStore};
 use crate::time::{DurationError, duration_text, parse_duration};
 use crate::world::World;
@@ -185,16 +185,16 @@ fn named_session(
     let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
     let (store, _) = project::sessions(world, project, &policy.settings);
     match store.named(named) {
-        Named::One(id) => Ok(Some(id)),
-        Named::Unknown(Some(id)) => {
+        SessionLookup::One(id) => Ok(Some(id)),
+        SessionLookup::Unknown(Some(id)) => {
             console.eprint(&format!("no session {id} is known yet; it is taken as a whole id"));
             Ok(Some(id))
         }
-        Named::Unknown(None) => {
+        SessionLookup::Unknown(None) => {
             console.eprint(&format!("invalid session id `{named}`"));
             Err(EXIT_USAGE)
         }
-        Named::Several(ids) => {
+        SessionLookup::Several(ids) => {
             console.eprint(&format!("ambiguous session id: {}", ids.join(", ")));
             Err(EXIT_USAGE)
         }

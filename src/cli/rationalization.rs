@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, RationalizationAction, pack,
 };
-use crate::judge::rationalization::{Match, matches, sought};
+use crate::evaluation::rationalization::{Match, matches, sought};
 use crate::limits;
 use crate::policy::Expression;
 use crate::world::World;

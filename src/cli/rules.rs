@@ -6,7 +6,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack};
 use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project;
 use crate::facts::pattern::CommandPattern;
-use crate::policy::{Consideration, Mode, Policy, Severity};
+use crate::policy::{Check, Mode, Policy, Severity};
 use crate::store::pause::Pause;
 use crate::world::World;
 
@@ -101,7 +101,7 @@ fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
     }
 }
 
-fn state_of(world: &dyn World, it: &Consideration) -> &'static str {
+fn state_of(world: &dyn World, it: &Check) -> &'static str {
     state(world, it.enabled, it.mode, it.expires_millis)
 }
 
@@ -115,7 +115,7 @@ fn state(world: &dyn World, enabled: bool, its: Mode, expires: Option<i64>) -> &
     }
 }
 
-fn severity(it: &Consideration) -> &'static str {
+fn severity(it: &Check) -> &'static str {
     match it.severity {
         Severity::Blocker => "blocker",
         Severity::Warning => "warning",

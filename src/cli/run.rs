@@ -9,7 +9,7 @@ use super::{Console, EXIT_BROKEN, RunArguments, RunFormat, error, pack};
 use crate::app::supervisor::{self, RunObserver, RunRequest};
 use crate::report::paint::for_terminal;
 use crate::report::run as report;
-use crate::report::standing::Standing;
+use crate::report::standing::RunStatusLine;
 use crate::state::run::Options;
 use crate::world::World;
 
@@ -82,7 +82,7 @@ impl RunObserver for ConsoleObserver<'_, '_> {
         self.bar.is_some()
     }
 
-    fn show(&self, standing: &Standing<'_>) {
+    fn show(&self, standing: &RunStatusLine<'_>) {
         if let Some(bar) = &self.bar {
             bar.set_message(for_terminal(&standing.line()).into_owned());
             bar.tick();

@@ -14,14 +14,14 @@ use crate::app::tasks::{self, Stores, signal_fields};
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
-use crate::judge::signals;
+use crate::evaluation::signals;
+use crate::expr::words;
 use crate::limits::SIGNALS_MAX;
 use crate::policy::records;
-use crate::policy::signals::{Form, SignalKind, Signals};
-use crate::script::words;
+use crate::policy::signals::{SignalKind, SignalStorage, Signals};
 use crate::source::suggest;
-use crate::state::signal::{End, Event};
-use crate::store::signals::{Answer, Draft, SignalStore};
+use crate::state::signal::{End, SignalEvent};
+use crate::store::signals::{Draft, SignalOutcome, SignalStore};
 use crate::world::{World, WorldError};
 
 /// What every action needs.
@@ -52,7 +52,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
         SignalAction::Show { id } => Ok(command.show(console, id)),
         SignalAction::Consume { signal, by, lease } => command.consume(console, signal, by, *lease),
         SignalAction::Release { id, by } => {
-            let answer = command.store.take(id, Event::Release { by }, world.now());
+            let answer = command.store.take(id, SignalEvent::Release { by }, world.now());
             answer.map(|it| command.print_answer(console, &it, id))
         }
         SignalAction::Approve { id, decision, by } => {
@@ -205,7 +205,7 @@ impl SignalCommand<'_, '_> {
         let waits = view.signals.iter().any(|it| it.name == signal);
         if !is_id && !waits {
             let Some(kind) = self.kind(console, signal) else { return Ok(EXIT_USAGE) };
-            if kind.form == Form::Log {
+            if kind.form == SignalStorage::Log {
                 console.eprint(&format!("`{signal}` is a log and cannot be consumed"));
                 return Ok(EXIT_USAGE);
             }
@@ -218,35 +218,35 @@ impl SignalCommand<'_, '_> {
         }
         let by = self.actor_or_user(by);
         let event = match lease {
-            Some(lease) => Event::Claim { by: &by, lease },
-            None => Event::Consume { by: &by },
+            Some(lease) => SignalEvent::Claim { by: &by, lease },
+            None => SignalEvent::Consume { by: &by },
         };
         let answer = self.store.take(signal, event, self.world.now())?;
         Ok(self.print_answer(console, &answer, signal))
     }
 
-    fn print_answer(&self, console: &mut Console<'_>, answer: &Answer, which: &str) -> u8 {
+    fn print_answer(&self, console: &mut Console<'_>, answer: &SignalOutcome, which: &str) -> u8 {
         match answer {
-            Answer::Nothing => {
+            SignalOutcome::Nothing => {
                 if self.format != ListFormat::Json {
                     console.eprint(&format!("no signal `{which}` is pending"));
                 }
                 EXIT_FOUND
             }
-            Answer::Refused(found, why) => {
+            SignalOutcome::Refused(found, why) => {
                 console.eprint(&format!("{} {}: {why}", found.name, found.id));
                 EXIT_FOUND
             }
-            Answer::Ended(found, crate::state::signal::End::Expired, _) => {
+            SignalOutcome::Ended(found, crate::state::signal::End::Expired, _) => {
                 console.eprint(&format!("{} {} expired", found.name, found.id));
                 EXIT_FOUND
             }
-            Answer::Held(found, _) | Answer::GivenBack(found) => {
+            SignalOutcome::Held(found, _) | SignalOutcome::GivenBack(found) => {
                 let state = print::state(found, self.signals, self.world.now());
                 print::signal(console, found, &state, self.format, self.world.now());
                 EXIT_OK
             }
-            Answer::Ended(found, end, request) => {
+            SignalOutcome::Ended(found, end, request) => {
                 print::ended(console, found, *end, request.as_deref(), self.format);
                 EXIT_OK
             }
@@ -271,7 +271,7 @@ impl SignalCommand<'_, '_> {
             Some(decision) => self.store.approve(id, &by, decision, now)?,
             None => self.store.reject(id, &by, reason, now)?,
         };
-        if answer == Answer::Nothing {
+        if answer == SignalOutcome::Nothing {
             let waiting: Vec<String> = {
                 let view = self.store.view(now);
                 let waiting = view.awaiting_human(self.signals, now);
@@ -284,7 +284,7 @@ impl SignalCommand<'_, '_> {
             console.eprint(&format!("unknown request `{id}`\nhelp: {help}"));
             return Ok(EXIT_FOUND);
         }
-        if let Answer::Ended(request, End::Approved | End::Rejected, _) = &answer {
+        if let SignalOutcome::Ended(request, End::Approved | End::Rejected, _) = &answer {
             let problem = self.stores.answered(request, decision.is_some());
             problem.iter().for_each(|it| console.eprint(it));
         }
@@ -355,7 +355,7 @@ impl SignalCommand<'_, '_> {
             console.eprint(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
         }
         let task = match &task {
-            Some(crate::script::record::Held::Text(task)) => task.as_str(),
+            Some(crate::expr::record::FieldValue::Text(task)) => task.as_str(),
             _ => "",
         };
         for it in &due {

@@ -11,7 +11,7 @@ use crate::id::SessionId;
 use crate::limits;
 use crate::state::SessionState;
 use crate::store::file::Saved;
-use crate::store::session::{Named, Origin, SessionStore};
+use crate::store::session::{Origin, SessionLookup, SessionStore};
 use crate::world::World;
 
 /// Runs one action.
@@ -43,15 +43,15 @@ fn with(
     act: impl FnOnce(&mut Console<'_>, &SessionId) -> u8,
 ) -> u8 {
     match store.named(session) {
-        Named::One(id) => act(console, &id),
-        Named::Unknown(Some(id)) => act(console, &id),
-        Named::Unknown(None) => {
+        SessionLookup::One(id) => act(console, &id),
+        SessionLookup::Unknown(Some(id)) => act(console, &id),
+        SessionLookup::Unknown(None) => {
             console.eprint(&format!(
                 "invalid session id `{session}`\nhelp: use letters, digits, `_` and `-`"
             ));
             EXIT_USAGE
         }
-        Named::Several(ids) => {
+        SessionLookup::Several(ids) => {
             console.eprint(&format!("ambiguous session id: {}", ids.join(", ")));
             EXIT_USAGE
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update, pack};
 use crate::app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
 use crate::app::workspace::project;
-use crate::cases::result::Summary;
+use crate::cases::result::CaseSummary;
 use crate::policy::builtin;
 use crate::report::cases as report;
 use crate::world::World;
@@ -62,7 +62,7 @@ fn request(arguments: &TestArguments) -> CaseRequest {
 }
 
 /// The exit code of what came of a pack's cases.
-fn judged(summary: &Summary) -> u8 {
+fn judged(summary: &CaseSummary) -> u8 {
     let (_, failed, _) = summary.counts();
     if summary.broken {
         EXIT_BROKEN

@@ -10,7 +10,7 @@ use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
 use crate::path::normal;
 use crate::source::Source;
-use crate::store::trust::{Standing, TrustStore, Trusted};
+use crate::store::trust::{TrustStatus, TrustStore, Trusted};
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::World;
 
@@ -168,9 +168,9 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
         let now = packs::at(world, Some(&it.folder));
         let standing = match store.standing(folder, None, &now.content_hash()) {
             _ if !now.unreadable.is_empty() => "gone",
-            Standing::Trusted if it.hash.is_none() => "trusted, including future changes",
-            Standing::Trusted => "trusted",
-            Standing::Changed | Standing::Unknown => "changed since, not used",
+            TrustStatus::Trusted if it.hash.is_none() => "trusted, including future changes",
+            TrustStatus::Trusted => "trusted",
+            TrustStatus::Changed | TrustStatus::Unknown => "changed since, not used",
         };
         console.print(&format!("{}  {}  {standing}\n", it.since, it.folder));
     }

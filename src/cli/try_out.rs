@@ -11,16 +11,16 @@ use super::{
 use crate::app::packs::{self, trial_rule};
 use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
+use crate::expr::Evaluator;
+use crate::expr::check::{Finding, check};
+use crate::expr::completion::{Candidate, candidates};
+use crate::expr::parts::{Found, Part};
+use crate::expr::types::{Names, Type};
 use crate::limits::EXPRESSION_BYTES_MAX;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::diagnostics::{self, Style};
 use crate::report::drawing;
 use crate::report::mask::MARK;
-use crate::script::Evaluator;
-use crate::script::check::{Finding, check};
-use crate::script::completion::{Candidate, candidates};
-use crate::script::parts::{Found, Part};
-use crate::script::types::{Names, Type};
 use crate::source::{Diagnostic, Source, Span};
 use crate::world::World;
 

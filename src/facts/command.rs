@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One call of a shell tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Command {
+pub struct ShellCommand {
     pub seq: u64,
     /// Command line, cut at `COMMAND_TEXT_MAX`.
     pub text: String,
@@ -16,11 +16,11 @@ pub struct Command {
     pub understood: bool,
     /// Command classes that one of the programs matches.
     pub kinds: BTreeSet<String>,
-    pub outcome: Outcome,
+    pub outcome: CommandOutcome,
     /// Exit code, if the result contains one.
     pub exit_code: Option<i32>,
     /// Verdict of the command's classes.
-    pub verdict: Verdict,
+    pub verdict: CommandVerdict,
     /// Line of output that decided the verdict; can be empty.
     pub quote: String,
     /// End of the output. Empty for older commands.
@@ -33,7 +33,7 @@ pub struct Command {
 
 /// How a call ended, as the client reported it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum CommandOutcome {
     /// No result yet.
     #[default]
     Pending,
@@ -50,7 +50,7 @@ pub enum Outcome {
 /// Result of a command of a known class, such as a test run. Exit status and output together decide
 /// it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum CommandVerdict {
     /// Unknown: the result is missing, or a pipe hides the exit status and the output does not show
     /// the result.
     #[default]

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use super::command::Program;
 use super::glob::PathGlob;
 use super::lazy::{LazyRegex, LinePatterns};
-use super::lens::{CommandKind, ContentPattern, FileKindRow, Lens};
+use super::lens::{CommandKind, ContentPattern, FileKindRow, MatcherConfig};
 use super::pattern::CommandPattern;
 use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
 /// A lens with the matchers that are compiled from it on first use.
 #[derive(Debug, Default)]
-pub struct CompiledLens {
-    lens: Arc<Lens>,
+pub struct CompiledMatchers {
+    lens: Arc<MatcherConfig>,
     files: OnceCell<Vec<CompiledFiles>>,
     kinds: OnceCell<Vec<CompiledKind>>,
     contents: OnceCell<Vec<CompiledContent>>,
@@ -72,16 +72,16 @@ pub struct CompiledContent {
     unless: Vec<LazyRegex>,
 }
 
-impl CompiledLens {
+impl CompiledMatchers {
     /// Stores the lens. Compiles nothing yet.
     #[must_use]
-    pub fn new(lens: impl Into<Arc<Lens>>) -> Self {
+    pub fn new(lens: impl Into<Arc<MatcherConfig>>) -> Self {
         Self { lens: lens.into(), ..Self::default() }
     }
 
     /// Returns the source lens.
     #[must_use]
-    pub fn lens(&self) -> &Lens {
+    pub fn lens(&self) -> &MatcherConfig {
         &self.lens
     }
 
@@ -178,7 +178,7 @@ impl CompiledKind {
 
     /// Returns whether the program belongs to this class.
     #[must_use]
-    pub fn includes(&self, program: &Program, lens: &CompiledLens) -> bool {
+    pub fn includes(&self, program: &Program, lens: &CompiledMatchers) -> bool {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
             && !self.except.iter().any(|pattern| lens.runs(program, pattern))
     }

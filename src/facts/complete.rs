@@ -104,9 +104,9 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compiled::CompiledLens;
+    use super::super::compiled::CompiledMatchers;
     use super::super::event::EventKind;
-    use super::super::lens::Lens;
+    use super::super::lens::MatcherConfig;
     use super::*;
     use crate::id::SessionId;
 
@@ -116,16 +116,16 @@ mod tests {
         r#"{"type":"assistant","message":{"content":[{"type":"text","text":"All done."}]}}"#;
 
     fn facts(lines: &[&str]) -> Facts {
-        let lens = CompiledLens::new(Lens::default());
+        let lens = CompiledMatchers::new(MatcherConfig::default());
         let mut facts = Facts::default();
-        lines.iter().for_each(|line| facts.absorb(line.as_bytes(), &lens));
+        lines.iter().for_each(|line| facts.ingest_record(line.as_bytes(), &lens));
         facts
     }
 
     fn stop(message: &str) -> Event {
         let kind = EventKind::Stop;
         let last_message = Some(message.to_owned());
-        Event { last_message, ..Event::of(kind, SessionId::sanitise("s")) }
+        Event { last_message, ..Event::of(kind, SessionId::sanitize("s")) }
     }
 
     fn hooks(id: &str, ended: bool) -> HookCalls {

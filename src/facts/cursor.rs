@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Facts;
-use super::lens::Lens;
+use super::lens::MatcherConfig;
 use crate::checksum::{checksum, fingerprint};
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
 
@@ -34,7 +34,7 @@ pub struct Key(Hash);
 impl Key {
     /// Returns the key of a lens.
     #[must_use]
-    pub fn of(lens: &Lens) -> Self {
+    pub fn of(lens: &MatcherConfig) -> Self {
         let encoded = postcard::to_stdvec(lens).unwrap_or_default();
         Self(checksum(&[&encoded]))
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_was_encoded_is_decoded() {
         let (position, facts) = sample();
-        let key = Key::of(&Lens::default());
+        let key = Key::of(&MatcherConfig::default());
         let bytes = encode(&position, &facts, key).unwrap();
         assert_eq!(decode(&bytes, key), Some((position, facts)));
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_and_every_cut_is_no_cursor() {
         let (position, facts) = sample();
-        let key = Key::of(&Lens::default());
+        let key = Key::of(&MatcherConfig::default());
         let bytes = encode(&position, &facts, key).unwrap();
         for index in 0..bytes.len() {
             assert_eq!(decode(&bytes[..index], key), None, "cut at {index}");
@@ -123,8 +123,9 @@ mod tests {
     #[test]
     fn another_lens_is_another_key() {
         let (position, facts) = sample();
-        let lens = Lens { shell_tools: vec!["Bash".to_owned()], ..Lens::default() };
-        let bytes = encode(&position, &facts, Key::of(&Lens::default())).unwrap();
+        let lens =
+            MatcherConfig { shell_tools: vec!["Bash".to_owned()], ..MatcherConfig::default() };
+        let bytes = encode(&position, &facts, Key::of(&MatcherConfig::default())).unwrap();
         assert_eq!(decode(&bytes, Key::of(&lens)), None);
     }
 

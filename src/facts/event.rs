@@ -191,7 +191,7 @@ pub struct FailedCall {
 /// Data about the conversation that a new session continues, as the client reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
-pub struct Continued {
+pub struct ContinuedConversation {
     /// Tokens of the conversation; 0 if unknown.
     pub context_tokens: u64,
     /// Estimated cost in US dollars of writing the conversation into the prompt cache again.
@@ -255,7 +255,7 @@ pub struct Event {
     /// Why the session ended: `clear`, `logout`, ….
     pub reason: Option<String>,
     /// The conversation that the session continues, at its start.
-    pub continued: Continued,
+    pub continued: ContinuedConversation,
 }
 
 impl Event {
@@ -288,7 +288,7 @@ impl Event {
             source: None,
             model: None,
             reason: None,
-            continued: Continued {
+            continued: ContinuedConversation {
                 context_tokens: 0,
                 cache_write_usd: 0.0,
                 seconds_since_last_response: 0,

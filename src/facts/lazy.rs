@@ -5,7 +5,7 @@
 //! few lines.
 //!
 //! Contains: [`LazyRegex`], and [`LinePatterns`] for the last matching line of a text.
-//! Does not contain: which patterns there are (policy packs), phrases in prose (`script::pattern`).
+//! Does not contain: which patterns there are (policy packs), phrases in prose (`expr::pattern`).
 
 mod lines;
 mod literals;

@@ -3,21 +3,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deferred::Deferred;
+use crate::deferred::Lazy;
 
 /// Configuration of the fold. The policy loader creates it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lens {
+pub struct MatcherConfig {
     /// Programs that run another program given in their arguments.
-    pub wrappers: Deferred<Vec<Wrapper>>,
+    pub wrappers: Lazy<Vec<Wrapper>>,
     /// Options that take their value from the next argument, by program.
-    pub value_options: Deferred<Vec<ValueOptions>>,
+    pub value_options: Lazy<Vec<ValueOptions>>,
     /// Command classes, such as `test`.
-    pub commands: Deferred<Vec<CommandKind>>,
+    pub commands: Lazy<Vec<CommandKind>>,
     /// File classes, such as `code`.
-    pub files: Deferred<Vec<FileKindRow>>,
+    pub files: Lazy<Vec<FileKindRow>>,
     /// Patterns that are searched in edited text.
-    pub contents: Deferred<Vec<ContentPattern>>,
+    pub contents: Lazy<Vec<ContentPattern>>,
     /// Tools that edit files.
     pub edit_tools: Vec<String>,
     /// Tools that run a shell command.

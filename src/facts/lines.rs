@@ -5,7 +5,7 @@ use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A complete line of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum LineChunk<'a> {
     /// A line without its line break.
     Line(&'a [u8]),
     /// A line above the size limit, whose content is dropped.
@@ -22,7 +22,7 @@ pub struct Lines {
 
 impl Lines {
     /// Adds a chunk, and passes every line that ends in it to `take`.
-    pub fn push(&mut self, chunk: &[u8], mut take: impl FnMut(Piece<'_>)) {
+    pub fn push(&mut self, chunk: &[u8], mut take: impl FnMut(LineChunk<'_>)) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', chunk) {
             let tail = chunk.get(start..end).unwrap_or_default();
@@ -30,7 +30,7 @@ impl Lines {
                 take(bounded(tail));
             } else {
                 self.keep(tail);
-                take(if self.too_long { Piece::TooLong } else { Piece::Line(&self.carry) });
+                take(if self.too_long { LineChunk::TooLong } else { LineChunk::Line(&self.carry) });
                 self.forget();
             }
             start = end + 1;
@@ -68,8 +68,8 @@ impl Lines {
     }
 }
 
-fn bounded(line: &[u8]) -> Piece<'_> {
-    if line.len() > TRANSCRIPT_LINE_BYTES_MAX { Piece::TooLong } else { Piece::Line(line) }
+fn bounded(line: &[u8]) -> LineChunk<'_> {
+    if line.len() > TRANSCRIPT_LINE_BYTES_MAX { LineChunk::TooLong } else { LineChunk::Line(line) }
 }
 
 #[cfg(test)]
@@ -82,8 +82,8 @@ mod tests {
         for chunk in chunks {
             reader.push(chunk, |piece| {
                 found.push(match piece {
-                    Piece::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                    Piece::TooLong => "TOO LONG".to_owned(),
+                    LineChunk::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                    LineChunk::TooLong => "TOO LONG".to_owned(),
                 });
             });
         }

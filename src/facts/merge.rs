@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use super::fold::push_bounded;
-use super::{Command, Facts, KindFacts};
+use super::{Facts, KindFacts, ShellCommand};
 use crate::limits::{
     COMMANDS_KEPT_MAX, ENDED_CALLS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, PENDING_TOOLS_MAX,
 };
@@ -67,7 +67,7 @@ impl Facts {
         prompts.for_each(|it| change(&mut it.seq));
         self.messages.last.iter_mut().for_each(|it| change(&mut it.seq));
         change(&mut self.tools.last_seq);
-        let command = |command: &mut Rc<Command>| {
+        let command = |command: &mut Rc<ShellCommand>| {
             let command = Rc::make_mut(command);
             change(&mut command.seq);
             change(&mut command.result_seq);

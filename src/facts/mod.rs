@@ -26,7 +26,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-pub use command::{Command, Outcome, Program, Verdict};
+pub use command::{CommandOutcome, CommandVerdict, Program, ShellCommand};
 use meters::Meters;
 
 /// All facts of one transcript: of the main chain, or of a subagent's own file. `limits` bounds
@@ -203,7 +203,7 @@ pub struct EditUndo {
 pub struct Commands {
     pub total: u64,
     /// The last commands, newest last.
-    pub recent: Vec<Rc<Command>>,
+    pub recent: Vec<Rc<ShellCommand>>,
     /// Counters by command class.
     pub by_kind: BTreeMap<String, Rc<KindFacts>>,
 }
@@ -220,7 +220,7 @@ pub struct KindFacts {
     /// Position of the last command that failed, or 0.
     pub last_failed_seq: u64,
     /// The newest command.
-    pub last: Rc<Command>,
+    pub last: Rc<ShellCommand>,
 }
 
 /// One edited file.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Program};
+use super::command::{Program, ShellCommand};
 use super::glob::{begins_alike, word_matches};
 use super::lens::ValueOptions;
 
@@ -159,7 +159,7 @@ impl<'n> FromIterator<&'n str> for Initials {
     }
 }
 
-impl Command {
+impl ShellCommand {
     /// Returns whether one of the programs of this command matches.
     #[must_use]
     pub fn ran(&self, pattern: &CommandPattern, value_options: &[ValueOptions]) -> bool {

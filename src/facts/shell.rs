@@ -11,7 +11,7 @@ use std::str::Chars;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 use super::command::Program;
-use super::compiled::CompiledLens;
+use super::compiled::CompiledMatchers;
 use super::glob::{begins_alike, word_matches};
 use super::lens::Wrapper;
 use super::pattern::ValuesOf;
@@ -21,7 +21,7 @@ use crate::limits::{
 
 /// Returns the programs of a command line in order, and whether the whole line was understood.
 #[must_use]
-pub fn parse(text: &str, lens: &CompiledLens) -> (Vec<Program>, bool) {
+pub fn parse(text: &str, lens: &CompiledMatchers) -> (Vec<Program>, bool) {
     let mut reader = ProgramReader { lens, programs: Vec::new(), understood: true, text_depth: 0 };
     reader.text(text, StatusWeight::Status);
     (reader.programs, reader.understood)
@@ -63,7 +63,7 @@ impl WalkState<'_> {
 }
 
 struct ProgramReader<'l> {
-    lens: &'l CompiledLens,
+    lens: &'l CompiledMatchers,
     programs: Vec<Program>,
     understood: bool,
     text_depth: usize,
@@ -485,7 +485,7 @@ pub(in crate::facts) fn is_keyword(word: &str) -> bool {
 /// Removes one wrapper, if there is one.
 pub(in crate::facts) fn unwrap_command<W: ShellWord>(
     words: Vec<W>,
-    lens: &CompiledLens,
+    lens: &CompiledMatchers,
 ) -> UnwrapResult<W> {
     let Some((first, args)) = words.split_first() else {
         return UnwrapResult::Program(words);
@@ -530,7 +530,7 @@ fn after_command<'a, W: ShellWord>(
     wrapper: &Wrapper,
     name: &str,
     args: &'a [W],
-    lens: &CompiledLens,
+    lens: &CompiledMatchers,
 ) -> Option<&'a [W]> {
     let mut wanted = wrapper.command.split_whitespace();
     if !word_matches(wanted.next()?, name) {

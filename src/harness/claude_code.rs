@@ -12,125 +12,155 @@
 use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
 
-use super::{Ability, Field, Harness, Moment, ProcessSigns, Put, Way, moment};
-
-/// Notice to the user.
-pub(super) const NOTICE: Way =
-    Way { says: Ability::Notice, fields: &[("systemMessage", Put::Notice)] };
-
-/// Block with its reason.
-pub(super) const BLOCK: Way = Way {
-    says: Ability::Block,
-    fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
+use super::{
+    Capability, ClientEvent, Field, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
 };
 
-const HALTS: [Field; 2] = [("continue", Put::Flag(false)), ("stopReason", Put::Reason)];
+/// Notice to the user.
+pub(super) const NOTICE: ResponseTemplate = ResponseTemplate {
+    says: Capability::Notice,
+    fields: &[("systemMessage", ResponseField::Notice)],
+};
+
+/// Block with its reason.
+pub(super) const BLOCK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("decision", ResponseField::Text("block")), ("reason", ResponseField::Reason)],
+};
+
+const HALTS: [Field; 2] =
+    [("continue", ResponseField::Flag(false)), ("stopReason", ResponseField::Reason)];
 
 /// End of the session.
-pub(super) const HALT: Way = Way { says: Ability::Halt, fields: &HALTS };
+pub(super) const HALT: ResponseTemplate =
+    ResponseTemplate { says: Capability::Halt, fields: &HALTS };
 
 /// Context for the agent.
-pub(super) const CONTEXT: Way = Way {
-    says: Ability::Context,
-    fields: &[("hookSpecificOutput.additionalContext", Put::Context)],
+pub(super) const CONTEXT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Context,
+    fields: &[("hookSpecificOutput.additionalContext", ResponseField::Context)],
 };
 
 /// Output before a compaction, which the client appends to the instructions of its summarizer. By
 /// the client's help; not measured. It is sent as plain text.
-const INSTRUCTIONS: Way = Way { says: Ability::Context, fields: &[("", Put::Context)] };
+const INSTRUCTIONS: ResponseTemplate =
+    ResponseTemplate { says: Capability::Context, fields: &[("", ResponseField::Context)] };
 
 const PERMISSION: &str = "hookSpecificOutput.permissionDecision";
 const PERMISSION_REASON: &str = "hookSpecificOutput.permissionDecisionReason";
 
 /// Denial before a tool runs.
-pub(super) const DENY: Way = Way {
-    says: Ability::Block,
-    fields: &[(PERMISSION, Put::Text("deny")), (PERMISSION_REASON, Put::Reason)],
+pub(super) const DENY: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[
+        (PERMISSION, ResponseField::Text("deny")),
+        (PERMISSION_REASON, ResponseField::Reason),
+    ],
 };
 
 /// Allow before a tool runs.
-pub(super) const ALLOW: Way = Way {
-    says: Ability::Allow,
-    fields: &[(PERMISSION, Put::Text("allow")), (PERMISSION_REASON, Put::Reason)],
+pub(super) const ALLOW: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[
+        (PERMISSION, ResponseField::Text("allow")),
+        (PERMISSION_REASON, ResponseField::Reason),
+    ],
 };
 
 /// Question before a tool runs.
-pub(super) const ASK: Way = Way {
-    says: Ability::Ask,
-    fields: &[(PERMISSION, Put::Text("ask")), (PERMISSION_REASON, Put::Reason)],
+pub(super) const ASK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Ask,
+    fields: &[(PERMISSION, ResponseField::Text("ask")), (PERMISSION_REASON, ResponseField::Reason)],
 };
 
-const DEFER: Way = Way {
-    says: Ability::Defer,
-    fields: &[(PERMISSION, Put::Text("defer")), (PERMISSION_REASON, Put::Reason)],
+const DEFER: ResponseTemplate = ResponseTemplate {
+    says: Capability::Defer,
+    fields: &[
+        (PERMISSION, ResponseField::Text("defer")),
+        (PERMISSION_REASON, ResponseField::Reason),
+    ],
 };
 
 /// End of the session before a tool runs. The flag alone would let the tool run.
-pub(super) const DENY_AND_HALT: Way = Way {
-    says: Ability::Halt,
+pub(super) const DENY_AND_HALT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Halt,
     fields: &[
-        ("continue", Put::Flag(false)),
-        ("stopReason", Put::Reason),
-        (PERMISSION, Put::Text("deny")),
-        (PERMISSION_REASON, Put::Reason),
+        ("continue", ResponseField::Flag(false)),
+        ("stopReason", ResponseField::Reason),
+        (PERMISSION, ResponseField::Text("deny")),
+        (PERMISSION_REASON, ResponseField::Reason),
     ],
 };
 
 /// Changed input of a tool.
-pub(super) const INPUT: Way =
-    Way { says: Ability::Input, fields: &[("hookSpecificOutput.updatedInput", Put::Input)] };
+pub(super) const INPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
+    fields: &[("hookSpecificOutput.updatedInput", ResponseField::Input)],
+};
 
 /// Changed result of a tool, in the same shape. The model reads the replacement.
-const OUTPUT: Way =
-    Way { says: Ability::Output, fields: &[("hookSpecificOutput.updatedToolOutput", Put::Output)] };
+const OUTPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Output,
+    fields: &[("hookSpecificOutput.updatedToolOutput", ResponseField::Output)],
+};
 
 /// Like [`INPUT`], for events that accept it only together with an allow.
-pub(super) const INPUT_ALLOWED: Way = Way {
-    says: Ability::Input,
-    fields: &[(PERMISSION, Put::Text("allow")), ("hookSpecificOutput.updatedInput", Put::Input)],
+pub(super) const INPUT_ALLOWED: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
+    fields: &[
+        (PERMISSION, ResponseField::Text("allow")),
+        ("hookSpecificOutput.updatedInput", ResponseField::Input),
+    ],
 };
 
 const BEHAVIOR: &str = "hookSpecificOutput.decision.behavior";
 const BEHAVIOR_MESSAGE: &str = "hookSpecificOutput.decision.message";
 
 /// Denial at a permission prompt.
-pub(super) const REFUSE: Way = Way {
-    says: Ability::Block,
-    fields: &[(BEHAVIOR, Put::Text("deny")), (BEHAVIOR_MESSAGE, Put::Reason)],
+pub(super) const REFUSE: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[(BEHAVIOR, ResponseField::Text("deny")), (BEHAVIOR_MESSAGE, ResponseField::Reason)],
 };
 
 /// Allow at a permission prompt.
-pub(super) const GRANT: Way =
-    Way { says: Ability::Allow, fields: &[(BEHAVIOR, Put::Text("allow"))] };
+pub(super) const GRANT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[(BEHAVIOR, ResponseField::Text("allow"))],
+};
 
 /// Question at a permission prompt: an empty output lets the client ask.
-pub(super) const ASKS_ANYWAY: Way = Way { says: Ability::Ask, fields: &[] };
+pub(super) const ASKS_ANYWAY: ResponseTemplate =
+    ResponseTemplate { says: Capability::Ask, fields: &[] };
 
-const INTERRUPT: Way = Way {
-    says: Ability::Halt,
+const INTERRUPT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Halt,
     fields: &[
-        (BEHAVIOR, Put::Text("deny")),
-        (BEHAVIOR_MESSAGE, Put::Reason),
-        ("hookSpecificOutput.decision.interrupt", Put::Flag(true)),
+        (BEHAVIOR, ResponseField::Text("deny")),
+        (BEHAVIOR_MESSAGE, ResponseField::Reason),
+        ("hookSpecificOutput.decision.interrupt", ResponseField::Flag(true)),
     ],
 };
 
-const GRANTED_INPUT: Way = Way {
-    says: Ability::Input,
+const GRANTED_INPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
     fields: &[
-        (BEHAVIOR, Put::Text("allow")),
-        ("hookSpecificOutput.decision.updatedInput", Put::Input),
+        (BEHAVIOR, ResponseField::Text("allow")),
+        ("hookSpecificOutput.decision.updatedInput", ResponseField::Input),
     ],
 };
 
-const RETRY: Way =
-    Way { says: Ability::Allow, fields: &[("hookSpecificOutput.retry", Put::Flag(true))] };
+const RETRY: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[("hookSpecificOutput.retry", ResponseField::Flag(true))],
+};
 
 /// Block whose reason the client displays to no one.
-const BLOCK_MUTELY: Way = BLOCK;
+const BLOCK_MUTELY: ResponseTemplate = BLOCK;
 
-const DECLINE: Way =
-    Way { says: Ability::Block, fields: &[("hookSpecificOutput.action", Put::Text("decline"))] };
+const DECLINE: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("hookSpecificOutput.action", ResponseField::Text("decline"))],
+};
 
 /// HTTP status of an overloaded provider.
 const OVERLOADED: u64 = 529;
@@ -201,7 +231,7 @@ pub const TOOLS: [&str; 42] = [
     "Write",
 ];
 
-const MOMENTS: [Moment; 33] = [
+const MOMENTS: [ClientEvent; 33] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
     moment("Setup", EventKind::Setup, &[]),
     moment("InstructionsLoaded", EventKind::InstructionsLoaded, &[]),

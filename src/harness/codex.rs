@@ -16,13 +16,13 @@ use serde_json::{Map, Value};
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{Harness, Moment, ProcessSigns, moment, rename, unmapped};
+use super::{ClientEvent, Harness, ProcessSigns, moment, rename, unmapped};
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
 /// reserve.
 pub(super) const CONTEXT_BYTES_MAX: usize = 9_500;
 
-const MOMENTS: [Moment; 12] = [
+const MOMENTS: [ClientEvent; 12] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
     moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),
     moment("PreToolUse", EventKind::PreToolUse, &[&DENY, &INPUT_ALLOWED, &CONTEXT, &NOTICE]),

@@ -13,43 +13,57 @@ use crate::facts::event::EventKind;
 use serde_json::Value;
 
 use super::claude_code::BLOCK;
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped, unpack};
+use super::{
+    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
+    rename, unmapped, unpack,
+};
 
 const PERMISSION: &str = "permissionDecision";
 const REASON: &str = "permissionDecisionReason";
 
-const ALLOW: Way = Way {
-    says: Ability::Allow,
-    fields: &[(PERMISSION, Put::Text("allow")), (REASON, Put::Reason)],
+const ALLOW: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[(PERMISSION, ResponseField::Text("allow")), (REASON, ResponseField::Reason)],
 };
-const ASK: Way =
-    Way { says: Ability::Ask, fields: &[(PERMISSION, Put::Text("ask")), (REASON, Put::Reason)] };
-const DENY: Way =
-    Way { says: Ability::Block, fields: &[(PERMISSION, Put::Text("deny")), (REASON, Put::Reason)] };
-const INPUT: Way = Way { says: Ability::Input, fields: &[("modifiedArgs", Put::Input)] };
-const GRANT: Way = Way { says: Ability::Allow, fields: &[("behavior", Put::Text("allow"))] };
-const ASKS_ANYWAY: Way = Way { says: Ability::Ask, fields: &[] };
-const REFUSE: Way = Way {
-    says: Ability::Block,
-    fields: &[("behavior", Put::Text("deny")), ("message", Put::Reason)],
+const ASK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Ask,
+    fields: &[(PERMISSION, ResponseField::Text("ask")), (REASON, ResponseField::Reason)],
 };
-const INTERRUPT: Way = Way {
-    says: Ability::Halt,
+const DENY: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[(PERMISSION, ResponseField::Text("deny")), (REASON, ResponseField::Reason)],
+};
+const INPUT: ResponseTemplate =
+    ResponseTemplate { says: Capability::Input, fields: &[("modifiedArgs", ResponseField::Input)] };
+const GRANT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[("behavior", ResponseField::Text("allow"))],
+};
+const ASKS_ANYWAY: ResponseTemplate = ResponseTemplate { says: Capability::Ask, fields: &[] };
+const REFUSE: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("behavior", ResponseField::Text("deny")), ("message", ResponseField::Reason)],
+};
+const INTERRUPT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Halt,
     fields: &[
-        ("behavior", Put::Text("deny")),
-        ("message", Put::Reason),
-        ("interrupt", Put::Flag(true)),
+        ("behavior", ResponseField::Text("deny")),
+        ("message", ResponseField::Reason),
+        ("interrupt", ResponseField::Flag(true)),
     ],
 };
 
-const CONTEXT: Way = Way { says: Ability::Context, fields: &[("additionalContext", Put::Context)] };
+const CONTEXT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Context,
+    fields: &[("additionalContext", ResponseField::Context)],
+};
 
-const BEFORE_TOOL: &[&Way] = &[&ALLOW, &ASK, &DENY, &INPUT];
-const BEFORE_TOOL_MEASURED: &[&Way] = &[&ALLOW, &ASK, &DENY, &INPUT, &CONTEXT];
-const PROMPTS: &[&Way] = &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT];
-const STOPS: &[&Way] = &[&BLOCK];
+const BEFORE_TOOL: &[&ResponseTemplate] = &[&ALLOW, &ASK, &DENY, &INPUT];
+const BEFORE_TOOL_MEASURED: &[&ResponseTemplate] = &[&ALLOW, &ASK, &DENY, &INPUT, &CONTEXT];
+const PROMPTS: &[&ResponseTemplate] = &[&GRANT, &ASKS_ANYWAY, &REFUSE, &INTERRUPT];
+const STOPS: &[&ResponseTemplate] = &[&BLOCK];
 
-const MOMENTS: [Moment; 26] = [
+const MOMENTS: [ClientEvent; 26] = [
     moment("sessionStart", EventKind::SessionStart, &[&CONTEXT]),
     moment("sessionEnd", EventKind::SessionEnd, &[]),
     moment("userPromptSubmitted", EventKind::UserPromptSubmit, &[&CONTEXT]),

@@ -9,36 +9,47 @@
 use crate::facts::event::EventKind;
 use serde_json::{Value, json};
 
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped, unpack};
+use super::{
+    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
+    rename, unmapped, unpack,
+};
 
 const PERMISSION: &str = "permission";
 
-const ALLOW: Way = Way { says: Ability::Allow, fields: &[(PERMISSION, Put::Text("allow"))] };
-const ASK: Way = Way {
-    says: Ability::Ask,
-    fields: &[(PERMISSION, Put::Text("ask")), ("user_message", Put::Reason)],
+const ALLOW: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[(PERMISSION, ResponseField::Text("allow"))],
 };
-const DENY: Way = Way {
-    says: Ability::Block,
+const ASK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Ask,
+    fields: &[(PERMISSION, ResponseField::Text("ask")), ("user_message", ResponseField::Reason)],
+};
+const DENY: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
     fields: &[
-        (PERMISSION, Put::Text("deny")),
-        ("user_message", Put::Reason),
-        ("agent_message", Put::Reason),
+        (PERMISSION, ResponseField::Text("deny")),
+        ("user_message", ResponseField::Reason),
+        ("agent_message", ResponseField::Reason),
     ],
 };
-const INPUT: Way = Way {
-    says: Ability::Input,
-    fields: &[(PERMISSION, Put::Text("allow")), ("updated_input", Put::Input)],
+const INPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
+    fields: &[(PERMISSION, ResponseField::Text("allow")), ("updated_input", ResponseField::Input)],
 };
-const CONTEXT: Way =
-    Way { says: Ability::Context, fields: &[("additional_context", Put::Context)] };
-const REFUSE_PROMPT: Way = Way {
-    says: Ability::Block,
-    fields: &[("continue", Put::Flag(false)), ("user_message", Put::Reason)],
+const CONTEXT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Context,
+    fields: &[("additional_context", ResponseField::Context)],
 };
-const FOLLOW_UP: Way = Way { says: Ability::Block, fields: &[("followup_message", Put::Reason)] };
+const REFUSE_PROMPT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("continue", ResponseField::Flag(false)), ("user_message", ResponseField::Reason)],
+};
+const FOLLOW_UP: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("followup_message", ResponseField::Reason)],
+};
 
-const MOMENTS: [Moment; 20] = [
+const MOMENTS: [ClientEvent; 20] = [
     moment("sessionStart", EventKind::SessionStart, &[&CONTEXT]),
     moment("sessionEnd", EventKind::SessionEnd, &[]),
     moment("beforeSubmitPrompt", EventKind::UserPromptSubmit, &[&REFUSE_PROMPT]),

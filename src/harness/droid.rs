@@ -4,10 +4,10 @@
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
-use super::{Harness, Moment, ProcessSigns, moment, rename};
+use super::{ClientEvent, Harness, ProcessSigns, moment, rename};
 use crate::facts::event::EventKind;
 
-const MOMENTS: [Moment; 9] = [
+const MOMENTS: [ClientEvent; 9] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
     moment("SessionEnd", EventKind::SessionEnd, &[]),
     moment("UserPromptSubmit", EventKind::UserPromptSubmit, &[&BLOCK, &HALT, &CONTEXT, &NOTICE]),

@@ -15,19 +15,24 @@
 use serde_json::Value;
 
 use super::claude_code::{CONTEXT, HALT, NOTICE};
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, moment, rename, unmapped};
+use super::{
+    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
+    rename, unmapped,
+};
 use crate::checksum::{checksum, hex};
 use crate::facts::event::EventKind;
 
-const DENY: Way = Way {
-    says: Ability::Block,
-    fields: &[("decision", Put::Text("deny")), ("reason", Put::Reason)],
+const DENY: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("decision", ResponseField::Text("deny")), ("reason", ResponseField::Reason)],
 };
 
-const INPUT: Way =
-    Way { says: Ability::Input, fields: &[("hookSpecificOutput.tool_input", Put::Input)] };
+const INPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
+    fields: &[("hookSpecificOutput.tool_input", ResponseField::Input)],
+};
 
-const MOMENTS: [Moment; 11] = [
+const MOMENTS: [ClientEvent; 11] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),
     moment("SessionEnd", EventKind::SessionEnd, &[&NOTICE]),
     moment("BeforeAgent", EventKind::UserPromptSubmit, &[&DENY, &HALT, &CONTEXT, &NOTICE]),

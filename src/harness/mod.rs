@@ -20,7 +20,7 @@ use crate::facts::event::{EventKind, spelled_alike};
 
 /// Part of a response that a client can support at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ability {
+pub enum Capability {
     /// Allow without asking the user.
     Allow,
     /// Defer: the run ends, and the call waits.
@@ -41,7 +41,7 @@ pub enum Ability {
     Notice,
 }
 
-impl Ability {
+impl Capability {
     /// All capabilities.
     pub const ALL: [Self; 9] = [
         Self::Allow,
@@ -74,7 +74,7 @@ impl Ability {
 
 /// Value of a response field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
+pub enum ResponseField {
     /// A fixed text.
     Text(&'static str),
     /// A fixed flag.
@@ -93,31 +93,31 @@ pub enum Put {
 
 /// A response field: its path (names joined by dots) and its value. A value with an empty path is
 /// printed as plain text instead of an object, without a decision.
-pub type Field = (&'static str, Put);
+pub type Field = (&'static str, ResponseField);
 
 /// How a client expresses one capability.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Way {
-    pub says: Ability,
+pub struct ResponseTemplate {
+    pub says: Capability,
     /// Fields of the response. Empty if an empty output expresses it.
     pub fields: &'static [Field],
 }
 
 /// One event of a client.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClientEvent {
     /// The client's name of the event, in payloads and in its settings.
     pub native: &'static str,
     /// Neutral kind. `None`: the event has none and gets an empty response.
     pub kind: Option<EventKind>,
     /// Supported capabilities, with their fields.
-    pub ways: &'static [&'static Way],
+    pub ways: &'static [&'static ResponseTemplate],
 }
 
-impl Moment {
+impl ClientEvent {
     /// Returns the fields of a capability. `None` if it is not supported here.
     #[must_use]
-    pub fn way(&self, ability: Ability) -> Option<&'static Way> {
+    pub fn way(&self, ability: Capability) -> Option<&'static ResponseTemplate> {
         self.ways.iter().find(|it| it.says == ability).copied()
     }
 
@@ -129,7 +129,7 @@ impl Moment {
 
     /// Returns whether a capability is supported here.
     #[must_use]
-    pub fn can(&self, ability: Ability) -> bool {
+    pub fn can(&self, ability: Capability) -> bool {
         self.way(ability).is_some()
     }
 }
@@ -153,7 +153,7 @@ pub struct Harness {
     /// Product name.
     pub title: &'static str,
     /// Events of the client.
-    pub moments: &'static [Moment],
+    pub moments: &'static [ClientEvent],
     /// Its names of tools, with the neutral names, which are Claude Code's.
     pub tools: &'static [(&'static str, &'static str)],
     /// Its names of the inputs of file tools, with the neutral names.
@@ -168,7 +168,7 @@ pub struct Harness {
     pub process: ProcessSigns,
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
     /// event needs an evaluation.
-    pub neutral: fn(&Moment, &mut Map<String, Value>) -> bool,
+    pub neutral: fn(&ClientEvent, &mut Map<String, Value>) -> bool,
 }
 
 /// All clients. Those whose payloads have signs come first.
@@ -183,13 +183,17 @@ pub const HARNESSES: [&Harness; 8] = [
     &claude_code::HARNESS,
 ];
 
-const fn moment(native: &'static str, kind: EventKind, ways: &'static [&'static Way]) -> Moment {
-    Moment { native, kind: Some(kind), ways }
+const fn moment(
+    native: &'static str,
+    kind: EventKind,
+    ways: &'static [&'static ResponseTemplate],
+) -> ClientEvent {
+    ClientEvent { native, kind: Some(kind), ways }
 }
 
 /// Creates an event without a neutral kind.
-const fn unmapped(native: &'static str) -> Moment {
-    Moment { native, kind: None, ways: &[] }
+const fn unmapped(native: &'static str) -> ClientEvent {
+    ClientEvent { native, kind: None, ways: &[] }
 }
 
 /// Renames a field to its neutral name, if that is not used.
@@ -230,7 +234,7 @@ pub fn knows_event(name: &str) -> bool {
 impl Harness {
     /// Finds the event with this native or neutral name, in any spelling.
     #[must_use]
-    pub fn moment(&self, name: &str) -> Option<&'static Moment> {
+    pub fn moment(&self, name: &str) -> Option<&'static ClientEvent> {
         if spelled_alike(name, "") {
             return None;
         }
@@ -241,13 +245,13 @@ impl Harness {
 
     /// Returns the event that reports a neutral kind, the first of several.
     #[must_use]
-    pub fn moment_of(&self, kind: EventKind) -> Option<&'static Moment> {
+    pub fn moment_of(&self, kind: EventKind) -> Option<&'static ClientEvent> {
         self.moments.iter().find(|it| it.kind == Some(kind))
     }
 
     /// Returns whether a capability is supported at a neutral kind of event.
     #[must_use]
-    pub fn can(&self, kind: EventKind, ability: Ability) -> bool {
+    pub fn can(&self, kind: EventKind, ability: Capability) -> bool {
         self.moment_of(kind).is_some_and(|it| it.can(ability))
     }
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::{Harness, Moment, ProcessSigns, moment};
+use super::{ClientEvent, Harness, ProcessSigns, moment};
 
-const MOMENTS: [Moment; 6] = [
+const MOMENTS: [ClientEvent; 6] = [
     moment("session.created", EventKind::SessionStart, &[&NOTICE]),
     moment("chat.message", EventKind::UserPromptSubmit, &[&NOTICE]),
     moment("tool.execute.before", EventKind::PreToolUse, &[&BLOCK, &INPUT, &NOTICE]),

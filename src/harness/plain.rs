@@ -5,51 +5,63 @@
 //! are known. Output: `decision` with `reason`, `notice` for the user, `context` for the agent,
 //! `updated_input`, `updated_output`; `{}` without a decision.
 
-use super::{Ability, Harness, Moment, ProcessSigns, Put, Way, rename};
+use super::{
+    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, rename,
+};
 use crate::facts::event::EventKind;
 
 /// Allow.
-pub(super) const ALLOW: Way = Way {
-    says: Ability::Allow,
-    fields: &[("decision", Put::Text("allow")), ("reason", Put::Reason)],
+pub(super) const ALLOW: ResponseTemplate = ResponseTemplate {
+    says: Capability::Allow,
+    fields: &[("decision", ResponseField::Text("allow")), ("reason", ResponseField::Reason)],
 };
 /// Defer the call.
-const DEFER: Way = Way {
-    says: Ability::Defer,
-    fields: &[("decision", Put::Text("defer")), ("reason", Put::Reason)],
+const DEFER: ResponseTemplate = ResponseTemplate {
+    says: Capability::Defer,
+    fields: &[("decision", ResponseField::Text("defer")), ("reason", ResponseField::Reason)],
 };
 /// Question to the user.
-pub(super) const ASK: Way =
-    Way { says: Ability::Ask, fields: &[("decision", Put::Text("ask")), ("reason", Put::Reason)] };
+pub(super) const ASK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Ask,
+    fields: &[("decision", ResponseField::Text("ask")), ("reason", ResponseField::Reason)],
+};
 /// Block.
-pub(super) const BLOCK: Way = Way {
-    says: Ability::Block,
-    fields: &[("decision", Put::Text("block")), ("reason", Put::Reason)],
+pub(super) const BLOCK: ResponseTemplate = ResponseTemplate {
+    says: Capability::Block,
+    fields: &[("decision", ResponseField::Text("block")), ("reason", ResponseField::Reason)],
 };
 /// End of the session.
-const HALT: Way = Way {
-    says: Ability::Halt,
-    fields: &[("decision", Put::Text("halt")), ("reason", Put::Reason)],
+const HALT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Halt,
+    fields: &[("decision", ResponseField::Text("halt")), ("reason", ResponseField::Reason)],
 };
 /// Context for the agent.
-pub(super) const CONTEXT: Way =
-    Way { says: Ability::Context, fields: &[("context", Put::Context)] };
+pub(super) const CONTEXT: ResponseTemplate =
+    ResponseTemplate { says: Capability::Context, fields: &[("context", ResponseField::Context)] };
 /// Changed input of a tool.
-pub(super) const INPUT: Way =
-    Way { says: Ability::Input, fields: &[("updated_input", Put::Input)] };
+pub(super) const INPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Input,
+    fields: &[("updated_input", ResponseField::Input)],
+};
 /// Changed result of a tool.
-const OUTPUT: Way = Way { says: Ability::Output, fields: &[("updated_output", Put::Output)] };
+const OUTPUT: ResponseTemplate = ResponseTemplate {
+    says: Capability::Output,
+    fields: &[("updated_output", ResponseField::Output)],
+};
 /// Notice to the user.
-pub(super) const NOTICE: Way = Way { says: Ability::Notice, fields: &[("notice", Put::Notice)] };
+pub(super) const NOTICE: ResponseTemplate =
+    ResponseTemplate { says: Capability::Notice, fields: &[("notice", ResponseField::Notice)] };
 
-const WAYS: &[&Way] = &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &OUTPUT, &NOTICE];
+const WAYS: &[&ResponseTemplate] =
+    &[&ALLOW, &DEFER, &ASK, &BLOCK, &HALT, &CONTEXT, &INPUT, &OUTPUT, &NOTICE];
 
 #[expect(
     clippy::indexing_slicing,
     reason = "in a constant an index out of bounds does not compile"
 )]
-const MOMENTS: [Moment; EventKind::ALL.len()] = {
-    let mut all = [const { Moment { native: "", kind: None, ways: WAYS } }; EventKind::ALL.len()];
+const MOMENTS: [ClientEvent; EventKind::ALL.len()] = {
+    let mut all =
+        [const { ClientEvent { native: "", kind: None, ways: WAYS } }; EventKind::ALL.len()];
     let mut at = 0;
     while at < all.len() {
         all[at].native = EventKind::ALL[at].name();

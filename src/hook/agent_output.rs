@@ -295,7 +295,7 @@ impl AgentOutput {
 
     /// Returns the last texts of the agent.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn last_texts(&self) -> String {
         self.said.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 }
@@ -362,7 +362,11 @@ mod tests {
             let records: usize =
                 STREAM.as_bytes().chunks(size).map(|it| output.absorb(it).len()).sum();
             assert_eq!(records, 4, "{size}");
-            assert_eq!((output.meters(), output.said()), (whole.meters(), whole.said()), "{size}");
+            assert_eq!(
+                (output.meters(), output.last_texts()),
+                (whole.meters(), whole.last_texts()),
+                "{size}"
+            );
         }
     }
 
@@ -385,7 +389,7 @@ mod tests {
         (0..9).for_each(|_| assert!(output.absorb(&chunk).is_empty()));
         assert!(output.begun.len() <= OUTPUT_LINE_BYTES_MAX);
         output.absorb(b"\nafter\n");
-        assert_eq!((output.dropped, output.said().as_str()), (1, "after"));
+        assert_eq!((output.dropped, output.last_texts().as_str()), (1, "after"));
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! Protocols of the clients: converts their JSON to neutral events, and responses to their JSON.
 //! The differences between clients are in their rows (`harness`).
 
+pub mod adapt;
 pub mod agent_output;
-pub mod fit;
 pub mod payload;
 pub mod render;
 
 use serde_json::Value;
 
-use crate::harness::{Harness, Moment, claude_code};
-use crate::judge::combine::Decision;
+use crate::evaluation::combine::Decision;
+use crate::harness::{ClientEvent, Harness, claude_code};
 
 /// Response to a client, independent of its protocol.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct HookResponse {
     /// Decision on the event.
     pub decision: Decision,
     /// Reason of the decision: for the agent with a block, for the user with other decisions.
@@ -28,7 +28,7 @@ pub struct Answer {
     pub updated_output: Option<Value>,
 }
 
-impl Answer {
+impl HookResponse {
     /// Creates a block with its reason.
     #[must_use]
     pub fn block(reason: impl Into<String>) -> Self {
@@ -60,7 +60,7 @@ pub struct Caller {
     /// The client.
     pub harness: &'static Harness,
     /// Its event. `None` if the client has no such event, so that the response is empty.
-    pub moment: Option<&'static Moment>,
+    pub moment: Option<&'static ClientEvent>,
 }
 
 impl Caller {
@@ -80,7 +80,7 @@ impl Default for Caller {
 
 /// Renders the response for the client. Also returns the downgrades.
 #[must_use]
-pub fn speak(caller: Caller, answer: &Answer, tool: Option<&str>) -> (String, Vec<String>) {
-    let adapted = fit::adapt(caller, answer);
+pub fn speak(caller: Caller, answer: &HookResponse, tool: Option<&str>) -> (String, Vec<String>) {
+    let adapted = adapt::adapt(caller, answer);
     (render::render(caller, &adapted.answer, tool), adapted.changed)
 }

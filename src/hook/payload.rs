@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::Caller;
-use crate::facts::event::{BackgroundTask, Continued, Event, EventKind, FailedCall};
+use crate::facts::event::{BackgroundTask, ContinuedConversation, Event, EventKind, FailedCall};
 use crate::facts::fold::cut_front;
 use crate::facts::record::repaired;
 use crate::harness::{self, Harness, claude_code};
@@ -40,7 +40,7 @@ impl std::fmt::Display for PayloadError {
 }
 
 /// Expectations of a payload from the command line and the environment.
-pub struct Expected<'a> {
+pub struct PayloadExpectation<'a> {
     /// Event, by its native or neutral name. Overrides the payload's own name.
     pub hook: &'a str,
     /// Client. Overrides the detected client.
@@ -56,7 +56,7 @@ pub struct Expected<'a> {
 /// [`PayloadError`] for an invalid payload, with the client as far as the command line names it.
 pub fn read(
     bytes: &[u8],
-    expected: &Expected<'_>,
+    expected: &PayloadExpectation<'_>,
 ) -> Result<(Option<Event>, Caller), (PayloadError, Caller)> {
     let said = expected.harness.unwrap_or_else(|| harness::detect(&Map::new(), expected.is_set));
     let mut fields = fields(bytes).map_err(|it| (it, Caller::at(said, expected.hook)))?;
@@ -134,7 +134,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
     let background = fields.get("background_tasks").and_then(Value::as_array);
     Event {
         kind,
-        session_id: SessionId::sanitise(session.as_deref().unwrap_or_default()),
+        session_id: SessionId::sanitize(session.as_deref().unwrap_or_default()),
         session_known: session.is_some(),
         said_kind: filled("hook_event_name").and_then(|it| harness.moment(&it)?.kind),
         agent_id: id("agent_id"),
@@ -174,11 +174,11 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
     }
 }
 
-fn continued(fields: &Map<String, Value>) -> Continued {
+fn continued(fields: &Map<String, Value>) -> ContinuedConversation {
     let count = |key: &str| fields.get(key).and_then(Value::as_u64).unwrap_or_default();
     let cost = fields.get("estimated_cache_write_usd").and_then(Value::as_f64);
     let expired = fields.get("prompt_cache_likely_expired").and_then(Value::as_bool);
-    Continued {
+    ContinuedConversation {
         context_tokens: count("context_tokens"),
         cache_write_usd: cost.filter(|it| it.is_finite() && *it >= 0.0).unwrap_or_default(),
         seconds_since_last_response: count("seconds_since_last_response"),
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!((continued.context_tokens, continued.seconds_since_last_response), (110, 1));
         assert!(continued.cache_write_usd > 0.0005 && !continued.cache_expired);
         let odd = br#"{"session_id":"s","context_tokens":-1,"estimated_cache_write_usd":"x"}"#;
-        assert_eq!(parse(odd, start).unwrap().continued, Continued::default());
+        assert_eq!(parse(odd, start).unwrap().continued, ContinuedConversation::default());
     }
 
     #[test]

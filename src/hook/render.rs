@@ -2,25 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Caller, fit};
-use crate::harness::{Ability, Harness, Put, Way};
+use super::{Caller, HookResponse, adapt};
+use crate::harness::{Capability, Harness, ResponseField, ResponseTemplate};
 
 /// Returns the text for standard output. `tool` is the neutral name of the event's tool.
 #[must_use]
-pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
+pub fn render(caller: Caller, answer: &HookResponse, tool: Option<&str>) -> String {
     let silence = || caller.harness.silence.to_owned();
     let Some(moment) = caller.moment else { return silence() };
     let ways = [
-        fit::ability(answer.decision),
-        answer.updated_input.is_some().then_some(Ability::Input),
-        answer.updated_output.is_some().then_some(Ability::Output),
-        answer.context.is_some().then_some(Ability::Context),
-        answer.notice.is_some().then_some(Ability::Notice),
+        adapt::ability(answer.decision),
+        answer.updated_input.is_some().then_some(Capability::Input),
+        answer.updated_output.is_some().then_some(Capability::Output),
+        answer.context.is_some().then_some(Capability::Context),
+        answer.notice.is_some().then_some(Capability::Notice),
     ];
-    let plain = |it: &&Way| it.fields.iter().any(|(path, _)| path.is_empty());
+    let plain = |it: &&ResponseTemplate| it.fields.iter().any(|(path, _)| path.is_empty());
     if let Some(text) = &answer.context
-        && fit::ability(answer.decision).is_none()
-        && moment.way(Ability::Context).as_ref().is_some_and(plain)
+        && adapt::ability(answer.decision).is_none()
+        && moment.way(Capability::Context).as_ref().is_some_and(plain)
     {
         return text.clone();
     }
@@ -37,21 +37,21 @@ pub fn render(caller: Caller, answer: &Answer, tool: Option<&str>) -> String {
 fn put(
     fields: &mut Map<String, Value>,
     harness: &Harness,
-    answer: &Answer,
+    answer: &HookResponse,
     tool: Option<&str>,
-    way: &Way,
+    way: &ResponseTemplate,
 ) {
     let text = |it: &Option<String>| Value::from(it.clone().unwrap_or_default());
     for (path, put) in way.fields.iter().filter(|(path, _)| !path.is_empty()) {
         let value = match put {
-            Put::Text(text) => Value::from(*text),
-            Put::Flag(flag) => Value::from(*flag),
-            Put::Reason if answer.reason.is_empty() => continue,
-            Put::Reason => Value::from(answer.reason.as_str()),
-            Put::Notice => text(&answer.notice),
-            Put::Context => text(&answer.context),
-            Put::Output => answer.updated_output.clone().unwrap_or_default(),
-            Put::Input => native_input(harness, tool, answer.updated_input.clone()),
+            ResponseField::Text(text) => Value::from(*text),
+            ResponseField::Flag(flag) => Value::from(*flag),
+            ResponseField::Reason if answer.reason.is_empty() => continue,
+            ResponseField::Reason => Value::from(answer.reason.as_str()),
+            ResponseField::Notice => text(&answer.notice),
+            ResponseField::Context => text(&answer.context),
+            ResponseField::Output => answer.updated_output.clone().unwrap_or_default(),
+            ResponseField::Input => native_input(harness, tool, answer.updated_input.clone()),
         };
         set(fields, path, value);
     }

@@ -45,13 +45,13 @@ pub struct Baseline {
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// Findings that are known.
-    pub findings: Vec<Known>,
+    pub findings: Vec<BaselineEntry>,
 }
 
 /// A finding that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct BaselineEntry {
     /// Fingerprint of the finding; it does not depend on line numbers.
     #[schemars(length(min = 1))]
     pub fingerprint: String,
@@ -69,14 +69,14 @@ pub struct Known {
 /// Where a baseline lies, and where it is looked at from: files are named from its own folder on, so that
 /// it knows them wherever lint is run.
 #[derive(Debug, Clone, Copy)]
-pub struct Seat<'p> {
+pub struct BaselineLocation<'p> {
     /// The working folder, from the root on.
     pub here: &'p Path,
     /// The baseline, from the working folder or from the root on.
     pub file: &'p Path,
 }
 
-impl Seat<'_> {
+impl BaselineLocation<'_> {
     /// The name of a file as the baseline has it.
     fn name(&self, source: &Source) -> String {
         if builtin::wrote(source) {
@@ -96,9 +96,9 @@ impl Seat<'_> {
 impl Baseline {
     /// A baseline of these findings.
     #[must_use]
-    pub fn of(findings: &[&Diagnostic], seat: Seat<'_>) -> Self {
+    pub fn of(findings: &[&Diagnostic], seat: BaselineLocation<'_>) -> Self {
         let prints = fingerprints_by(findings, |it| seat.name(it)).into_iter().map(first);
-        let known = findings.iter().zip(prints).map(|(it, fingerprint)| Known {
+        let known = findings.iter().zip(prints).map(|(it, fingerprint)| BaselineEntry {
             fingerprint,
             code: code_of(it.code).to_owned(),
             file: seat.name(&it.span.source),
@@ -119,7 +119,7 @@ impl Baseline {
 
     /// For each finding, whether it is known. Errors of the loader are never: the pack is broken.
     #[must_use]
-    pub fn knows(&self, findings: &[&Diagnostic], seat: Seat<'_>) -> Vec<bool> {
+    pub fn knows(&self, findings: &[&Diagnostic], seat: BaselineLocation<'_>) -> Vec<bool> {
         let known = |prints: &[String]| {
             self.findings.iter().any(|known| prints.contains(&known.fingerprint))
         };
@@ -178,7 +178,7 @@ mod tests {
             ("/w", "ci/lint.json", "policies/a.yaml", "../policies/a.yaml"),
             ("/w", "lint.json", "builtin/guards.yaml", "builtin/guards.yaml"),
         ] {
-            let seat = Seat { here: Path::new(here), file: Path::new(baseline) };
+            let seat = BaselineLocation { here: Path::new(here), file: Path::new(baseline) };
             let source = Source { name: file.to_owned(), text: String::new() };
             assert_eq!(seat.name(&source), expected, "{file} from {here}");
         }
@@ -190,7 +190,7 @@ mod tests {
         let source = Arc::new(Source { name: "a.yaml".to_owned(), text: "when: true".to_owned() });
         let span = Span { source, start: 6, end: 10 };
         let finding = Diagnostic::error("constant-condition", span, "this is always true");
-        let seat = Seat { here: Path::new("/w"), file: Path::new("lint.json") };
+        let seat = BaselineLocation { here: Path::new("/w"), file: Path::new("lint.json") };
         let mut baseline = Baseline::of(&[&finding], seat);
         for fingerprint in fingerprints_by(&[&finding], |it| seat.name(it)).concat() {
             baseline.findings[0].fingerprint = fingerprint;

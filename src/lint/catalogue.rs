@@ -8,11 +8,11 @@ use super::checks::{
     operands, options, patterns, probes, programs, prose, regexes, rules, safety, session_types,
     structure, supervision, tables, texts, tools, vocabulary,
 };
-use super::{Check, Profile, Rule};
+use super::{Profile, Rule, RuleFn};
 use crate::source::Level;
 
-/// Stands for `ignore`, which reports these findings itself: they are about findings, not about the pack.
-const IGNORES: Check = |_, _| {};
+/// No check: `ignore` reports these findings itself, since they are about findings, not about the pack.
+const IGNORES: RuleFn = |_, _| {};
 
 macro_rules! rule {
     ($code:literal, $name:literal, $level:ident, $profile:ident, $summary:literal $(, $check:expr)*) => {

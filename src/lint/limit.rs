@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
-use crate::script::ast::{ExprKind, Relation};
+use crate::expr::ast::{ExprKind, Relation};
 
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(super) enum Constraint {
     /// A truth value.
     Truth(bool),
     /// A number between these, and none of those.
     Number { least: i64, greatest: i64, not: BTreeSet<i64> },
     /// A number with a fraction between these.
-    Decimal { least: Bound, greatest: Bound },
+    Decimal { least: RangeEnd, greatest: RangeEnd },
     /// One of these texts (any, where absent), and none of those.
     Text { only: Option<BTreeSet<String>>, not: BTreeSet<String> },
     /// How one value stands to another: less, equal, greater.
@@ -22,16 +22,16 @@ pub(super) enum Limit {
 
 /// An end of a range, and whether it is left out itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Bound {
+pub(super) struct RangeEnd {
     at: f64,
     open: bool,
 }
 
 /// Ends are never no number.
-impl Eq for Bound {}
+impl Eq for RangeEnd {}
 
-pub(super) const fn order(relation: Relation) -> Limit {
-    Limit::Order {
+pub(super) const fn order(relation: Relation) -> Constraint {
+    Constraint::Order {
         less: matches!(relation, Relation::Less | Relation::AtMost | Relation::NotEqual),
         equal: matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast),
         greater: matches!(relation, Relation::Greater | Relation::AtLeast | Relation::NotEqual),
@@ -39,48 +39,50 @@ pub(super) const fn order(relation: Relation) -> Limit {
 }
 
 /// A value compared with itself.
-pub(super) const fn same(relation: Relation) -> Limit {
+pub(super) const fn same(relation: Relation) -> Constraint {
     let equal = matches!(relation, Relation::Equal | Relation::AtMost | Relation::AtLeast);
-    Limit::Order { less: false, equal, greater: false }
+    Constraint::Order { less: false, equal, greater: false }
 }
 
 /// Two constants compared: an order that is possible, or not.
-pub(super) fn constants(relation: Relation, one: &ExprKind, other: &ExprKind) -> Limit {
+pub(super) fn constants(relation: Relation, one: &ExprKind, other: &ExprKind) -> Constraint {
     let ordering = match (one, other) {
         (ExprKind::Int(one), ExprKind::Int(other)) => one.cmp(other),
         (ExprKind::Text(one), ExprKind::Text(other)) => one.cmp(other),
         (ExprKind::Bool(one), ExprKind::Bool(other)) => one.cmp(other),
         _ => return order(relation),
     };
-    let Limit::Order { less, equal, greater } = order(relation) else { return order(relation) };
-    Limit::Order {
+    let Constraint::Order { less, equal, greater } = order(relation) else {
+        return order(relation);
+    };
+    Constraint::Order {
         less: less && ordering.is_lt(),
         equal: equal && ordering.is_eq(),
         greater: greater && ordering.is_gt(),
     }
 }
 
-pub(super) fn decimal(relation: Relation, value: f64) -> Limit {
-    let (at, open) = (|at| Bound { at, open: false }, |at| Bound { at, open: true });
+pub(super) fn decimal(relation: Relation, value: f64) -> Constraint {
+    let (at, open) = (|at| RangeEnd { at, open: false }, |at| RangeEnd { at, open: true });
     let (least, greatest) = (at(f64::NEG_INFINITY), at(f64::INFINITY));
     match relation {
-        Relation::Equal => Limit::Decimal { least: at(value), greatest: at(value) },
-        Relation::NotEqual => Limit::Decimal { least, greatest },
-        Relation::Less => Limit::Decimal { least, greatest: open(value) },
-        Relation::AtMost => Limit::Decimal { least, greatest: at(value) },
-        Relation::Greater => Limit::Decimal { least: open(value), greatest },
-        Relation::AtLeast => Limit::Decimal { least: at(value), greatest },
+        Relation::Equal => Constraint::Decimal { least: at(value), greatest: at(value) },
+        Relation::NotEqual => Constraint::Decimal { least, greatest },
+        Relation::Less => Constraint::Decimal { least, greatest: open(value) },
+        Relation::AtMost => Constraint::Decimal { least, greatest: at(value) },
+        Relation::Greater => Constraint::Decimal { least: open(value), greatest },
+        Relation::AtLeast => Constraint::Decimal { least: at(value), greatest },
     }
 }
 
 /// The end that leaves less of a range over, of two on one side of it.
-fn narrower(one: Bound, other: Bound, upper: bool) -> Bound {
+fn narrower(one: RangeEnd, other: RangeEnd, upper: bool) -> RangeEnd {
     let less = if upper { one.at < other.at } else { one.at > other.at };
     let same = one.at.total_cmp(&other.at).is_eq();
     if less || (same && one.open) { one } else { other }
 }
 
-pub(super) fn number((least, greatest): (i64, i64), relation: Relation, value: i64) -> Limit {
+pub(super) fn number((least, greatest): (i64, i64), relation: Relation, value: i64) -> Constraint {
     let mut not = BTreeSet::new();
     let (low, high) = match relation {
         Relation::Equal => (value, value),
@@ -93,48 +95,56 @@ pub(super) fn number((least, greatest): (i64, i64), relation: Relation, value: i
         Relation::Greater => (value.saturating_add(1), greatest),
         Relation::AtLeast => (value, greatest),
     };
-    Limit::Number { least: low.max(least), greatest: high.min(greatest), not }
+    Constraint::Number { least: low.max(least), greatest: high.min(greatest), not }
 }
 
 /// Both limits at once; nothing where they cannot be of one fact.
-pub(super) fn both(one: &Limit, other: &Limit) -> Option<Limit> {
+pub(super) fn both(one: &Constraint, other: &Constraint) -> Option<Constraint> {
     match (one, other) {
-        (Limit::Truth(one), Limit::Truth(other)) => (one == other).then_some(Limit::Truth(*one)),
+        (Constraint::Truth(one), Constraint::Truth(other)) => {
+            (one == other).then_some(Constraint::Truth(*one))
+        }
         (
-            Limit::Number { least, greatest, not },
-            Limit::Number { least: low, greatest: high, not: more },
-        ) => Some(Limit::Number {
+            Constraint::Number { least, greatest, not },
+            Constraint::Number { least: low, greatest: high, not: more },
+        ) => Some(Constraint::Number {
             least: *least.max(low),
             greatest: *greatest.min(high),
             not: not.union(more).copied().collect(),
         }),
-        (Limit::Decimal { least, greatest }, Limit::Decimal { least: low, greatest: high }) => {
-            Some(Limit::Decimal {
-                least: narrower(*least, *low, false),
-                greatest: narrower(*greatest, *high, true),
-            })
-        }
-        (Limit::Text { only, not }, Limit::Text { only: some, not: more }) => {
+        (
+            Constraint::Decimal { least, greatest },
+            Constraint::Decimal { least: low, greatest: high },
+        ) => Some(Constraint::Decimal {
+            least: narrower(*least, *low, false),
+            greatest: narrower(*greatest, *high, true),
+        }),
+        (Constraint::Text { only, not }, Constraint::Text { only: some, not: more }) => {
             let only = match (only, some) {
                 (Some(one), Some(other)) => Some(one.intersection(other).cloned().collect()),
                 (one, other) => one.clone().or_else(|| other.clone()),
             };
-            Some(Limit::Text { only, not: not.union(more).cloned().collect() })
+            Some(Constraint::Text { only, not: not.union(more).cloned().collect() })
         }
-        (Limit::Order { less, equal, greater }, Limit::Order { less: l, equal: e, greater: g }) => {
-            Some(Limit::Order { less: *less && *l, equal: *equal && *e, greater: *greater && *g })
-        }
+        (
+            Constraint::Order { less, equal, greater },
+            Constraint::Order { less: l, equal: e, greater: g },
+        ) => Some(Constraint::Order {
+            less: *less && *l,
+            equal: *equal && *e,
+            greater: *greater && *g,
+        }),
         // A fact has one type; a faulty expression may give it two.
         _ => Some(one.clone()),
     }
 }
 
 /// Whether numbers within two limits can stand to each other as a third says.
-pub(super) const fn in_order(one: &Limit, other: &Limit, stand: &Limit) -> bool {
+pub(super) const fn in_order(one: &Constraint, other: &Constraint, stand: &Constraint) -> bool {
     let (
-        Limit::Number { least, greatest, .. },
-        Limit::Number { least: low, greatest: high, .. },
-        Limit::Order { less, equal, greater },
+        Constraint::Number { least, greatest, .. },
+        Constraint::Number { least: low, greatest: high, .. },
+        Constraint::Order { less, equal, greater },
     ) = (one, other, stand)
     else {
         return true;
@@ -168,11 +178,11 @@ impl Display for Value<'_> {
 }
 
 /// A value within a limit, where there is one.
-pub(super) fn value(limit: &Limit) -> Option<Value<'_>> {
+pub(super) fn value(limit: &Constraint) -> Option<Value<'_>> {
     match limit {
-        Limit::Truth(value) => Some(Value::Truth(*value)),
-        Limit::Number { least, greatest, .. } if least > greatest => None,
-        Limit::Number { least, greatest, not } => {
+        Constraint::Truth(value) => Some(Value::Truth(*value)),
+        Constraint::Number { least, greatest, .. } if least > greatest => None,
+        Constraint::Number { least, greatest, not } => {
             let from = if *least <= 0 && *greatest >= 0 { 0 } else { *least };
             let up =
                 (from..=*greatest).take(not.len().saturating_add(1)).find(|it| !not.contains(it));
@@ -181,22 +191,22 @@ pub(super) fn value(limit: &Limit) -> Option<Value<'_>> {
             };
             up.or_else(down).map(Value::Number)
         }
-        Limit::Decimal { least, greatest } => between(*least, *greatest).map(Value::Decimal),
-        Limit::Text { only: Some(only), not } => {
+        Constraint::Decimal { least, greatest } => between(*least, *greatest).map(Value::Decimal),
+        Constraint::Text { only: Some(only), not } => {
             only.difference(not).next().map(|it| Value::Text(it))
         }
-        Limit::Text { only: None, not } => {
+        Constraint::Text { only: None, not } => {
             let free = ["", "x", "y"].into_iter().find(|it| !not.contains(*it));
             Some(free.map_or(Value::AnotherText, Value::Text))
         }
-        Limit::Order { less, equal, greater } => {
+        Constraint::Order { less, equal, greater } => {
             (*less || *equal || *greater).then_some(Value::AsCompared)
         }
     }
 }
 
 /// A number of a range, where there is one: an end of it, or what lies in the middle.
-fn between(least: Bound, greatest: Bound) -> Option<f64> {
+fn between(least: RangeEnd, greatest: RangeEnd) -> Option<f64> {
     if least.at > greatest.at {
         return None;
     }

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::limit::{Limit, both, in_order, value};
-use crate::script::ast::{Expr, ExprKind};
-use crate::script::check;
-use crate::script::paths;
-use crate::script::relations::{self, Relation as Related};
-use crate::script::types::{Names, Type};
-use crate::script::wider;
+use super::limit::{Constraint, both, in_order, value};
+use crate::expr::ast::{Expr, ExprKind};
+use crate::expr::check;
+use crate::expr::paths;
+use crate::expr::relations::{self, Relation as Related};
+use crate::expr::types::{Names, Type};
+use crate::expr::wider;
 
 mod atoms;
 mod one_by_one;
@@ -26,7 +26,7 @@ pub(super) const BEFORE_MAX: usize = 32;
 
 /// Whether conditions can hold together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer<'t> {
+pub(super) enum Satisfiability<'t> {
     /// Never.
     Never,
     /// Here: what facts are then, as far as they matter.
@@ -35,11 +35,11 @@ pub(super) enum Answer<'t> {
     Unknown,
 }
 
-impl Answer<'_> {
+impl Satisfiability<'_> {
     /// The example for people, where there is one.
     pub(super) fn witness(&self) -> Option<String> {
         let Self::Example(limits) = self else { return None };
-        let told = limits.iter().filter(|(_, limit)| !matches!(limit, Limit::Order { .. }));
+        let told = limits.iter().filter(|(_, limit)| !matches!(limit, Constraint::Order { .. }));
         let values: Vec<String> =
             told.filter_map(|(fact, it)| Some(format!("`{fact}` is {}", value(it)?))).collect();
         (!values.is_empty()).then(|| values.join(", "))
@@ -48,14 +48,14 @@ impl Answer<'_> {
 
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
-pub(super) fn possible<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Answer<'t> {
+pub(super) fn possible<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Satisfiability<'t> {
     possible_by(relations::ALWAYS, conditions, names)
 }
 
 /// Whether a condition is as it is said to be wherever another one is, by what the two say: that a fact
 /// needs another one is no reason to leave that out.
 pub(super) fn follows(one: (&Expr, bool), from: (&Expr, bool), names: &Names) -> bool {
-    possible_by(&[], &[from, (one.0, !one.1)], names) == Answer::Never
+    possible_by(&[], &[from, (one.0, !one.1)], names) == Satisfiability::Never
 }
 
 /// Whether all these conditions can be as they are said to be, where facts are related so.
@@ -63,21 +63,21 @@ fn possible_by<'t>(
     relations: &[Related],
     conditions: &[(&'t Expr, bool)],
     names: &Names,
-) -> Answer<'t> {
+) -> Satisfiability<'t> {
     if let Some(limits) = apart(conditions, names) {
         let can_be = limits.values().all(|it| value(it).is_some());
-        return if can_be { Answer::Example(limits) } else { Answer::Never };
+        return if can_be { Satisfiability::Example(limits) } else { Satisfiability::Never };
     }
     let mut conjunctions = vec![Vec::new()];
     for (term, holds) in conditions {
-        let Some(more) = alternatives(term, *holds, names) else { return Answer::Unknown };
-        let Some(joined) = product(conjunctions, more) else { return Answer::Unknown };
+        let Some(more) = alternatives(term, *holds, names) else { return Satisfiability::Unknown };
+        let Some(joined) = product(conjunctions, more) else { return Satisfiability::Unknown };
         conjunctions = joined;
     }
     let mut solved = conjunctions.into_iter().filter_map(solve);
     match solved.find(|it| agree(it, relations, names)) {
-        Some(example) => Answer::Example(example),
-        None => Answer::Never,
+        Some(example) => Satisfiability::Example(example),
+        None => Satisfiability::Never,
     }
 }
 
@@ -87,12 +87,12 @@ pub(super) fn is_never(term: &Expr, holds: bool, names: &Names) -> bool {
     // Most questions are about one constraint on one fact.
     match alone(term, holds, names) {
         Some((_, limit)) => value(&limit).is_none(),
-        None => possible(&[(term, holds)], names) == Answer::Never,
+        None => possible(&[(term, holds)], names) == Satisfiability::Never,
     }
 }
 
 /// The one fact that a condition is about, and what that must be.
-fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Limit)> {
+fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Constraint)> {
     if matches!(
         term.kind,
         ExprKind::Bool(_) | ExprKind::Not(_) | ExprKind::And(_) | ExprKind::Or(_)
@@ -100,14 +100,15 @@ fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>
         return None;
     }
     let (fact, limit) = atom(term, holds, names);
-    (!matches!(limit, Limit::Order { .. })).then_some((fact, limit))
+    (!matches!(limit, Constraint::Order { .. })).then_some((fact, limit))
 }
 
 /// What each fact must be, where each condition is about one, and no two facts have the same owner, one below the
 /// other's, or one that was asked for in the same way: nothing that is said of one then says anything of another.
 fn apart<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Expr, bool)| alone(term, *holds, names);
-    let found: Vec<(Cow<'t, str>, Limit)> = conditions.iter().map(alone).collect::<Option<_>>()?;
+    let found: Vec<(Cow<'t, str>, Constraint)> =
+        conditions.iter().map(alone).collect::<Option<_>>()?;
     let owners = || {
         found
             .iter()
@@ -133,10 +134,10 @@ pub(super) fn truth(term: &Expr, names: &Names) -> Option<bool> {
     is_never(term, false, names).then_some(true)
 }
 
-type Conjunction<'t> = Vec<(Cow<'t, str>, Limit)>;
+type Conjunction<'t> = Vec<(Cow<'t, str>, Constraint)>;
 
 /// What each fact must be, facts by their names.
-type Limits<'t> = BTreeMap<Cow<'t, str>, Limit>;
+type Limits<'t> = BTreeMap<Cow<'t, str>, Constraint>;
 
 /// The ways in which a condition comes to hold, or not to.
 fn alternatives<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
@@ -194,11 +195,11 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
     let facts: Vec<&str> = limits
         .iter()
         .flat_map(|(fact, limit)| match (limit, fact.split_once(BETWEEN)) {
-            (Limit::Order { .. }, Some((one, other))) => vec![one, other],
+            (Constraint::Order { .. }, Some((one, other))) => vec![one, other],
             _ => vec![fact.as_ref()],
         })
         .collect();
-    let fits = |(fact, limit): &(Cow<'_, str>, Limit)| {
+    let fits = |(fact, limit): &(Cow<'_, str>, Constraint)| {
         let of_each = fact
             .split_once(BETWEEN)
             .and_then(|(one, other)| Some(in_order(limits.get(one)?, limits.get(other)?, limit)));
@@ -228,7 +229,7 @@ mod tests {
         Expr::parse(text).unwrap()
     }
 
-    fn ask(term: &Expr, holds: bool) -> Answer<'_> {
+    fn ask(term: &Expr, holds: bool) -> Satisfiability<'_> {
         let names = Names {
             session_types: ["DEVELOPMENT".to_owned(), "SIMPLE".to_owned()].into(),
             ..Names::default()
@@ -270,7 +271,7 @@ mod tests {
             "probes.pr.ok && probes.pr.code > 0",
             "files.kind(\"code\").count > 0 && files.kind(\"code\").edits == 0",
         ] {
-            assert_eq!(ask(&read(text), true), Answer::Never, "{text}");
+            assert_eq!(ask(&read(text), true), Satisfiability::Never, "{text}");
         }
     }
 
@@ -287,7 +288,7 @@ mod tests {
             "!commands.kind(\"test\").passed || !commands.kind(\"test\").failed",
             "todos.total >= todos.open",
         ] {
-            assert_eq!(ask(&read(text), false), Answer::Never, "{text}");
+            assert_eq!(ask(&read(text), false), Satisfiability::Never, "{text}");
         }
     }
 
@@ -317,11 +318,11 @@ mod tests {
             "todos.open > 2 && todos.total < 4",
             "!probes.pr.ok && probes.pr.code != 0",
         ] {
-            assert_ne!(ask(&read(text), true), Answer::Never, "{text}");
+            assert_ne!(ask(&read(text), true), Satisfiability::Never, "{text}");
         }
         // A chain that begins in parentheses has no name of its own.
         let chain = read("(session.branch + \"x\").len() > 1");
-        assert!(matches!(ask(&chain, true), Answer::Example(_)));
+        assert!(matches!(ask(&chain, true), Satisfiability::Example(_)));
         let (called, asked) =
             (read("[\"a\"].contains(session.branch)"), "session.branch in [\"a\"]");
         assert_eq!(called.canonical(), read(asked).canonical());
@@ -332,7 +333,7 @@ mod tests {
         let (count, passed) =
             (read("commands.kind(\"test\").count > 0"), read("commands.kind(\"test\").passed"));
         let names = Names::default();
-        assert_eq!(possible(&[(&passed, true), (&count, false)], &names), Answer::Never);
+        assert_eq!(possible(&[(&passed, true), (&count, false)], &names), Satisfiability::Never);
         assert!(!follows((&count, true), (&passed, true), &names));
         assert!(follows((&count, true), (&count, true), &names));
     }
@@ -343,13 +344,13 @@ mod tests {
         let more = r#"program.has(["--force", "-f"])"#;
         let (one, more) = (one_by_one(&read(one)), one_by_one(&read(more)));
         let names = Names::default();
-        assert_eq!(possible(&[(&one, true), (&more, false)], &names), Answer::Never);
-        assert_ne!(possible(&[(&one, false), (&more, true)], &names), Answer::Never);
+        assert_eq!(possible(&[(&one, true), (&more, false)], &names), Satisfiability::Never);
+        assert_ne!(possible(&[(&one, false), (&more, true)], &names), Satisfiability::Never);
     }
 
     #[test]
     fn what_is_too_large_is_unknown() {
         let pairs: Vec<String> = (0..9).map(|it| format!("(a{it} || b{it})")).collect();
-        assert_eq!(ask(&read(&pairs.join(" && ")), true), Answer::Unknown);
+        assert_eq!(ask(&read(&pairs.join(" && ")), true), Satisfiability::Unknown);
     }
 }

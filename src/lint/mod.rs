@@ -43,7 +43,7 @@ impl Profile {
 }
 
 /// Reviews a pack for one kind of mistake.
-pub type Check = fn(&Subject<'_>, &mut Findings);
+pub type RuleFn = fn(&Subject<'_>, &mut Findings);
 
 /// One rule.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct Rule {
     /// The page of the rule, in Markdown.
     pub page: &'static str,
     /// The checks that report its findings; empty if the loader reports them.
-    pub checks: &'static [Check],
+    pub checks: &'static [RuleFn],
 }
 
 /// The code of a finding by its name; what the catalogue does not know has its name for a code.

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::logic;
-use crate::pairs::Pairs;
-use crate::script::ast::Expr;
-use crate::script::types::Names;
+use crate::expr::ast::Expr;
+use crate::expr::types::Names;
+use crate::pairs::BigramFilter;
 use crate::source::node::Node;
 use crate::source::{ScalarStyle, Span};
 
@@ -33,7 +33,7 @@ pub struct Site<'a> {
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
     record: Option<&'a Names>,
     /// What its text can name.
-    pairs: Pairs,
+    pairs: BigramFilter,
     /// Whether a text constant stands in it.
     quotes: bool,
     /// What may be called in it.
@@ -99,7 +99,7 @@ impl Calls {
 
 /// Where in a pack a value is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct SiteLocation<'a> {
     pub(super) file: &'static str,
     pub(super) entry: Option<usize>,
     pub(super) key: &'a str,
@@ -114,13 +114,14 @@ impl<'a> Site<'a> {
     }
 
     pub(super) fn new(
-        at: At<'a>,
+        at: SiteLocation<'a>,
         node: &'a Node,
         (start, text): (usize, &'a str),
         condition: bool,
     ) -> Self {
-        let At { file, entry, key, record } = at;
-        let (term, pairs, truth) = (Expr::parse(text), Pairs::of(text), OnceCell::new());
+        let SiteLocation { file, entry, key, record } = at;
+        let (term, pairs, truth) =
+            (Expr::parse(text), BigramFilter::from_text(text), OnceCell::new());
         let quotes = memchr::memchr2(b'"', b'`', text.as_bytes()).is_some();
         let calls = Calls::of_text(text);
         Self {

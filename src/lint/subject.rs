@@ -3,14 +3,14 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::site::{At, Site};
+use super::site::{Site, SiteLocation};
+use crate::expr::template::{self, TemplatePart};
+use crate::expr::types::Names;
 use crate::harness::Harness;
 use crate::policy::load::{self, Pack};
 use crate::policy::review::Reviewed;
 use crate::policy::shapes::{self, FileShape};
 use crate::policy::{Policy, builtin, records};
-use crate::script::template::{self, Piece};
-use crate::script::types::Names;
 use crate::source::check;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
@@ -151,7 +151,7 @@ impl<'a> Subject<'a> {
     fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {
         let file = shape.file;
         let record = record_of(file, "").filter(|_| !matches!(shape.kind, Kind::Record(_)));
-        let top = At { file, entry: None, key: "", record };
+        let top = SiteLocation { file, entry: None, key: "", record };
         let listed = |list: Option<&'a Node>| {
             let items = list.and_then(Node::items).unwrap_or_default().iter();
             items.filter_map(|it| Some((it.get("id")?, it))).collect::<Vec<_>>()
@@ -164,25 +164,30 @@ impl<'a> Subject<'a> {
             return self.entries_of(top, one, entries.map(|(key, value)| (key, value)).collect());
         }
         for (key, one) in shape.sections() {
-            let at = At { key, record: record_of(file, key), ..top };
+            let at = SiteLocation { key, record: record_of(file, key), ..top };
             self.entries_of(at, one, listed(node.get(key)));
         }
         self.walk(top, &shape.kind, node);
     }
 
-    fn entries_of(&mut self, at: At<'a>, one: &'static Kind, found: Vec<(&'a Node, &'a Node)>) {
+    fn entries_of(
+        &mut self,
+        at: SiteLocation<'a>,
+        one: &'static Kind,
+        found: Vec<(&'a Node, &'a Node)>,
+    ) {
         for (id, node) in found {
             let (number, before) = (self.entries.len(), self.sites.len());
             let own = (at.file, id.text().unwrap_or_default().to_owned());
             let record = at.record.or_else(|| self.reviewed.records.get(&own));
-            self.walk(At { entry: Some(number), record, ..at }, one, node);
+            self.walk(SiteLocation { entry: Some(number), record, ..at }, one, node);
             let sites = (before, self.sites.len());
             self.entries.push(Entry { file: at.file, id, node, sites });
         }
     }
 
-    fn walk(&mut self, at: At<'a>, kind: &'static Kind, node: &'a Node) {
-        let At { file, entry, key, .. } = at;
+    fn walk(&mut self, at: SiteLocation<'a>, kind: &'static Kind, node: &'a Node) {
+        let SiteLocation { file, entry, key, .. } = at;
         if node.text().is_some() && !matches!(kind, Kind::Either(_) | Kind::OneOrList(_)) {
             self.leaves.push(Leaf { file, entry, key, kind, node });
         }
@@ -194,7 +199,7 @@ impl<'a> Subject<'a> {
             Kind::Template => {
                 let text = node.text().unwrap_or_default();
                 for piece in template::pieces(text).unwrap_or_default() {
-                    if let Piece::Hole { expression, start } = piece {
+                    if let TemplatePart::Hole { expression, start } = piece {
                         self.sites.push(Site::new(at, node, (start, expression), false));
                     }
                 }
@@ -210,7 +215,7 @@ impl<'a> Subject<'a> {
                 for (name, value) in node.entries().unwrap_or_default() {
                     let key = name.text().unwrap_or_default();
                     let record = record_of(file, key).or(at.record);
-                    self.walk(At { key, record, ..at }, one, value);
+                    self.walk(SiteLocation { key, record, ..at }, one, value);
                 }
             }
             Kind::Record(fields) => {
@@ -222,7 +227,7 @@ impl<'a> Subject<'a> {
                     if let Some(value) = node.get(field.name) {
                         let key =
                             if field.name == "text" && !key.is_empty() { key } else { field.name };
-                        self.walk(At { key, ..at }, &field.kind, value);
+                        self.walk(SiteLocation { key, ..at }, &field.kind, value);
                     }
                 }
             }

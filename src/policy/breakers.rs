@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::SourceLocation;
 use super::builder::{Builder, place};
 use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
 use super::layers::Entry;
@@ -14,7 +14,7 @@ use crate::facts::glob::{specificity, word_matches};
 use crate::source::field_value::{FieldValue, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::state::breaker::{Mode, OnPermanent, Settings, Window};
+use crate::state::breaker::{BreakerSettings, Mode, OnPermanent, Window};
 
 const COUNT: Kind = Kind::Int { min: 1, max: 1000 };
 const PERCENT: Kind = Kind::Int { min: 1, max: 100 };
@@ -71,7 +71,7 @@ const FACTOR: Conversion<u32> = Conversion {
 
 record! {
     /// An entry of `breakers.yaml`. Its key is a glob over names of breakers.
-    pub(super) const BREAKER: Record<Settings> = {
+    pub(super) const BREAKER: Record<BreakerSettings> = {
         mode: words::<Mode>() => mode,
             "Whether it rejects calls (`enforce`), only tells which ones it would (`observe`), \
              or admits all and records nothing (`off`).";
@@ -85,13 +85,13 @@ record! {
             "Counts failures in a row, however old: in place of `window`.";
         failure_rate: PERCENT => failure_rate,
             "Share of failed calls that opens it, in percent: in place of `threshold`.";
-        slow_call: Kind::Duration => slow_call, "A call that takes as long is slow.";
-        slow_rate: PERCENT => slow_rate, "Share of slow calls that opens it, in percent.";
-        min_calls: COUNT => min_calls, "Calls in the window before a share of them says anything.";
+        slow_call: Kind::Duration => slow_call_duration, "A call that takes as long is slow.";
+        slow_rate: PERCENT => slow_call_rate, "Share of slow calls that opens it, in percent.";
+        min_calls: COUNT => minimum_calls, "Calls in the window before a share of them says anything.";
         cooldown [also_known_as(&["reset_timeout", "cooldownSeconds", "open_duration"])]:
             Kind::Duration => cooldown,
             "How long it stays open.";
-        cooldown_factor: Kind::Number { min: 1.0, max: 100.0 } => cooldown_growth by FACTOR,
+        cooldown_factor: Kind::Number { min: 1.0, max: 100.0 } => cooldown_multiplier by FACTOR,
             "How many times as long each further cooldown is, until it stayed closed for as long \
              as the longest one.";
         cooldown_max: Kind::Duration => cooldown_max, "Longest cooldown, where they grow.";
@@ -105,12 +105,12 @@ record! {
         recovery_threshold [also_known_as(&["success_threshold", "halfOpenRequests"])]:
             COUNT => recovery_threshold,
             "Successes in a row that close it.";
-        ramp_start: PERCENT => ramp_start, "Capacity just after it closed again, in percent.";
-        ramp_step: PERCENT => ramp_step,
+        ramp_start: PERCENT => recovery_ramp_start, "Capacity just after it closed again, in percent.";
+        ramp_step: PERCENT => recovery_ramp_step,
             "What is added to the capacity each `ramp_every`, in percent.";
-        ramp_every: Kind::Duration => ramp_every, "How long each step of the capacity lasts.";
-        parallelism: COUNT => parallelism, "Calls that may run side by side: a hint for rules.";
-        parallelism_reduced: COUNT => parallelism_reduced, "The same while it is not closed.";
+        ramp_every: Kind::Duration => recovery_ramp_every, "How long each step of the capacity lasts.";
+        parallelism: COUNT => max_concurrent_calls, "Calls that may run side by side: a hint for rules.";
+        parallelism_reduced: COUNT => max_concurrent_calls_reduced, "The same while it is not closed.";
         ignore: TEXTS => ignore, "Classes of errors that are noted and do not count.";
         permanent: TEXTS => permanent,
             "Classes of errors that waiting does not cure: they go to a human, and never count.";
@@ -149,8 +149,8 @@ fn inherited<'k, T>(known: &'k [(String, T)], glob: &str) -> Option<&'k T> {
 }
 
 /// Returns where the settings of each glob are written, including the inherited ones.
-pub(super) fn origins(entries: &[Arc<Entry>]) -> Vec<(String, BTreeMap<String, Place>)> {
-    let mut known: Vec<(String, BTreeMap<String, Place>)> = Vec::new();
+pub(super) fn origins(entries: &[Arc<Entry>]) -> Vec<(String, BTreeMap<String, SourceLocation>)> {
+    let mut known: Vec<(String, BTreeMap<String, SourceLocation>)> = Vec::new();
     for entry in by_specificity(entries) {
         let mut places = inherited(&known, &entry.id).cloned().unwrap_or_default();
         let keys = BREAKER.fields.iter().map(|field| field.name);
@@ -174,8 +174,8 @@ fn percent(factor: f64) -> u32 {
 impl Builder<'_> {
     /// Builds the settings of each glob over names of breakers. An entry inherits missing settings from the most
     /// specific other glob that matches its own glob, and finally the defaults.
-    pub(super) fn breakers(&mut self, entries: &[Arc<Entry>]) -> Vec<(String, Settings)> {
-        let mut known: Vec<(String, Settings)> = Vec::new();
+    pub(super) fn breakers(&mut self, entries: &[Arc<Entry>]) -> Vec<(String, BreakerSettings)> {
+        let mut known: Vec<(String, BreakerSettings)> = Vec::new();
         for entry in by_specificity(entries) {
             let base = inherited(&known, &entry.id).cloned().unwrap_or_default();
             known.push((entry.id.clone(), self.breaker(entry, base)));
@@ -183,7 +183,7 @@ impl Builder<'_> {
         known
     }
 
-    fn breaker(&mut self, entry: &Entry, base: Settings) -> Settings {
+    fn breaker(&mut self, entry: &Entry, base: BreakerSettings) -> BreakerSettings {
         let mut settings = base;
         if entry.get("threshold").is_some() {
             // A number of failures replaces an inherited failure rate.
@@ -192,7 +192,7 @@ impl Builder<'_> {
         (BREAKER.fill)(&mut settings, &entry.map(), self);
         let counts_all = entry.get("consecutive").and_then(Node::bool) == Some(false);
         if counts_all && settings.window == Window::Consecutive {
-            settings.window = Settings::default().window;
+            settings.window = BreakerSettings::default().window;
         }
         settings
     }

@@ -16,13 +16,13 @@ use super::signals::Signals;
 use super::tables::Table;
 use super::vocabulary::Vocabulary;
 use super::{
-    Check, Consideration, MessageChoice, Place, Policy, Preference, Probe, Route, SessionType,
-    Settings, breakers, manifest, messages,
+    Check, CheckDefinition, ManifestSettings, MessageChoice, Policy, Preference, Probe, Route,
+    SessionType, SourceLocation, breakers, manifest, messages,
 };
+use crate::expr::types::Names;
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::limits::PROBES_DEADLINE_MAX;
-use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::state::breaker;
 use crate::state::failure::Failures;
@@ -30,7 +30,7 @@ use crate::state::failure::Failures;
 /// The parts of a pack that packs above it can name. Each part is built when it is used first.
 #[derive(Debug)]
 pub(super) struct Foundation {
-    settings: Settings,
+    settings: ManifestSettings,
     pub(super) vocabulary: Arc<Vocabulary>,
     names: Arc<Names>,
     resilience: Shared<Resilience>,
@@ -75,10 +75,10 @@ fn later<T: 'static>(
 /// The content of layers.
 #[derive(Debug)]
 pub(super) struct Built {
-    pub(super) settings: Settings,
+    pub(super) settings: ManifestSettings,
     pub(super) vocabulary: Arc<Vocabulary>,
     pub(super) names: Arc<Names>,
-    pub(super) considerations: Vec<Consideration>,
+    pub(super) considerations: Vec<Check>,
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
@@ -115,7 +115,7 @@ pub(super) fn build(
     let names = names(layers, base, &vocabulary);
     builder.names = Arc::clone(&names);
     builder.deadline = manifest::own_deadline(layers.top("policyd.yaml"));
-    let checkers: BTreeMap<String, Check> = wanted(layers.list("checkers.yaml"))
+    let checkers: BTreeMap<String, CheckDefinition> = wanted(layers.list("checkers.yaml"))
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))
         .collect();
     let below = base.map(|base| &*base.checkers);
@@ -249,9 +249,9 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 /// The content of the files in [`FILES`].
 #[derive(Debug, Clone)]
 pub(in crate::policy) struct Resilience {
-    pub(in crate::policy) breakers: Vec<(String, breaker::Settings)>,
+    pub(in crate::policy) breakers: Vec<(String, breaker::BreakerSettings)>,
     /// Locations of the settings of breakers.
-    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, Place>)>,
+    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, SourceLocation>)>,
     pub(in crate::policy) routes: Vec<Route>,
     pub(in crate::policy) failures: Failures,
     pub(in crate::policy) rationalizations: Rationalizations,

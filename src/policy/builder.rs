@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::layers::Entry;
-use super::{Choice, Expression, Place, builtin};
-use crate::script::check::{self, Typed};
-use crate::script::pattern::compile_regex;
-use crate::script::template::{self, Piece};
-use crate::script::types::{Evidence, Names, Type};
+use super::{Choice, Expression, SourceLocation, builtin};
+use crate::expr::check::{self, Typed};
+use crate::expr::pattern::compile_regex;
+use crate::expr::template::{self, TemplatePart};
+use crate::expr::types::{Evidence, Names, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 
@@ -214,7 +214,7 @@ impl Builder<'_> {
             }
             Ok(pieces) => {
                 for piece in pieces {
-                    if let Piece::Hole { expression, start } = piece {
+                    if let TemplatePart::Hole { expression, start } = piece {
                         self.hole(expression, start, node);
                     }
                 }
@@ -297,8 +297,8 @@ pub(super) fn texts(node: Option<&Node>) -> Vec<String> {
 }
 
 /// Returns the location of a span.
-pub(super) fn place(span: &Span) -> Place {
+pub(super) fn place(span: &Span) -> SourceLocation {
     let (line, column) = span.line_column();
     let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Place { file: span.source.name.clone(), line: small(line), column: small(column) }
+    SourceLocation { file: span.source.name.clone(), line: small(line), column: small(column) }
 }

@@ -10,10 +10,10 @@ use super::builder::{Builder, place};
 use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
-use super::{Choice, Expression, OnError, Place, SessionType};
-use crate::deferred::Deferred;
+use super::{Choice, Expression, OnError, SessionType, SourceLocation};
+use crate::deferred::Lazy;
+use crate::expr::types::{Names, Type};
 use crate::facts::event::{EVENT_NAMES, EventKind};
-use crate::script::types::{Names, Type};
 use crate::source::Diagnostic;
 use crate::source::field_value::words;
 use crate::source::node::Node;
@@ -54,7 +54,7 @@ words! {
 
 /// A check at a stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Consideration {
+pub struct Check {
     /// Id, unique in `considerations.yaml`.
     pub id: String,
     /// Heading of the check in reports.
@@ -74,7 +74,7 @@ pub struct Consideration {
     /// Condition under which the check applies. `None`: always.
     pub when: Option<Expression>,
     /// Conditions and texts of the check.
-    pub check: Check,
+    pub check: CheckDefinition,
     /// Whether the check reads `rule.keywords_seen`.
     pub asks_for_keywords: bool,
     /// Whether the check reads `rationalizations`.
@@ -90,20 +90,20 @@ pub struct Consideration {
     /// Time from which the check is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
     /// Location of the check.
-    pub place: Arc<Place>,
+    pub place: Arc<SourceLocation>,
 }
 
 /// Conditions and texts of a check: a named checker, or those of the entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
+pub struct CheckDefinition {
     /// Name of the checker, or id of the check.
     pub name: String,
     /// Condition of a named checker. `None`: always.
     pub when: Option<Expression>,
     /// Conditions and texts, decoded when the check applies.
-    pub body: Deferred<CheckBody>,
+    pub body: Lazy<CheckBody>,
     /// Facts that the expressions and texts read.
-    pub uses: Deferred<Vec<String>>,
+    pub uses: Lazy<Vec<String>>,
 }
 
 /// Conditions and texts of a check that applies.
@@ -205,7 +205,7 @@ record! {
 pub(super) struct CheckerCache {
     entries: Entries,
     names: Arc<Names>,
-    built: BTreeMap<String, OnceLock<Option<Check>>>,
+    built: BTreeMap<String, OnceLock<Option<CheckDefinition>>>,
 }
 
 impl CheckerCache {
@@ -215,7 +215,7 @@ impl CheckerCache {
     }
 
     /// Returns a checker. Its findings are those of the pack that contains it.
-    fn get(&self, name: &str) -> Option<&Check> {
+    fn get(&self, name: &str) -> Option<&CheckDefinition> {
         let build = || {
             let entry = self.entries.iter().find(|entry| entry.id == name)?;
             let mut findings = Vec::new();
@@ -230,7 +230,7 @@ impl CheckerCache {
 /// The named checkers that a check can use.
 pub(super) struct Checkers<'a> {
     /// Those of the pack itself.
-    pub(super) own: &'a BTreeMap<String, Check>,
+    pub(super) own: &'a BTreeMap<String, CheckDefinition>,
     /// Those of the packs below.
     pub(super) below: Option<&'a CheckerCache>,
     /// The entries of both.
@@ -238,7 +238,7 @@ pub(super) struct Checkers<'a> {
 }
 
 impl Checkers<'_> {
-    fn get(&self, name: &str) -> Option<&Check> {
+    fn get(&self, name: &str) -> Option<&CheckDefinition> {
         self.own.get(name).or_else(|| self.below?.get(name))
     }
 }
@@ -260,7 +260,7 @@ impl Builder<'_> {
         Some(SESSION_TYPE.read(&entry.map(), self))
     }
 
-    pub(super) fn checker(&mut self, entry: &Entry) -> Option<Check> {
+    pub(super) fn checker(&mut self, entry: &Entry) -> Option<CheckDefinition> {
         if entry.get("satisfied").is_none() {
             self.missing(entry, "satisfied", "a checker says when it is satisfied");
             return None;
@@ -269,14 +269,14 @@ impl Builder<'_> {
         let body = CHECKER.read(&entry.map(), self);
         let when = self.expression(entry.get("when"), Type::Bool);
         let uses: Vec<String> = std::mem::take(&mut self.uses).into_iter().collect();
-        Some(Check { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
+        Some(CheckDefinition { name: entry.id.clone(), when, body: body.into(), uses: uses.into() })
     }
 
     pub(super) fn consideration(
         &mut self,
         entry: &Entry,
         checkers: &Checkers<'_>,
-    ) -> Option<Consideration> {
+    ) -> Option<Check> {
         self.must_have(entry, &CONSIDERATION, "every consideration has it");
         let check = self.check(entry, checkers)?;
         let keys = CONSIDERATION.read(&entry.map(), self);
@@ -286,7 +286,7 @@ impl Builder<'_> {
         let asks_for_keywords = asks_for("rule.keywords_seen");
         let asks_for_excuses = asks_for("rationalizations.");
         let guidance = if entry.get("guidance").is_some() { &keys.guidance } else { &keys.message };
-        Some(Consideration {
+        Some(Check {
             guidance: guidance.trim().into(),
             id: keys.id,
             category: keys.category.into(),
@@ -309,11 +309,11 @@ impl Builder<'_> {
     }
 
     /// Returns the check that an entry states, or the named one.
-    fn check(&mut self, entry: &Entry, checkers: &Checkers<'_>) -> Option<Check> {
+    fn check(&mut self, entry: &Entry, checkers: &Checkers<'_>) -> Option<CheckDefinition> {
         if entry.get("satisfied").is_some() {
             // `when` of the entry is the condition of the consideration.
             let check = self.checker(entry)?;
-            return Some(Check { when: None, ..check });
+            return Some(CheckDefinition { when: None, ..check });
         }
         let Some(node) = entry.get("checker") else {
             let keys = ["checker", "satisfied"];
@@ -332,12 +332,12 @@ impl Builder<'_> {
     }
 
     /// Returns a named checker with the keys that an entry changes.
-    fn overlaid(&mut self, check: Check, entry: &Entry) -> Check {
+    fn overlaid(&mut self, check: CheckDefinition, entry: &Entry) -> CheckDefinition {
         self.uses.clear();
         let (mut body, mut uses) = (check.body.into_inner(), check.uses.into_inner());
         (CHECKER.fill)(&mut body, &entry.map(), self);
         uses.extend(std::mem::take(&mut self.uses));
-        Check { body: body.into(), uses: uses.into(), ..check }
+        CheckDefinition { body: body.into(), uses: uses.into(), ..check }
     }
 
     fn session_types(&mut self, entry: &Entry) -> Vec<String> {

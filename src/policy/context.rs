@@ -17,7 +17,7 @@ use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Span};
-use crate::state::context::{Measured, Settings, Tier, WINDOW};
+use crate::state::context::{ContextSettings, MeterKind, Tier, WINDOW};
 
 pub(super) const FILE: &str = "context.yaml";
 /// The list of tiers in the file.
@@ -44,7 +44,7 @@ pub struct ContextRules {
     /// Models by globs over names.
     pub models: Vec<(String, Model)>,
     /// The meter and its tiers.
-    pub settings: Settings,
+    pub settings: ContextSettings,
     /// Texts of the tiers, in the order of the tiers.
     pub say: Vec<(String, Vec<Choice>)>,
     /// Globs over files with notes about the state of the work.
@@ -65,7 +65,7 @@ impl Default for ContextRules {
             window: WINDOW,
             variants: Vec::new(),
             models: Vec::new(),
-            settings: Settings { hysteresis: 5.0, ..Settings::default() },
+            settings: ContextSettings { hysteresis: 5.0, ..ContextSettings::default() },
             say: Vec::new(),
             notes: Vec::new(),
             compact: String::new(),
@@ -91,7 +91,7 @@ pub enum ClearRequests {
 
 words! {
     ClearRequests { Never = "never", Loop = "loop", Always = "always" }
-    Measured { Occupancy = "occupancy", Cumulative = "cumulative" }
+    MeterKind { Occupancy = "occupancy", Cumulative = "cumulative" }
 }
 
 impl ClearRequests {
@@ -186,7 +186,7 @@ record! {
         variants: Kind::Map(&TOKENS),
             "Windows of variants of models, by what their names end with.";
         models: Kind::Map(&MODEL.map), "Windows and prices, by globs over names.";
-        meter: words::<Measured>() => rules.settings.measured, "What the tiers are measured on.";
+        meter: words::<MeterKind>() => rules.settings.measured, "What the tiers are measured on.";
         hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis,
             "Points that a tier holds below its own percentage.";
         on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at, "Events at which tiers are told.";
@@ -218,7 +218,7 @@ impl Builder<'_> {
         let ContextFile { rules, told_at } =
             self.speaking_of(names, |builder| CONTEXT.read(&layers.top_map(FILE), builder));
         let (variants, models) = (variants(below("variants")), models(below("models"), self));
-        let settings = Settings { tiers, ..rules.settings };
+        let settings = ContextSettings { tiers, ..rules.settings };
         ContextFile { rules: ContextRules { variants, models, settings, say, ..rules }, told_at }
     }
 

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deferred::Deferred;
-use crate::script::ExprSource;
-use crate::script::compiled::CompiledExpression;
+use crate::deferred::Lazy;
+use crate::expr::ExprSource;
+use crate::expr::compiled::CompiledExpression;
 
 /// A location in a file of a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file.
     pub file: String,
     /// Line from 1.
@@ -17,7 +17,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -29,9 +29,9 @@ pub struct Expression {
     /// Text of the expression, without YAML quotes and escapes.
     pub text: String,
     /// Location of the expression.
-    pub place: Deferred<Place>,
+    pub place: Lazy<SourceLocation>,
     /// Facts that the expression reads.
-    pub uses: Deferred<Vec<String>>,
+    pub uses: Lazy<Vec<String>>,
     /// Whether the expression reads prose only. A blocker must not block on prose.
     pub words_only: bool,
     /// Its tree.

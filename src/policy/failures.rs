@@ -10,13 +10,13 @@ use super::builder::{Builder, text};
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use super::layers::Layers;
 use super::record::{Conversion, REGEXES, record, words};
-use crate::script::pattern::prose_regex;
+use crate::expr::pattern::prose_regex;
 use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::state::failure::{Class, Effect, Failures, Label};
-use crate::state::recovery::Limits;
+use crate::state::failure::{Class, FailureEffect, Failures, Label};
+use crate::state::recovery::RecoveryLimits;
 use crate::state::retry::Retry;
 use crate::time::{Timestamp, duration_text};
 
@@ -110,7 +110,7 @@ impl Failures {
         profile: &[Label],
         output: &str,
         exit_code: i64,
-        limits: &Limits,
+        limits: &RecoveryLimits,
     ) -> bool {
         let told = self.classify(profile, "", output);
         let named = profile.iter().flat_map(|it| &it.classes).any(|it| *it == told.class.id);
@@ -122,7 +122,7 @@ impl Failures {
 
 /// What is known where a wait is told.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Moment {
+pub struct RetryContext {
     /// Now.
     pub now: Timestamp,
     /// The wait until the time of day at which a limit is reset, where the text names one.
@@ -138,7 +138,12 @@ pub struct Moment {
 impl Failures {
     /// How long to wait before the next attempt, and why; nothing where there should be none.
     #[must_use]
-    pub fn wait(&self, it: &Classified, text: &str, at: &Moment) -> Option<(Duration, String)> {
+    pub fn wait(
+        &self,
+        it: &Classified,
+        text: &str,
+        at: &RetryContext,
+    ) -> Option<(Duration, String)> {
         if it.is_permanent() || at.attempt > it.retry.max {
             return None;
         }
@@ -147,7 +152,7 @@ impl Failures {
             return Some((wait, "the server says so".to_owned()));
         }
         if let Some(wait) = at.until_reset {
-            let margin = duration_text(waits.margin);
+            let margin = duration_text(waits.reset_margin);
             return Some((wait, format!("the limit is reset then, and {margin} more")));
         }
         if let Some(requests) = at.requests_per_minute {
@@ -171,7 +176,7 @@ impl Classified {
     /// Whether the same call fails again, whenever it is made.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
-        self.class.effect == Effect::Permanent
+        self.class.effect == FailureEffect::Permanent
     }
 }
 
@@ -205,7 +210,7 @@ fn last_lines(text: &str, lines: usize) -> &str {
 }
 
 words! {
-    Effect { Trip = "trip", Ignore = "ignore", Permanent = "permanent" }
+    FailureEffect { Trip = "trip", Ignore = "ignore", Permanent = "permanent" }
 }
 
 record! {
@@ -244,7 +249,7 @@ record! {
         regexes: REGEX_LIST => regexes by REGEXES,
             "Tried on each line where no name is known, case not counted.";
         unless: REGEX_LIST => unless by REGEXES, "Found in the same line, they excuse it.";
-        effect: words::<Effect>() => effect,
+        effect: words::<FailureEffect>() => effect,
             "What it does to a breaker; `trip` by default. `permanent` is never tried again.";
         attempt: Kind::Bool => attempt,
             "Whether it counts as an attempt at the task; `true` by default.";
@@ -262,13 +267,13 @@ record! {
     }
 
     const WAITS: Record<Failures> = {
-        longest: Kind::Duration => waits.longest,
+        longest: Kind::Duration => waits.max_retry_after,
             "Longest wait that a server's words are followed for.";
-        margin: Kind::Duration => waits.margin, "Waited beyond the time at which a limit is reset.";
+        margin: Kind::Duration => waits.reset_margin, "Waited beyond the time at which a limit is reset.";
         per_minute: Kind::Duration => waits.per_minute,
             "Time shared among the requests allowed per minute.";
-        least: Kind::Duration => waits.least, "Least wait by requests per minute.";
-        most: Kind::Duration => waits.most, "Longest wait by requests per minute.";
+        least: Kind::Duration => waits.min_delay, "Least wait by requests per minute.";
+        most: Kind::Duration => waits.max_delay, "Longest wait by requests per minute.";
     }
 
     const PAUSE: Record<Failures> = {

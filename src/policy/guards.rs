@@ -7,13 +7,13 @@ use super::builder::{Builder, place};
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
-use super::{Expression, Mode, Place};
-use crate::deferred::Deferred;
+use super::{Expression, Mode, SourceLocation};
+use crate::deferred::Lazy;
+use crate::expr::ast::Expr;
 use crate::facts::call::ProgramDatabase;
 use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::facts::pattern::{CommandPattern, Initials};
-use crate::harness::{Ability, HARNESSES, plain};
-use crate::script::ast::Expr;
+use crate::harness::{Capability, HARNESSES, plain};
 use crate::source::Diagnostic;
 use crate::source::field_value::{Word, words};
 use crate::source::node::Node;
@@ -25,7 +25,7 @@ pub struct Guards {
     /// The guards, in the order of the files.
     pub rules: Vec<Guard>,
     /// Facts about programs.
-    pub knowledge: Deferred<ProgramDatabase>,
+    pub knowledge: Lazy<ProgramDatabase>,
 }
 
 /// A guard. The fields outside `body` decide whether the guard applies.
@@ -42,7 +42,7 @@ pub struct Guard {
     /// Whether the guard is evaluated for each program of a command line.
     pub of_programs: bool,
     /// Command patterns of these programs.
-    pub commands: Deferred<Vec<CommandPattern>>,
+    pub commands: Lazy<Vec<CommandPattern>>,
     /// First bytes of the names of those programs.
     pub initials: Initials,
     /// Mode of the guard.
@@ -60,7 +60,7 @@ pub struct Guard {
     /// Whether the guard passes if a call accesses no file and sets no variable.
     pub needs_effects: bool,
     /// Conditions, effect, and texts.
-    pub body: Deferred<GuardBody>,
+    pub body: Lazy<GuardBody>,
 }
 
 /// Conditions, effect, and texts of a guard.
@@ -71,20 +71,20 @@ pub struct GuardBody {
     /// Exception: the guard does not fire if this condition is true.
     pub unless: Option<Expression>,
     /// Effect of the guard.
-    pub verb: Verb,
+    pub verb: GuardAction,
     /// Message; a template.
     pub message: String,
     /// Fields of the tool's input that are replaced; templates.
     pub updated_input: Vec<(String, String)>,
     /// Effect if the guard cannot be evaluated.
-    pub on_error: Fallback,
+    pub on_error: OnUnknown,
     /// Location of the guard.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// Effect of a guard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verb {
+pub enum GuardAction {
     /// The call runs without a question.
     Allow,
     /// The client decides later.
@@ -105,7 +105,7 @@ pub enum Verb {
 }
 
 /// `deny` is an alias of `block`, the word of clients.
-impl Word for Verb {
+impl Word for GuardAction {
     const NAMES: &'static [&'static str] =
         &["allow", "deny", "ask", "defer", "block", "context", "mask", "warn", "halt"];
     const VALUES: &'static [Self] = &[
@@ -121,7 +121,7 @@ impl Word for Verb {
     ];
 }
 
-impl Verb {
+impl GuardAction {
     /// Returns the word of the effect; `block`, not its alias.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -140,7 +140,7 @@ impl Verb {
 
 /// Effect of a guard that cannot be evaluated; the weakest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Fallback {
+pub enum OnUnknown {
     /// No effect.
     Allow,
     /// The user receives a warning.
@@ -153,7 +153,7 @@ pub enum Fallback {
 }
 
 /// `deny` is an alias of `block`, as for [`Verb`].
-impl Word for Fallback {
+impl Word for OnUnknown {
     const NAMES: &'static [&'static str] = &["allow", "warn", "ask", "deny", "block"];
     const VALUES: &'static [Self] = &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];
 }
@@ -186,11 +186,11 @@ pub(super) struct GuardKeys {
     commands: Vec<CommandPattern>,
     when: Option<Expression>,
     unless: Option<Expression>,
-    verb: Option<Verb>,
+    verb: Option<GuardAction>,
     message: String,
     updated_input: Vec<(String, String)>,
     mode: Mode,
-    on_error: Fallback,
+    on_error: OnUnknown,
     expires_millis: Option<i64>,
 }
 
@@ -206,7 +206,7 @@ record! {
              are asked for each such program of a command line, which they see as `program`.";
         when: Kind::Expression => when, "Holds where it fires; always, where absent.";
         unless: Kind::Expression => unless, "Where this holds, it does not fire.";
-        decision: words::<Verb>() => verb,
+        decision: words::<GuardAction>() => verb,
             "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a \
              tool before the agent reads it; a result without secrets does not concern such a \
              guard.";
@@ -215,7 +215,7 @@ record! {
         updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
             "Fields of the tool's input that are put in place of its own.";
         mode: words::<Mode>() => mode, "How far it is in force.";
-        on_error: words::<Fallback>() => on_error,
+        on_error: words::<OnUnknown>() => on_error,
             "What it does where it cannot be told whether it fires; `warn` by default.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
@@ -277,16 +277,16 @@ const EFFECTS: [&str; 8] = [
 ];
 
 /// Returns the capability that the client needs at an event.
-const fn ability(verb: Verb) -> Ability {
+const fn ability(verb: GuardAction) -> Capability {
     match verb {
-        Verb::Allow => Ability::Allow,
-        Verb::Defer => Ability::Defer,
-        Verb::Ask => Ability::Ask,
-        Verb::Block => Ability::Block,
-        Verb::Halt => Ability::Halt,
-        Verb::Context => Ability::Context,
-        Verb::Mask => Ability::Output,
-        Verb::Warn => Ability::Notice,
+        GuardAction::Allow => Capability::Allow,
+        GuardAction::Defer => Capability::Defer,
+        GuardAction::Ask => Capability::Ask,
+        GuardAction::Block => Capability::Block,
+        GuardAction::Halt => Capability::Halt,
+        GuardAction::Context => Capability::Context,
+        GuardAction::Mask => Capability::Output,
+        GuardAction::Warn => Capability::Notice,
     }
 }
 
@@ -296,7 +296,7 @@ fn is_effect(fact: &str) -> bool {
 }
 
 /// Whether a client supports a capability at an event. The plain protocol supports all, so it does not count.
-fn takes(kind: EventKind, ability: Ability) -> bool {
+fn takes(kind: EventKind, ability: Capability) -> bool {
     let mut clients = HARNESSES.iter().filter(|it| it.name != plain::HARNESS.name);
     clients.any(|it| it.can(kind, ability))
 }
@@ -368,25 +368,25 @@ impl Builder<'_> {
     }
 
     /// Returns what a guard does. A guard that changes the input of a tool allows the call.
-    fn verb(&mut self, entry: &Entry, keys: &GuardKeys) -> Option<Verb> {
+    fn verb(&mut self, entry: &Entry, keys: &GuardKeys) -> Option<GuardAction> {
         if entry.get("decision").is_some() {
             return keys.verb;
         }
         if entry.get("updated_input").is_some() {
-            return Some(Verb::Allow);
+            return Some(GuardAction::Allow);
         }
         self.missing(entry, "decision", "say what the guard does: `deny`, `ask`, `warn`");
         None
     }
 
     /// Reports a decision or a changed input that no client supports at an event of the guard.
-    fn report_unsupported(&mut self, entry: &Entry, verb: Option<Verb>, on: &[EventKind]) {
+    fn report_unsupported(&mut self, entry: &Entry, verb: Option<GuardAction>, on: &[EventKind]) {
         for &event in on {
             let is_supported = verb.is_none_or(|verb| takes(event, ability(verb)));
             if let Some(node) = entry.get("decision").filter(|_| !is_supported) {
                 self.not_taken(event, node.text().unwrap_or_default(), node);
             }
-            let changes_input = takes(event, Ability::Input);
+            let changes_input = takes(event, Capability::Input);
             if let Some(node) = entry.get("updated_input").filter(|_| !changes_input) {
                 self.not_taken(event, "updated_input", node);
             }
@@ -396,7 +396,7 @@ impl Builder<'_> {
     fn not_taken(&mut self, event: EventKind, what: &str, node: &Node) {
         let message = format!("no client can be told `{what}` at `{}`", event.name());
         let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
-        let words = Verb::NAMES.iter().zip(Verb::VALUES);
+        let words = GuardAction::NAMES.iter().zip(GuardAction::VALUES);
         let can: Vec<&str> = words
             .filter(|(_, verb)| takes(event, ability(**verb)))
             .map(|(word, _)| *word)

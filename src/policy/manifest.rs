@@ -15,23 +15,23 @@ use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::{Field, Kind, field};
 use crate::source::{Diagnostic, Level};
-use crate::state::guard::GuardLimits;
+use crate::state::block_limiter::BlockLimits;
 
 const COUNT: Kind = Kind::Int { min: 0, max: 1000 };
 
 /// Settings of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ManifestSettings {
     /// Whether the pack is used.
     pub enabled: bool,
     /// Answer to an event if the pack cannot be evaluated.
     pub on_error: OnError,
     /// Effect of a block whose state could not be saved.
-    pub when_forgotten: Forgotten,
+    pub when_forgotten: OnSaveFailure,
     /// Deadline of all probes of one event.
     pub deadline: Duration,
     /// Limits of consecutive blocks.
-    pub guard: GuardLimits,
+    pub guard: BlockLimits,
     /// How state is written.
     pub durability: Durability,
     /// Timeout of the lock of a session. Without the lock, nothing is blocked.
@@ -48,14 +48,14 @@ pub struct Settings {
     pub session_type_env: Vec<String>,
 }
 
-impl Default for Settings {
+impl Default for ManifestSettings {
     fn default() -> Self {
         Self {
             enabled: true,
             on_error: OnError::default(),
-            when_forgotten: Forgotten::default(),
+            when_forgotten: OnSaveFailure::default(),
             deadline: limits::PROBE_TIMEOUT,
-            guard: GuardLimits::default(),
+            guard: BlockLimits::default(),
             durability: Durability::default(),
             lock_wait: limits::LOCK_WAIT,
             paths: Paths::default(),
@@ -142,7 +142,7 @@ pub enum OnError {
 
 /// Effect of a block whose state could not be saved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Forgotten {
+pub enum OnSaveFailure {
     /// The block is dropped: blocks that are not saved would not be limited.
     #[default]
     Allow,
@@ -153,7 +153,7 @@ pub enum Forgotten {
 words! {
     LayoutName { Policyd = "policyd", Amplihack = "amplihack" }
     OnError { Allow = "allow", Warn = "warn", Block = "block" }
-    Forgotten { Allow = "allow", Block = "block" }
+    OnSaveFailure { Allow = "allow", Block = "block" }
 }
 
 /// Built-in sets of guards, which the manifest can disable.
@@ -171,7 +171,7 @@ const fn set(name: &'static str, doc: &'static str) -> Field {
 }
 
 record! {
-    const GUARD: Record<Settings> = {
+    const GUARD: Record<ManifestSettings> = {
         max_consecutive_blocks: COUNT => guard.max_consecutive_blocks,
             "Blocks of one episode before the agent is let go.";
         warn_from: COUNT => guard.warn_from, "Blocks from which the agent is warned.";
@@ -181,7 +181,7 @@ record! {
             "Blocks in a row without a tool.";
     }
 
-    const DURABILITY: Record<Settings> = {
+    const DURABILITY: Record<ManifestSettings> = {
         fsync: Kind::Bool => durability.fsync, "Force state to the disk.";
         verify: Kind::Bool => durability.verify, "Read state back and compare.";
         attempts: Kind::Int { min: 1, max: 20 } => durability.attempts,
@@ -192,18 +192,18 @@ record! {
             "Longest wait for the lock of a session; without it nothing is blocked.";
     }
 
-    const PATHS: Record<Settings> = {
+    const PATHS: Record<ManifestSettings> = {
         layout: words::<LayoutName>() => paths.layout, "Layout of the stored files.";
         root: Kind::Text => paths.root, "Root folder, relative to the project.";
         diagnostics: Kind::Text => paths.diagnostics, "Folder of the diagnostic logs.";
     }
 
-    const SESSIONS: Record<Settings> = {
+    const SESSIONS: Record<ManifestSettings> = {
         max_age: Kind::Duration => sessions_max_age, "Older sessions are removed.";
         max_count: Kind::Int { min: 1, max: 100_000 } => sessions_max_count, "Sessions kept.";
     }
 
-    pub(super) const MANIFEST: Record<Settings> = {
+    pub(super) const MANIFEST: Record<ManifestSettings> = {
         version: Kind::Int { min: 1, max: 1 }, "Version of the pack format; 1.";
         name: Kind::Text, "Name of the pack.";
         extends [with_default(|| Some(vec![builtin::NAME].into()))]:
@@ -211,7 +211,7 @@ record! {
             "Packs it builds on: `[builtin]` by default, `[]` for none.";
         enabled: Kind::Bool => enabled, "Whether the pack judges at all.";
         on_error: words::<OnError>() => on_error, "The answer when the pack cannot be evaluated.";
-        when_forgotten: words::<Forgotten>() => when_forgotten, "A block that was not saved.";
+        when_forgotten: words::<OnSaveFailure>() => when_forgotten, "A block that was not saved.";
         deadline: Kind::Duration => deadline, "Time all probes of one event may take together.";
         voice: Kind::Text => voice, "Voice of the messages.";
         session_type_env: TEXTS => session_type_env, "Variables that force the session type.";
@@ -225,7 +225,7 @@ record! {
 
 impl Builder<'_> {
     /// Reads each setting of the topmost manifest that has it.
-    pub(super) fn settings(&mut self, manifests: &[Shared<Node>]) -> Settings {
+    pub(super) fn settings(&mut self, manifests: &[Shared<Node>]) -> ManifestSettings {
         let map: LayeredMap<'_> = manifests.iter().map(|file| &**file).collect();
         let durability = map.section("durability");
         warn_unsafe(durability.get("fsync"), "state may be lost with the power", self.diagnostics);

@@ -40,20 +40,20 @@ use serde::{Deserialize, Serialize};
 use self::context::ContextRules;
 use self::rationalizations::Rationalizations;
 use crate::checksum::fingerprint;
-use crate::deferred::Deferred;
+use crate::deferred::Lazy;
+use crate::expr::pattern::StoredPattern;
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::facts::glob::{specificity, word_matches};
-use crate::facts::lens::Lens;
-use crate::script::pattern::KeptPattern;
+use crate::facts::lens::MatcherConfig;
 use crate::source::Source;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 pub use breakers::{Route, Tier};
-pub use considerations::{Check, CheckBody, Consideration, Mode, Severity};
-pub use expression::{Choice, Expression, MessageChoice, Place};
+pub use considerations::{Check, CheckBody, CheckDefinition, Mode, Severity};
+pub use expression::{Choice, Expression, MessageChoice, SourceLocation};
 use guards::Guards;
-pub use manifest::{Durability, Forgotten, LayoutName, OnError, Paths, Settings};
+pub use manifest::{Durability, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths};
 pub use probes::{Parse, Preference, Probe};
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
@@ -67,33 +67,33 @@ pub struct Policy {
     /// Name of the pack.
     pub name: String,
     /// Settings of the manifest.
-    pub settings: Settings,
+    pub settings: ManifestSettings,
     /// Checks at a stop, in the order of the files.
-    pub considerations: Deferred<Vec<Consideration>>,
+    pub considerations: Lazy<Vec<Check>>,
     /// Events of all checks, including disabled ones.
     pub judged_at: Vec<EventKind>,
     /// Session types. The first true condition classifies a session.
     pub session_types: Vec<SessionType>,
     /// Preferences of the user.
-    pub preferences: Deferred<Vec<Preference>>,
+    pub preferences: Lazy<Vec<Preference>>,
     /// External commands whose output is a fact.
-    pub probes: Deferred<Vec<Probe>>,
+    pub probes: Lazy<Vec<Probe>>,
     /// Texts by message id. The first text whose condition is true is used.
-    pub messages: Deferred<BTreeMap<String, Vec<MessageChoice>>>,
+    pub messages: Lazy<BTreeMap<String, Vec<MessageChoice>>>,
     /// Data that the fold of a transcript collects.
-    pub lens: Lens,
+    pub lens: MatcherConfig,
     /// Key of `lens` for transcript cursors.
     pub lens_key: Key,
     /// Text patterns by name.
-    pub texts: BTreeMap<String, KeptPattern>,
+    pub texts: BTreeMap<String, StoredPattern>,
     /// Words that are never significant in a question.
-    pub stop_words: Deferred<Vec<String>>,
+    pub stop_words: Lazy<Vec<String>>,
     /// Shared branches, such as `main`.
     pub main_branches: Vec<String>,
     /// Settings of circuit breakers by the glob over their names.
-    pub breakers: Deferred<Vec<(String, breaker::Settings)>>,
+    pub breakers: Lazy<Vec<(String, breaker::BreakerSettings)>>,
     /// Classes of failures, and their retries.
-    pub failures: Deferred<Failures>,
+    pub failures: Lazy<Failures>,
     /// Whether an expression reads states of breakers.
     pub reads_breakers: bool,
     /// Whether an expression reads the queues or the escalations.
@@ -101,35 +101,35 @@ pub struct Policy {
     /// Whether an expression reads waiting signals.
     pub reads_signals: bool,
     /// Locations of the settings of breakers, by the same globs.
-    pub breaker_origins: Deferred<Vec<(String, BTreeMap<String, Place>)>>,
+    pub breaker_origins: Lazy<Vec<(String, BTreeMap<String, SourceLocation>)>>,
     /// Fallback chains.
-    pub routes: Deferred<Vec<Route>>,
+    pub routes: Lazy<Vec<Route>>,
     /// Phrases that agents use instead of doing the work.
-    pub rationalizations: Deferred<Rationalizations>,
+    pub rationalizations: Lazy<Rationalizations>,
     /// Words, one per line. Rationalizations are searched only in texts that contain one of them.
     pub rationalization_words: String,
     /// Code hosts by name, each with parts of the host names of its remotes.
-    pub forges: Deferred<Vec<(String, Vec<String>)>>,
+    pub forges: Lazy<Vec<(String, Vec<String>)>>,
     /// Settings and rules of the dead-letter queue.
-    pub dead_letter: Deferred<DeadLetter>,
+    pub dead_letter: Lazy<DeadLetter>,
     /// Conditions under which a human is needed, and notification channels.
-    pub escalation: Deferred<Escalation>,
+    pub escalation: Lazy<Escalation>,
     /// Events that have reactions.
     pub reacts_to: Vec<EventKind>,
     /// Reactions to events.
-    pub reactions: Deferred<Vec<Reaction>>,
+    pub reactions: Lazy<Vec<Reaction>>,
     /// Kinds of signals, triggers, and rules about drifts.
-    pub signals: Deferred<Signals>,
+    pub signals: Lazy<Signals>,
     /// Events that have guards.
     pub guarded: Vec<EventKind>,
     /// Guards.
-    pub guards: Deferred<Guards>,
+    pub guards: Lazy<Guards>,
     /// Settings of supervised runs.
-    pub run: Deferred<run::RunPolicy>,
+    pub run: Lazy<run::RunPolicy>,
     /// Decision tables.
-    pub tables: Deferred<Vec<Table>>,
+    pub tables: Lazy<Vec<Table>>,
     /// Windows of models, and tiers of context usage.
-    pub context: Deferred<ContextRules>,
+    pub context: Lazy<ContextRules>,
     /// Names of the events at which tiers are reported.
     pub context_told_at: Vec<String>,
     /// Whether an expression reads the context usage.
@@ -163,10 +163,10 @@ impl Policy {
 
     /// Returns the settings of a breaker: those of the most specific glob that matches its name.
     #[must_use]
-    pub fn breaker(&self, key: &str) -> breaker::Settings {
+    pub fn breaker(&self, key: &str) -> breaker::BreakerSettings {
         let settings =
             most_specific(&self.breakers, key).map(|(_, it)| it.clone()).unwrap_or_default();
-        breaker::Settings { salt: fingerprint(&[key]), ..settings }
+        breaker::BreakerSettings { salt: fingerprint(&[key]), ..settings }
     }
 
     /// Names of breakers that the pack speaks of: those of probes and chains of fallbacks, those that
@@ -208,7 +208,7 @@ impl Policy {
 
     /// Returns the most specific glob that matches a breaker, and the locations of its settings.
     #[must_use]
-    pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, Place>)> {
+    pub fn breaker_origin(&self, key: &str) -> Option<&(String, BTreeMap<String, SourceLocation>)> {
         most_specific(&self.breaker_origins, key)
     }
 }

@@ -8,8 +8,8 @@ use super::builder::Builder;
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
-use crate::deferred::Deferred;
-use crate::script::pattern::TextPatternSource;
+use crate::deferred::Lazy;
+use crate::expr::pattern::TextPatternSource;
 use crate::source::Diagnostic;
 use crate::source::shape::Kind;
 
@@ -43,7 +43,7 @@ pub struct Row {
     /// text may match.
     pub words: String,
     /// What is looked for.
-    pub entry: Deferred<Rationalization>,
+    pub entry: Lazy<Rationalization>,
 }
 
 /// One excuse, or one red flag.

@@ -7,9 +7,9 @@ pub mod signals;
 
 use std::sync::{Arc, LazyLock};
 
+use crate::expr::record::{Field, Shape};
+use crate::expr::types::{Names, Type};
 use crate::facts::event::{self, EventKind};
-use crate::script::record::{Field, Shape};
-use crate::script::types::{Names, Type};
 
 /// Strategies of the next attempt of a task: those of amplihack, and `dependency_resolved`, which its rules use
 /// although its own list lacks it.

@@ -15,9 +15,9 @@ use super::parse::{Files, read_files};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::vocabulary::Vocabulary;
-use super::{Consideration, Pack, Settings, tables};
+use super::{Check, ManifestSettings, Pack, tables};
+use crate::expr::types::Names;
 use crate::facts::glob::word_matches;
-use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 use crate::state::breaker;
@@ -80,9 +80,9 @@ pub struct Reviewed {
 #[derive(Debug)]
 pub struct Meant {
     /// Settings of the manifest.
-    pub settings: Settings,
+    pub settings: ManifestSettings,
     /// Checks that the pack adds or overrides.
-    pub considerations: Vec<Consideration>,
+    pub considerations: Vec<Check>,
     pub(super) voices: Shared<BTreeSet<String>>,
     pub(super) resilience: Shared<Resilience>,
     pub(super) context: Shared<ContextFile>,
@@ -100,7 +100,7 @@ impl Meant {
 
     /// Breakers by the glob over their names.
     #[must_use]
-    pub fn breakers(&self) -> &[(String, breaker::Settings)] {
+    pub fn breakers(&self) -> &[(String, breaker::BreakerSettings)] {
         &self.resilience.breakers
     }
 

@@ -15,7 +15,7 @@ use crate::source::field_value::words;
 use crate::source::shape::Kind;
 use crate::state::retry::Pause;
 use crate::state::run::iterations::Extension;
-use crate::state::run::{Limits, UnseenChanges, stuckness};
+use crate::state::run::{RunLimits, UnseenChanges, stuckness};
 
 const FILE: &str = "run.yaml";
 const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000 };
@@ -30,7 +30,7 @@ pub const CLAIMS: &[&str] = &["signal", "structured", "exit"];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPolicy {
     /// Limits of a run.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Maximum duration of one turn.
     pub deadline: Duration,
     /// Maximum duration of one turn without output.
@@ -50,7 +50,7 @@ pub struct RunPolicy {
 impl Default for RunPolicy {
     fn default() -> Self {
         Self {
-            limits: Limits {
+            limits: RunLimits {
                 iterations: 50,
                 extension: Extension { times: 0, turns: 5 },
                 restarts: 3,
@@ -60,7 +60,7 @@ impl Default for RunPolicy {
                 idle: 3,
                 aborts: 3,
                 breaker_wait: 10 * MINUTE,
-                stuckness: stuckness::Settings::default(),
+                stuckness: stuckness::StuckSettings::default(),
                 restart_when_stuck: true,
                 wait_for_human: false,
                 unseen_changes: UnseenChanges::default(),
@@ -177,7 +177,7 @@ impl Builder<'_> {
         let prompt = self.section(layers, FILE, "prompt", &SECTION);
         let names = records::names(FILE, "");
         let settings = self.speaking_of(names, |builder| RUN.read(&layers.top_map(FILE), builder));
-        RunPolicy { limits: Limits { pause, ..settings.limits }, prompt, ..settings }
+        RunPolicy { limits: RunLimits { pause, ..settings.limits }, prompt, ..settings }
     }
 }
 

@@ -11,9 +11,9 @@ use super::layers::{Entry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records::{self, SEVERITIES};
 use super::{Choice, Expression};
+use crate::expr::record::Shape;
+use crate::expr::types::Names;
 use crate::facts::glob::word_matches;
-use crate::script::record::Shape;
-use crate::script::types::Names;
 use crate::source::Diagnostic;
 use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
@@ -40,7 +40,7 @@ pub struct Signals {
 
 /// Storage of a signal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Form {
+pub enum SignalStorage {
     /// A file whose content does not matter.
     Presence,
     /// A JSON file.
@@ -51,7 +51,7 @@ pub enum Form {
 }
 
 words! {
-    Form { Presence = "presence", Json = "json", Log = "log" }
+    SignalStorage { Presence = "presence", Json = "json", Log = "log" }
 }
 
 /// Type of a field.
@@ -110,7 +110,7 @@ pub struct SignalKind {
     /// Name, or a glob over names.
     pub id: String,
     /// Storage of the signal.
-    pub form: Form,
+    pub form: SignalStorage,
     /// Meaning of the signal, in one sentence.
     pub purpose: String,
     /// Who creates it.
@@ -212,7 +212,7 @@ record! {
 
     const SIGNAL: Record<SignalKind> = {
         id [mandatory()]: Kind::Text => id, "Its name, or a glob over names: `FEATURE_READY_*`.";
-        form: words::<Form>() => form, "How it is kept; `json` by default.";
+        form: words::<SignalStorage>() => form, "How it is kept; `json` by default.";
         purpose: Kind::Text => purpose, "What it says, in one sentence.";
         created_by: Kind::Text => created_by, "Who creates it.";
         consumed_by: Kind::Text => consumed_by, "Who acts on it.";

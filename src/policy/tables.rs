@@ -10,9 +10,9 @@ use super::builder::{Builder, text, texts};
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
-use crate::script::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
-use crate::script::types::{Names, Type};
-use crate::script::words as input_words;
+use crate::expr::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
+use crate::expr::types::{Names, Type};
+use crate::expr::words as input_words;
 use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
@@ -38,7 +38,7 @@ pub struct Table {
     /// The first that holds answers.
     pub rows: Vec<Row>,
     /// The answer where none holds.
-    pub otherwise: Answer,
+    pub otherwise: TableResult,
 }
 
 impl Default for Table {
@@ -49,7 +49,7 @@ impl Default for Table {
             inputs: Shape { name: "given".to_owned(), fields: Vec::new() },
             defaults: Vec::new(),
             rows: Vec::new(),
-            otherwise: Answer::default(),
+            otherwise: TableResult::default(),
         }
     }
 }
@@ -60,12 +60,12 @@ pub struct Row {
     /// Over `given`.
     pub when: Expression,
     /// What it answers.
-    pub answer: Answer,
+    pub answer: TableResult,
 }
 
 /// What a table answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct TableResult {
     /// The answer.
     pub answer: String,
     /// Why; a template over `given`, may be empty.
@@ -151,17 +151,17 @@ record! {
         use REASON => answer.reason by TEMPLATE;
     }
 
-    const OTHERWISE: Record<Answer> = {
+    const OTHERWISE: Record<TableResult> = {
         use ANSWER => answer;
         use REASON => reason by TEMPLATE;
     }
 }
 
 /// The answer if no row is true: a map, or only the text of the answer.
-const OTHERWISE_ANSWER: Conversion<Answer> =
+const OTHERWISE_ANSWER: Conversion<TableResult> =
     Conversion::reading(|node, builder| match node.entries() {
         Some(_) => Some(OTHERWISE.read(&LayeredMap::from_iter([node]), builder)),
-        None => Some(Answer { answer: text(Some(node)), reason: String::new() }),
+        None => Some(TableResult { answer: text(Some(node)), reason: String::new() }),
     });
 
 record! {

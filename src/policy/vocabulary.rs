@@ -7,13 +7,15 @@ use super::builder::{Builder, text};
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, Record, record};
 use super::shared::Shared;
-use crate::deferred::Deferred;
+use crate::deferred::Lazy;
+use crate::expr::pattern::{StoredPattern, TextPatternSource};
 use crate::facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
-use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
+use crate::facts::lens::{
+    CommandKind, ContentPattern, FileKindRow, MatcherConfig, ValueOptions, Wrapper,
+};
 use crate::facts::pattern::CommandPattern;
-use crate::script::pattern::{KeptPattern, TextPatternSource};
 use crate::source::field_value::FieldValue;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::{Node, NodeKind};
@@ -25,8 +27,8 @@ const OPERANDS: Kind = Kind::Choice(OperandSelector::NAMES);
 /// The vocabularies of all packs, joined.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vocabulary {
-    pub(super) lens: Lens,
-    pub(super) texts: BTreeMap<String, KeptPattern>,
+    pub(super) lens: MatcherConfig,
+    pub(super) texts: BTreeMap<String, StoredPattern>,
     pub(super) stop_words: Vec<String>,
     pub(super) main_branches: Vec<String>,
     /// Code hosts by name, each with parts of the host names of its remotes.
@@ -38,7 +40,7 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     /// Returns every command pattern.
     pub(super) fn patterns(&self) -> impl Iterator<Item = &str> {
-        let Lens { wrappers, value_options, commands, .. } = &self.lens;
+        let MatcherConfig { wrappers, value_options, commands, .. } = &self.lens;
         let ProgramDatabase { interpreters, effects, shell_values, .. } = &self.knowledge;
         let wrappers = wrappers.iter().map(|it| it.command.as_str());
         let options = value_options.iter().map(|it| it.program.as_str());
@@ -211,33 +213,32 @@ const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(
     Some(lists.into_iter().collect())
 });
 
-const WRAPPERS: Conversion<Deferred<Vec<Wrapper>>> =
+const WRAPPERS: Conversion<Lazy<Vec<Wrapper>>> =
     Conversion::reading(|list, builder| Some((WRAPPER.items.read)(list, builder)?.into()));
 
-const VALUE_OPTIONS: Conversion<Deferred<Vec<ValueOptions>>> =
-    Conversion::reading(|map, builder| {
-        let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
-        let rows = lists.map(|(program, options)| ValueOptions { program, options });
-        Some(rows.collect::<Vec<_>>().into())
-    });
+const VALUE_OPTIONS: Conversion<Lazy<Vec<ValueOptions>>> = Conversion::reading(|map, builder| {
+    let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
+    let rows = lists.map(|(program, options)| ValueOptions { program, options });
+    Some(rows.collect::<Vec<_>>().into())
+});
 
-const COMMANDS: Conversion<Deferred<Vec<CommandKind>>> = Conversion::reading(|map, builder| {
+const COMMANDS: Conversion<Lazy<Vec<CommandKind>>> = Conversion::reading(|map, builder| {
     let kinds = named(map, &COMMAND_KIND, builder);
     Some(kinds.map(|(name, kind)| CommandKind { name, ..kind }).collect::<Vec<_>>().into())
 });
 
-const FILES: Conversion<Deferred<Vec<FileKindRow>>> = Conversion::reading(|map, builder| {
+const FILES: Conversion<Lazy<Vec<FileKindRow>>> = Conversion::reading(|map, builder| {
     let kinds = named(map, &FILE_KIND, builder);
     Some(kinds.map(|(name, kind)| FileKindRow { name, ..kind }).collect::<Vec<_>>().into())
 });
 
-const CONTENTS: Conversion<Deferred<Vec<ContentPattern>>> = Conversion::reading(|map, builder| {
+const CONTENTS: Conversion<Lazy<Vec<ContentPattern>>> = Conversion::reading(|map, builder| {
     let patterns = named(map, &CONTENT, builder);
     let patterns = patterns.map(|(name, pattern)| ContentPattern { name, ..pattern });
     Some(patterns.collect::<Vec<_>>().into())
 });
 
-const TEXT_PATTERNS: Conversion<BTreeMap<String, KeptPattern>> =
+const TEXT_PATTERNS: Conversion<BTreeMap<String, StoredPattern>> =
     Conversion::reading(|map, builder| {
         let patterns = named(map, &TEXT_PATTERN, builder);
         Some(patterns.map(|(name, pattern)| (name, pattern.into())).collect())
@@ -291,7 +292,7 @@ impl Builder<'_> {
     }
 
     /// Reports file classes of content patterns that do not exist.
-    fn report_unknown_file_kinds(&mut self, files: &[&Node], lens: &Lens) {
+    fn report_unknown_file_kinds(&mut self, files: &[&Node], lens: &MatcherConfig) {
         let known: Vec<&str> = lens.files.iter().map(|kind| kind.name.as_str()).collect();
         let entries = files.iter().filter_map(|file| file.get("contents")?.entries()).flatten();
         let named = entries.flat_map(|(_, entry)| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::outside_of;
 use crate::limits::GIT_CONFIG_BYTES_MAX;
-use crate::world::{Command, CommandOutput, World};
+use crate::world::{CommandOutput, ExternalCommand, World};
 
 /// Global options of every call: no lock, pager, file system monitor, hook, signature check,
 /// submodule summary, or quoted path. These options override every configuration file.
@@ -101,7 +101,7 @@ impl<'a> Git<'a> {
         }
         let argv = NEUTRAL.iter().map(|it| (*it).to_owned());
         let argv = argv.chain(options.iter().cloned());
-        let command = Command {
+        let command = ExternalCommand {
             argv: argv.chain(words.iter().map(|it| (*it).to_owned())).collect(),
             folder: self.folder.to_owned(),
             env: ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
@@ -110,7 +110,7 @@ impl<'a> Git<'a> {
             output_max,
             not_from: Some(outside_of(self.world, &[self.folder, self.project])),
             path_reduced: true,
-            ..Command::default()
+            ..ExternalCommand::default()
         };
         self.world.run(&command).ok()
     }

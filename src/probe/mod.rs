@@ -1,7 +1,7 @@
 //! Runs external commands whose results are facts.
 //!
 //! Contains: running a command and parsing its output. Does not contain: the selection of probes
-//! (`judge::plan`), their breakers and their deadline.
+//! (`evaluation::plan`), their breakers and their deadline.
 
 pub mod git;
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::expr::context::ProbeResult;
+use crate::expr::reply;
 use crate::limits;
 use crate::policy::{Parse, Probe};
-use crate::script::context::Reading;
-use crate::script::reply;
-use crate::world::{Command, CommandOutput, World, WorldError};
+use crate::world::{CommandOutput, ExternalCommand, World, WorldError};
 
 /// Environment of probes: no pager, prompt, color or update notice. An LLM judge must not be
 /// stopped by its own stop hook, which would start another judge.
@@ -54,16 +54,16 @@ pub struct Question<'p> {
 
 /// Result of a probe run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct ProbeRun {
     /// Value for expressions.
-    pub reading: Reading,
+    pub reading: ProbeResult,
     /// Result for the circuit breaker.
-    pub health: Health,
+    pub health: ProgramHealth,
 }
 
 /// Whether a program works, as one call of it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum ProgramHealth {
     /// It answered, or reported a missing login or pull request.
     Works,
     /// It failed and might work later: it was too slow, or failed for an unknown reason.
@@ -80,9 +80,9 @@ pub fn ask(
     folder: &Path,
     project: &Path,
     deadline: Duration,
-) -> Answered {
+) -> ProbeRun {
     let probe = question.probe;
-    let command = Command {
+    let command = ExternalCommand {
         argv: probe.command.clone(),
         folder: folder.to_owned(),
         stdin: question.stdin.clone().into_bytes(),
@@ -93,29 +93,38 @@ pub fn ask(
         not_from: Some(outside_of(world, &[folder, project])),
         path_reduced: probe.command.first().is_some_and(|it| STARTERS.contains(&it.as_str())),
     };
-    let failed = |health: Health, why: String| Answered { reading: Reading::Failed(why), health };
+    let failed =
+        |health: ProgramHealth, why: String| ProbeRun { reading: ProbeResult::Failed(why), health };
     match world.run(&command) {
         Ok(output) => read(probe, &output),
-        Err(WorldError::Missing) if !probe.missing.is_empty() => {
-            failed(Health::Unknown, probe.missing.clone())
+        Err(WorldError::NotFound) if !probe.missing.is_empty() => {
+            failed(ProgramHealth::Unknown, probe.missing.clone())
         }
         Err(WorldError::TimedOut) => {
             let limit = crate::time::duration_text(deadline);
             let why = format!("`{}` did not answer within {limit}", probe.command.join(" "));
-            failed(if deadline < probe.timeout { Health::Unknown } else { Health::Fails }, why)
+            failed(
+                if deadline < probe.timeout {
+                    ProgramHealth::Unknown
+                } else {
+                    ProgramHealth::Fails
+                },
+                why,
+            )
         }
         Err(error) => {
             let program = probe.command.first().cloned().unwrap_or_default();
-            failed(Health::Unknown, format!("`{program}` could not be run: {error}"))
+            failed(ProgramHealth::Unknown, format!("`{program}` could not be run: {error}"))
         }
     }
 }
 
-fn read(probe: &Probe, output: &CommandOutput) -> Answered {
-    let failed = |health: Health, why: String| Answered { reading: Reading::Failed(why), health };
-    let answer = |code: i32, value: Value| Answered {
-        reading: Reading::Answer { code, value },
-        health: Health::Works,
+fn read(probe: &Probe, output: &CommandOutput) -> ProbeRun {
+    let failed =
+        |health: ProgramHealth, why: String| ProbeRun { reading: ProbeResult::Failed(why), health };
+    let answer = |code: i32, value: Value| ProbeRun {
+        reading: ProbeResult::Answer { code, value },
+        health: ProgramHealth::Works,
     };
     let stderr = String::from_utf8_lossy(&output.stderr);
     let code = output.code.unwrap_or(-1);
@@ -128,10 +137,13 @@ fn read(probe: &Probe, output: &CommandOutput) -> Answered {
         let first: String = first.chars().take(limits::EVIDENCE_CHARS_MAX).collect();
         return match cure {
             // A program that reports what is missing works.
-            Some((_, cure)) => failed(Health::Works, cure.clone()),
+            Some((_, cure)) => failed(ProgramHealth::Works, cure.clone()),
             None => {
                 let command = probe.command.join(" ");
-                failed(Health::Fails, format!("`{command}` exited with {code}: {}", first.trim()))
+                failed(
+                    ProgramHealth::Fails,
+                    format!("`{command}` exited with {code}: {}", first.trim()),
+                )
             }
         };
     }
@@ -140,17 +152,22 @@ fn read(probe: &Probe, output: &CommandOutput) -> Answered {
         Parse::Text => answer(code, Value::String(stdout.trim_end().to_owned())),
         Parse::Json | Parse::Reply if output.truncated => {
             let most = limits::PROBE_OUTPUT_MAX;
-            failed(Health::Fails, format!("its output is longer than {most} bytes"))
+            failed(ProgramHealth::Fails, format!("its output is longer than {most} bytes"))
         }
         Parse::Reply => match reply::content(&stdout) {
             Ok(value) => answer(code, value),
-            Err(why) => failed(Health::Fails, format!("`{}`: {why}", probe.command.join(" "))),
+            Err(why) => {
+                failed(ProgramHealth::Fails, format!("`{}`: {why}", probe.command.join(" ")))
+            }
         },
         Parse::Json => match serde_json::from_str(&stdout) {
             Ok(value) => answer(code, value),
             Err(error) => {
                 let command = probe.command.join(" ");
-                failed(Health::Fails, format!("`{command}` did not answer with JSON: {error}"))
+                failed(
+                    ProgramHealth::Fails,
+                    format!("`{command}` did not answer with JSON: {error}"),
+                )
             }
         },
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::facts::Facts;
 use crate::facts::record::lenient::{Either, Text};
-use crate::facts::record::{self, Entry, Record};
+use crate::facts::record::{self, Record, RecordEntry};
 
 /// Names of the call id, by client.
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];
@@ -34,12 +34,12 @@ pub(super) struct RecordedCall {
 /// facts contain only a part of an input.
 pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<RecordedCall> {
     let called = record.entries.iter().filter_map(|entry| match entry {
-        Entry::Call { id, name, .. } => {
+        RecordEntry::Call { id, name, .. } => {
             let search = InputSearch { id, tool: name, deep: DEPTH_MAX, careful: false };
             let input = search.of_line(line).unwrap_or_default();
             Some(RecordedCall { tool: name.to_string(), input })
         }
-        Entry::Done { name, input: Either::One(input), result }
+        RecordEntry::Done { name, input: Either::One(input), result }
             if !facts.knows_call(&result.id) =>
         {
             let (key, value) = match &input.command {
@@ -48,17 +48,17 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Reco
             };
             Some(RecordedCall { tool: name.to_string(), input: json!({ key: value }) })
         }
-        Entry::Done { .. }
-        | Entry::Stopped { .. }
-        | Entry::Stopping { .. }
-        | Entry::CutOff
-        | Entry::Asked(_)
-        | Entry::Prompt { .. }
-        | Entry::Injected { .. }
-        | Entry::Said(_)
-        | Entry::Result(_)
-        | Entry::Usage(_)
-        | Entry::Compacted => None,
+        RecordEntry::Done { .. }
+        | RecordEntry::Stopped { .. }
+        | RecordEntry::Stopping { .. }
+        | RecordEntry::CutOff
+        | RecordEntry::Asked(_)
+        | RecordEntry::Prompt { .. }
+        | RecordEntry::Injected { .. }
+        | RecordEntry::Said(_)
+        | RecordEntry::Result(_)
+        | RecordEntry::Usage(_)
+        | RecordEntry::Compacted => None,
     });
     called.collect()
 }

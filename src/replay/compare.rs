@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::judge::Judged;
+use super::judge::StopResult;
 use super::tally::{Count, Example, blockers};
-use crate::judge::Outcome;
-use crate::judge::combine::Decision;
-use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::verdict::{Consequence, Verdict};
-use crate::policy::guards::Verb;
+use crate::evaluation::StopOutcome;
+use crate::evaluation::combine::Decision;
+use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
+use crate::evaluation::verdict::{CheckVerdict, Consequence};
+use crate::policy::guards::GuardAction;
 use crate::policy::{Mode, Policy};
 
 /// Changed effects of one rule.
@@ -20,12 +20,12 @@ pub struct RuleChange {
     /// Whether the other pack contains it.
     pub there: bool,
     /// Pairs of different effects in this pack and in the other pack.
-    pub moves: BTreeMap<(Effect, Effect), Count>,
+    pub moves: BTreeMap<(RuleEffect, RuleEffect), Count>,
 }
 
 /// Effect of a rule, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
+pub enum RuleEffect {
     /// No effect.
     Nothing,
     /// A log entry (shadow mode).
@@ -38,7 +38,7 @@ pub enum Effect {
     Blocks,
 }
 
-impl Effect {
+impl RuleEffect {
     /// Returns the stable name, as in the JSON report.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -51,7 +51,7 @@ impl Effect {
         }
     }
 
-    fn of(verdict: Option<&Verdict>) -> Self {
+    fn of(verdict: Option<&CheckVerdict>) -> Self {
         match verdict.map(|it| it.consequence) {
             None | Some(Consequence::None) => Self::Nothing,
             Some(Consequence::Recorded) => Self::Recorded,
@@ -61,14 +61,18 @@ impl Effect {
     }
 }
 
-impl From<&GuardVerdict> for Effect {
+impl From<&GuardVerdict> for RuleEffect {
     fn from(verdict: &GuardVerdict) -> Self {
         match (verdict.mode, verdict.verb) {
             (Mode::Shadow, _) => Self::Recorded,
-            (Mode::Warn, _) | (Mode::Enforce, Verb::Warn | Verb::Context) => Self::Warns,
-            (Mode::Enforce, Verb::Ask) => Self::Asks,
-            (Mode::Enforce, Verb::Block | Verb::Halt) => Self::Blocks,
-            (Mode::Enforce, Verb::Allow | Verb::Defer | Verb::Mask) => Self::Nothing,
+            (Mode::Warn, _) | (Mode::Enforce, GuardAction::Warn | GuardAction::Context) => {
+                Self::Warns
+            }
+            (Mode::Enforce, GuardAction::Ask) => Self::Asks,
+            (Mode::Enforce, GuardAction::Block | GuardAction::Halt) => Self::Blocks,
+            (Mode::Enforce, GuardAction::Allow | GuardAction::Defer | GuardAction::Mask) => {
+                Self::Nothing
+            }
         }
     }
 }
@@ -129,13 +133,13 @@ impl Comparison {
     /// Adds the results of both packs for a stop.
     pub fn add(
         &mut self,
-        here: &Judged,
-        there: &Judged,
+        here: &StopResult,
+        there: &StopResult,
         examples_max: usize,
         example: impl Fn(String) -> Example,
     ) {
         let (here, there) = (here.as_ref().ok(), there.as_ref().ok());
-        let blocked = |it: &Outcome| it.decision == Decision::Block;
+        let blocked = |it: &StopOutcome| it.decision == Decision::Block;
         let (before, after) = (here.filter(|it| blocked(it)), there.filter(|it| blocked(it)));
         self.blocks = self.blocks.saturating_add(u64::from(after.is_some()));
         match (before, after) {
@@ -149,7 +153,7 @@ impl Comparison {
         }
         for (rule, places) in self.rules.iter_mut().zip(&self.places) {
             let (old, new) = (verdict(here, places.0), verdict(there, places.1));
-            let effects = (Effect::of(old), Effect::of(new));
+            let effects = (RuleEffect::of(old), RuleEffect::of(new));
             if effects.0 != effects.1 {
                 let found = if effects.0 < effects.1 { new } else { old };
                 let details = || found.map(|it| it.details.clone()).unwrap_or_default();
@@ -162,12 +166,12 @@ impl Comparison {
     /// Adds the results of both packs for a tool call.
     pub fn add_call(
         &mut self,
-        here: &Guarded,
-        there: &Guarded,
+        here: &GuardsOutcome,
+        there: &GuardsOutcome,
         examples_max: usize,
         example: impl Fn(String) -> Example,
     ) {
-        let stops = |it: &Guarded| it.decision >= Decision::Ask;
+        let stops = |it: &GuardsOutcome| it.decision >= Decision::Ask;
         match (stops(here), stops(there)) {
             (false, true) => {
                 self.newly_stopped.add(examples_max, || example(there.reason.clone()));
@@ -179,15 +183,16 @@ impl Comparison {
         }
         let ids = here.verdicts.iter().chain(&there.verdicts).map(|it| it.id.as_str());
         for id in ids.collect::<BTreeSet<&str>>() {
-            let said = |it: &Guarded| it.verdicts.iter().find(|it| it.id == id).cloned();
+            let said = |it: &GuardsOutcome| it.verdicts.iter().find(|it| it.id == id).cloned();
             let (old, new) = (said(here), said(there));
-            let effect =
-                |it: &Option<GuardVerdict>| it.as_ref().map_or(Effect::Nothing, Effect::from);
+            let effect = |it: &Option<GuardVerdict>| {
+                it.as_ref().map_or(RuleEffect::Nothing, RuleEffect::from)
+            };
             let effects = (effect(&old), effect(&new));
             if effects.0 == effects.1 {
                 continue;
             }
-            let asked = |it: &Guarded| it.judged.iter().any(|judged| judged == id);
+            let asked = |it: &GuardsOutcome| it.judged.iter().any(|judged| judged == id);
             let change = self.guards.entry(id.to_owned()).or_insert_with(|| RuleChange {
                 id: id.to_owned(),
                 here: asked(here),
@@ -198,7 +203,9 @@ impl Comparison {
             change.there |= asked(there);
             let found = if effects.0 < effects.1 { new } else { old };
             let moved = change.moves.entry(effects).or_default();
-            moved.add(examples_max, || example(found.map(|it| it.said()).unwrap_or_default()));
+            moved.add(examples_max, || {
+                example(found.map(|it| it.format_message()).unwrap_or_default())
+            });
         }
     }
 
@@ -226,6 +233,6 @@ impl Comparison {
     }
 }
 
-fn verdict(outcome: Option<&Outcome>, place: Option<usize>) -> Option<&Verdict> {
+fn verdict(outcome: Option<&StopOutcome>, place: Option<usize>) -> Option<&CheckVerdict> {
     outcome?.verdicts.get(place?)
 }

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::evaluation::guards::{self, GuardsOutcome};
+use crate::evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
+use crate::evaluation::{self, Detail, EvaluationContext, StopOutcome};
+use crate::expr::Evaluator;
+use crate::expr::call_facts::CallFacts;
+use crate::expr::context::{Context, ConversationProse};
 use crate::facts::Facts;
 use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
-use crate::facts::compiled::CompiledLens;
+use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::{Event, EventKind};
-use crate::judge::guards::{self, Guarded};
-use crate::judge::situation::{Situation, Words, forget_scratch, is_scratch};
-use crate::judge::{self, Bench, Detail, Outcome};
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
-use crate::script::Evaluator;
-use crate::script::call_facts::Seen;
-use crate::script::context::{Context, Spoken};
 use crate::state::SessionState;
 use crate::time::Timestamp;
 
@@ -27,11 +27,11 @@ use crate::time::Timestamp;
 const TOOLS_MAX: usize = 256;
 
 /// Outcome of a stop, or why the pack makes no decision.
-pub type Judged = Result<Outcome, &'static str>;
+pub type StopResult = Result<StopOutcome, &'static str>;
 
 /// A recorded stop, or a tool call before its execution.
 #[derive(Debug)]
-pub struct Stop<'s> {
+pub struct RecordedEvent<'s> {
     /// Event that a hook would have received.
     pub event: Event,
     /// Whether a user was present.
@@ -47,10 +47,10 @@ pub struct Stop<'s> {
 /// Evaluator of one pack. Its caches serve all stops.
 pub struct Judge<'p> {
     policy: &'p Policy,
-    words: Words,
+    words: Matchers,
     evaluator: Option<Evaluator>,
     /// Prose of the conversation, as split for the last stop.
-    spoken: Spoken,
+    spoken: ConversationProse,
     /// Guards by kind of event and tool.
     meant: BTreeMap<(EventKind, String), Vec<&'p Guard>>,
 }
@@ -59,8 +59,8 @@ impl<'p> Judge<'p> {
     /// Creates the evaluator of a pack.
     #[must_use]
     pub fn new(policy: &'p Policy) -> Self {
-        let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
-        let (spoken, meant) = (Spoken::default(), BTreeMap::new());
+        let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
+        let (spoken, meant) = (ConversationProse::default(), BTreeMap::new());
         Self { policy, words, evaluator: None, spoken, meant }
     }
 
@@ -72,24 +72,24 @@ impl<'p> Judge<'p> {
 
     /// Returns the matchers of the fold for this pack.
     #[must_use]
-    pub fn lens(&self) -> Rc<CompiledLens> {
+    pub fn lens(&self) -> Rc<CompiledMatchers> {
         Rc::clone(&self.words.lens)
     }
 
     /// Evaluates a stop and updates the state. Restores the facts afterwards.
     pub fn judge(
         &mut self,
-        stop: &Stop<'_>,
+        stop: &RecordedEvent<'_>,
         facts: &mut Facts,
         state: &mut SessionState,
-    ) -> Judged {
+    ) -> StopResult {
         if !self.policy.settings.enabled {
             return Err("the pack is switched off (`enabled: false`)");
         }
         if !self.policy.judges(stop.event.kind) {
             return Err("no rule for this event");
         }
-        if let Some(why) = judge::no_opinion(&stop.event, facts, stop.interactive) {
+        if let Some(why) = evaluation::no_opinion(&stop.event, facts, stop.interactive) {
             return Err(why);
         }
         let own = [Some(stop.project), stop.event.folder.as_deref()].into_iter().flatten();
@@ -100,7 +100,7 @@ impl<'p> Judge<'p> {
             || facts.findings.iter().any(|it| foreign(&it.path));
         let all = any.then(|| {
             let all = (facts.files.clone(), facts.findings.clone());
-            forget_scratch(facts, &own, stop.scratch);
+            exclude_scratch(facts, &own, stop.scratch);
             all
         });
         let outcome = self.decide(stop, facts, state);
@@ -111,12 +111,17 @@ impl<'p> Judge<'p> {
         Ok(outcome)
     }
 
-    fn decide(&mut self, stop: &Stop<'_>, facts: &mut Facts, state: &SessionState) -> Outcome {
+    fn decide(
+        &mut self,
+        stop: &RecordedEvent<'_>,
+        facts: &mut Facts,
+        state: &SessionState,
+    ) -> StopOutcome {
         self.ask(stop, true, facts, |policy, context, evaluator| {
             // The other inputs of a plan are not available.
-            judge::classify(policy, context, None, evaluator);
+            evaluation::classify(policy, context, None, evaluator);
             known_before(policy, context);
-            let bench = Bench {
+            let bench = EvaluationContext {
                 policy,
                 context,
                 state,
@@ -124,7 +129,7 @@ impl<'p> Judge<'p> {
                 detail: Detail::Findings,
                 report_path: "",
             };
-            judge::decide(bench, evaluator)
+            evaluation::decide(bench, evaluator)
         })
     }
 
@@ -137,12 +142,12 @@ impl<'p> Judge<'p> {
     /// Evaluates a tool call before its execution. Restores the facts afterwards.
     pub fn guard(
         &mut self,
-        call: &Stop<'_>,
+        call: &RecordedEvent<'_>,
         around: &Rc<CallEnvironment>,
         facts: &mut Facts,
-    ) -> Guarded {
+    ) -> GuardsOutcome {
         if !self.guards(call.event.kind) {
-            return Guarded::default();
+            return GuardsOutcome::default();
         }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext {
@@ -151,7 +156,7 @@ impl<'p> Judge<'p> {
             around,
             patience: TimeLimit::ENDLESS,
         };
-        let seen = Rc::new(Seen {
+        let seen = Rc::new(CallFacts {
             call: Call::from_event(&call.event, reading),
             around: Rc::clone(around),
         });
@@ -161,11 +166,13 @@ impl<'p> Judge<'p> {
             self.meant.clear();
         }
         let meant = self.meant.entry((kind, tool.clone()));
-        let meant = meant.or_insert_with(|| guards::meant_for(policy, kind, tool).collect());
+        let meant = meant.or_insert_with(|| guards::guards_for(policy, kind, tool).collect());
         let meant = meant.iter().copied();
         let concerned: Vec<&Guard> = meant.filter(|it| guards::in_force(it, call.now)).collect();
         let values = &self.words.lens.lens().value_options;
-        let told = |it: &&Guard| it.reads_transcript && guards::recognises(it, &seen.call, values);
+        let told = |it: &&Guard| {
+            it.reads_transcript && guards::matches_any_program(it, &seen.call, values)
+        };
         let gauged = concerned.iter().any(told);
         self.ask(call, gauged, facts, |_, context, evaluator| {
             context.learned.borrow_mut().call = Some(Rc::clone(&seen));
@@ -183,17 +190,21 @@ impl<'p> Judge<'p> {
     /// Runs `ask` with the context of a recorded event.
     fn ask<T>(
         &mut self,
-        happened: &Stop<'_>,
+        happened: &RecordedEvent<'_>,
         gauged: bool,
         facts: &mut Facts,
         ask: impl FnOnce(&Policy, &Context, &mut Evaluator) -> T,
     ) -> T {
-        let situation = Situation {
+        let situation = EventContext {
             facts: std::mem::take(facts),
             interactive: happened.interactive,
             recorded: true,
             gauged,
-            ..Situation::alone(happened.event.clone(), happened.project.to_path_buf(), happened.now)
+            ..EventContext::alone(
+                happened.event.clone(),
+                happened.project.to_path_buf(),
+                happened.now,
+            )
         };
         let spoken = std::mem::take(&mut self.spoken).again();
         let context = situation.context(self.policy, &self.words);
@@ -221,6 +232,7 @@ fn known_before(policy: &Policy, context: &Context) {
     let mut learned = context.learned.borrow_mut();
     let fixed = policy.preferences.iter().filter_map(|it| Some((it.id.clone(), it.value?)));
     learned.preferences.extend(fixed);
-    let off = policy.probes.iter().filter_map(|it| Some((it.id.clone(), judge::switched_off(it)?)));
+    let off =
+        policy.probes.iter().filter_map(|it| Some((it.id.clone(), evaluation::switched_off(it)?)));
     learned.probes.extend(off);
 }

@@ -2,7 +2,7 @@
 //! counts the output, and nothing is stored.
 //!
 //! Contains: the loop over one recording. Does not contain: the detection of stops (`turn`), their
-//! evaluation (`judge`), the counts (`tally`), the comparison of two packs (`compare`).
+//! evaluation (`evaluation`), the counts (`tally`), the comparison of two packs (`compare`).
 //!
 //! Checks are evaluated at stops, guards at tool calls, before the record of the call is ingested.
 
@@ -18,24 +18,24 @@ use std::rc::Rc;
 use crate::facts::Facts;
 use crate::facts::call::CallEnvironment;
 use crate::facts::event::{Event, EventKind};
-use crate::facts::lines::Piece;
-use crate::facts::record::{Entry, Record};
+use crate::facts::lines::LineChunk;
+use crate::facts::record::{Record, RecordEntry};
 use crate::id::SessionId;
 use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
 use calls::RecordedCall;
-use judge::{Judge, Stop};
+use judge::{Judge, RecordedEvent};
 use tally::{Example, Tally, increase};
 use turn::{Turn, TurnEnd};
 
 /// The evaluated pack, and the pack that it is compared with.
-pub struct Panel<'p> {
+pub struct PolicyPair<'p> {
     own: Judge<'p>,
     other: Option<Judge<'p>>,
 }
 
-impl<'p> Panel<'p> {
+impl<'p> PolicyPair<'p> {
     /// Creates the evaluators of the packs for one thread.
     #[must_use]
     pub fn new(policy: &'p Policy, other: Option<&'p Policy>) -> Self {
@@ -59,7 +59,7 @@ const TOOL_CALL: EventKind = EventKind::PreToolUse;
 
 /// Data about a transcript from outside of its content.
 #[derive(Debug, Clone)]
-pub struct About<'a> {
+pub struct TranscriptInfo<'a> {
     /// Path, as displayed in examples.
     pub path: &'a Path,
     /// Session id, if no record contains one.
@@ -82,7 +82,7 @@ pub struct About<'a> {
 
 /// Replay of one transcript.
 pub struct Recording<'r, 'p> {
-    panel: &'r mut Panel<'p>,
+    panel: &'r mut PolicyPair<'p>,
     facts: Facts,
     /// Facts for the other pack, if its lens differs.
     other_facts: Option<Facts>,
@@ -93,7 +93,11 @@ pub struct Recording<'r, 'p> {
 impl<'r, 'p> Recording<'r, 'p> {
     /// Starts at the beginning of a transcript.
     #[must_use]
-    pub fn new(panel: &'r mut Panel<'p>, about: About<'r>, tally: &'r mut Tally) -> Self {
+    pub fn new(
+        panel: &'r mut PolicyPair<'p>,
+        about: TranscriptInfo<'r>,
+        tally: &'r mut Tally,
+    ) -> Self {
         let other_facts = (!panel.shares_facts()).then(Facts::default);
         Self {
             panel,
@@ -105,21 +109,21 @@ impl<'r, 'p> Recording<'r, 'p> {
     }
 
     /// Processes one line.
-    pub fn take(&mut self, piece: Piece<'_>) {
+    pub fn take(&mut self, piece: LineChunk<'_>) {
         let Self { panel, facts, other_facts, context, tally } = self;
         increase(&mut context.line);
-        let Piece::Line(line) = piece else {
+        let LineChunk::Line(line) = piece else {
             facts.skip_line();
             other_facts.iter_mut().for_each(Facts::skip_line);
             return;
         };
         let lens = panel.own.lens();
-        facts.absorb_seen(line, &lens, |facts, record| {
+        facts.ingest_parsed(line, &lens, |facts, record| {
             let both = PackFacts { own: facts, other: other_facts.as_mut() };
             context.see(line, record, both, panel, tally);
         });
         if let (Some(facts), Some(other)) = (other_facts, &panel.other) {
-            facts.absorb(line, &other.lens());
+            facts.ingest_record(line, &other.lens());
         }
     }
 
@@ -139,7 +143,7 @@ impl<'r, 'p> Recording<'r, 'p> {
 
 /// State of a transcript beyond its facts, needed to rebuild the events that hooks received.
 struct TranscriptContext<'a> {
-    about: About<'a>,
+    about: TranscriptInfo<'a>,
     turn: Turn,
     /// Whether any record was processed.
     begun: bool,
@@ -177,7 +181,7 @@ impl PackFacts<'_> {
 }
 
 impl<'a> TranscriptContext<'a> {
-    fn new(about: About<'a>) -> Self {
+    fn new(about: TranscriptInfo<'a>) -> Self {
         Self {
             about,
             turn: Turn::default(),
@@ -203,7 +207,7 @@ impl<'a> TranscriptContext<'a> {
         line: &[u8],
         record: &Record<'_>,
         mut facts: PackFacts<'_>,
-        panel: &mut Panel<'_>,
+        panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
         if !self.begun && !record.entries.is_empty() {
@@ -230,7 +234,7 @@ impl<'a> TranscriptContext<'a> {
         &mut self,
         ending: Option<TurnEnd>,
         facts: PackFacts<'_>,
-        panel: &mut Panel<'_>,
+        panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
         match ending {
@@ -249,7 +253,7 @@ impl<'a> TranscriptContext<'a> {
         &mut self,
         now: Timestamp,
         PackFacts { own: facts, other: other_facts }: PackFacts<'_>,
-        panel: &mut Panel<'_>,
+        panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
         let kind = Some(if facts.sidechain { EventKind::SubagentStop } else { EventKind::Stop });
@@ -260,7 +264,7 @@ impl<'a> TranscriptContext<'a> {
         }
         let fresh = || SessionState::new(event.session_id.clone());
         let (state, other_state) = self.states.get_or_insert_with(|| (fresh(), fresh()));
-        let stop = Stop {
+        let stop = RecordedEvent {
             event,
             interactive: !self.headless,
             project: Path::new(&self.project),
@@ -285,7 +289,7 @@ impl<'a> TranscriptContext<'a> {
         &mut self,
         call: RecordedCall,
         PackFacts { own: facts, other: other_facts }: PackFacts<'_>,
-        panel: &mut Panel<'_>,
+        panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
         let now = self.now();
@@ -294,7 +298,7 @@ impl<'a> TranscriptContext<'a> {
         let around = self.around(&facts.folder);
         let event =
             Event { tool_name: Some(call.tool), tool_input: call.input, ..self.event(kind, facts) };
-        let call = Stop {
+        let call = RecordedEvent {
             event,
             interactive: !self.headless,
             project: Path::new(&self.project),
@@ -348,7 +352,7 @@ impl<'a> TranscriptContext<'a> {
             folder: filled(&facts.folder).map(PathBuf::from),
             permission_mode: filled(&facts.permission_mode),
             stop_active: self.sent_back,
-            ..Event::of(kind, SessionId::sanitise(&session))
+            ..Event::of(kind, SessionId::sanitize(&session))
         }
     }
 
@@ -373,27 +377,30 @@ impl<'a> TranscriptContext<'a> {
         }
         for entry in &record.entries {
             match entry {
-                Entry::Said(_) | Entry::Call { .. } | Entry::Result(_) | Entry::Done { .. } => {
+                RecordEntry::Said(_)
+                | RecordEntry::Call { .. }
+                | RecordEntry::Result(_)
+                | RecordEntry::Done { .. } => {
                     self.done_line = self.line;
                     self.copied = origin.copied;
-                    let is_call = matches!(entry, Entry::Call { .. }) && !origin.copied;
+                    let is_call = matches!(entry, RecordEntry::Call { .. }) && !origin.copied;
                     if is_call && self.now() >= self.about.oldest {
                         increase(&mut tally.tool_calls);
                     }
                 }
-                Entry::Prompt { id, queued: false, .. } | Entry::Injected { id } => {
+                RecordEntry::Prompt { id, queued: false, .. } | RecordEntry::Injected { id } => {
                     self.sent_back = false;
                     if !id.is_empty() {
                         id.as_ref().clone_into(&mut self.prompt_id);
                     }
                 }
-                Entry::Stopped { blocked } => self.sent_back |= *blocked,
-                Entry::Prompt { queued: true, .. }
-                | Entry::CutOff
-                | Entry::Asked(_)
-                | Entry::Usage(_)
-                | Entry::Stopping { .. }
-                | Entry::Compacted => {}
+                RecordEntry::Stopped { blocked } => self.sent_back |= *blocked,
+                RecordEntry::Prompt { queued: true, .. }
+                | RecordEntry::CutOff
+                | RecordEntry::Asked(_)
+                | RecordEntry::Usage(_)
+                | RecordEntry::Stopping { .. }
+                | RecordEntry::Compacted => {}
             }
         }
     }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::compare::Comparison;
-use super::judge::Judged;
-use crate::judge::Outcome;
-use crate::judge::combine::Decision;
-use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::verdict::{Consequence, Status, Verdict};
-use crate::policy::guards::Verb;
+use super::judge::StopResult;
+use crate::evaluation::StopOutcome;
+use crate::evaluation::combine::Decision;
+use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
+use crate::evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
+use crate::policy::guards::GuardAction;
 use crate::policy::{Mode, Policy};
 
 /// A location in a transcript, with the finding.
@@ -106,19 +106,24 @@ impl RuleTally {
             Some(_) => self.unknown.add(examples_max, example),
         }
         increase(match verdict.verb {
-            Verb::Block | Verb::Halt => &mut self.would_block,
-            Verb::Ask => &mut self.would_ask,
-            Verb::Warn | Verb::Context => &mut self.would_warn,
-            Verb::Allow | Verb::Defer | Verb::Mask => return,
+            GuardAction::Block | GuardAction::Halt => &mut self.would_block,
+            GuardAction::Ask => &mut self.would_ask,
+            GuardAction::Warn | GuardAction::Context => &mut self.would_warn,
+            GuardAction::Allow | GuardAction::Defer | GuardAction::Mask => return,
         });
     }
 
-    fn add(&mut self, verdict: &Verdict, examples_max: usize, example: impl FnOnce() -> Example) {
+    fn add(
+        &mut self,
+        verdict: &CheckVerdict,
+        examples_max: usize,
+        example: impl FnOnce() -> Example,
+    ) {
         match verdict.status {
-            Status::Satisfied => self.silent = self.silent.saturating_add(1),
-            Status::Skipped(_) => self.skipped = self.skipped.saturating_add(1),
-            Status::Unsatisfied => self.fired.add(examples_max, example),
-            Status::Unknown(_) => self.unknown.add(examples_max, example),
+            CheckStatus::Satisfied => self.silent = self.silent.saturating_add(1),
+            CheckStatus::Skipped(_) => self.skipped = self.skipped.saturating_add(1),
+            CheckStatus::Unsatisfied => self.fired.add(examples_max, example),
+            CheckStatus::Unknown(_) => self.unknown.add(examples_max, example),
         }
         match verdict.enforced {
             Consequence::Blocks => self.would_block = self.would_block.saturating_add(1),
@@ -145,7 +150,7 @@ impl RuleTally {
 
 /// Statistics of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct InputStats {
     /// Transcripts with at least one entry.
     pub transcripts: u64,
     /// Files without any record of a client.
@@ -164,7 +169,7 @@ pub struct Tally {
     /// Maximum examples of each count.
     pub examples_max: usize,
     /// Statistics of the input.
-    pub reading: Reading,
+    pub reading: InputStats,
     /// Sessions with a stop.
     pub sessions: u64,
     /// Stops, those of subagents included.
@@ -213,7 +218,7 @@ impl Tally {
         let guards = guards.map(|it| RuleTally::new(&it.id, it.mode, it.body.place.to_string()));
         Self {
             examples_max,
-            reading: Reading::default(),
+            reading: InputStats::default(),
             sessions: 0,
             stops: 0,
             subagent_stops: 0,
@@ -238,8 +243,8 @@ impl Tally {
     /// Counts an evaluated stop. `place` builds an example from the details of a finding.
     pub fn add(
         &mut self,
-        judged: &Judged,
-        other: Option<&Judged>,
+        judged: &StopResult,
+        other: Option<&StopResult>,
         place: impl Fn(String) -> Example,
     ) {
         match judged {
@@ -251,7 +256,7 @@ impl Tally {
         }
     }
 
-    fn add_outcome(&mut self, outcome: &Outcome, place: &impl Fn(String) -> Example) {
+    fn add_outcome(&mut self, outcome: &StopOutcome, place: &impl Fn(String) -> Example) {
         increase(&mut self.judged);
         let max = self.examples_max;
         for (rule, verdict) in self.rules.iter_mut().zip(&outcome.verdicts) {
@@ -270,8 +275,8 @@ impl Tally {
     /// Counts a tool call for which guards were evaluated. `place` is as for a stop.
     pub fn add_call(
         &mut self,
-        guarded: &Guarded,
-        other: Option<&Guarded>,
+        guarded: &GuardsOutcome,
+        other: Option<&GuardsOutcome>,
         place: impl Fn(String) -> Example,
     ) {
         increase(&mut self.guarded);
@@ -284,7 +289,9 @@ impl Tally {
         }
         for it in &guarded.verdicts {
             let guard = self.guard(&it.id, &mut next);
-            guard.into_iter().for_each(|guard| guard.add_said(it, max, || place(it.said())));
+            guard
+                .into_iter()
+                .for_each(|guard| guard.add_said(it, max, || place(it.format_message())));
         }
         match guarded.decision {
             Decision::Block | Decision::Halt => {
@@ -370,7 +377,7 @@ fn add_all(own: &mut BTreeMap<&'static str, u64>, more: BTreeMap<&'static str, u
 
 /// Returns the blockers of a stop: each check with its finding.
 #[must_use]
-pub fn blockers(outcome: &Outcome) -> String {
+pub fn blockers(outcome: &StopOutcome) -> String {
     let blocking = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
     let texts: Vec<String> = blocking.map(|it| format!("{}: {}", it.id, it.details)).collect();
     texts.join("; ")

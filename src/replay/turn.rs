@@ -10,7 +10,7 @@
 //! The end of the file counts as a prompt. A queued prompt that the client inserted while the agent
 //! was working does not end the turn.
 
-use crate::facts::record::{Entry, Record};
+use crate::facts::record::{Record, RecordEntry};
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,23 +45,27 @@ impl Turn {
         let mut ended = None;
         for entry in &record.entries {
             let ending = match entry {
-                Entry::Said(text) if !text.trim().is_empty() => {
+                RecordEntry::Said(text) if !text.trim().is_empty() => {
                     self.last = Last::Spoke;
                     None
                 }
-                Entry::Call { .. } | Entry::Result(_) | Entry::Done { .. } => {
+                RecordEntry::Call { .. } | RecordEntry::Result(_) | RecordEntry::Done { .. } => {
                     self.last = Last::Worked;
                     None
                 }
-                Entry::Stopped { blocked } => self.end(|_| TurnEnd::Stop { blocked: *blocked }),
-                Entry::CutOff => self.end(|_| TurnEnd::CutOff),
-                Entry::Prompt { queued: false, .. } | Entry::Injected { .. } => self.finish(),
-                Entry::Prompt { queued: true, .. }
-                | Entry::Said(_)
-                | Entry::Asked(_)
-                | Entry::Usage(_)
-                | Entry::Stopping { .. }
-                | Entry::Compacted => None,
+                RecordEntry::Stopped { blocked } => {
+                    self.end(|_| TurnEnd::Stop { blocked: *blocked })
+                }
+                RecordEntry::CutOff => self.end(|_| TurnEnd::CutOff),
+                RecordEntry::Prompt { queued: false, .. } | RecordEntry::Injected { .. } => {
+                    self.finish()
+                }
+                RecordEntry::Prompt { queued: true, .. }
+                | RecordEntry::Said(_)
+                | RecordEntry::Asked(_)
+                | RecordEntry::Usage(_)
+                | RecordEntry::Stopping { .. }
+                | RecordEntry::Compacted => None,
             };
             ended = ended.or(ending);
         }

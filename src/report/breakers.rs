@@ -6,20 +6,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::policy::Place;
+use crate::policy::SourceLocation;
 use crate::state::breaker::load::LoadLevel;
-use crate::state::breaker::{Answer, Breaker, Mode, OnPermanent, Phase, Settings, Window};
+use crate::state::breaker::{
+    Breaker, BreakerPhase, BreakerResponse, BreakerSettings, Mode, OnPermanent, Window,
+};
 use crate::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 
 /// A breaker as it is looked at.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct BreakerView {
     /// Name of the breaker.
     pub key: String,
     /// What is remembered of it.
     pub breaker: Breaker,
     /// How it behaves.
-    pub settings: Settings,
+    pub settings: BreakerSettings,
     /// When it is looked at.
     pub now: Timestamp,
 }
@@ -30,10 +32,10 @@ pub fn until(wait: Option<Duration>) -> String {
     wait.map_or_else(|| "until it is reset".to_owned(), |it| format!("for {}", short_text(it)))
 }
 
-impl Seen {
+impl BreakerView {
     /// Where it stands now.
     #[must_use]
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> BreakerPhase {
         self.breaker.phase_at(&self.settings, self.now)
     }
 
@@ -68,14 +70,14 @@ impl Seen {
     fn remarks(&self) -> String {
         let mut text = String::new();
         match (self.phase(), &self.breaker.forced) {
-            (Phase::Open, Some(reason)) => {
+            (BreakerPhase::Open, Some(reason)) => {
                 text.push_str(&format!(" {} (by hand{})", until(self.wait()), because(reason)));
             }
-            (Phase::Open, None) => text.push_str(&format!(" {}", until(self.wait()))),
-            (Phase::Closed, _) if self.capacity() < 100 => {
+            (BreakerPhase::Open, None) => text.push_str(&format!(" {}", until(self.wait()))),
+            (BreakerPhase::Closed, _) if self.capacity() < 100 => {
                 text.push_str(&format!(" at {} % capacity", self.capacity()));
             }
-            (Phase::Closed | Phase::HalfOpen, _) => {}
+            (BreakerPhase::Closed | BreakerPhase::HalfOpen, _) => {}
         }
         match self.settings.mode {
             Mode::Enforce => {}
@@ -101,7 +103,7 @@ impl Seen {
     pub fn json(&self) -> Value {
         let it = &self.breaker;
         let text = |at: Option<Timestamp>| at.map(|at| at.to_string());
-        let open = self.phase() == Phase::Open;
+        let open = self.phase() == BreakerPhase::Open;
         json!({
             "key": self.key,
             "state": self.phase().as_str(),
@@ -156,15 +158,17 @@ impl Seen {
 
     /// Returns the response to a request as JSON.
     #[must_use]
-    pub fn answer_json(&self, answer: Answer) -> Value {
+    pub fn answer_json(&self, answer: BreakerResponse) -> Value {
         let wait = match answer {
-            Answer::Rejected { wait } | Answer::Tolerated { wait } => wait.map(seconds_rounded_up),
-            Answer::Admitted | Answer::Noted => None,
+            BreakerResponse::Rejected { wait } | BreakerResponse::WouldReject { wait } => {
+                wait.map(seconds_rounded_up)
+            }
+            BreakerResponse::Permitted | BreakerResponse::Recorded => None,
         };
         json!({
             "key": self.key,
-            "allowed": !matches!(answer, Answer::Rejected { .. }),
-            "would_reject": matches!(answer, Answer::Rejected { .. } | Answer::Tolerated { .. }),
+            "allowed": !matches!(answer, BreakerResponse::Rejected { .. }),
+            "would_reject": matches!(answer, BreakerResponse::Rejected { .. } | BreakerResponse::WouldReject { .. }),
             "state": self.breaker.phase.as_str(),
             "generation": self.breaker.generation,
             "retry_after": wait,
@@ -189,7 +193,10 @@ impl Seen {
     /// Why it stands where it stands, and what happens next; `origin` is the glob that decides over
     /// it, and where its settings are written.
     #[must_use]
-    pub fn explanation(&self, origin: Option<&(String, BTreeMap<String, Place>)>) -> String {
+    pub fn explanation(
+        &self,
+        origin: Option<&(String, BTreeMap<String, SourceLocation>)>,
+    ) -> String {
         let mut text = format!("{}\n", self.line());
         let mut say = |line: String| writeln!(text, "  {line}").unwrap_or_default();
         if let Some(at) = self.breaker.last_change {
@@ -197,7 +204,7 @@ impl Seen {
         }
         say(self.cause());
         for at in self.breaker.failures() {
-            let counts = self.breaker.phase != Phase::Closed || self.still_counts(at);
+            let counts = self.breaker.phase != BreakerPhase::Closed || self.still_counts(at);
             let note = if counts { "" } else { ", too old to count" };
             say(format!("failure at {}{note}", self.moment(at)));
         }
@@ -232,14 +239,14 @@ impl Seen {
         let it = &self.breaker;
         match (self.breaker.phase, &it.forced) {
             (_, Some(reason)) => format!("opened by hand{}", because(reason)),
-            (Phase::Closed, _) => {
+            (BreakerPhase::Closed, _) => {
                 format!("{} failure(s) count; {} open it", self.failures(), self.rule())
             }
-            (Phase::Open, _) if it.open_until.is_some() => {
+            (BreakerPhase::Open, _) if it.open_until.is_some() => {
                 "it was asked to wait (`Retry-After`)".to_owned()
             }
-            (Phase::Open, _) => format!("{} open it", self.rule()),
-            (Phase::HalfOpen, _) => format!(
+            (BreakerPhase::Open, _) => format!("{} open it", self.rule()),
+            (BreakerPhase::HalfOpen, _) => format!(
                 "{} of {} successes in a row",
                 it.successes, self.settings.recovery_threshold
             ),
@@ -250,7 +257,7 @@ impl Seen {
     fn rule(&self) -> String {
         let it = &self.settings;
         let count = match it.failure_rate {
-            Some(rate) => format!("{rate} % failures of at least {} calls", it.min_calls),
+            Some(rate) => format!("{rate} % failures of at least {} calls", it.minimum_calls),
             None => format!("{} failure(s)", it.threshold),
         };
         let within = match it.window {
@@ -258,9 +265,12 @@ impl Seen {
             Window::Calls(calls) => format!("{count} among the last {calls} calls"),
             Window::Consecutive => format!("{count} in a row"),
         };
-        match it.slow_rate {
+        match it.slow_call_rate {
             Some(rate) => {
-                format!("{within}, or {rate} % slower than {}", duration_text(it.slow_call))
+                format!(
+                    "{within}, or {rate} % slower than {}",
+                    duration_text(it.slow_call_duration)
+                )
             }
             None => within,
         }
@@ -275,35 +285,37 @@ impl Seen {
         );
         match (it.mode, self.phase(), self.wait()) {
             (Mode::Off, _, _) => "next: nothing, it is switched off".to_owned(),
-            (_, Phase::Closed, _) if self.capacity() < 100 => format!(
+            (_, BreakerPhase::Closed, _) if self.capacity() < 100 => format!(
                 "next: the capacity grows by {} % each {}",
-                it.ramp_step,
-                duration_text(it.ramp_every)
+                it.recovery_ramp_step,
+                duration_text(it.recovery_ramp_every)
             ),
-            (_, Phase::Closed, _) => "next: calls go through".to_owned(),
-            (_, Phase::Open, None) => {
+            (_, BreakerPhase::Closed, _) => "next: calls go through".to_owned(),
+            (_, BreakerPhase::Open, None) => {
                 format!("next: nothing, until `policyd breaker reset {}`", self.key)
             }
-            (_, Phase::Open, Some(wait)) => format!("next: in {}, {probing}", short_text(wait)),
-            (_, Phase::HalfOpen, Some(wait)) if !wait.is_zero() => format!(
+            (_, BreakerPhase::Open, Some(wait)) => {
+                format!("next: in {}, {probing}", short_text(wait))
+            }
+            (_, BreakerPhase::HalfOpen, Some(wait)) if !wait.is_zero() => format!(
                 "next: a probe is under way, the next one may go in {}; {probing}",
                 short_text(wait)
             ),
-            (_, Phase::HalfOpen, _) => format!("next: the next call is a probe; {probing}"),
+            (_, BreakerPhase::HalfOpen, _) => format!("next: the next call is a probe; {probing}"),
         }
     }
 }
 
 /// One line for a prompt over all breakers.
 #[must_use]
-pub fn status(all: &[Seen]) -> String {
+pub fn status(all: &[BreakerView]) -> String {
     let notable = all.iter().filter(|it| it.load_level() != LoadLevel::Normal);
     let told: Vec<String> =
         notable.map(|it| format!("{} {}{}", it.key, it.phase().as_str(), it.remarks())).collect();
     if told.is_empty() {
         return "breakers: all closed".to_owned();
     }
-    let level = all.iter().map(Seen::load_level).max().unwrap_or_default();
+    let level = all.iter().map(BreakerView::load_level).max().unwrap_or_default();
     format!("breakers: {}; load {}", told.join(", "), level.as_str())
 }
 
@@ -329,7 +341,7 @@ const fn mode(mode: Mode) -> &'static str {
 }
 
 /// The value of a setting as it is written in `breakers.yaml`.
-fn value(key: &str, settings: &Settings) -> String {
+fn value(key: &str, settings: &BreakerSettings) -> String {
     let it = settings;
     let percent = |rate: Option<u32>| rate.map(|it| it.to_string()).unwrap_or_default();
     match key {
@@ -342,21 +354,21 @@ fn value(key: &str, settings: &Settings) -> String {
             Window::Time(_) | Window::Calls(_) | Window::Consecutive => "(not used)".to_owned(),
         },
         "failure_rate" => percent(it.failure_rate),
-        "slow_call" => duration_text(it.slow_call),
-        "slow_rate" => percent(it.slow_rate),
-        "min_calls" => it.min_calls.to_string(),
+        "slow_call" => duration_text(it.slow_call_duration),
+        "slow_rate" => percent(it.slow_call_rate),
+        "min_calls" => it.minimum_calls.to_string(),
         "cooldown" => duration_text(it.cooldown),
-        "cooldown_factor" => format!("{}", f64::from(it.cooldown_growth) / 100.0),
+        "cooldown_factor" => format!("{}", f64::from(it.cooldown_multiplier) / 100.0),
         "cooldown_max" => duration_text(it.cooldown_max),
         "cooldown_jitter" => it.cooldown_jitter.to_string(),
         "retry_after_max" => duration_text(it.retry_after_max),
         "half_open_interval" => duration_text(it.half_open_interval),
         "recovery_threshold" => it.recovery_threshold.to_string(),
-        "ramp_start" => it.ramp_start.to_string(),
-        "ramp_step" => it.ramp_step.to_string(),
-        "ramp_every" => duration_text(it.ramp_every),
-        "parallelism" => it.parallelism.to_string(),
-        "parallelism_reduced" => it.parallelism_reduced.to_string(),
+        "ramp_start" => it.recovery_ramp_start.to_string(),
+        "ramp_step" => it.recovery_ramp_step.to_string(),
+        "ramp_every" => duration_text(it.recovery_ramp_every),
+        "parallelism" => it.max_concurrent_calls.to_string(),
+        "parallelism_reduced" => it.max_concurrent_calls_reduced.to_string(),
         "ignore" => it.ignore.join(", "),
         "permanent" => it.permanent.join(", "),
         "on_permanent" => match it.on_permanent {

@@ -6,8 +6,8 @@ use similar::TextDiff;
 
 use super::diagnostics::{Style, render_json, render_text};
 use crate::cases::coverage::{Coverage, RuleCoverage};
-use crate::cases::result::{CaseResult, Ending, Failure, Summary};
-use crate::script::watch::Ways;
+use crate::cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
+use crate::expr::watch::Ways;
 use crate::source::Diagnostic;
 
 /// Version of the JSON form.
@@ -18,7 +18,7 @@ const SHORT_CHARS_MAX: usize = 100;
 
 /// What failed and why, coverage where it was measured, and the counts.
 #[must_use]
-pub fn to_text(summaries: &[Summary], color: bool) -> String {
+pub fn to_text(summaries: &[CaseSummary], color: bool) -> String {
     let mut text = String::new();
     for summary in summaries {
         if !summary.findings.is_empty() {
@@ -26,7 +26,7 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
             text.push('\n');
         }
         for case in &summary.cases {
-            if let Ending::Failed(failures) = &case.ending {
+            if let CaseOutcome::Failed(failures) = &case.ending {
                 text.push_str(&failed(case, failures, color));
             }
         }
@@ -59,7 +59,7 @@ pub fn to_text(summaries: &[Summary], color: bool) -> String {
     text
 }
 
-fn failed(case: &CaseResult, failures: &[Failure], color: bool) -> String {
+fn failed(case: &CaseResult, failures: &[UnmetExpectation], color: bool) -> String {
     let mut text = format!("FAILED {}: {}\n", case.span.place(), case.name);
     for (at, failure) in failures.iter().enumerate() {
         let found = render_text(&[diagnostic(failure)], Style { color });
@@ -78,7 +78,7 @@ fn failed(case: &CaseResult, failures: &[Failure], color: bool) -> String {
 }
 
 /// The failure as a finding at the expectation.
-fn diagnostic(failure: &Failure) -> Diagnostic {
+fn diagnostic(failure: &UnmetExpectation) -> Diagnostic {
     let mismatch = &failure.mismatch;
     let step = failure.step.map_or_else(String::new, |it| format!("step {it}: "));
     let (what, wanted, got) = (&mismatch.what, &mismatch.wanted, &mismatch.got);
@@ -97,7 +97,7 @@ fn is_short(text: &str) -> bool {
 }
 
 /// What is too long for a sentence.
-fn detail(failure: &Failure) -> String {
+fn detail(failure: &UnmetExpectation) -> String {
     let mismatch = &failure.mismatch;
     let mut text = String::new();
     if let Some(whole) = &mismatch.whole {
@@ -183,8 +183,8 @@ fn gaps(rule: &RuleCoverage) -> Vec<(String, &str, &str, &'static str)> {
 
 /// Everything as JSON.
 #[must_use]
-pub fn to_json(summaries: &[Summary]) -> Value {
-    let pack = |summary: &Summary| {
+pub fn to_json(summaries: &[CaseSummary]) -> Value {
+    let pack = |summary: &CaseSummary| {
         let (passed, failed, skipped) = summary.counts();
         json!({
             "pack": summary.pack,
@@ -210,9 +210,9 @@ pub fn to_json(summaries: &[Summary]) -> Value {
 fn case_json(case: &CaseResult) -> Value {
     let (line, column) = case.span.line_column();
     let (ending, reason, failures) = match &case.ending {
-        Ending::Passed => ("passed", None, [].as_slice()),
-        Ending::Skipped(why) => ("skipped", Some(why), [].as_slice()),
-        Ending::Failed(failures) => ("failed", None, failures.as_slice()),
+        CaseOutcome::Passed => ("passed", None, [].as_slice()),
+        CaseOutcome::Skipped(why) => ("skipped", Some(why), [].as_slice()),
+        CaseOutcome::Failed(failures) => ("failed", None, failures.as_slice()),
     };
     json!({
         "file": case.file,
@@ -225,7 +225,7 @@ fn case_json(case: &CaseResult) -> Value {
     })
 }
 
-fn failure_json(failure: &Failure) -> Value {
+fn failure_json(failure: &UnmetExpectation) -> Value {
     let mismatch = &failure.mismatch;
     let (line, column) = mismatch.span.line_column();
     let behind = failure.behind.iter();
@@ -266,7 +266,7 @@ fn coverage_json(coverage: &Coverage) -> Value {
 ///
 /// # Errors
 /// What the writer says of a text that XML cannot hold.
-pub fn to_junit(summaries: &[Summary]) -> Result<String, String> {
+pub fn to_junit(summaries: &[CaseSummary]) -> Result<String, String> {
     let mut report = Report::new("policyd test");
     for summary in summaries {
         let mut mistakes = TestSuite::new(summary.pack.as_str());
@@ -301,13 +301,13 @@ pub fn to_junit(summaries: &[Summary]) -> Result<String, String> {
 
 fn junit_case(case: &CaseResult) -> TestCase {
     let status = match &case.ending {
-        Ending::Passed => TestCaseStatus::success(),
-        Ending::Skipped(why) => {
+        CaseOutcome::Passed => TestCaseStatus::success(),
+        CaseOutcome::Skipped(why) => {
             let mut status = TestCaseStatus::skipped();
             status.set_message(why.as_str());
             status
         }
-        Ending::Failed(failures) => {
+        CaseOutcome::Failed(failures) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             let messages: Vec<String> = failures.iter().map(|it| diagnostic(it).message).collect();
             status.set_message(messages.join("; "));

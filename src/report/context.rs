@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::paint::{Paint, line};
+use super::paint::{AnsiStyle, line};
+use crate::expr::context_facts::ContextUsage;
 use crate::facts::meters::dollars;
 use crate::limits::CONTEXT_TURNS_MAX;
-use crate::script::context_facts::Gauge;
-use crate::state::context::{ACT, Settings, percent};
+use crate::state::context::{ACT, ContextSettings, percent};
 use crate::time::Timestamp;
 
 /// Columns of the bar.
@@ -16,22 +16,22 @@ const COLUMNS_SHORT: u64 = 10;
 
 /// A session's context as it is looked at.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen<'a> {
+pub struct ContextView<'a> {
     /// Id of the session; empty if unknown.
     pub session: &'a str,
     /// What the meters say.
-    pub gauge: &'a Gauge,
+    pub gauge: &'a ContextUsage,
     /// The tiers in force.
-    pub settings: &'a Settings,
+    pub settings: &'a ContextSettings,
     /// Models without a price.
     pub unpriced: Vec<&'a str>,
 }
 
-impl Seen<'_> {
+impl ContextView<'_> {
     /// Returns the report as text.
     #[must_use]
     pub fn text(&self, color: bool) -> String {
-        let (paint, gauge) = (Paint::new(color), self.gauge);
+        let (paint, gauge) = (AnsiStyle::new(color), self.gauge);
         let mut text = String::new();
         let model = if gauge.model.is_empty() { "unknown model" } else { &gauge.model };
         let session = if self.session.is_empty() { "session" } else { self.session };
@@ -84,7 +84,7 @@ impl Seen<'_> {
     /// One line, short enough for a status line.
     #[must_use]
     pub fn line(&self, color: bool) -> String {
-        let (paint, gauge) = (Paint::new(color), self.gauge);
+        let (paint, gauge) = (AnsiStyle::new(color), self.gauge);
         let full = if gauge.known { format!("{} %", gauge.percent) } else { "–".to_owned() };
         let mut text = format!("{} {full}", self.bar(COLUMNS_SHORT, paint));
         if !gauge.tier.is_empty() {
@@ -170,7 +170,7 @@ impl Seen<'_> {
         format!("{} left", parts.join(", "))
     }
 
-    fn bar(&self, columns: u64, paint: Paint) -> String {
+    fn bar(&self, columns: u64, paint: AnsiStyle) -> String {
         let filled = (self.gauge.percent.min(100) * columns).div_ceil(100).min(columns);
         let columns = usize::try_from(columns).unwrap_or(0);
         let filled = usize::try_from(filled).unwrap_or(0);
@@ -179,7 +179,7 @@ impl Seen<'_> {
     }
 
     /// Paints text in the color of the tier.
-    fn painted(&self, text: &str, paint: Paint) -> String {
+    fn painted(&self, text: &str, paint: AnsiStyle) -> String {
         match self.gauge.tier.as_str() {
             "" => paint.green(text),
             ACT => paint.red(text),
@@ -203,7 +203,7 @@ pub(super) fn grouped(number: u64) -> String {
 
 /// Whose event it is, and when it happened.
 #[derive(Debug, Clone, Copy)]
-pub struct Whose<'a> {
+pub struct EventOrigin<'a> {
     /// Id of the session; empty without one.
     pub session: &'a str,
     /// Time of the event.
@@ -212,7 +212,7 @@ pub struct Whose<'a> {
     pub iteration: u64,
 }
 
-impl Whose<'_> {
+impl EventOrigin<'_> {
     fn event(&self, kind: &str, fields: Value) -> Value {
         let mut event = json!({"timestamp": self.now.to_string(), "type": kind,
             "session_id": self.session, "iteration": self.iteration});
@@ -226,7 +226,7 @@ impl Whose<'_> {
 /// `loop.context_usage` of shipwright: once in a turn. `usage_pct` is the cumulative percentage, as there;
 /// `occupancy_pct` is what stands before the model.
 #[must_use]
-pub fn usage(whose: Whose<'_>, gauge: &Gauge) -> Value {
+pub fn usage(whose: EventOrigin<'_>, gauge: &ContextUsage) -> Value {
     whose.event(
         "loop.context_usage",
         json!({
@@ -241,7 +241,7 @@ pub fn usage(whose: Whose<'_>, gauge: &Gauge) -> Value {
 
 /// `loop.context_exhaustion_warning`: the threshold of shipwright was crossed.
 #[must_use]
-pub fn warning(whose: Whose<'_>, gauge: &Gauge) -> Value {
+pub fn warning(whose: EventOrigin<'_>, gauge: &ContextUsage) -> Value {
     whose.event(
         "loop.context_exhaustion_warning",
         json!({
@@ -259,7 +259,7 @@ pub fn warning(whose: Whose<'_>, gauge: &Gauge) -> Value {
 /// `loop.context_exhaustion_restart`: work continues in a fresh context, as in shipwright. `restart`: its
 /// number; `before`: the turn at which the old one ended.
 #[must_use]
-pub fn restart(whose: Whose<'_>, restart: u64, before: u64) -> Value {
+pub fn restart(whose: EventOrigin<'_>, restart: u64, before: u64) -> Value {
     whose.event(
         "loop.context_exhaustion_restart",
         json!({"restart": restart, "prev_iteration": before}),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::judge::dead_letter::cause;
+use crate::evaluation::dead_letter::cause;
 use crate::state::dead_letter::Task;
 use crate::time::{Timestamp, rough_text};
 

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::mask::{mask, mask_json};
-use super::outcome::{Circumstances, LoggedGuard, blocks, guard_json};
+use super::outcome::{LoggedGuard, ReportContext, blocks, guard_json};
 use crate::checksum::{checksum, hex};
+use crate::evaluation::called::LoggedEvent;
+use crate::evaluation::combine::Decision;
+use crate::evaluation::guards::GuardsOutcome;
+use crate::evaluation::inputs::{DecisionSubject, Inputs};
+use crate::evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation};
+use crate::evaluation::{StopOutcome, message};
+use crate::expr::parts::{Found, Part};
+use crate::expr::{FactError, Value};
 use crate::facts::event::{Event, EventKind};
 use crate::id::SessionId;
-use crate::judge::called::Called;
-use crate::judge::combine::Decision;
-use crate::judge::guards::Guarded;
-use crate::judge::inputs::{Inputs, Whose};
-use crate::judge::verdict::{Explained, Status, Verdict};
-use crate::judge::{Outcome, message};
 use crate::limits;
-use crate::script::parts::{Found, Part};
-use crate::script::{FactError, Value};
 use crate::time::Timestamp;
 
 /// Version of the entries.
@@ -86,7 +86,7 @@ pub struct Entry {
     pub inputs: Option<Inputs>,
     /// Inputs of the guards.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<Called>,
+    pub call: Option<LoggedEvent>,
     /// Why nothing was evaluated, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_opinion: Option<String>,
@@ -188,7 +188,7 @@ pub struct LoggedCondition {
 impl LoggedCondition {
     /// What is logged of a condition: secrets masked, long texts cut.
     #[must_use]
-    pub fn new(it: &Explained) -> Self {
+    pub fn new(it: &ConditionExplanation) -> Self {
         let part = |it: &Part| (it.start, it.end, it.at, found_json(&it.found));
         Self {
             key: it.key.to_owned(),
@@ -261,8 +261,8 @@ fn found(value: &Json) -> Found {
 impl LoggedVerdict {
     /// What is logged of a verdict.
     #[must_use]
-    pub fn new(it: &Verdict) -> Self {
-        let amiss = it.status != Status::Satisfied;
+    pub fn new(it: &CheckVerdict) -> Self {
+        let amiss = it.status != CheckStatus::Satisfied;
         let masked = |text: &str| mask(text).0.into_owned();
         Self {
             id: it.id.clone(),
@@ -282,7 +282,7 @@ impl LoggedVerdict {
 #[derive(Clone, Copy)]
 pub struct Decided<'a> {
     /// The outcome.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a StopOutcome,
     /// What it rested on.
     pub inputs: &'a Inputs,
     /// Whether a block was said.
@@ -291,16 +291,16 @@ pub struct Decided<'a> {
 
 /// The entry of a decision.
 #[must_use]
-pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Decided<'_>) -> Json {
+pub fn entry(now: Timestamp, event: &Event, around: &ReportContext, decided: Decided<'_>) -> Json {
     let Decided { outcome, inputs, blocked } = decided;
     let mut verdicts = Vec::new();
     let mut skipped: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for it in &outcome.verdicts {
         match &it.status {
-            Status::Skipped(why) => {
+            CheckStatus::Skipped(why) => {
                 skipped.entry((*why).to_owned()).or_default().push(it.id.clone());
             }
-            Status::Satisfied | Status::Unsatisfied | Status::Unknown(_) => {
+            CheckStatus::Satisfied | CheckStatus::Unsatisfied | CheckStatus::Unknown(_) => {
                 verdicts.push(LoggedVerdict::new(it));
             }
         }
@@ -326,9 +326,9 @@ pub fn entry(now: Timestamp, event: &Event, around: &Circumstances, decided: Dec
 pub fn guard_entry(
     now: Timestamp,
     event: &Event,
-    around: &Circumstances,
-    guarded: &Guarded,
-    call: Called,
+    around: &ReportContext,
+    guarded: &GuardsOutcome,
+    call: LoggedEvent,
 ) -> Json {
     let guards: Vec<Json> = guarded
         .verdicts
@@ -362,7 +362,7 @@ pub fn guard_entry(
 pub fn unjudged_entry(
     now: Timestamp,
     event: &Event,
-    around: &Circumstances,
+    around: &ReportContext,
     blocked: bool,
 ) -> Json {
     let decision = if blocked { "block" } else { "none" }.to_owned();
@@ -406,7 +406,7 @@ fn entry_id(parts: &[&str]) -> String {
 }
 
 /// What every entry says.
-fn begun(now: Timestamp, event: &Event, around: &Circumstances) -> Entry {
+fn begun(now: Timestamp, event: &Event, around: &ReportContext) -> Entry {
     let mut problems = json!(around.problems);
     mask_json(&mut problems);
     let problems = problems.as_array().into_iter().flatten();
@@ -449,8 +449,8 @@ impl Entry {
 
     /// Whose decision it was, and when; nothing where the entry does not say it.
     #[must_use]
-    pub fn whose(&self) -> Option<Whose> {
-        Some(Whose {
+    pub fn whose(&self) -> Option<DecisionSubject> {
+        Some(DecisionSubject {
             kind: EventKind::find(&self.event)?,
             session: SessionId::parse(&self.session_id)?,
             agent: self.agent_id.clone(),

@@ -11,9 +11,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::expr::Value;
+use crate::expr::parts::{Found, Part};
 use crate::limits::{DRAWN_COLUMNS_MAX, DRAWN_VALUE_COLUMNS_MAX};
-use crate::script::Value;
-use crate::script::parts::{Found, Part};
 
 /// Blank columns between two values on one line.
 const GAP: usize = 2;

@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 
-use crate::state::run::Status;
+use crate::state::run::RunStatus;
 use crate::time::Timestamp;
 
 /// Path of the log below the state directory.
@@ -111,7 +111,7 @@ pub struct EventLine {
     /// Maximum number of restarts.
     pub max: Option<u64>,
     /// How the run ended.
-    pub status: Option<Status>,
+    pub status: Option<RunStatus>,
     /// A problem that ended nothing.
     pub problem: Option<String>,
     /// Task that was moved to the dead-letter queue.

@@ -9,11 +9,11 @@ use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
 use super::drawing;
 use super::mask::MARK;
 use super::outcome::guard_json;
-use super::paint::{Paint, line};
-use crate::judge::Outcome;
-use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::message::{in_one_line, indented};
-use crate::judge::verdict::{Status, Verdict};
+use super::paint::{AnsiStyle, line};
+use crate::evaluation::StopOutcome;
+use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
+use crate::evaluation::message::{in_one_line, indented};
+use crate::evaluation::verdict::{CheckStatus, CheckVerdict};
 
 /// Version of the JSON form.
 pub const EXPLANATION_VERSION: u32 = 1;
@@ -24,9 +24,9 @@ pub struct Explanation {
     /// What its record says.
     pub entry: Entry,
     /// Result of the new evaluation, if possible.
-    pub again: Option<Outcome>,
+    pub again: Option<StopOutcome>,
     /// The same of guards.
-    pub guarded: Option<Guarded>,
+    pub guarded: Option<GuardsOutcome>,
     /// Inputs that are unavailable or changed, one sentence each.
     pub lost: Vec<String>,
 }
@@ -41,7 +41,7 @@ impl Explanation {
         }
     }
 
-    fn guards_that_differ(&self, guarded: &Guarded) -> Vec<String> {
+    fn guards_that_differ(&self, guarded: &GuardsOutcome) -> Vec<String> {
         let again: BTreeMap<&str, &GuardVerdict> =
             guarded.verdicts.iter().map(|it| (it.id.as_str(), it)).collect();
         let kept_out = |id: &str| {
@@ -88,13 +88,13 @@ impl Explanation {
     }
 
     /// How one rule that was judged again differs from what it came to.
-    fn difference(&self, now: &Verdict) -> Option<String> {
+    fn difference(&self, now: &CheckVerdict) -> Option<String> {
         let id = &now.id;
         let Some(then) = self.entry.verdicts.iter().find(|it| it.id == *id) else {
             return self.was_skipped(now);
         };
         let again = LoggedVerdict::new(now);
-        if let Status::Skipped(why) = now.status {
+        if let CheckStatus::Skipped(why) = now.status {
             return Some(format!("{id}: was {}, is skipped judged again ({why})", came_to(then)));
         }
         if (&then.status, &then.consequence) != (&again.status, &again.consequence) {
@@ -111,13 +111,13 @@ impl Explanation {
             .then(|| format!("{id}: comes to the same, with other values"))
     }
 
-    fn was_skipped(&self, now: &Verdict) -> Option<String> {
+    fn was_skipped(&self, now: &CheckVerdict) -> Option<String> {
         let id = &now.id;
         let mut skipped = self.entry.skipped.iter();
         let then = skipped.find(|(_, ids)| ids.contains(id)).map(|(why, _)| why.as_str());
         match (then, &now.status) {
-            (Some(then), Status::Skipped(now)) if then == *now => None,
-            (Some(then), Status::Skipped(now)) => {
+            (Some(then), CheckStatus::Skipped(now)) if then == *now => None,
+            (Some(then), CheckStatus::Skipped(now)) => {
                 Some(format!("{id}: was skipped ({then}), is skipped judged again ({now})"))
             }
             (Some(then), _) => {
@@ -167,7 +167,7 @@ impl Explanation {
     /// Returns the explanation as text; `all` includes rules that passed, with their values.
     #[must_use]
     pub fn to_text(&self, all: bool, color: bool) -> String {
-        let (paint, mut text) = (Paint::new(color), String::new());
+        let (paint, mut text) = (AnsiStyle::new(color), String::new());
         self.head(&mut text, paint);
         self.guards_drawn(&mut text, paint);
         for it in self.entry.verdicts.iter().filter(|it| it.details.is_some()) {
@@ -200,7 +200,7 @@ impl Explanation {
     /// A line for each guard and rule, and one for what differs now or is lost: for `grep` and the like.
     #[must_use]
     pub fn to_lines(&self, color: bool) -> String {
-        let (paint, mut text) = (Paint::new(color), String::new());
+        let (paint, mut text) = (AnsiStyle::new(color), String::new());
         for logged in &self.entry.guards {
             let (mark, name, message) = guard(logged, paint);
             line(&mut text, &format!("{mark}  {name}: {}", in_one_line(message)));
@@ -225,7 +225,7 @@ impl Explanation {
         text
     }
 
-    fn head(&self, text: &mut String, paint: Paint) {
+    fn head(&self, text: &mut String, paint: AnsiStyle) {
         let entry = &self.entry;
         let who = entry.agent_id.as_ref().map_or_else(String::new, |it| format!(", agent {it}"));
         let event = entry.event.replace('_', "-");
@@ -273,7 +273,7 @@ impl Explanation {
     }
 
     /// What guards said, with the values of their conditions as judging them again finds them.
-    fn guards_drawn(&self, text: &mut String, paint: Paint) {
+    fn guards_drawn(&self, text: &mut String, paint: AnsiStyle) {
         for logged in &self.entry.guards {
             let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
             let id = of("id");
@@ -304,7 +304,7 @@ impl Explanation {
     }
 
     /// Draws the rules that passed, with the values of the new evaluation.
-    fn rest_drawn(&self, text: &mut String, paint: Paint) {
+    fn rest_drawn(&self, text: &mut String, paint: AnsiStyle) {
         let amiss =
             |id: &str| self.entry.verdicts.iter().any(|it| it.id == id && it.details.is_some());
         for it in self.again.iter().flat_map(|it| &it.verdicts).filter(|it| !amiss(&it.id)) {
@@ -314,7 +314,7 @@ impl Explanation {
         }
     }
 
-    fn tail(&self, text: &mut String, paint: Paint) {
+    fn tail(&self, text: &mut String, paint: AnsiStyle) {
         let differences = self.differences();
         let again = self.again.is_some() || self.guarded.is_some();
         let said = match (again, differences.len()) {
@@ -342,7 +342,7 @@ fn came_to(it: &LoggedVerdict) -> String {
 }
 
 /// What a guard did, its name with how far it is in force, and what it said.
-fn guard(logged: &Value, paint: Paint) -> (String, String, &str) {
+fn guard(logged: &Value, paint: AnsiStyle) -> (String, String, &str) {
     let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
     let decision = of("decision");
     let mark = match decision {
@@ -357,7 +357,7 @@ fn guard(logged: &Value, paint: Paint) -> (String, String, &str) {
 }
 
 /// What a rule came to.
-fn mark(it: &LoggedVerdict, paint: Paint) -> String {
+fn mark(it: &LoggedVerdict, paint: AnsiStyle) -> String {
     match (it.consequence.as_str(), it.status.as_str()) {
         ("blocks", _) => paint.red("block  "),
         ("warns", _) => paint.yellow("warn   "),
@@ -368,7 +368,7 @@ fn mark(it: &LoggedVerdict, paint: Paint) -> String {
     }
 }
 
-fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
+fn verdict(text: &mut String, it: &LoggedVerdict, paint: AnsiStyle) {
     let mark = mark(it, paint);
     let details =
         it.details.as_deref().map_or_else(String::new, |it| format!(": {}", indented(it, 4)));
@@ -384,7 +384,7 @@ fn verdict(text: &mut String, it: &LoggedVerdict, paint: Paint) {
     }
 }
 
-fn conditions(text: &mut String, conditions: &[LoggedCondition], paint: Paint) {
+fn conditions(text: &mut String, conditions: &[LoggedCondition], paint: AnsiStyle) {
     for it in conditions {
         line(text, &format!("    {} ({})", it.key, paint.dim(&it.place)));
         for drawn in drawing::draw(&it.expression, &it.parts()).lines() {

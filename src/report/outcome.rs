@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 use super::decision_log::{NoOpinionKind, masked_parts};
 use super::drawing;
 use super::mask::{mask, mask_json};
-use super::paint::{Paint, line};
-use crate::judge::combine::Decision;
-use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::message::indented;
-use crate::judge::verdict::{Consequence, Explained, Status, Verdict};
-use crate::judge::{Outcome, message};
+use super::paint::{AnsiStyle, line};
+use crate::evaluation::combine::Decision;
+use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
+use crate::evaluation::message::indented;
+use crate::evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
+use crate::evaluation::{StopOutcome, message};
+use crate::expr::parts::Found;
 use crate::limits;
 use crate::policy::{Mode, Severity};
-use crate::script::parts::Found;
 
 /// Version of the JSON report.
 pub const REPORT_VERSION: u32 = 1;
 
 /// What is known of an evaluation besides the outcome.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct ReportContext {
     /// Neutral name of the event.
     pub event: String,
     /// The session.
@@ -48,12 +48,12 @@ pub struct Circumstances {
     /// Whether the values of conditions are shown.
     pub explained: bool,
     /// What guards said to the event.
-    pub guarded: Option<Guarded>,
+    pub guarded: Option<GuardsOutcome>,
 }
 
 /// The report as JSON; `outcome` is absent where there was no opinion.
 #[must_use]
-pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
+pub fn to_json(outcome: Option<&StopOutcome>, around: &ReportContext) -> Value {
     let verdicts = outcome.map(|it| it.verdicts.as_slice()).unwrap_or_default();
     json!({
         "version": REPORT_VERSION,
@@ -83,17 +83,17 @@ pub fn to_json(outcome: Option<&Outcome>, around: &Circumstances) -> Value {
 }
 
 /// What was decided: about a stop by the considerations, about anything else by guards.
-fn decided(outcome: Option<&Outcome>, around: &Circumstances) -> Decision {
+fn decided(outcome: Option<&StopOutcome>, around: &ReportContext) -> Decision {
     let guarded = around.guarded.as_ref().map(|it| it.decision).unwrap_or_default();
     outcome.map(|it| it.decision).unwrap_or_default().combine(guarded)
 }
 
-fn guarded_reason(around: &Circumstances) -> String {
+fn guarded_reason(around: &ReportContext) -> String {
     around.guarded.as_ref().map(|it| mask(&it.reason).0.into_owned()).unwrap_or_default()
 }
 
 /// What every guard that was judged came to, by id.
-fn guards_json(around: &Circumstances) -> Value {
+fn guards_json(around: &ReportContext) -> Value {
     let Some(guarded) = &around.guarded else { return json!({}) };
     let silent = guarded.judged.iter().map(|id| (id.clone(), json!({"status": "silent"})));
     let said = guarded.verdicts.iter().map(|it| (it.id.clone(), guard_json(it)));
@@ -155,7 +155,7 @@ pub fn guard_json(it: &GuardVerdict) -> Value {
 }
 
 /// Blocks of the agent that wanted to stop, in its episode.
-pub(super) fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
+pub(super) fn blocks(outcome: &StopOutcome, agent: Option<&str>) -> u32 {
     let guard = match agent {
         Some(agent) => outcome.state.agents.get(agent),
         None => Some(&outcome.state.main),
@@ -165,11 +165,11 @@ pub(super) fn blocks(outcome: &Outcome, agent: Option<&str>) -> u32 {
 
 /// One verdict as JSON.
 #[must_use]
-pub fn verdict_json(it: &Verdict) -> Value {
+pub fn verdict_json(it: &CheckVerdict) -> Value {
     let why = match &it.status {
-        Status::Skipped(why) => Some((*why).to_owned()),
-        Status::Unknown(why) => Some(why.clone()),
-        Status::Satisfied | Status::Unsatisfied => None,
+        CheckStatus::Skipped(why) => Some((*why).to_owned()),
+        CheckStatus::Unknown(why) => Some(why.clone()),
+        CheckStatus::Satisfied | CheckStatus::Unsatisfied => None,
     };
     json!({
         "id": it.id,
@@ -189,7 +189,7 @@ pub fn verdict_json(it: &Verdict) -> Value {
 }
 
 /// One verdict as JSON; `explained`: with the values of its conditions.
-fn with_values(it: &Verdict, explained: bool) -> Value {
+fn with_values(it: &CheckVerdict, explained: bool) -> Value {
     let mut value = verdict_json(it);
     if let (Value::Object(fields), false) = (&mut value, it.explanation.is_empty() || !explained) {
         let parts = it.explanation.iter().flat_map(parts_json);
@@ -199,7 +199,7 @@ fn with_values(it: &Verdict, explained: bool) -> Value {
 }
 
 /// The parts of a condition, innermost first; places are bytes of the condition.
-fn parts_json(it: &Explained) -> impl Iterator<Item = Value> {
+fn parts_json(it: &ConditionExplanation) -> impl Iterator<Item = Value> {
     masked_parts(&it.parts).into_iter().map(|part| {
         let value = message::cut(&part.found.to_string(), limits::EVIDENCE_CHARS_MAX);
         json!({
@@ -231,8 +231,8 @@ pub(super) const fn mode(mode: Mode) -> &'static str {
 
 /// Returns the report as text: the decision, then every check by category.
 #[must_use]
-pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -> String {
-    let paint = Paint::new(color);
+pub fn to_text(outcome: Option<&StopOutcome>, around: &ReportContext, color: bool) -> String {
+    let paint = AnsiStyle::new(color);
     let mut text = String::new();
     for problem in &around.problems {
         line(&mut text, &format!("{} {problem}", paint.yellow("problem:")));
@@ -276,7 +276,7 @@ pub fn to_text(outcome: Option<&Outcome>, around: &Circumstances, color: bool) -
 }
 
 /// Writes the results of guards as text.
-fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
+fn guarded_text(text: &mut String, guarded: &GuardsOutcome, paint: AnsiStyle) {
     let decision = guarded.decision.as_str();
     let count = match guarded.judged.len() {
         1 => "1 guard evaluated".to_owned(),
@@ -295,8 +295,8 @@ fn guarded_text(text: &mut String, guarded: &Guarded, paint: Paint) {
     }
 }
 
-fn decision(outcome: &Outcome, paint: Paint) -> String {
-    if outcome.decision == crate::judge::combine::Decision::Block {
+fn decision(outcome: &StopOutcome, paint: AnsiStyle) -> String {
+    if outcome.decision == crate::evaluation::combine::Decision::Block {
         return paint.red("block");
     }
     if outcome.release.is_empty() {
@@ -305,14 +305,16 @@ fn decision(outcome: &Outcome, paint: Paint) -> String {
     paint.yellow(&format!("released ({})", outcome.release))
 }
 
-fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
+fn verdict_lines(text: &mut String, it: &CheckVerdict, width: usize, paint: AnsiStyle) {
     let mark = match (&it.status, it.consequence) {
-        (Status::Satisfied, _) => paint.green("pass   "),
-        (Status::Skipped(_), _) => paint.dim("skip   "),
+        (CheckStatus::Satisfied, _) => paint.green("pass   "),
+        (CheckStatus::Skipped(_), _) => paint.dim("skip   "),
         (_, Consequence::Blocks) => paint.red("block  "),
         (_, Consequence::Warns) => paint.yellow("warn   "),
-        (Status::Unknown(_), _) => paint.yellow("unknown"),
-        (Status::Unsatisfied, Consequence::None | Consequence::Recorded) => paint.dim("log    "),
+        (CheckStatus::Unknown(_), _) => paint.yellow("unknown"),
+        (CheckStatus::Unsatisfied, Consequence::None | Consequence::Recorded) => {
+            paint.dim("log    ")
+        }
     };
     let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
     let column = width.saturating_add(13);
@@ -326,7 +328,7 @@ fn verdict_lines(text: &mut String, it: &Verdict, width: usize, paint: Paint) {
     }
 }
 
-fn drawn(text: &mut String, it: &Explained, paint: Paint) {
+fn drawn(text: &mut String, it: &ConditionExplanation, paint: AnsiStyle) {
     let indent = " ".repeat(6);
     line(text, &format!("{indent}{} ({})", it.key, paint.dim(&it.place)));
     for drawn in drawing::draw(&it.expression, &masked_parts(&it.parts)).lines() {

@@ -17,11 +17,11 @@ const ESCAPE: char = '\u{1b}';
 
 /// Colors, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paint {
+pub(super) struct AnsiStyle {
     color: bool,
 }
 
-impl Paint {
+impl AnsiStyle {
     /// Colors, if the reader sees them.
     pub(super) const fn new(color: bool) -> Self {
         Self { color }
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn foreign_control_characters_are_escaped_and_own_colors_stay() {
-        let red = Paint::new(true).red("a\u{1b}[2Kb");
+        let red = AnsiStyle::new(true).red("a\u{1b}[2Kb");
         assert_eq!(for_terminal(&red), "\u{1b}[1;31ma\\u001b[2Kb\u{1b}[0m");
-        assert_eq!(Paint::new(false).red("a"), "a");
+        assert_eq!(AnsiStyle::new(false).red("a"), "a");
         for (text, shown) in [
             ("plain ä 日本 👍\n\ttext\r\n", "plain ä 日本 👍\n\ttext\r\n"),
             ("curl evil #\u{1b}[2K\rgh pr view", "curl evil #\\u001b[2K\\u000dgh pr view"),

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::mask::mask;
 use super::outcome::mode;
-use super::paint::{Paint, line};
-use crate::judge::message::in_one_line;
+use super::paint::{AnsiStyle, line};
+use crate::evaluation::message::in_one_line;
 use crate::limits::ID_CHARS_MAX;
-use crate::replay::compare::{Comparison, Effect, RuleChange};
+use crate::replay::compare::{Comparison, RuleChange, RuleEffect};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
 /// Version of the JSON report.
@@ -138,7 +138,7 @@ fn count_json(it: &Count) -> Value {
 /// the other pack would change.
 #[must_use]
 pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
-    let paint = Paint::new(color);
+    let paint = AnsiStyle::new(color);
     let mut text = String::new();
     judged(&mut text, tally, scope, &paint);
     let mut rules: Vec<&RuleTally> = tally.rules.iter().filter(|it| scope.shows(&it.id)).collect();
@@ -169,7 +169,7 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
 }
 
 /// The first lines: how much was judged, and what the pack would have done.
-fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &Paint) {
+fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &AnsiStyle) {
     let reading = &tally.reading;
     line(
         text,
@@ -246,7 +246,7 @@ const AT_CALLS: [Column; 7] = [
     ("would warn", |it| it.would_warn),
 ];
 
-fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &Paint) {
+fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &AnsiStyle) {
     let (asked, never): (Vec<&RuleTally>, Vec<&RuleTally>) =
         rules.iter().partition(|it| it.fired.times + it.silent + it.unknown.times > 0);
     let width = id_width(asked.iter().map(|it| it.id.as_str()));
@@ -281,7 +281,7 @@ fn row(id: &str, mode: &str, width: usize, titles: [&str; 7], numbers: [String; 
 }
 
 /// Where a rule fired first, and where and why it is unknown.
-fn places(text: &mut String, it: &RuleTally, paint: &Paint) {
+fn places(text: &mut String, it: &RuleTally, paint: &AnsiStyle) {
     if it.fired.examples.is_empty() && it.unknown.examples.is_empty() {
         return;
     }
@@ -304,7 +304,13 @@ fn examples(text: &mut String, what: &str, count: &Count, max: usize) {
     }
 }
 
-fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>, paint: &Paint) {
+fn compared(
+    text: &mut String,
+    tally: &Tally,
+    it: &Comparison,
+    scope: Scope<'_>,
+    paint: &AnsiStyle,
+) {
     let stops = counted(tally.stops, "stop");
     let title = format!("\ncompared with this, the pack `{}`", it.pack);
     line(text, &paint.bold(&title));
@@ -346,13 +352,13 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
 }
 
 /// Returns the displayed word of an effect; JSON keeps the words of its version.
-const fn effect_word(effect: Effect) -> &'static str {
+const fn effect_word(effect: RuleEffect) -> &'static str {
     match effect {
-        Effect::Nothing => "none",
-        Effect::Recorded => "log",
-        Effect::Warns => "warn",
-        Effect::Asks => "ask",
-        Effect::Blocks => "block",
+        RuleEffect::Nothing => "none",
+        RuleEffect::Recorded => "log",
+        RuleEffect::Warns => "warn",
+        RuleEffect::Asks => "ask",
+        RuleEffect::Blocks => "block",
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::context::grouped;
 use crate::state::run::budget::{self, usd_text};
-use crate::state::run::{Limits, Phase, Run, Spend};
+use crate::state::run::{Run, RunLimits, RunPhase, Spend};
 use crate::time::{Timestamp, short_text};
 
 /// Columns of the bar.
@@ -13,11 +13,11 @@ const COLUMNS: u64 = 10;
 
 /// What is known of a run at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing<'a> {
+pub struct RunStatusLine<'a> {
     /// The run, as it was when the turn at work began.
     pub run: &'a Run,
     /// Its limits.
-    pub limits: &'a Limits,
+    pub limits: &'a RunLimits,
     /// What the turn at work used so far.
     pub spent: Spend,
     /// How full the context is, in percent, where that is known.
@@ -32,7 +32,7 @@ pub struct Standing<'a> {
     pub now: Timestamp,
 }
 
-impl Standing<'_> {
+impl RunStatusLine<'_> {
     /// The line.
     #[must_use]
     pub fn line(&self) -> String {
@@ -50,7 +50,7 @@ impl Standing<'_> {
             None => format!("{} USD", usd_text(spend.cost_usd)),
         });
         let level = budget::level(spend.cost_usd, limits.budget_usd, limits.warn_percent);
-        if level == budget::Level::Warn {
+        if level == budget::BudgetLevel::Warn {
             parts.push("money nearly spent".to_owned());
         }
         let breakers = if self.breakers.is_empty() { "closed" } else { self.breakers };
@@ -66,12 +66,12 @@ impl Standing<'_> {
     /// What it does, where that is not a turn.
     fn doing(&self) -> Option<String> {
         match &self.run.phase {
-            Phase::Waiting { until_ms, why } => {
+            RunPhase::Waiting { until_ms, why } => {
                 let left = until_ms.saturating_sub(self.now.millis()).max(0).unsigned_abs();
                 Some(format!("waits {}: {why}", short_text(Duration::from_millis(left))))
             }
-            Phase::Paused => Some("paused".to_owned()),
-            Phase::Ready | Phase::Asking | Phase::Working | Phase::Over { .. } => None,
+            RunPhase::Paused => Some("paused".to_owned()),
+            RunPhase::Ready | RunPhase::Asking | RunPhase::Working | RunPhase::Over { .. } => None,
         }
     }
 }

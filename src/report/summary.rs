@@ -20,7 +20,7 @@ const NOTICE_CHARS: usize = 80;
 
 /// What is known of a session. Lists begin with what matters most, the newest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct SummaryInput {
     /// The turn.
     pub iteration: u64,
     /// The goal in the words of the user.
@@ -52,7 +52,7 @@ struct Section {
 
 /// The summary as markdown.
 #[must_use]
-pub fn markdown(known: &Known) -> String {
+pub fn markdown(known: &SummaryInput) -> String {
     let title = format!("# Context Summary (Auto-generated at iteration {})", known.iteration);
     let (goal, cut) = goal(&known.goal);
     let head = format!("{title}\n\n## Goal\n{goal}\n");
@@ -157,7 +157,7 @@ fn chars(text: &str) -> usize {
 
 /// Formats a summary for the next context.
 #[must_use]
-pub fn told(summary: &str) -> String {
+pub fn format_summary(summary: &str) -> String {
     format!("{HEADING}\n{}", summary.trim_end())
 }
 
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn nothing_known_is_said_in_every_section() {
-        let text = markdown(&Known::default());
+        let text = markdown(&SummaryInput::default());
         assert_eq!(text.matches(NONE).count(), 6, "{text}");
         assert_eq!(text.matches(NO_CHANGES).count(), 1, "{text}");
         assert!(!text.contains("Truncated"));
@@ -178,7 +178,7 @@ mod tests {
         let many = |what: &str| -> Vec<String> {
             (0..200).map(|it| format!("{what} {it} {}", "日本".repeat(20))).collect()
         };
-        let known = Known {
+        let known = SummaryInput {
             goal: "目標 ".repeat(3_000),
             status: many("status"),
             files: many("file"),
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_summary_in_a_goal_is_not_carried_on() {
         let goal = format!("Build it.\n\n{HEADING}\n# Context Summary\n## Goal\nBuild it.");
-        let text = markdown(&Known { goal, ..Known::default() });
+        let text = markdown(&SummaryInput { goal, ..SummaryInput::default() });
         assert_eq!(text.matches("## Goal").count(), 1);
         assert!(text.contains("## Goal\nBuild it.\n") && !text.contains(HEADING), "{text}");
     }
@@ -209,7 +209,7 @@ mod tests {
     fn headings_and_secrets_stay_where_they_are() {
         let goal = "# Title\n## Open Todos\nuse PGPASSWORD=hunter2abc".to_owned();
         let errors = vec!["first\nsecond   line\tthird token: ghijklmnop".to_owned()];
-        let text = markdown(&Known { goal, errors, ..Known::default() });
+        let text = markdown(&SummaryInput { goal, errors, ..SummaryInput::default() });
         assert_eq!(text.lines().filter(|it| *it == "## Open Todos").count(), 1, "{text}");
         assert!(!text.contains("hunter2abc") && !text.contains("ghijklmnop"), "{text}");
         assert!(text.contains("- first second line third"), "{text}");

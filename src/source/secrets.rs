@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use regex::{Captures, Match, Regex};
 
-use crate::pairs::Searched;
+use crate::pairs::FilteredText;
 use arguments::ARGUMENTS;
 use formats::{BY_CONTEXT, PUBLISHED};
 
@@ -30,7 +30,7 @@ enum Hint {
     /// Those that hold one of these.
     Any(&'static [&'static str]),
     /// Those of which this is true.
-    Check(fn(&Searched<'_>) -> bool),
+    Check(fn(&FilteredText<'_>) -> bool),
 }
 
 /// One kind of secret.
@@ -54,14 +54,14 @@ impl Row {
         self
     }
 
-    fn may_be_in(&self, text: &Searched<'_>) -> bool {
+    fn may_be_in(&self, text: &FilteredText<'_>) -> bool {
         match &self.hint {
             Hint::Any(words) => words.iter().any(|it| text.holds(it)),
             Hint::Check(check) => check(text),
         }
     }
 
-    fn find(&'static self, text: &Searched<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
+    fn find(&'static self, text: &FilteredText<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
         if !self.may_be_in(text) {
             return;
         }
@@ -83,7 +83,7 @@ fn secret_of<'t>(captures: &Captures<'t>) -> Option<Match<'t>> {
 #[must_use]
 pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found = Vec::new();
-    let text = Searched::new(text);
+    let text = FilteredText::new(text);
     PUBLISHED.iter().chain(&BY_CONTEXT).for_each(|row| row.find(&text, &mut found));
     for argument in ARGUMENTS.iter().filter(|it| it.may_be_in(&text)) {
         let Some(regex) = argument.regex() else { continue };

@@ -116,7 +116,7 @@ fn punctuation_rows() -> [Row; 12] {
 
 /// What reading was inside of when it stopped.
 #[derive(Default)]
-pub(super) struct Surroundings {
+pub(super) struct ParserContext {
     /// The innermost open bracket.
     pub(super) bracket: Option<Span>,
     /// The key whose value was being read.
@@ -127,7 +127,7 @@ pub(super) struct Surroundings {
 pub(super) fn syntax_error(
     source: &Arc<Source>,
     error: &ScanError,
-    inside: Surroundings,
+    inside: ParserContext,
 ) -> Diagnostic {
     let finding = scan_error(source, error, inside);
     if finding.code == SYNTAX { unquoted_expression(finding) } else { finding }
@@ -165,7 +165,7 @@ fn unquoted_expression(mut finding: Diagnostic) -> Diagnostic {
     finding
 }
 
-fn scan_error(source: &Arc<Source>, error: &ScanError, inside: Surroundings) -> Diagnostic {
+fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) -> Diagnostic {
     let (kind, text) = (error.kind(), source.text.as_str());
     let at = error.marker().byte_offset().unwrap_or(0).min(text.len());
     let span = |range: Range<usize>| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, StructureStyle};
 
-use super::syntax::{Surroundings, syntax_error};
+use super::syntax::{ParserContext, syntax_error};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Source, Span, quoted};
 use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX};
 
@@ -98,16 +98,16 @@ impl<'a> Builder<'a> {
     }
 
     /// What reading is inside of: the innermost open bracket, or the value of a key.
-    fn surroundings(&self) -> Surroundings {
+    fn surroundings(&self) -> ParserContext {
         let Some(open) = self.open.last() else {
-            return Surroundings::default();
+            return ParserContext::default();
         };
         let key = match &open.content {
             Content::Map { key, .. } => key.as_ref().map(|it| it.span.clone()),
             Content::List(_) => None,
         };
         let bracket = open.flow.then(|| self.span(open.start..open.start + 1));
-        Surroundings { bracket, key }
+        ParserContext { bracket, key }
     }
 
     /// Characters that end a line for some YAML readers and not for others, so that a text could

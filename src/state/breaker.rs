@@ -35,14 +35,14 @@ mod event;
 pub mod load;
 mod settings;
 
-pub use crate::state::failure::Effect;
-pub use event::{Answer, Event, Failure, Told};
-pub use settings::{Mode, OnPermanent, Settings, Window};
+pub use crate::state::failure::FailureEffect;
+pub use event::{BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
+pub use settings::{BreakerSettings, Mode, OnPermanent, Window};
 
 /// State of a breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Phase {
+pub enum BreakerPhase {
     /// Calls are permitted.
     #[default]
     Closed,
@@ -52,7 +52,7 @@ pub enum Phase {
     HalfOpen,
 }
 
-impl Phase {
+impl BreakerPhase {
     /// Returns the name, as in loki-mode's files.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -66,11 +66,11 @@ impl Phase {
 
 /// Names of all states.
 pub const PHASES: [&str; 3] =
-    [Phase::Closed.as_str(), Phase::Open.as_str(), Phase::HalfOpen.as_str()];
+    [BreakerPhase::Closed.as_str(), BreakerPhase::Open.as_str(), BreakerPhase::HalfOpen.as_str()];
 
 /// Outcome of a call that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The call failed.
     Failed,
     /// The call succeeded and was slow.
@@ -81,22 +81,22 @@ pub enum Outcome {
 
 /// A recorded call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counted {
+pub struct CountedCall {
     /// Time of the result.
     pub at: Timestamp,
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
 }
 
 /// Saved state of one breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Breaker {
     /// State at the last change.
-    pub phase: Phase,
+    pub phase: BreakerPhase,
     /// Number that grows with each change of the state. A result can carry the generation in which
     /// its call was admitted.
     pub generation: u64,
     /// Calls of the window, oldest first. Successes are recorded only if the settings need them.
-    pub calls: Vec<Counted>,
+    pub calls: Vec<CountedCall>,
     /// Consecutive successes in the half-open state.
     pub successes: u32,
     /// Time of the last failure, late failures included.
@@ -125,37 +125,39 @@ pub struct Breaker {
 #[must_use]
 pub fn step(
     breaker: &Breaker,
-    event: Event<'_>,
-    settings: &Settings,
+    event: BreakerEvent<'_>,
+    settings: &BreakerSettings,
     now: Timestamp,
-) -> (Breaker, Answer) {
+) -> (Breaker, BreakerResponse) {
     let mut next = breaker.clone();
     let off = settings.mode == Mode::Off;
     let answer = match event {
-        Event::Request if off => Answer::Admitted,
-        Event::Success(_) | Event::Failure(_) if off => Answer::Noted,
-        Event::Request => match (settings.mode, next.request(settings, now)) {
-            (Mode::Observe, Answer::Rejected { wait }) => Answer::Tolerated { wait },
+        BreakerEvent::Request if off => BreakerResponse::Permitted,
+        BreakerEvent::Success(_) | BreakerEvent::Failure(_) if off => BreakerResponse::Recorded,
+        BreakerEvent::Request => match (settings.mode, next.request(settings, now)) {
+            (Mode::Observe, BreakerResponse::Rejected { wait }) => {
+                BreakerResponse::WouldReject { wait }
+            }
             (Mode::Enforce | Mode::Observe | Mode::Off, answer) => answer,
         },
-        Event::Success(told) => {
+        BreakerEvent::Success(told) => {
             next.success(told, settings, now);
-            Answer::Noted
+            BreakerResponse::Recorded
         }
-        Event::Failure(failure) => {
+        BreakerEvent::Failure(failure) => {
             next.failure(&failure, settings, now);
-            Answer::Noted
+            BreakerResponse::Recorded
         }
-        Event::Trip { length, reason } => {
-            next.turn(Phase::Open, now);
+        BreakerEvent::Trip { length, reason } => {
+            next.turn(BreakerPhase::Open, now);
             next.forced = Some(reason.to_owned());
             next.cooldown_until = length.map(|it| now.plus(it));
-            Answer::Noted
+            BreakerResponse::Recorded
         }
-        Event::Reset => {
+        BreakerEvent::Reset => {
             let generation = next.generation.saturating_add(1);
             next = Breaker { generation, last_change: Some(now), ..Breaker::default() };
-            Answer::Noted
+            BreakerResponse::Recorded
         }
     };
     (next, answer)
@@ -165,24 +167,24 @@ impl Breaker {
     /// Returns whether the breaker has no relevant state: closed, and no recent failure.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.phase == Phase::Closed && self.calls.is_empty() && !self.needs_human
+        self.phase == BreakerPhase::Closed && self.calls.is_empty() && !self.needs_human
     }
 
     /// Returns the times of failures that count, oldest first.
     pub fn failures(&self) -> impl Iterator<Item = Timestamp> {
-        self.of(Outcome::Failed)
+        self.of(CallOutcome::Failed)
     }
 
     /// Returns the times of calls with this outcome, oldest first.
-    pub fn of(&self, outcome: Outcome) -> impl Iterator<Item = Timestamp> {
+    pub fn of(&self, outcome: CallOutcome) -> impl Iterator<Item = Timestamp> {
         self.calls.iter().filter(move |it| it.outcome == outcome).map(|it| it.at)
     }
 
     /// Returns the number of failures in the window at a point in time.
     #[must_use]
-    pub fn failures_at(&self, settings: &Settings, now: Timestamp) -> usize {
+    pub fn failures_at(&self, settings: &BreakerSettings, now: Timestamp) -> usize {
         let counts = |at: Timestamp| match settings.window {
-            Window::Time(length) if self.phase == Phase::Closed => apart(at, now) <= length,
+            Window::Time(length) if self.phase == BreakerPhase::Closed => apart(at, now) <= length,
             Window::Time(_) | Window::Calls(_) | Window::Consecutive => true,
         };
         self.failures().filter(|at| counts(*at)).count()
@@ -190,35 +192,37 @@ impl Breaker {
 
     /// Returns the state at a point in time. `Open` ends with the cooldown.
     #[must_use]
-    pub fn phase_at(&self, settings: &Settings, now: Timestamp) -> Phase {
+    pub fn phase_at(&self, settings: &BreakerSettings, now: Timestamp) -> BreakerPhase {
         match self.phase {
-            Phase::Open if self.wait(settings, now) == Some(Duration::ZERO) => Phase::HalfOpen,
-            Phase::Closed | Phase::Open | Phase::HalfOpen => self.phase,
+            BreakerPhase::Open if self.wait(settings, now) == Some(Duration::ZERO) => {
+                BreakerPhase::HalfOpen
+            }
+            BreakerPhase::Closed | BreakerPhase::Open | BreakerPhase::HalfOpen => self.phase,
         }
     }
 
     /// Returns whether the breaker rejects every call at a point in time.
     #[must_use]
-    pub fn is_open(&self, settings: &Settings, now: Timestamp) -> bool {
-        settings.mode == Mode::Enforce && self.phase_at(settings, now) == Phase::Open
+    pub fn is_open(&self, settings: &BreakerSettings, now: Timestamp) -> bool {
+        settings.mode == Mode::Enforce && self.phase_at(settings, now) == BreakerPhase::Open
     }
 
     /// Returns the time until a call is permitted. `None` if a manual trip has no end.
     #[must_use]
-    pub fn wait(&self, settings: &Settings, now: Timestamp) -> Option<Duration> {
+    pub fn wait(&self, settings: &BreakerSettings, now: Timestamp) -> Option<Duration> {
         match self.phase {
-            Phase::Closed => Some(Duration::ZERO),
-            Phase::Open if self.forced.is_some() && self.cooldown_until.is_none() => None,
-            Phase::Open => {
+            BreakerPhase::Closed => Some(Duration::ZERO),
+            BreakerPhase::Open if self.forced.is_some() && self.cooldown_until.is_none() => None,
+            BreakerPhase::Open => {
                 let rest = self.cooldown_until.map_or(Duration::ZERO, |until| until.since(now));
                 Some(rest.min(self.longest(settings)))
             }
-            Phase::HalfOpen => Some(self.lease(settings, now)),
+            BreakerPhase::HalfOpen => Some(self.lease(settings, now)),
         }
     }
 
     /// Returns the maximum remaining time in the open state.
-    fn longest(&self, settings: &Settings) -> Duration {
+    fn longest(&self, settings: &BreakerSettings) -> Duration {
         if self.forced.is_some() {
             let begin = self.last_change.unwrap_or_default();
             return self.cooldown_until.map_or(Duration::ZERO, |until| until.since(begin));
@@ -228,7 +232,7 @@ impl Breaker {
     }
 
     /// Returns the rest of the trial call's lease.
-    fn lease(&self, settings: &Settings, now: Timestamp) -> Duration {
+    fn lease(&self, settings: &BreakerSettings, now: Timestamp) -> Duration {
         let interval = settings.half_open_interval;
         let rest = self.last_probe.map_or(Duration::ZERO, |it| it.plus(interval).since(now));
         // A trial call can be in the future by the time that another process waited for the lock,
@@ -236,31 +240,31 @@ impl Breaker {
         if rest > interval.saturating_mul(2) { Duration::ZERO } else { rest.min(interval) }
     }
 
-    fn request(&mut self, settings: &Settings, now: Timestamp) -> Answer {
+    fn request(&mut self, settings: &BreakerSettings, now: Timestamp) -> BreakerResponse {
         let wait = self.wait(settings, now);
         let free = wait == Some(Duration::ZERO);
         match self.phase {
-            Phase::Closed => Answer::Admitted,
-            Phase::Open if free => {
-                self.turn(Phase::HalfOpen, now);
+            BreakerPhase::Closed => BreakerResponse::Permitted,
+            BreakerPhase::Open if free => {
+                self.turn(BreakerPhase::HalfOpen, now);
                 self.calls.clear();
                 self.last_probe = Some(now);
-                Answer::Admitted
+                BreakerResponse::Permitted
             }
-            Phase::Open => {
+            BreakerPhase::Open => {
                 self.mend_clock(settings, now);
-                Answer::Rejected { wait }
+                BreakerResponse::Rejected { wait }
             }
-            Phase::HalfOpen if free => {
+            BreakerPhase::HalfOpen if free => {
                 self.last_probe = Some(now);
-                Answer::Admitted
+                BreakerResponse::Permitted
             }
-            Phase::HalfOpen => Answer::Rejected { wait },
+            BreakerPhase::HalfOpen => BreakerResponse::Rejected { wait },
         }
     }
 
     /// Corrects times that a clock wrote before it went back. Files store whole seconds.
-    fn mend_clock(&mut self, settings: &Settings, now: Timestamp) {
+    fn mend_clock(&mut self, settings: &BreakerSettings, now: Timestamp) {
         let longest = self.longest(settings);
         let sound = now.plus(longest).plus(Duration::from_secs(1));
         if self.cooldown_until.is_some_and(|until| until > sound) {
@@ -273,59 +277,64 @@ impl Breaker {
     }
 
     /// Returns whether a result belongs to another generation.
-    fn is_late(&self, told: Told) -> bool {
+    fn is_late(&self, told: CallMetadata) -> bool {
         told.generation.is_some_and(|it| it != self.generation)
     }
 
-    fn success(&mut self, told: Told, settings: &Settings, now: Timestamp) {
+    fn success(&mut self, told: CallMetadata, settings: &BreakerSettings, now: Timestamp) {
         if self.is_late(told) {
             return;
         }
         let slow = settings.is_slow(told.took);
         match (self.phase, settings.window) {
-            (Phase::Open, _) => {}
-            (Phase::HalfOpen, _) if slow => self.open(None, settings, now),
-            (Phase::HalfOpen, _) => {
+            (BreakerPhase::Open, _) => {}
+            (BreakerPhase::HalfOpen, _) if slow => self.open(None, settings, now),
+            (BreakerPhase::HalfOpen, _) => {
                 self.successes = self.successes.saturating_add(1);
                 if self.successes >= settings.recovery_threshold {
                     self.close(now);
                 }
             }
-            (Phase::Closed, Window::Consecutive) => self.calls.clear(),
-            (Phase::Closed, Window::Time(_) | Window::Calls(_)) => {
+            (BreakerPhase::Closed, Window::Consecutive) => self.calls.clear(),
+            (BreakerPhase::Closed, Window::Time(_) | Window::Calls(_)) => {
                 if settings.counts_successes() {
-                    let outcome = if slow { Outcome::Slow } else { Outcome::Worked };
+                    let outcome = if slow { CallOutcome::Slow } else { CallOutcome::Worked };
                     self.count(outcome, settings, now);
                 }
             }
         }
     }
 
-    fn failure(&mut self, failure: &Failure<'_>, settings: &Settings, now: Timestamp) {
+    fn failure(
+        &mut self,
+        failure: &BreakerFailure<'_>,
+        settings: &BreakerSettings,
+        now: Timestamp,
+    ) {
         self.last_failure = Some(now);
         failure.error.clone_into(&mut self.last_error);
-        if self.is_late(failure.told) || failure.effect == Effect::Ignore {
+        if self.is_late(failure.told) || failure.effect == FailureEffect::Ignore {
             return;
         }
         let asked = failure.retry_after.map(|it| it.min(settings.retry_after_max));
         let asked = asked.filter(|it| !it.is_zero());
-        let permanent = failure.effect == Effect::Permanent;
+        let permanent = failure.effect == FailureEffect::Permanent;
         self.needs_human |= permanent;
         if permanent && settings.on_permanent == OnPermanent::Note {
             return;
         }
         match self.phase {
-            Phase::Open => self.leave_alone(asked, now),
-            Phase::HalfOpen => {
+            BreakerPhase::Open => self.leave_alone(asked, now),
+            BreakerPhase::HalfOpen => {
                 self.open(asked, settings, now);
                 if !permanent {
-                    self.calls = vec![Counted { at: now, outcome: Outcome::Failed }];
+                    self.calls = vec![CountedCall { at: now, outcome: CallOutcome::Failed }];
                 }
             }
-            Phase::Closed if permanent => self.open(asked, settings, now),
-            Phase::Closed => {
-                self.count(Outcome::Failed, settings, now);
-                if self.phase == Phase::Closed && asked.is_some() {
+            BreakerPhase::Closed if permanent => self.open(asked, settings, now),
+            BreakerPhase::Closed => {
+                self.count(CallOutcome::Failed, settings, now);
+                if self.phase == BreakerPhase::Closed && asked.is_some() {
                     self.open(asked, settings, now);
                 } else {
                     self.leave_alone(asked, now);
@@ -335,7 +344,7 @@ impl Breaker {
     }
 
     /// Records a call, and opens the breaker if a threshold is reached.
-    fn count(&mut self, outcome: Outcome, settings: &Settings, now: Timestamp) {
+    fn count(&mut self, outcome: CallOutcome, settings: &BreakerSettings, now: Timestamp) {
         let kept = match settings.window {
             Window::Time(length) => {
                 // A process that waited for the lock has an earlier time than others.
@@ -350,7 +359,7 @@ impl Breaker {
             }
             Window::Consecutive => BREAKER_CALLS_MAX,
         };
-        self.calls.push(Counted { at: now, outcome });
+        self.calls.push(CountedCall { at: now, outcome });
         self.calls.sort_by_key(|it| it.at);
         let surplus = self.calls.len().saturating_sub(kept);
         self.calls.drain(..surplus);
@@ -360,29 +369,29 @@ impl Breaker {
     }
 
     /// Returns whether the calls of the window open the breaker.
-    fn is_due(&self, settings: &Settings) -> bool {
+    fn is_due(&self, settings: &BreakerSettings) -> bool {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let (all, failed) = (number(self.calls.len()), number(self.failures().count()));
-        let telling = all >= u64::from(settings.min_calls);
+        let telling = all >= u64::from(settings.minimum_calls);
         let reaches = |count: u64, rate: u32| {
             telling && count.saturating_mul(100) >= all.saturating_mul(u64::from(rate))
         };
-        let slow = || number(self.of(Outcome::Slow).count());
+        let slow = || number(self.of(CallOutcome::Slow).count());
         let failing = match settings.failure_rate {
             Some(rate) => reaches(failed, rate),
             None => failed >= u64::from(settings.threshold),
         };
-        failing || settings.slow_rate.is_some_and(|rate| reaches(slow(), rate))
+        failing || settings.slow_call_rate.is_some_and(|rate| reaches(slow(), rate))
     }
 
     /// Opens the breaker for its cooldown, or for the requested time if that is longer.
-    fn open(&mut self, asked: Option<Duration>, settings: &Settings, now: Timestamp) {
+    fn open(&mut self, asked: Option<Duration>, settings: &BreakerSettings, now: Timestamp) {
         let stayed_closed = |since: Timestamp| now.since(since) >= settings.cooldown_longest();
-        if self.phase == Phase::Closed && self.last_change.is_none_or(stayed_closed) {
+        if self.phase == BreakerPhase::Closed && self.last_change.is_none_or(stayed_closed) {
             self.openings = 0;
         }
         self.openings = self.openings.saturating_add(1);
-        self.turn(Phase::Open, now);
+        self.turn(BreakerPhase::Open, now);
         let cooldown = settings.cooldown_of(self.openings, self.generation);
         self.cooldown_until = Some(now.plus(cooldown));
         self.leave_alone(asked, now);
@@ -406,7 +415,7 @@ impl Breaker {
     }
 
     /// Changes the state, and clears the data of the previous state.
-    fn turn(&mut self, phase: Phase, now: Timestamp) {
+    fn turn(&mut self, phase: BreakerPhase, now: Timestamp) {
         self.phase = phase;
         self.generation = self.generation.saturating_add(1);
         self.last_change = Some(now);

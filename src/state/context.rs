@@ -71,7 +71,7 @@ pub fn exhausted(tokens: u64, window: u64, threshold: f64) -> bool {
 
 /// Counter that the tiers are compared with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Measured {
+pub enum MeterKind {
     /// Current size of the context.
     #[default]
     Occupancy,
@@ -79,7 +79,7 @@ pub enum Measured {
     Cumulative,
 }
 
-impl Measured {
+impl MeterKind {
     /// Returns the name in `context.yaml`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -101,15 +101,15 @@ pub struct Tier {
 
 /// Settings of the tiers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    pub measured: Measured,
+pub struct ContextSettings {
+    pub measured: MeterKind,
     /// Tiers, in increasing order.
     pub tiers: Vec<Tier>,
     /// Percentage points below its own percentage at which a tier still holds.
     pub hysteresis: f64,
 }
 
-impl Settings {
+impl ContextSettings {
     /// Returns the settings with `act` at another percentage. Tiers above it are removed.
     #[must_use]
     pub fn acting_at(mut self, threshold: f64) -> Self {
@@ -180,7 +180,7 @@ impl Overrides {
 
     /// Fills a missing model name from the saved state of the session.
     #[must_use]
-    pub fn naming(&self, standing: &Standing) -> Self {
+    pub fn naming(&self, standing: &TierState) -> Self {
         let mut all = self.clone();
         if all.model.is_empty() {
             all.model.clone_from(&standing.model);
@@ -196,7 +196,7 @@ impl Overrides {
 
     /// Returns the effective tiers.
     #[must_use]
-    pub fn settings(&self, settings: &Settings) -> Settings {
+    pub fn settings(&self, settings: &ContextSettings) -> ContextSettings {
         let settings = settings.clone();
         match self.threshold {
             Some(threshold) => settings.acting_at(threshold),
@@ -209,7 +209,7 @@ impl Overrides {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["tier", "compactions", "since"]))]
-pub struct Standing {
+pub struct TierState {
     /// Id of the tier in `context.yaml`; empty for none.
     #[serde(deserialize_with = "or_default")]
     pub tier: String,
@@ -231,11 +231,11 @@ pub struct Standing {
     pub restated: u64,
 }
 
-impl Standing {
+impl TierState {
     /// Resets the tier, because the client reports that the context was cleared or compacted. The
     /// transcript might show this only later.
     #[must_use]
-    pub fn emptied(&self, reading: &Reading) -> Self {
+    pub fn emptied(&self, reading: &ContextMeasurement) -> Self {
         let shown = reading.compactions > self.compactions;
         Self {
             tier: String::new(),
@@ -254,21 +254,21 @@ impl Standing {
     /// Marks that a summary with the goal is delivered after a compaction. The transcript might
     /// show the compaction only later.
     #[must_use]
-    pub fn restating(&self, reading: &Reading) -> Self {
+    pub fn restating(&self, reading: &ContextMeasurement) -> Self {
         Self { restated: self.emptied(reading).compactions, ..self.clone() }
     }
 
     /// Returns whether a reading describes the context before the reset, because the transcript
     /// shows neither the reset nor a later call.
     #[must_use]
-    pub const fn hides(&self, reading: &Reading) -> bool {
+    pub const fn hides(&self, reading: &ContextMeasurement) -> bool {
         reading.compactions < self.compactions && reading.calls <= self.calls
     }
 }
 
 /// Measurement of the context usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Reading {
+pub struct ContextMeasurement {
     /// Percentage of the window. `None` if unknown.
     pub percent: Option<f64>,
     /// Number of compactions.
@@ -281,7 +281,7 @@ pub struct Reading {
 
 /// Effect of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
+pub enum TierEffect {
     /// A tier was reached, which must be reported once.
     Crossed,
     /// The context was cleared or compacted. Tiers are reported again when they are reached again.
@@ -291,15 +291,15 @@ pub enum Effect {
 /// Returns the next state after a measurement, and its effect.
 #[must_use]
 pub fn step(
-    standing: &Standing,
-    reading: &Reading,
-    settings: &Settings,
-) -> (Standing, Option<Effect>) {
+    standing: &TierState,
+    reading: &ContextMeasurement,
+    settings: &ContextSettings,
+) -> (TierState, Option<TierEffect>) {
     let compacted = reading.compactions > standing.compactions;
     let before = if compacted { "" } else { standing.tier.as_str() };
     // A tier that the pack no longer contains does not count.
     let held = settings.at(before);
-    let stays = |tier: &str| Standing {
+    let stays = |tier: &str| TierState {
         tier: tier.to_owned(),
         compactions: reading.compactions.max(standing.compactions),
         since: if tier == standing.tier && !compacted { standing.since } else { reading.position },
@@ -309,17 +309,17 @@ pub fn step(
     };
     let emptied = || {
         let was = !standing.tier.is_empty();
-        was.then_some(Effect::Rearmed)
+        was.then_some(TierEffect::Rearmed)
     };
     let Some(percent) = reading.percent.filter(|_| !standing.hides(reading)) else {
         return (stays(before), if compacted { emptied() } else { None });
     };
     let fitting = settings.fitting(percent);
     match (held, fitting) {
-        (Some(held), Some(tier)) if tier.at > held => (stays(&tier.id), Some(Effect::Crossed)),
+        (Some(held), Some(tier)) if tier.at > held => (stays(&tier.id), Some(TierEffect::Crossed)),
         (Some(held), _) if percent >= held - settings.hysteresis => (stays(before), None),
-        (Some(_), lower) => (stays(lower.map_or("", |it| &it.id)), Some(Effect::Rearmed)),
-        (None, Some(tier)) => (stays(&tier.id), Some(Effect::Crossed)),
+        (Some(_), lower) => (stays(lower.map_or("", |it| &it.id)), Some(TierEffect::Rearmed)),
+        (None, Some(tier)) => (stays(&tier.id), Some(TierEffect::Crossed)),
         (None, None) => (stays(""), emptied()),
     }
 }

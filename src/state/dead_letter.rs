@@ -27,14 +27,14 @@ use crate::time::Timestamp;
 
 mod task;
 
-pub use task::{Attempt, Hints, MARKS, Place, Task, cut};
+pub use task::{Attempt, Hints, MARKS, Task, TaskQueue, cut};
 
 /// Marks that describe the task, not an event. A retry does not remove them.
 const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];
 
 /// Decision of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision<'a> {
+pub enum ReviewDecision<'a> {
     /// The task stays.
     Wait,
     /// The task is requeued.
@@ -65,7 +65,7 @@ pub enum Decision<'a> {
 
 /// Event of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum TaskEvent<'a> {
     /// An agent started work on it.
     Started,
     /// An attempt failed.
@@ -76,7 +76,7 @@ pub enum Event<'a> {
         strategy: &'a str,
     },
     /// A review decided about the task.
-    Reviewed(Decision<'a>),
+    Reviewed(ReviewDecision<'a>),
     /// A user or an agent requeues the task.
     Released,
     /// The task is redriven, together with others.
@@ -102,7 +102,7 @@ pub enum Event<'a> {
 
 /// Effect of an event besides the change of the task.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum TaskEffect {
     /// A dead letter was requeued.
     Recovered,
     /// A task was abandoned.
@@ -115,7 +115,7 @@ pub enum Effect {
 
 /// Returns the task after an event, and its further effects. An unchanged task was not affected.
 #[must_use]
-pub fn step(task: &Task, event: Event<'_>, now: Timestamp) -> (Task, Vec<Effect>) {
+pub fn step(task: &Task, event: TaskEvent<'_>, now: Timestamp) -> (Task, Vec<TaskEffect>) {
     let mut next = task.clone();
     let effects = next.apply(event, now);
     if next != *task {
@@ -150,58 +150,60 @@ impl Task {
         self
     }
 
-    fn apply(&mut self, event: Event<'_>, now: Timestamp) -> Vec<Effect> {
+    fn apply(&mut self, event: TaskEvent<'_>, now: Timestamp) -> Vec<TaskEffect> {
         match event {
-            Event::Started => {
-                if self.place == Place::Pending && self.waits_for.is_empty() {
-                    self.place = Place::InProgress;
+            TaskEvent::Started => {
+                if self.place == TaskQueue::Pending && self.waits_for.is_empty() {
+                    self.place = TaskQueue::InProgress;
                 }
                 Vec::new()
             }
-            Event::Failed(attempt) => {
+            TaskEvent::Failed(attempt) => {
                 self.fail(attempt);
                 Vec::new()
             }
-            Event::Entered { strategy } => {
+            TaskEvent::Entered { strategy } => {
                 if self.place.is_work() {
-                    self.place = Place::DeadLetter;
+                    self.place = TaskQueue::DeadLetter;
                     self.plan(strategy);
                 }
                 Vec::new()
             }
-            Event::Reviewed(decision) if self.place == Place::DeadLetter => {
+            TaskEvent::Reviewed(decision) if self.place == TaskQueue::DeadLetter => {
                 self.review(decision, now)
             }
-            Event::Reviewed(_) => Vec::new(),
-            Event::Released => self.release(now),
-            Event::Redriven if self.place == Place::DeadLetter && self.waits_for.is_empty() => {
+            TaskEvent::Reviewed(_) => Vec::new(),
+            TaskEvent::Released => self.release(now),
+            TaskEvent::Redriven
+                if self.place == TaskQueue::DeadLetter && self.waits_for.is_empty() =>
+            {
                 self.release(now)
             }
-            Event::Redriven => Vec::new(),
-            Event::GivenUp { reason } if self.place != Place::Abandoned => {
+            TaskEvent::Redriven => Vec::new(),
+            TaskEvent::GivenUp { reason } if self.place != TaskQueue::Abandoned => {
                 self.give_up(reason, now)
             }
-            Event::GivenUp { .. } => Vec::new(),
-            Event::Blocked { by } => {
-                if self.place != Place::Abandoned && self.waits_for.is_empty() {
+            TaskEvent::GivenUp { .. } => Vec::new(),
+            TaskEvent::Blocked { by } => {
+                if self.place != TaskQueue::Abandoned && self.waits_for.is_empty() {
                     by.clone_into(&mut self.waits_for);
                 }
                 Vec::new()
             }
-            Event::Answered { by } => {
+            TaskEvent::Answered { by } => {
                 // An approval of another request does not unblock this task.
                 if self.waits_for == by {
                     self.waits_for.clear();
-                    if self.place == Place::DeadLetter {
+                    if self.place == TaskQueue::DeadLetter {
                         self.hints.marks.insert("human_approved".to_owned());
                     }
                 }
                 Vec::new()
             }
-            Event::Resolved => {
-                let dead = self.place == Place::DeadLetter;
-                let recovered = dead.then_some(Effect::Recovered);
-                recovered.into_iter().chain([Effect::Done]).collect()
+            TaskEvent::Resolved => {
+                let dead = self.place == TaskQueue::DeadLetter;
+                let recovered = dead.then_some(TaskEffect::Recovered);
+                recovered.into_iter().chain([TaskEffect::Done]).collect()
             }
         }
     }
@@ -220,7 +222,7 @@ impl Task {
         self.last_failure = self.last_failure.max(Some(attempt.at));
         if self.place.is_work() {
             self.original_queue = self.place;
-            self.place = Place::Pending;
+            self.place = TaskQueue::Pending;
         }
         self.note(attempt);
     }
@@ -230,10 +232,10 @@ impl Task {
         self.attempts.push(Attempt { number, ..attempt });
     }
 
-    fn review(&mut self, decision: Decision<'_>, now: Timestamp) -> Vec<Effect> {
+    fn review(&mut self, decision: ReviewDecision<'_>, now: Timestamp) -> Vec<TaskEffect> {
         match decision {
-            Decision::Wait => Vec::new(),
-            Decision::Retry { fresh, strategy } => {
+            ReviewDecision::Wait => Vec::new(),
+            ReviewDecision::Retry { fresh, strategy } => {
                 if fresh {
                     self.failures = 0;
                     let approach = self.hints.new_approach.clone();
@@ -242,7 +244,7 @@ impl Task {
                 self.plan(strategy);
                 self.release(now)
             }
-            Decision::Split { id } => {
+            ReviewDecision::Split { id } => {
                 let scope = std::mem::take(&mut self.hints.simpler_scope);
                 let id = id.to_owned();
                 self.children.push(id.clone());
@@ -258,20 +260,20 @@ impl Task {
                     scope,
                     ..Self::default()
                 };
-                vec![Effect::Created(Box::new(part))]
+                vec![TaskEffect::Created(Box::new(part))]
             }
-            Decision::Escalate { strategy, id } => {
+            ReviewDecision::Escalate { strategy, id } => {
                 self.plan(strategy);
                 if self.waits_for.is_empty() {
                     id.clone_into(&mut self.waits_for);
                 }
                 Vec::new()
             }
-            Decision::Abandon { reason } => self.give_up(reason, now),
+            ReviewDecision::Abandon { reason } => self.give_up(reason, now),
         }
     }
 
-    fn release(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn release(&mut self, now: Timestamp) -> Vec<TaskEffect> {
         self.waits_for.clear();
         if self.place.is_work() {
             return Vec::new();
@@ -282,21 +284,21 @@ impl Task {
         }
         let lasting = hints.marks.into_iter().filter(|it| LASTING.contains(&it.as_str()));
         self.hints.marks = lasting.collect();
-        self.place = Place::Pending;
+        self.place = TaskQueue::Pending;
         self.redrives = self.redrives.saturating_add(1);
         self.redriven = Some(now);
         self.reason.clear();
         self.abandoned = None;
-        vec![Effect::Recovered]
+        vec![TaskEffect::Recovered]
     }
 
-    fn give_up(&mut self, reason: &str, now: Timestamp) -> Vec<Effect> {
-        self.place = Place::Abandoned;
+    fn give_up(&mut self, reason: &str, now: Timestamp) -> Vec<TaskEffect> {
+        self.place = TaskQueue::Abandoned;
         reason.clone_into(&mut self.reason);
         self.abandoned = Some(now);
         self.waits_for.clear();
         self.plan("permanent_abandon");
-        vec![Effect::Abandoned]
+        vec![TaskEffect::Abandoned]
     }
 
     fn plan(&mut self, strategy: &str) {
@@ -319,7 +321,7 @@ mod tests {
         Timestamp::from_millis(1_000_000_000 + seconds * 1000)
     }
 
-    fn task(place: Place) -> Task {
+    fn task(place: TaskQueue) -> Task {
         let attempt = Attempt { number: 1, at: at(-60), counts: true, ..Attempt::default() };
         Task {
             id: "t".to_owned(),
@@ -342,15 +344,15 @@ mod tests {
     #[test]
     fn the_same_report_is_taken_in_once() {
         let attempt = Attempt { key: "run-7".into(), counts: true, ..Attempt::default() };
-        let (once, _) = step(&task(Place::Pending), Event::Failed(attempt.clone()), at(0));
-        let (twice, _) = step(&once, Event::Failed(attempt), at(1));
+        let (once, _) = step(&task(TaskQueue::Pending), TaskEvent::Failed(attempt.clone()), at(0));
+        let (twice, _) = step(&once, TaskEvent::Failed(attempt), at(1));
         assert_eq!(twice, once);
     }
 
     #[test]
     fn what_was_used_up_does_not_bring_a_task_back_again() {
-        let retry = Event::Reviewed(Decision::Retry { fresh: false, strategy: "" });
-        let (back, _) = step(&task(Place::DeadLetter), retry, at(0));
+        let retry = TaskEvent::Reviewed(ReviewDecision::Retry { fresh: false, strategy: "" });
+        let (back, _) = step(&task(TaskQueue::DeadLetter), retry, at(0));
         assert_eq!(back.hints.new_approach, "");
         assert_eq!(back.hints.marks, ["security".to_owned()].into());
         assert_eq!((back.redrives, back.redriven), (1, Some(at(0))));

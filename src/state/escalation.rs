@@ -57,7 +57,7 @@ pub struct Closed {
 
 /// Event of an escalation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum EscalationEvent {
     /// A human was notified.
     Told,
     /// A process checks whether a notification is due.
@@ -75,7 +75,7 @@ pub enum Event {
 
 /// Effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum EscalationEffect {
     /// The event was recorded.
     Noted,
     /// A notification is due.
@@ -88,22 +88,26 @@ pub enum Answer {
 
 /// Returns the next state of an escalation, and the effect of the event.
 #[must_use]
-pub fn step(escalation: &Escalation, event: Event, now: Timestamp) -> (Escalation, Answer) {
+pub fn step(
+    escalation: &Escalation,
+    event: EscalationEvent,
+    now: Timestamp,
+) -> (Escalation, EscalationEffect) {
     let mut next = escalation.clone();
     let open = escalation.closed.is_none();
     let answer = match event {
-        Event::Told if open => {
+        EscalationEvent::Told if open => {
             next.told = Some(now);
             next.times_told = next.times_told.saturating_add(1);
-            Answer::Noted
+            EscalationEffect::Noted
         }
-        Event::Looked if open && is_due(escalation, now) => Answer::Due,
-        Event::Told | Event::Looked => Answer::Nothing,
-        Event::Closed { approved, decision, by } if open => {
+        EscalationEvent::Looked if open && is_due(escalation, now) => EscalationEffect::Due,
+        EscalationEvent::Told | EscalationEvent::Looked => EscalationEffect::Nothing,
+        EscalationEvent::Closed { approved, decision, by } if open => {
             next.closed = Some(Closed { at: now, approved, decision, by });
-            Answer::Noted
+            EscalationEffect::Noted
         }
-        Event::Closed { .. } => Answer::AlreadyClosed,
+        EscalationEvent::Closed { .. } => EscalationEffect::AlreadyClosed,
     };
     (next, answer)
 }
@@ -133,19 +137,20 @@ mod tests {
         let told = Escalation { told: Some(at(0)), times_told: 1, ..open.clone() };
         let answer = Closed { at: at(1), approved: true, decision: "a".into(), by: "b".into() };
         let closed = Escalation { closed: Some(answer), ..told.clone() };
-        let no = Event::Closed { approved: false, decision: "no".into(), by: "me".into() };
+        let no =
+            EscalationEvent::Closed { approved: false, decision: "no".into(), by: "me".into() };
         let rows = [
-            (&open, Event::Looked, 0, Answer::Due, 0, false),
-            (&open, Event::Told, 0, Answer::Noted, 1, false),
-            (&open, no.clone(), 0, Answer::Noted, 0, true),
-            (&told, Event::Looked, 23, Answer::Nothing, 1, false),
-            (&told, Event::Looked, 24, Answer::Due, 1, false),
-            (&told, Event::Looked, -30, Answer::Due, 1, false),
-            (&told, Event::Told, 24, Answer::Noted, 2, false),
-            (&told, no.clone(), 24, Answer::Noted, 1, true),
-            (&closed, Event::Looked, 99, Answer::Nothing, 1, true),
-            (&closed, Event::Told, 99, Answer::Nothing, 1, true),
-            (&closed, no, 99, Answer::AlreadyClosed, 1, true),
+            (&open, EscalationEvent::Looked, 0, EscalationEffect::Due, 0, false),
+            (&open, EscalationEvent::Told, 0, EscalationEffect::Noted, 1, false),
+            (&open, no.clone(), 0, EscalationEffect::Noted, 0, true),
+            (&told, EscalationEvent::Looked, 23, EscalationEffect::Nothing, 1, false),
+            (&told, EscalationEvent::Looked, 24, EscalationEffect::Due, 1, false),
+            (&told, EscalationEvent::Looked, -30, EscalationEffect::Due, 1, false),
+            (&told, EscalationEvent::Told, 24, EscalationEffect::Noted, 2, false),
+            (&told, no.clone(), 24, EscalationEffect::Noted, 1, true),
+            (&closed, EscalationEvent::Looked, 99, EscalationEffect::Nothing, 1, true),
+            (&closed, EscalationEvent::Told, 99, EscalationEffect::Nothing, 1, true),
+            (&closed, no, 99, EscalationEffect::AlreadyClosed, 1, true),
         ];
         for (before, event, hours, answer, times, is_closed) in rows {
             let (next, said) = step(before, event.clone(), at(hours));

@@ -10,8 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::recovery::{Ladder, Limits};
-use super::retry::{Claims, Pause, Retry, Waits};
+use super::recovery::{EscalationThresholds, RecoveryLimits};
+use super::retry::{HeartbeatPolicy, Pause, Retry, RetryAfterPolicy};
 use super::uncertainty;
 
 /// Names of errors in hooks and dead letters: Claude Code's `StopFailure.error`, then loki-mode's
@@ -35,7 +35,7 @@ pub const ERROR_NAMES: [&str; 14] = [
 
 /// Effect of a failure on the breaker of the failed program or service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Effect {
+pub enum FailureEffect {
     /// Counts as a failure.
     #[default]
     Trip,
@@ -45,7 +45,7 @@ pub enum Effect {
     Permanent,
 }
 
-impl Effect {
+impl FailureEffect {
     /// Returns the name in `failures.yaml`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -69,7 +69,7 @@ pub struct Class {
     /// Regexes of lines that do not belong to the class.
     pub unless: Vec<String>,
     /// Effect on a breaker.
-    pub effect: Effect,
+    pub effect: FailureEffect,
     /// Whether it counts as an attempt at the task.
     pub attempt: bool,
     /// Whether a human is needed.
@@ -89,7 +89,7 @@ impl Default for Class {
             errors: Vec::new(),
             regexes: Vec::new(),
             unless: Vec::new(),
-            effect: Effect::Trip,
+            effect: FailureEffect::Trip,
             attempt: true,
             human: false,
             retry: Retry::default(),
@@ -119,17 +119,17 @@ pub struct Failures {
     /// Labels of other programs, by the name of the program. The first label wins.
     pub profiles: Vec<(String, Vec<Label>)>,
     /// Policy for delays that a server requests.
-    pub waits: Waits,
+    pub waits: RetryAfterPolicy,
     /// Pause after consecutive failures of one class.
     pub pause: Pause,
     /// Limits of the recovery.
-    pub recovery: Limits,
+    pub recovery: RecoveryLimits,
     /// Thresholds for repeated failures of a quality gate.
-    pub ladder: Ladder,
+    pub ladder: EscalationThresholds,
     /// Thresholds for a lost agent.
-    pub uncertainty: uncertainty::Settings,
+    pub uncertainty: uncertainty::UncertaintySettings,
     /// Heartbeat policy of workers.
-    pub claims: Claims,
+    pub claims: HeartbeatPolicy,
 }
 
 impl Default for Failures {
@@ -140,12 +140,12 @@ impl Default for Failures {
             // shipwright reads the last 200 lines.
             lines: 200,
             profiles: Vec::new(),
-            waits: Waits::default(),
+            waits: RetryAfterPolicy::default(),
             pause: Pause::default(),
-            recovery: Limits::default(),
-            ladder: Ladder::default(),
-            uncertainty: uncertainty::Settings::default(),
-            claims: Claims::default(),
+            recovery: RecoveryLimits::default(),
+            ladder: EscalationThresholds::default(),
+            uncertainty: uncertainty::UncertaintySettings::default(),
+            claims: HeartbeatPolicy::default(),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! State of a session between hook calls. Contains: the values, with their stored form; `guard` has the step.
 //! Does not contain: files and clocks.
 
+pub mod block_limiter;
 pub mod breaker;
 pub mod context;
 pub mod continuation;
 pub mod dead_letter;
 pub mod escalation;
 pub mod failure;
-pub mod guard;
 pub mod recovery;
 pub mod retry;
 pub mod run;
@@ -46,10 +46,10 @@ pub struct SessionState {
     pub turn_count: u64,
     /// Block limiter of the main agent. Its keys are at the top of the file, as amplihack has them.
     #[serde(flatten)]
-    pub main: GuardState,
+    pub main: BlockLimiterState,
     /// Tier that the context of the main agent reached.
     #[serde(default, deserialize_with = "or_default")]
-    pub context: context::Standing,
+    pub context: context::TierState,
     /// Keys of the warnings that were reported once, oldest first; see `once` in `considerations.yaml`.
     #[serde(default, deserialize_with = "items")]
     pub notified: Vec<String>,
@@ -58,7 +58,7 @@ pub struct SessionState {
     pub last_stop: Option<StopMark>,
     /// Block limiters of subagents, by agent id.
     #[serde(default, deserialize_with = "entries")]
-    pub agents: BTreeMap<String, GuardState>,
+    pub agents: BTreeMap<String, BlockLimiterState>,
 }
 
 /// Distinguishes two stops from one stop that two hook lines report.
@@ -109,7 +109,7 @@ pub struct CheckResults {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["consecutive_blocks"]))]
-pub struct GuardState {
+pub struct BlockLimiterState {
     /// Blocks of this episode.
     #[serde(deserialize_with = "count")]
     pub consecutive_blocks: u32,
@@ -232,8 +232,8 @@ impl SessionState {
             check_results: CheckResults::default(),
             revision: 0,
             turn_count: 0,
-            main: GuardState::default(),
-            context: context::Standing::default(),
+            main: BlockLimiterState::default(),
+            context: context::TierState::default(),
             notified: Vec::new(),
             last_stop: None,
             agents: BTreeMap::new(),

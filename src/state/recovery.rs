@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 /// Limits of the recovery from one failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RecoveryLimits {
     /// Maximum number of attempts.
     pub attempts: u32,
     /// Maximum time.
@@ -39,7 +39,7 @@ pub struct Limits {
     pub crash_lines: u32,
 }
 
-impl Default for Limits {
+impl Default for RecoveryLimits {
     /// Defaults of loki-mode (3 attempts, 1800 s, the same class 3 times) and shipwright (3 lines).
     fn default() -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Default for Limits {
 
 /// Input of the decision after a failure.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Situation<'a> {
+pub struct FailureContext<'a> {
     /// Name of the failure class.
     pub class: &'a str,
     /// Whether the class is permanent.
@@ -112,7 +112,7 @@ impl Action {
 
 /// Returns the action after a failure, and the reason.
 #[must_use]
-pub fn recover(it: &Situation<'_>, limits: &Limits) -> (Action, String) {
+pub fn recover(it: &FailureContext<'_>, limits: &RecoveryLimits) -> (Action, String) {
     let told = |action: Action, reason: &str| (action, reason.to_owned());
     if it.permanent {
         return (Action::Stop, format!("permanent:{}", it.class));
@@ -151,14 +151,14 @@ pub fn repeats(history: &[String], name: &str, threshold: u32) -> bool {
 
 /// Thresholds for repeated failures of a quality gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ladder {
+pub struct EscalationThresholds {
     /// Consecutive failures at which a human is notified.
     pub escalate: u32,
     /// Consecutive failures at which the loop pauses.
     pub pause: u32,
 }
 
-impl Default for Ladder {
+impl Default for EscalationThresholds {
     /// Defaults of loki-mode: escalates at 3 failures, pauses at 10.
     fn default() -> Self {
         Self { escalate: 3, pause: 10 }
@@ -188,7 +188,7 @@ impl EscalationStep {
     }
 }
 
-impl Ladder {
+impl EscalationThresholds {
     /// Returns the step after a number of consecutive failures.
     #[must_use]
     pub const fn at(&self, failures: u32) -> EscalationStep {
@@ -208,7 +208,7 @@ mod tests {
 
     /// One row of the table in the header: the change that makes it true, its action, and its
     /// reason.
-    type Row = (fn(&mut Situation<'_>), Action, &'static str);
+    type Row = (fn(&mut FailureContext<'_>), Action, &'static str);
 
     /// The rows in order.
     const ROWS: [Row; 8] = [
@@ -224,11 +224,11 @@ mod tests {
 
     #[test]
     fn of_everything_that_may_hold_at_once_the_first_row_decides() {
-        let limits = Limits { cost: Some(10.0), ..Limits::default() };
+        let limits = RecoveryLimits { cost: Some(10.0), ..RecoveryLimits::default() };
         let history = ["x", "again", "again", "again"].map(str::to_owned);
         for holding in 0..1_u32 << ROWS.len() {
             let mut situation =
-                Situation { class: "auth", history: &history, ..Default::default() };
+                FailureContext { class: "auth", history: &history, ..Default::default() };
             let holds = |at: usize| holding >> at & 1 == 1;
             for (at, row) in ROWS.iter().enumerate() {
                 if holds(at) {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn below_every_limit_it_is_tried_again() {
-        let nearly = Situation {
+        let nearly = FailureContext {
             class: "unknown",
             signature: "a",
             history: &["a", "a", "a", "b", "a", "a"].map(str::to_owned),
@@ -252,9 +252,9 @@ mod tests {
             elapsed: Duration::from_secs(1_799),
             cost: 1e9,
             exit_code: Some(0),
-            ..Situation::default()
+            ..FailureContext::default()
         };
-        assert_eq!(recover(&nearly, &Limits::default()).0, Action::Retry);
+        assert_eq!(recover(&nearly, &RecoveryLimits::default()).0, Action::Retry);
     }
 
     #[test]
@@ -269,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_ladder_has_three_rungs() {
-        let at: Vec<&str> = (0..12).map(|it| Ladder::default().at(it).as_str()).collect();
+        let at: Vec<&str> =
+            (0..12).map(|it| EscalationThresholds::default().at(it).as_str()).collect();
         let expected = [["block"; 3].as_slice(), &["escalate"; 7], &["pause"; 2]].concat();
         assert_eq!(at, expected);
     }

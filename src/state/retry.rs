@@ -63,34 +63,34 @@ impl Retry {
 
 /// Policy for delays that a server requests in its error texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waits {
+pub struct RetryAfterPolicy {
     /// Maximum delay that is honored.
-    pub longest: Duration,
+    pub max_retry_after: Duration,
     /// Additional delay after the reset time of a limit.
-    pub margin: Duration,
+    pub reset_margin: Duration,
     /// Time that is divided by the permitted requests per minute.
     pub per_minute: Duration,
     /// Minimum delay by requests per minute.
-    pub least: Duration,
+    pub min_delay: Duration,
     /// Maximum delay by requests per minute.
-    pub most: Duration,
+    pub max_delay: Duration,
 }
 
-impl Default for Waits {
+impl Default for RetryAfterPolicy {
     /// Defaults of loki-mode: 120 s after a reset; 7200 s divided by the requests per minute, from
     /// 60 s to 300 s.
     fn default() -> Self {
         Self {
-            longest: Duration::from_secs(86_400),
-            margin: Duration::from_secs(120),
+            max_retry_after: Duration::from_secs(86_400),
+            reset_margin: Duration::from_secs(120),
             per_minute: Duration::from_secs(7_200),
-            least: Duration::from_secs(60),
-            most: Duration::from_secs(300),
+            min_delay: Duration::from_secs(60),
+            max_delay: Duration::from_secs(300),
         }
     }
 }
 
-impl Waits {
+impl RetryAfterPolicy {
     /// Returns the delay that a text requests: the last `Retry-After`, otherwise the last "try
     /// again in", otherwise the last end of a limit. `None` if the text contains none.
     #[must_use]
@@ -99,7 +99,7 @@ impl Waits {
         let asked = header.or_else(|| after_each(text, "try again in").filter_map(in_words).last());
         let ended = || after_each(text, "reached|").filter_map(unix_time).last();
         let asked = asked.or_else(|| ended().map(|it| it.since(now)));
-        asked.map(|it| it.min(self.longest))
+        asked.map(|it| it.min(self.max_retry_after))
     }
 
     /// Returns the time zone of the last reset time in a text: `Europe/Berlin`.
@@ -127,15 +127,15 @@ impl Waits {
         } else {
             wait.saturating_sub(ahead)
         };
-        Some(wait.saturating_add(self.margin))
+        Some(wait.saturating_add(self.reset_margin))
     }
 
     /// Returns the delay for a provider that permits this number of requests per minute.
     #[must_use]
     pub fn by_requests_per_minute(&self, requests: u32) -> Duration {
         let share = self.per_minute.as_secs().checked_div(u64::from(requests));
-        let share = share.map_or(self.most, Duration::from_secs);
-        share.min(self.most).max(self.least)
+        let share = share.map_or(self.max_delay, Duration::from_secs);
+        share.min(self.max_delay).max(self.min_delay)
     }
 }
 
@@ -264,19 +264,19 @@ impl Pause {
 
 /// Heartbeat policy: when a worker counts as dead and its claims are released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claims {
+pub struct HeartbeatPolicy {
     /// Maximum time between two heartbeats.
     pub silence: Duration,
 }
 
-impl Default for Claims {
+impl Default for HeartbeatPolicy {
     /// Default of loki-mode: ten minutes without a heartbeat.
     fn default() -> Self {
         Self { silence: Duration::from_secs(600) }
     }
 }
 
-impl Claims {
+impl HeartbeatPolicy {
     /// Returns whether a process without a heartbeat for this time counts as dead.
     #[must_use]
     pub fn is_dead(&self, silence: Duration) -> bool {
@@ -312,7 +312,8 @@ mod tests {
     #[test]
     fn the_last_retry_after_counts() {
         let now = Timestamp::parse("2015-10-21T07:27:00Z").unwrap();
-        let read = |text: &str| Waits::default().retry_after(text, now).map(|it| it.as_secs());
+        let read =
+            |text: &str| RetryAfterPolicy::default().retry_after(text, now).map(|it| it.as_secs());
         for (text, wait) in [
             ("Retry-After: 30\nRetry-After: 90", Some(90)),
             ("retry-after:7", Some(7)),
@@ -374,7 +375,8 @@ mod tests {
             ("04:00:00", "resets 4:", None),
             ("04:00:00", "resets the counter at 4am", None),
         ] {
-            let found = Waits::default().reset_time(text, &|wait| steady(of_day(now), wait));
+            let found =
+                RetryAfterPolicy::default().reset_time(text, &|wait| steady(of_day(now), wait));
             assert_eq!(found.map(|it| it.as_secs()), wait, "{now} {text}");
         }
     }
@@ -389,13 +391,13 @@ mod tests {
             ("resets 3am (Europe", None),
             ("(Europe/Berlin) resets 3am", None),
         ] {
-            assert_eq!(Waits::reset_zone(text), zone, "{text}");
+            assert_eq!(RetryAfterPolicy::reset_zone(text), zone, "{text}");
         }
     }
 
     #[test]
     fn requests_per_minute_are_clamped() {
-        let waits = Waits::default();
+        let waits = RetryAfterPolicy::default();
         let table = [(0, 300), (1, 300), (24, 300), (50, 144), (60, 120), (120, 60), (500, 60)];
         for (requests, wait) in table {
             assert_eq!(waits.by_requests_per_minute(requests).as_secs(), wait, "{requests}");
@@ -412,7 +414,7 @@ mod tests {
 
     #[test]
     fn silence_up_to_the_longest_is_life() {
-        let dead = |seconds| Claims::default().is_dead(Duration::from_secs(seconds));
+        let dead = |seconds| HeartbeatPolicy::default().is_dead(Duration::from_secs(seconds));
         assert_eq!([dead(0), dead(600), dead(601)], [false, false, true]);
     }
 }

@@ -20,16 +20,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::uncertainty::Watch;
+use super::uncertainty::UncertaintyTracker;
 use crate::checksum::hex;
 use crate::time::Timestamp;
-use stuckness::{Mark, Trail};
+use stuckness::{TurnHistory, TurnRecord};
 
-pub use event::{Admission, Claim, Context, Effect, Event, Failure, Look, Renewal, Turn, Used};
-pub use limits::{Limits, Options};
-pub use status::{STATUSES, Status};
+pub use event::{
+    Admission, Claim, ContextRequest, ControlSignals, RestartReason, RunEffect, RunEvent,
+    TurnFailure, TurnResult, TurnUsage,
+};
+pub use limits::{Options, RunLimits};
+pub use status::{RunStatus, STATUSES};
 pub use step::step;
-pub use switches::Switched;
+pub use switches::StopGateSwitches;
 pub use unseen::UnseenChanges;
 
 /// Version of the stored format.
@@ -38,7 +41,7 @@ pub const VERSION: u32 = 1;
 /// State of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub enum Phase {
+pub enum RunPhase {
     /// Between two turns.
     #[default]
     Ready,
@@ -58,7 +61,7 @@ pub enum Phase {
     /// The run has ended.
     Over {
         /// How the run ended.
-        status: Status,
+        status: RunStatus,
         /// Reason, in one sentence.
         why: String,
     },
@@ -120,7 +123,7 @@ pub struct Run {
     /// Options of the command line.
     pub options: Options,
     /// State of the run.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// Number of the session, from 1: a restart begins another session.
     pub session: u32,
     /// Restarts so far.
@@ -156,9 +159,9 @@ pub struct Run {
     /// Consecutive turns without a change.
     pub idle: u32,
     /// The last turns, oldest first.
-    pub trail: Trail,
+    pub trail: TurnHistory,
     /// Turns because of which the last fresh session began, oldest first.
-    pub circle: Vec<Mark>,
+    pub circle: Vec<TurnRecord>,
     /// Commit or tree that was checked out when the run began; empty if git does not know the project.
     pub base: String,
     /// Files that changed in turns without a visible tool call.
@@ -182,7 +185,7 @@ pub struct Run {
     /// Triggers of signals that were true after the last turn. Each is reported once while it is true.
     pub raised: Vec<String>,
     /// What users switched off when the run began.
-    pub switched: Switched,
+    pub switched: StopGateSwitches,
     /// What was switched off during the run, in words, while it is off.
     pub switched_at_work: Option<String>,
     /// Whether the budget warning was sent.
@@ -226,14 +229,14 @@ impl Run {
 
     /// Returns how the run ended; `None` while it has not.
     #[must_use]
-    pub fn status(&self) -> Option<Status> {
+    pub fn status(&self) -> Option<RunStatus> {
         match &self.phase {
-            Phase::Over { status, .. } => Some(*status),
-            Phase::Ready
-            | Phase::Asking
-            | Phase::Working
-            | Phase::Waiting { .. }
-            | Phase::Paused => None,
+            RunPhase::Over { status, .. } => Some(*status),
+            RunPhase::Ready
+            | RunPhase::Asking
+            | RunPhase::Working
+            | RunPhase::Waiting { .. }
+            | RunPhase::Paused => None,
         }
     }
 
@@ -254,18 +257,18 @@ impl Run {
 
     /// Returns the maximum number of turns, extensions included.
     #[must_use]
-    pub const fn iterations_max(&self, limits: &Limits) -> u32 {
+    pub const fn iterations_max(&self, limits: &RunLimits) -> u32 {
         limits.iterations.saturating_add(self.extended_by)
     }
 
     /// Returns whether another turn or extension is left.
     #[must_use]
-    pub const fn turns_left(&self, limits: &Limits) -> bool {
+    pub const fn turns_left(&self, limits: &RunLimits) -> bool {
         self.extended < limits.extension.times || self.iteration < self.iterations_max(limits)
     }
 }
 
 /// Returns the stuck rounds as the state of `uncertainty`.
-fn watch(run: &Run) -> Watch {
-    Watch { round: None, in_a_row: run.stuck_rounds, told: run.stuck_told }
+fn watch(run: &Run) -> UncertaintyTracker {
+    UncertaintyTracker { round: None, in_a_row: run.stuck_rounds, told: run.stuck_told }
 }

@@ -66,7 +66,7 @@ impl End {
 
 /// State of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Phase {
+pub enum SignalPhase {
     /// It waits for a consumer.
     Pending,
     /// A consumer has claimed it.
@@ -83,7 +83,7 @@ pub enum Phase {
 /// Saved state of one signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    pub phase: Phase,
+    pub phase: SignalPhase,
     /// Time of its creation.
     pub created: Timestamp,
     /// Expiry, after which it is void.
@@ -96,7 +96,7 @@ pub struct Signal {
 
 /// Event of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum SignalEvent<'a> {
     /// A consumer claims the signal.
     Claim {
         /// Name of the consumer.
@@ -127,7 +127,7 @@ pub enum Event<'a> {
 
 /// Effect of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum SignalEffect {
     /// The signal is claimed.
     Held {
         /// End of the lease.
@@ -175,10 +175,14 @@ impl std::fmt::Display for Refusal {
 
 /// Returns the next state of a signal, and the effects of the event.
 #[must_use]
-pub fn step(signal: &Signal, event: Event<'_>, now: Timestamp) -> (Signal, Vec<Effect>) {
+pub fn step(
+    signal: &Signal,
+    event: SignalEvent<'_>,
+    now: Timestamp,
+) -> (Signal, Vec<SignalEffect>) {
     let mut next = signal.clone();
     let mut effects = Vec::new();
-    next.pass_time(now, event == Event::Tick, &mut effects);
+    next.pass_time(now, event == SignalEvent::Tick, &mut effects);
     if let Some(effect) = next.take(event, now) {
         effects.push(effect);
     }
@@ -189,26 +193,26 @@ impl Signal {
     /// Returns whether the signal is pending at a point in time.
     #[must_use]
     pub fn is_pending(&self, now: Timestamp) -> bool {
-        let next = step(self, Event::Tick, now).0;
-        next.phase == Phase::Pending && !next.is_over(now)
+        let next = step(self, SignalEvent::Tick, now).0;
+        next.phase == SignalPhase::Pending && !next.is_over(now)
     }
 
     /// Returns whether the signal has ended or is void at a point in time.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
-        let claimed = matches!(self.phase, Phase::Claimed { .. });
+        let claimed = matches!(self.phase, SignalPhase::Claimed { .. });
         let void = self.expires.is_some_and(|at| at <= now) && !claimed;
-        void || matches!(self.phase, Phase::Ended(_))
+        void || matches!(self.phase, SignalPhase::Ended(_))
     }
 
-    fn pass_time(&mut self, now: Timestamp, acts: bool, effects: &mut Vec<Effect>) {
-        if let Phase::Claimed { until, .. } = &self.phase
+    fn pass_time(&mut self, now: Timestamp, acts: bool, effects: &mut Vec<SignalEffect>) {
+        if let SignalPhase::Claimed { until, .. } = &self.phase
             && (*until <= now || until.since(now) > SIGNAL_LEASE_MAX)
         {
-            self.phase = Phase::Pending;
-            effects.push(Effect::GivenBack);
+            self.phase = SignalPhase::Pending;
+            effects.push(SignalEffect::GivenBack);
         }
-        if self.phase != Phase::Pending {
+        if self.phase != SignalPhase::Pending {
             return;
         }
         let past = |at: Option<Timestamp>| at.filter(|at| *at <= now);
@@ -225,7 +229,7 @@ impl Signal {
         };
         if self.late_since != late_since {
             self.late_since = late_since;
-            effects.push(Effect::LateChanged);
+            effects.push(SignalEffect::LateChanged);
         }
     }
 
@@ -235,47 +239,47 @@ impl Signal {
         self.late_since.is_some_and(|seen| is_plausible(seen, now) && seen.plus(between) <= now)
     }
 
-    fn take(&mut self, event: Event<'_>, now: Timestamp) -> Option<Effect> {
+    fn take(&mut self, event: SignalEvent<'_>, now: Timestamp) -> Option<SignalEffect> {
         let claimer = match &self.phase {
-            Phase::Ended(_) if event == Event::Tick => return None,
-            Phase::Ended(end) => return Some(Effect::Refused(Refusal::Over(*end))),
-            Phase::Pending => None,
-            Phase::Claimed { by, until } => Some((by.clone(), *until)),
+            SignalPhase::Ended(_) if event == SignalEvent::Tick => return None,
+            SignalPhase::Ended(end) => return Some(SignalEffect::Refused(Refusal::Over(*end))),
+            SignalPhase::Pending => None,
+            SignalPhase::Claimed { by, until } => Some((by.clone(), *until)),
         };
         let taken = |by: &str| match &claimer {
             Some((other, until)) if other != by => {
-                Some(Effect::Refused(Refusal::Taken { by: other.clone(), until: *until }))
+                Some(SignalEffect::Refused(Refusal::Taken { by: other.clone(), until: *until }))
             }
             Some(_) | None => None,
         };
         let effect = match event {
-            Event::Claim { by, lease } => taken(by).unwrap_or_else(|| {
+            SignalEvent::Claim { by, lease } => taken(by).unwrap_or_else(|| {
                 let until = now.plus(lease.min(SIGNAL_LEASE_MAX));
-                self.phase = Phase::Claimed { by: by.to_owned(), until };
-                Effect::Held { until }
+                self.phase = SignalPhase::Claimed { by: by.to_owned(), until };
+                SignalEffect::Held { until }
             }),
-            Event::Consume { by } => taken(by).unwrap_or_else(|| self.end(End::Consumed)),
-            Event::Release { by } => match (taken(by), &claimer) {
+            SignalEvent::Consume { by } => taken(by).unwrap_or_else(|| self.end(End::Consumed)),
+            SignalEvent::Release { by } => match (taken(by), &claimer) {
                 (Some(refused), _) => refused,
-                (None, None) => Effect::Refused(Refusal::NotClaimed),
+                (None, None) => SignalEffect::Refused(Refusal::NotClaimed),
                 (None, Some(_)) => {
-                    self.phase = Phase::Pending;
-                    Effect::GivenBack
+                    self.phase = SignalPhase::Pending;
+                    SignalEffect::GivenBack
                 }
             },
-            Event::Approve { made } if made < self.created => {
-                Effect::Refused(Refusal::OlderThanRequest)
+            SignalEvent::Approve { made } if made < self.created => {
+                SignalEffect::Refused(Refusal::OlderThanRequest)
             }
-            Event::Approve { .. } => self.end(End::Approved),
-            Event::Reject => self.end(End::Rejected),
-            Event::Tick => return None,
+            SignalEvent::Approve { .. } => self.end(End::Approved),
+            SignalEvent::Reject => self.end(End::Rejected),
+            SignalEvent::Tick => return None,
         };
         Some(effect)
     }
 
-    fn end(&mut self, end: End) -> Effect {
-        self.phase = Phase::Ended(end);
-        Effect::Closed(end)
+    fn end(&mut self, end: End) -> SignalEffect {
+        self.phase = SignalPhase::Ended(end);
+        SignalEffect::Closed(end)
     }
 }
 
@@ -294,16 +298,16 @@ mod tests {
 
     const LEASE: Duration = Duration::from_secs(60);
 
-    fn shown(effects: &[Effect]) -> String {
-        let one = |it: &Effect| match it {
-            Effect::Held { until } => {
+    fn shown(effects: &[SignalEffect]) -> String {
+        let one = |it: &SignalEffect| match it {
+            SignalEffect::Held { until } => {
                 format!("held to {}", (until.millis() - at(0).millis()) / 1_000)
             }
-            Effect::GivenBack => "given back".to_owned(),
-            Effect::LateChanged => "late".to_owned(),
-            Effect::Closed(end) => end.as_str().to_owned(),
-            Effect::Refused(Refusal::Taken { by, .. }) => format!("refused: {by} has it"),
-            Effect::Refused(why) => format!("refused: {why}"),
+            SignalEffect::GivenBack => "given back".to_owned(),
+            SignalEffect::LateChanged => "late".to_owned(),
+            SignalEffect::Closed(end) => end.as_str().to_owned(),
+            SignalEffect::Refused(Refusal::Taken { by, .. }) => format!("refused: {by} has it"),
+            SignalEffect::Refused(why) => format!("refused: {why}"),
         };
         effects.iter().map(one).collect::<Vec<_>>().join(", ")
     }
@@ -313,23 +317,23 @@ mod tests {
     #[test]
     #[expect(clippy::too_many_lines, reason = "the table is the test")]
     fn every_state_meets_every_event() {
-        let held = |by: &str, until| Phase::Claimed { by: by.to_owned(), until: at(until) };
+        let held = |by: &str, until| SignalPhase::Claimed { by: by.to_owned(), until: at(until) };
         let ended = [End::Consumed, End::Approved, End::Rejected, End::Expired, End::TimedOut];
         let events = [
-            Event::Claim { by: "me", lease: LEASE },
-            Event::Consume { by: "me" },
-            Event::Release { by: "me" },
-            Event::Approve { made: at(10) },
-            Event::Approve { made: at(9) },
-            Event::Reject,
-            Event::Tick,
+            SignalEvent::Claim { by: "me", lease: LEASE },
+            SignalEvent::Consume { by: "me" },
+            SignalEvent::Release { by: "me" },
+            SignalEvent::Approve { made: at(10) },
+            SignalEvent::Approve { made: at(9) },
+            SignalEvent::Reject,
+            SignalEvent::Tick,
         ];
         let stale = "refused: the approval is older than the request";
         let none = (None, None);
         let mut rows = vec![
             (
                 "waits",
-                Phase::Pending,
+                SignalPhase::Pending,
                 none,
                 [
                     "held to 160",
@@ -343,7 +347,7 @@ mod tests {
             ),
             (
                 "waits, late",
-                Phase::Pending,
+                SignalPhase::Pending,
                 (None, Some(100)),
                 [
                     "held to 160",
@@ -357,7 +361,7 @@ mod tests {
             ),
             (
                 "void",
-                Phase::Pending,
+                SignalPhase::Pending,
                 (Some(100), Some(90)),
                 [
                     "expired, refused: it was expired",
@@ -418,10 +422,10 @@ mod tests {
                 ],
             ),
         ];
-        let over = ended.map(|end| shown(&[Effect::Refused(Refusal::Over(end))]));
+        let over = ended.map(|end| shown(&[SignalEffect::Refused(Refusal::Over(end))]));
         for (end, over) in ended.into_iter().zip(&over) {
             let row = [over.as_str(), over, over, over, over, over, ""];
-            rows.push(("ended", Phase::Ended(end), none, row));
+            rows.push(("ended", SignalPhase::Ended(end), none, row));
         }
         for (what, phase, (expires, answer_by), expected) in rows {
             let signal = Signal {
@@ -435,18 +439,22 @@ mod tests {
                 let (next, effects) = step(&signal, event, at(100));
                 assert_eq!(shown(&effects), expected, "{what}: {event:?}");
                 let closed = effects.iter().find_map(|it| match it {
-                    Effect::Closed(end) => Some(*end),
-                    Effect::Held { .. }
-                    | Effect::GivenBack
-                    | Effect::LateChanged
-                    | Effect::Refused(_) => None,
+                    SignalEffect::Closed(end) => Some(*end),
+                    SignalEffect::Held { .. }
+                    | SignalEffect::GivenBack
+                    | SignalEffect::LateChanged
+                    | SignalEffect::Refused(_) => None,
                 });
                 match closed {
-                    Some(end) => assert_eq!(next.phase, Phase::Ended(end), "{what}: {event:?}"),
-                    None if effects.iter().all(|it| matches!(it, Effect::Refused(_))) => {
+                    Some(end) => {
+                        assert_eq!(next.phase, SignalPhase::Ended(end), "{what}: {event:?}")
+                    }
+                    None if effects.iter().all(|it| matches!(it, SignalEffect::Refused(_))) => {
                         assert_eq!(next, signal, "{what}: {event:?} changes nothing");
                     }
-                    None => assert!(!matches!(next.phase, Phase::Ended(_)), "{what}: {event:?}"),
+                    None => {
+                        assert!(!matches!(next.phase, SignalPhase::Ended(_)), "{what}: {event:?}")
+                    }
                 }
             }
         }
@@ -454,14 +462,14 @@ mod tests {
 
     fn pending(expires: Option<Timestamp>, answer_by: Option<Timestamp>) -> Signal {
         let created = at(0);
-        Signal { phase: Phase::Pending, created, expires, answer_by, late_since: None }
+        Signal { phase: SignalPhase::Pending, created, expires, answer_by, late_since: None }
     }
 
     /// Returns the effects of ticks at these seconds of a signal whose wait ends at second 4,000.
     fn ticks(signal: &Signal, seconds: &[i64]) -> Vec<String> {
         let mut signal = signal.clone();
         let tick = |second: &i64| {
-            let (next, effects) = step(&signal, Event::Tick, at(*second));
+            let (next, effects) = step(&signal, SignalEvent::Tick, at(*second));
             signal = next;
             shown(&effects)
         };
@@ -495,7 +503,8 @@ mod tests {
     #[test]
     fn a_lease_is_never_longer_than_the_bound() {
         let signal = pending(None, None);
-        let (_, effects) = step(&signal, Event::Claim { by: "me", lease: Duration::MAX }, at(0));
-        assert_eq!(effects, [Effect::Held { until: at(0).plus(SIGNAL_LEASE_MAX) }]);
+        let (_, effects) =
+            step(&signal, SignalEvent::Claim { by: "me", lease: Duration::MAX }, at(0));
+        assert_eq!(effects, [SignalEffect::Held { until: at(0).plus(SIGNAL_LEASE_MAX) }]);
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// Thresholds for a lost agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct UncertaintySettings {
     /// Number of simultaneous signs.
     pub signs: u32,
     /// Number of consecutive rounds with these signs.
@@ -23,7 +23,7 @@ pub struct Settings {
     pub ring: usize,
 }
 
-impl Default for Settings {
+impl Default for UncertaintySettings {
     /// Defaults of loki-mode: two signs, two rounds, six diffs.
     fn default() -> Self {
         Self { signs: 2, rounds: 2, ring: 6 }
@@ -32,7 +32,7 @@ impl Default for Settings {
 
 /// Saved state of the rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct UncertaintyTracker {
     /// Number of the last round.
     pub round: Option<u64>,
     /// Consecutive rounds with enough signs.
@@ -43,22 +43,30 @@ pub struct Watch {
 
 /// Records a round with this number of signs. Also returns whether to report it now.
 #[must_use]
-pub fn step(watch: &Watch, round: u64, signs: u32, settings: Settings) -> (Watch, bool) {
+pub fn step(
+    watch: &UncertaintyTracker,
+    round: u64,
+    signs: u32,
+    settings: UncertaintySettings,
+) -> (UncertaintyTracker, bool) {
     if watch.round == Some(round) {
         return (watch.clone(), false);
     }
     if signs < settings.signs {
-        return (Watch { round: Some(round), ..Watch::default() }, false);
+        return (UncertaintyTracker { round: Some(round), ..UncertaintyTracker::default() }, false);
     }
     let in_a_row = watch.in_a_row.saturating_add(1);
     let told = in_a_row >= settings.rounds;
-    (Watch { round: Some(round), in_a_row, told: watch.told || told }, told && !watch.told)
+    (
+        UncertaintyTracker { round: Some(round), in_a_row, told: watch.told || told },
+        told && !watch.told,
+    )
 }
 
 /// Returns whether a diff returns after another one: A, B, A does; A, A does not. `ring` contains
 /// earlier diffs, oldest first.
 #[must_use]
-pub fn swings(ring: &[String], current: &str) -> bool {
+pub fn oscillates(ring: &[String], current: &str) -> bool {
     let changed = ring.iter().rposition(|it| it != current);
     let before = changed.and_then(|at| ring.get(..at)).unwrap_or_default();
     !current.is_empty() && before.iter().any(|it| it == current)
@@ -66,7 +74,7 @@ pub fn swings(ring: &[String], current: &str) -> bool {
 
 /// Appends a diff to the ring, and removes the oldest above the limit.
 #[must_use]
-pub fn remembered(ring: &[String], current: &str, settings: Settings) -> Vec<String> {
+pub fn remembered(ring: &[String], current: &str, settings: UncertaintySettings) -> Vec<String> {
     let mut ring: Vec<String> = ring.to_vec();
     ring.push(current.to_owned());
     let over = ring.len().saturating_sub(settings.ring);
@@ -79,8 +87,8 @@ mod tests {
 
     #[test]
     fn every_state_meets_every_round() {
-        let settings = Settings::default();
-        let watch = |in_a_row, told| Watch { round: Some(7), in_a_row, told };
+        let settings = UncertaintySettings::default();
+        let watch = |in_a_row, told| UncertaintyTracker { round: Some(7), in_a_row, told };
         for (before, round, signs, after, tells) in [
             (watch(0, false), 7, 2, watch(0, false), false),
             (watch(0, false), 8, 0, watch(0, false), false),
@@ -94,7 +102,7 @@ mod tests {
             (watch(2, true), 8, 1, watch(0, false), false),
         ] {
             let (got, told) = step(&before, round, signs, settings);
-            let after = Watch { round: Some(round), ..after };
+            let after = UncertaintyTracker { round: Some(round), ..after };
             assert_eq!((got, told), (after, tells), "{before:?} {round} {signs}");
         }
     }
@@ -112,16 +120,16 @@ mod tests {
             ("BC", "A", false),
             ("", "A", false),
         ] {
-            assert_eq!(swings(&of(ring), current), wanted, "{ring} {current}");
+            assert_eq!(oscillates(&of(ring), current), wanted, "{ring} {current}");
         }
-        assert!(!swings(&["".to_owned(), "A".to_owned()], ""), "an empty diff does not return");
+        assert!(!oscillates(&["".to_owned(), "A".to_owned()], ""), "an empty diff does not return");
     }
 
     #[test]
     fn the_ring_forgets_the_oldest() {
-        let settings = Settings { ring: 2, ..Settings::default() };
+        let settings = UncertaintySettings { ring: 2, ..UncertaintySettings::default() };
         let ring = ["A", "B", "C"].iter().fold(vec![], |ring, it| remembered(&ring, it, settings));
         assert_eq!(ring, ["B", "C"]);
-        assert!(remembered(&ring, "D", Settings { ring: 0, ..settings }).is_empty());
+        assert!(remembered(&ring, "D", UncertaintySettings { ring: 0, ..settings }).is_empty());
     }
 }

@@ -14,7 +14,9 @@ use super::file::{self, Durability};
 use super::layout;
 use super::user_choices::UserChoiceStore;
 use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
-use crate::state::breaker::{self, Answer, Breaker, Event, Phase, Settings};
+use crate::state::breaker::{
+    self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings,
+};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 use record::{FORCED, breaker_of, known_breaker, record_of, whole_seconds};
@@ -93,13 +95,19 @@ impl<'a> BreakerStore<'a> {
     /// Whether a call may be made now, and the breaker that says so. The lock is taken only where
     /// the answer moves the breaker; one that cannot be moved admits.
     #[must_use]
-    pub fn request(&self, key: &str, settings: &Settings, now: Timestamp) -> (Breaker, Answer) {
+    pub fn request(
+        &self,
+        key: &str,
+        settings: &BreakerSettings,
+        now: Timestamp,
+    ) -> (Breaker, BreakerResponse) {
         let known = self.peek(key);
-        let (next, answer) = breaker::step(&known, Event::Request, settings, now);
+        let (next, answer) = breaker::step(&known, BreakerEvent::Request, settings, now);
         if next == known {
             return (known, answer);
         }
-        self.step(key, Event::Request, settings, now).unwrap_or((next, Answer::Admitted))
+        self.step(key, BreakerEvent::Request, settings, now)
+            .unwrap_or((next, BreakerResponse::Permitted))
     }
 
     /// Records the result of a call, or a change by the user. Nothing is written if nothing changes.
@@ -109,16 +117,16 @@ impl<'a> BreakerStore<'a> {
     pub fn record(
         &self,
         key: &str,
-        event: Event<'_>,
-        settings: &Settings,
+        event: BreakerEvent<'_>,
+        settings: &BreakerSettings,
         now: Timestamp,
     ) -> Result<Breaker, WorldError> {
         let known = self.peek(key);
         let choose = |change: fn(&mut BTreeSet<String>, &str) -> bool| {
             let changed = self.choices().change(|it| change(&mut it.forced_breakers, key));
-            changed.map_err(WorldError::Refused)
+            changed.map_err(WorldError::Io)
         };
-        if matches!(event, Event::Trip { .. }) {
+        if matches!(event, BreakerEvent::Trip { .. }) {
             choose(|forced, key| forced.insert(key.to_owned()))?;
         }
         if breaker::step(&known, event, settings, now).0 == known {
@@ -135,10 +143,10 @@ impl<'a> BreakerStore<'a> {
     fn step(
         &self,
         key: &str,
-        event: Event<'_>,
-        settings: &Settings,
+        event: BreakerEvent<'_>,
+        settings: &BreakerSettings,
         now: Timestamp,
-    ) -> Result<(Breaker, Answer), WorldError> {
+    ) -> Result<(Breaker, BreakerResponse), WorldError> {
         let _held = self.lock()?;
         let mut records = self.records_to_change(now)?;
         let known = records.get(key).map(breaker_of).unwrap_or_default();
@@ -149,7 +157,7 @@ impl<'a> BreakerStore<'a> {
             records.insert(key.to_owned(), record);
             self.write(records)?;
         }
-        if known.phase == Phase::HalfOpen && next.recovered_at.is_some() {
+        if known.phase == BreakerPhase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
             // The recovery counts even if the log cannot be written.
             let _refused = self.world.append(&self.root.join(RECOVERY_LOG), line.as_bytes());
@@ -160,7 +168,7 @@ impl<'a> BreakerStore<'a> {
     fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
         let path = self.root.join(LOCK);
         match self.world.lock(&path, self.lock_wait) {
-            Err(WorldError::Missing) => {
+            Err(WorldError::NotFound) => {
                 for folder in ["state", "logs"] {
                     self.world.create_folder(&self.root.join(folder))?;
                 }
@@ -184,7 +192,7 @@ impl<'a> BreakerStore<'a> {
                 records.iter_mut().for_each(|it| self.drop_foreign_force(it));
                 Ok(records)
             }
-            Err(WorldError::Missing) => Ok(Some(Map::new())),
+            Err(WorldError::NotFound) => Ok(Some(Map::new())),
             Err(WorldError::TooLarge(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -254,7 +262,7 @@ impl<'a> BreakerStore<'a> {
         }
         match file::save(self.world, &path, text.as_bytes(), &self.durability) {
             file::Saved::Durable { .. } | file::Saved::Degraded { .. } => Ok(()),
-            file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
+            file::Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
         }
     }
 }

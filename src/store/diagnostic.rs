@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::file::{Failure, Saved, Step};
 use super::validate::Corruption;
 use crate::state::stored::is_default;
-use crate::state::{GuardState, SessionState};
+use crate::state::{BlockLimiterState, SessionState};
 use crate::time::Timestamp;
 
 /// Return codes of amplihack; the `code` field of entries.
@@ -298,7 +298,7 @@ impl Scene<'_> {
 impl<'a> SavedMemory<'a> {
     fn new(state: &'a SessionState) -> Self {
         let blocked = state.agents.iter().filter(|(_, guard)| guard.total_blocks > 0);
-        let agent = |(id, guard): (&'a String, &'a GuardState)| {
+        let agent = |(id, guard): (&'a String, &'a BlockLimiterState)| {
             let memory = AgentMemory {
                 consecutive_blocks: guard.consecutive_blocks,
                 total_blocks: guard.total_blocks,
@@ -332,11 +332,11 @@ pub(super) fn remembered(entries: &[Value], state: &mut SessionState) -> bool {
         let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_u64).unwrap_or(0);
         state.revision = number(entry, "revision");
         state.turn_count = number(entry, "turn_count");
-        let guard = |value: &Value, consecutive_blocks: u32| GuardState {
+        let guard = |value: &Value, consecutive_blocks: u32| BlockLimiterState {
             episode: text(value, "episode").to_owned(),
             consecutive_blocks,
             total_blocks: number(value, "total_blocks").max(u64::from(consecutive_blocks)),
-            ..GuardState::default()
+            ..BlockLimiterState::default()
         };
         state.main = guard(entry, after);
         let agents = entry.get("agents").and_then(Value::as_object).into_iter().flatten();

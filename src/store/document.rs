@@ -73,7 +73,7 @@ impl<'a> Documents<'a> {
     pub fn lock(&self, name: &str, folders: &[&str]) -> Result<Box<dyn HeldLock>, WorldError> {
         let path = self.path(name);
         match self.world.lock(&path, self.lock_wait) {
-            Err(WorldError::Missing) => {
+            Err(WorldError::NotFound) => {
                 for folder in folders {
                     self.world.create_folder(&self.root.join(folder))?;
                 }
@@ -139,7 +139,7 @@ impl<'a> Documents<'a> {
             return Err(WorldError::TooLarge(text.len() as u64));
         }
         let path = self.path(name);
-        if self.durability.fsync && self.world.stat(&path) == Err(WorldError::Missing) {
+        if self.durability.fsync && self.world.stat(&path) == Err(WorldError::NotFound) {
             self.sync_folders(&path)?;
         }
         match file::save(self.world, &path, text.as_bytes(), &self.durability) {
@@ -148,7 +148,7 @@ impl<'a> Documents<'a> {
                 self.degraded.replace(Some(why));
                 Ok(())
             }
-            file::Saved::NotSaved { why, .. } => Err(WorldError::Refused(why)),
+            file::Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
         }
     }
 

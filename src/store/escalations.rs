@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
-use crate::judge::dead_letter::fingerprint;
+use crate::evaluation::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
-use crate::state::escalation::{self, Answer, Closed, Escalation, Event};
+use crate::state::escalation::{self, Closed, Escalation, EscalationEffect, EscalationEvent};
 use crate::state::stored::{count, fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -109,7 +109,7 @@ enum EscalationStatus {
 
 /// What the name of a document tells.
 #[derive(Debug, Clone, Copy)]
-pub enum Named<'a> {
+pub enum EscalationSubject<'a> {
     /// `{timestamp}-{task_id}.md`, as loki-mode names it.
     Task(&'a str),
     /// `handoff-{timestamp}-{process}-{number}-{gate}.md`, as loki-mode names what its gates ask.
@@ -187,7 +187,7 @@ impl<'a> EscalationStore<'a> {
     /// The lock was not free, or something was not saved; nothing is listed then.
     pub fn open(
         &self,
-        named: Named<'_>,
+        named: EscalationSubject<'_>,
         now: Timestamp,
         make: impl FnOnce(&str) -> (Escalation, String),
     ) -> Result<Escalation, WorldError> {
@@ -238,14 +238,14 @@ impl<'a> EscalationStore<'a> {
     pub fn step(
         &self,
         id: &str,
-        event: Event,
+        event: EscalationEvent,
         now: Timestamp,
-    ) -> Result<(Escalation, Answer), WorldError> {
+    ) -> Result<(Escalation, EscalationEffect), WorldError> {
         let _held = self.lock()?;
         let (known, value) = self.to_change(now)?;
         let mut known = self.with_unlisted(known);
-        let at = known.iter().position(|it| it.id == id).ok_or(WorldError::Missing)?;
-        let found = known.get_mut(at).ok_or(WorldError::Missing)?;
+        let at = known.iter().position(|it| it.id == id).ok_or(WorldError::NotFound)?;
+        let found = known.get_mut(at).ok_or(WorldError::NotFound)?;
         let (next, answer) = escalation::step(found, event, now);
         if next != *found {
             *found = next.clone();
@@ -275,13 +275,17 @@ impl<'a> EscalationStore<'a> {
     }
 
     /// A name that no document has.
-    fn free_id(&self, named: Named<'_>, known: usize, now: Timestamp) -> String {
+    fn free_id(&self, named: EscalationSubject<'_>, known: usize, now: Timestamp) -> String {
         let mut number = known.saturating_add(1);
         let mut id = document_id(named, now, self.documents.world.process_id(), number);
         while self.documents.world.stat(&self.path(&id)).is_ok() {
             number = number.saturating_add(1);
             let next = document_id(named, now, self.documents.world.process_id(), number);
-            id = if matches!(named, Named::Task(_)) { format!("{next}-{number}") } else { next };
+            id = if matches!(named, EscalationSubject::Task(_)) {
+                format!("{next}-{number}")
+            } else {
+                next
+            };
         }
         id
     }
@@ -289,12 +293,19 @@ impl<'a> EscalationStore<'a> {
 
 /// The id of a document, which is its name without `.md`.
 #[must_use]
-pub fn document_id(named: Named<'_>, now: Timestamp, process: u32, number: usize) -> String {
+pub fn document_id(
+    named: EscalationSubject<'_>,
+    now: Timestamp,
+    process: u32,
+    number: usize,
+) -> String {
     let moment = DateTime::from_timestamp_millis(now.millis()).unwrap_or_default();
     let moment = moment.format("%Y%m%dT%H%M%S%3fZ");
     match named {
-        Named::Task(task) => format!("{moment}-{}", plain(task)),
-        Named::Gate(gate) => format!("handoff-{moment}-{process}-{number}-{}", plain(gate)),
+        EscalationSubject::Task(task) => format!("{moment}-{}", plain(task)),
+        EscalationSubject::Gate(gate) => {
+            format!("handoff-{moment}-{process}-{number}-{}", plain(gate))
+        }
     }
 }
 

@@ -192,7 +192,7 @@ impl Saving<'_> {
         };
         // Only these two say for certain that nothing was exchanged.
         let answer = match exchanged {
-            Err(WorldError::Unsupported | WorldError::Missing) => {
+            Err(WorldError::Unsupported | WorldError::NotFound) => {
                 self.world.rename(&self.sibling, self.path)
             }
             answer => answer,
@@ -334,7 +334,7 @@ pub fn load(world: &dyn World, path: &Path, bytes_max: usize) -> Loaded {
     match world.read(path, bytes_max) {
         Ok(bytes) if is_whole(&bytes) => Loaded::Whole(bytes),
         Ok(bytes) => Loaded::Torn { bytes, backup: backup() },
-        Err(WorldError::Missing) => Loaded::Missing,
+        Err(WorldError::NotFound) => Loaded::Missing,
         Err(error) => Loaded::Unreadable { error, backup: backup() },
     }
 }

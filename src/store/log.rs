@@ -90,7 +90,7 @@ pub fn read_certainly(world: &dyn World, path: &Path) -> Result<Vec<Value>, Worl
     for file in older.chain([path.to_owned()]) {
         match end_bytes(world, &file, LOG_BYTES_MAX.saturating_mul(2)) {
             Ok(bytes) => entries.extend(entries_of(&bytes)),
-            Err(WorldError::Missing) => {}
+            Err(WorldError::NotFound) => {}
             Err(error) => return Err(error),
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_log_that_cannot_be_written_is_no_failure() {
         let world = FakeWorld::new();
-        world.refuse_always(Op::Append, "", WorldError::Refused("disk full".to_owned()));
+        world.refuse_always(Op::Append, "", WorldError::Io("disk full".to_owned()));
         assert!(!append(&world, Path::new(PATH), &[json!({})]));
     }
 }

@@ -1,7 +1,6 @@
 //! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
-pub mod answers;
 pub mod breakers;
 pub mod diagnostic;
 pub mod document;
@@ -12,6 +11,7 @@ pub mod hook_calls;
 pub mod layout;
 pub mod log;
 pub mod pause;
+pub mod probe_cache;
 pub mod prune;
 pub mod queues;
 pub mod recovery;

@@ -22,7 +22,7 @@ use super::file::Durability;
 use super::log;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
 use crate::limits::QUEUE_FILE_BYTES_MAX;
-use crate::state::dead_letter::{Effect, Place, Task};
+use crate::state::dead_letter::{Task, TaskEffect, TaskQueue};
 use crate::state::stored::{fields, or_default};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -137,9 +137,9 @@ pub struct Lists {
     pub metadata: Metadata,
     /// The dead letter that a review goes on with, which ended before the last one; empty for none.
     pub review_from: String,
-    files: BTreeMap<Place, File>,
+    files: BTreeMap<TaskQueue, File>,
     /// Lists whose file is damaged.
-    pub damaged: Vec<Place>,
+    pub damaged: Vec<TaskQueue>,
 }
 
 impl Lists {
@@ -150,13 +150,13 @@ impl Lists {
     }
 
     /// Tasks of one list.
-    pub fn on(&self, place: Place) -> impl Iterator<Item = &Task> {
+    pub fn on(&self, place: TaskQueue) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(move |it| it.place == place)
     }
 
     /// Replaces a task by its changed version, and applies the effects of the change.
-    pub fn put(&mut self, task: Task, effects: &[Effect]) {
-        let done = effects.contains(&Effect::Done);
+    pub fn put(&mut self, task: Task, effects: &[TaskEffect]) {
+        let done = effects.contains(&TaskEffect::Done);
         let place = self.tasks.iter().position(|it| it.id == task.id);
         match place.and_then(|at| self.tasks.get_mut(at).map(|known| (at, known))) {
             Some((at, _)) if done => drop(self.tasks.remove(at)),
@@ -166,21 +166,21 @@ impl Lists {
         }
         for effect in effects {
             match effect {
-                Effect::Recovered => {
+                TaskEffect::Recovered => {
                     let total = &mut self.metadata.total_recovered;
                     *total = total.saturating_add(1);
                 }
-                Effect::Abandoned => {
+                TaskEffect::Abandoned => {
                     let total = &mut self.metadata.total_abandoned;
                     *total = total.saturating_add(1);
                 }
-                Effect::Created(part) => self.put((**part).clone(), &[]),
-                Effect::Done => {}
+                TaskEffect::Created(part) => self.put((**part).clone(), &[]),
+                TaskEffect::Done => {}
             }
         }
     }
 
-    fn absorb(&mut self, place: Place, value: Option<Value>) {
+    fn absorb(&mut self, place: TaskQueue, value: Option<Value>) {
         let mut file = File { exists: value.is_some(), ..File::default() };
         match value {
             Some(Value::Array(items)) => file.items = items,
@@ -192,7 +192,7 @@ impl Lists {
             }
             _ => {}
         }
-        if place == Place::DeadLetter {
+        if place == TaskQueue::DeadLetter {
             let known = metadata_of(file.beside.get("metadata"));
             (self.metadata, self.review_from) = (known.totals, known.review_from);
         }
@@ -212,7 +212,7 @@ impl Lists {
     }
 
     /// The text of the file of one list; nothing where it stays as it is.
-    fn text(&self, place: Place) -> Option<(String, bool)> {
+    fn text(&self, place: TaskQueue) -> Option<(String, bool)> {
         let empty = File::default();
         let file = self.files.get(&place).unwrap_or(&empty);
         let mut tasks: BTreeMap<usize, &Task> = self.on(place).enumerate().collect();
@@ -249,7 +249,7 @@ impl Lists {
         let is_kept = |it: &Cow<'_, Value>| matches!(it, Cow::Borrowed(_));
         let mut same = items.len() == file.items.len() && items.iter().all(is_kept);
         let mut beside = file.beside.clone();
-        if place == Place::DeadLetter {
+        if place == TaskQueue::DeadLetter {
             let known = file.beside.get("metadata");
             let metadata =
                 MetadataRecord { totals: self.metadata, review_from: self.review_from.clone() };
@@ -298,22 +298,22 @@ impl<'a> QueueStore<'a> {
     /// Whether there is any list at all: the cheapest thing to ask.
     #[must_use]
     pub fn exists(&self) -> bool {
-        let path = self.documents.path(&name(Place::DeadLetter));
+        let path = self.documents.path(&name(TaskQueue::DeadLetter));
         self.documents.world.stat(&path).is_ok()
     }
 
     /// Whether there is a list of any kind.
     #[must_use]
     pub fn exists_any(&self) -> bool {
-        let path = |it: Place| self.documents.path(&name(it));
-        Place::ALL.into_iter().any(|it| self.documents.world.stat(&path(it)).is_ok())
+        let path = |it: TaskQueue| self.documents.path(&name(it));
+        TaskQueue::ALL.into_iter().any(|it| self.documents.world.stat(&path(it)).is_ok())
     }
 
     /// All lists as they stand, without a lock; what cannot be read is left out.
     #[must_use]
     pub fn peek(&self) -> Lists {
         let mut lists = Lists::default();
-        for place in Place::ALL {
+        for place in TaskQueue::ALL {
             match self.documents.read(&name(place)) {
                 Ok(DocumentContent::Value(value)) if is_list(&value) => {
                     lists.absorb(place, Some(value))
@@ -340,7 +340,7 @@ impl<'a> QueueStore<'a> {
     ) -> Result<T, WorldError> {
         let _held = self.documents.lock(LOCK, &FOLDERS)?;
         let mut lists = Lists::default();
-        for place in Place::ALL {
+        for place in TaskQueue::ALL {
             let mut value = self.documents.read_to_change(&name(place), now)?;
             if value.as_ref().is_some_and(|it| !is_list(it)) {
                 self.documents.put_aside(&name(place), now)?;
@@ -349,7 +349,8 @@ impl<'a> QueueStore<'a> {
             lists.absorb(place, value);
         }
         let done = work(&mut lists)?;
-        let changed = Place::ALL.into_iter().filter_map(|place| Some((place, lists.text(place)?)));
+        let changed =
+            TaskQueue::ALL.into_iter().filter_map(|place| Some((place, lists.text(place)?)));
         let mut changed: Vec<_> = changed.collect();
         // First where something comes to, then where it goes away.
         changed.sort_by_key(|(_, (_, gains))| !gains);
@@ -381,7 +382,7 @@ fn is_list(value: &Value) -> bool {
 }
 
 /// The file of a list.
-fn name(place: Place) -> String {
+fn name(place: TaskQueue) -> String {
     format!("queue/{}.json", place.as_str())
 }
 
@@ -392,12 +393,12 @@ pub fn expire(
     now: Timestamp,
 ) -> BTreeSet<String> {
     let mut kept: Vec<(Option<Timestamp>, String)> =
-        lists.on(Place::Abandoned).map(|it| (it.abandoned, it.id.clone())).collect();
+        lists.on(TaskQueue::Abandoned).map(|it| (it.abandoned, it.id.clone())).collect();
     kept.sort();
     let over = kept.len().saturating_sub(max_count);
     let old = |at: &Option<Timestamp>| at.is_some_and(|at| now.since(at) > max_age);
     let gone = kept.iter().enumerate().filter(|(number, (at, _))| *number < over || old(at));
     let gone: BTreeSet<String> = gone.map(|(_, (_, id))| id.clone()).collect();
-    lists.tasks.retain(|it| it.place != Place::Abandoned || !gone.contains(&it.id));
+    lists.tasks.retain(|it| it.place != TaskQueue::Abandoned || !gone.contains(&it.id));
     gone
 }

@@ -148,13 +148,13 @@ fn unreadable(error: &WorldError) -> Corruption {
     match error {
         WorldError::TooLarge(_) => Corruption::TooLarge,
         WorldError::NotAFile => Corruption::NotAFile,
-        WorldError::Missing
-        | WorldError::Exists
-        | WorldError::Refused(_)
+        WorldError::NotFound
+        | WorldError::AlreadyExists
+        | WorldError::Io(_)
         | WorldError::Unsupported
         | WorldError::TimedOut
         | WorldError::Locked(_)
-        | WorldError::Crashed => Corruption::Unreadable,
+        | WorldError::PowerLoss => Corruption::Unreadable,
     }
 }
 

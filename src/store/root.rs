@@ -4,24 +4,28 @@
 
 use std::path::Path;
 
-use crate::world::fenced::{Confined, FencedWorld, link_refusal, owner_refusal};
-use crate::world::{Entry, World};
+use crate::world::fenced::{ConfinedDir, WriteProtectedWorld, link_refusal, owner_refusal};
+use crate::world::{PathEntry, World};
 
 /// A World that writes to a root in a project only where the root is the user's own: nothing if it, or a
 /// folder above it in the project, is a link or belongs to another user; else nothing behind a link.
 #[must_use]
-pub fn fenced<'w>(world: &'w dyn World, roots: &[&Path], project: &Path) -> FencedWorld<'w> {
+pub fn fenced<'w>(
+    world: &'w dyn World,
+    roots: &[&Path],
+    project: &Path,
+) -> WriteProtectedWorld<'w> {
     let (mut fences, mut confined) = (Vec::new(), Vec::new());
     let owners = owners(world, project);
     for root in roots {
         match refusal(world, root, project, &owners) {
             Some(why) => fences.push((root.to_path_buf(), why)),
             None => {
-                confined.push(Confined { root: root.to_path_buf(), owners: owners.clone() });
+                confined.push(ConfinedDir { root: root.to_path_buf(), owners: owners.clone() });
             }
         }
     }
-    FencedWorld::new(world, fences, confined)
+    WriteProtectedWorld::new(world, fences, confined)
 }
 
 /// The trusted users of a project: the own one, root and, where root works, the owner of the
@@ -34,7 +38,7 @@ fn owners(world: &dyn World, project: &Path) -> Vec<u32> {
 
 /// Why nothing is to be written to a root in a project. A directory that does not exist is not a link.
 fn refusal(world: &dyn World, root: &Path, project: &Path, owners: &[u32]) -> Option<String> {
-    let refused = |path: &Path, entry: &Entry| match (&entry.link, entry.owner) {
+    let refused = |path: &Path, entry: &PathEntry| match (&entry.link, entry.owner) {
         (Some(link), _) => Some(link_refusal(path, link)),
         (None, Some(owner)) if !owners.is_empty() && !owners.contains(&owner) => {
             Some(owner_refusal(path, owner))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use crate::limits::RUN_FILE_BYTES_MAX;
-use crate::state::run::{Run, Status, VERSION};
+use crate::state::run::{Run, RunStatus, VERSION};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 
@@ -99,7 +99,7 @@ impl<'a> RunStore<'a> {
     pub fn last_open(&self) -> Result<Run, Unusable> {
         let last = self.ids().pop().ok_or(Unusable::None)?;
         let run = self.load(&last)?;
-        if run.status() == Some(Status::Complete) { Err(Unusable::None) } else { Ok(run) }
+        if run.status() == Some(RunStatus::Complete) { Err(Unusable::None) } else { Ok(run) }
     }
 
     /// Saves a run durably.
@@ -108,8 +108,8 @@ impl<'a> RunStore<'a> {
     /// The error of the operating system; the saved state is unchanged.
     pub fn save(&self, run: &Run) -> Result<(), WorldError> {
         let name = name(&run.id);
-        let text = serde_json::to_string_pretty(run)
-            .map_err(|error| WorldError::Refused(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(run).map_err(|error| WorldError::Io(error.to_string()))?;
         let folder = self.folder(&run.id);
         if self.documents.world.stat(&folder).is_err() {
             self.documents.world.create_folder(&folder)?;

@@ -22,7 +22,7 @@ use crate::world::{FileKind, HeldLock, World, WorldError};
 
 /// What a text names among the sessions that there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
+pub enum SessionLookup {
     /// The one that it is, or the only one that begins so.
     One(SessionId),
     /// Several begin so.
@@ -100,24 +100,26 @@ impl<'a> SessionStore<'a> {
     /// Sessions that have a folder, by id.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionId> {
-        let folder = self.paths(&SessionId::sanitise("any")).folder;
+        let folder = self.paths(&SessionId::sanitize("any")).folder;
         let names = self.world.list(folder.parent().unwrap_or(&self.root)).unwrap_or_default();
         names.iter().filter_map(|it| SessionId::parse(it)).collect()
     }
 
     /// The session whose id is, or begins like, a text.
     #[must_use]
-    pub fn named(&self, text: &str) -> Named {
+    pub fn named(&self, text: &str) -> SessionLookup {
         let whole = SessionId::parse(text);
         let mut known = self.sessions();
         if let Some(id) = whole.as_ref().filter(|it| known.contains(it)) {
-            return Named::One(id.clone());
+            return SessionLookup::One(id.clone());
         }
         known.retain(|it| !text.is_empty() && it.as_str().starts_with(text));
         match known.as_slice() {
-            [] => Named::Unknown(whole),
-            [only] => Named::One(only.clone()),
-            several => Named::Several(several.iter().map(|it| it.as_str().to_owned()).collect()),
+            [] => SessionLookup::Unknown(whole),
+            [only] => SessionLookup::One(only.clone()),
+            several => {
+                SessionLookup::Several(several.iter().map(|it| it.as_str().to_owned()).collect())
+            }
         }
     }
 
@@ -153,7 +155,7 @@ impl<'a> SessionStore<'a> {
         let paths = self.paths(session);
         let is_new = match self.world.stat(&paths.folder) {
             Ok(stat) if stat.kind == FileKind::Folder => false,
-            Ok(_) => return Err(LockError::Refused(WorldError::Exists)),
+            Ok(_) => return Err(LockError::Refused(WorldError::AlreadyExists)),
             Err(_) => true,
         };
         if is_new {
@@ -167,7 +169,7 @@ impl<'a> SessionStore<'a> {
             }
         }
         let mut answer = self.world.lock(&paths.lock, wait_max);
-        if matches!(answer, Err(WorldError::Missing)) {
+        if matches!(answer, Err(WorldError::NotFound)) {
             // Another process deleted the folder as an old session in between.
             self.world.create_folder(&paths.folder).map_err(LockError::Refused)?;
             answer = self.world.lock(&paths.lock, wait_max);

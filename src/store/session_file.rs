@@ -11,7 +11,7 @@ use super::validate::{Corruption, validate_state};
 use crate::id::SessionId;
 use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX, CORRUPT_QUOTE_CHARS_MAX};
 use crate::state::SessionState;
-use crate::state::context::Standing;
+use crate::state::context::TierState;
 use crate::state::stored::fields;
 
 /// Version of the format. amplihack's files have no version and are read as this one.
@@ -104,7 +104,7 @@ pub(super) fn write(state: &SessionState, before: &Map<String, Value>) -> Vec<u8
         FIRST_KEYS.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
     file.extend(fields(&SessionRecord { version: Some(FORMAT_VERSION), state }));
     let unset =
-        [(CONTEXT, state.context == Standing::default()), (NOTIFIED, state.notified.is_empty())];
+        [(CONTEXT, state.context == TierState::default()), (NOTIFIED, state.notified.is_empty())];
     for (key, is_unset) in unset {
         if is_unset && !before.contains_key(key) {
             file.shift_remove(key);
@@ -141,7 +141,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use crate::state::{
-        BlockRecord, CheckResults, FailedConsideration, GuardState, Release, StopMark,
+        BlockLimiterState, BlockRecord, CheckResults, FailedConsideration, Release, StopMark,
     };
     use crate::time::Timestamp;
 
@@ -151,7 +151,7 @@ mod tests {
 
     fn full() -> SessionState {
         let at = Timestamp::parse("2025-12-17T19:30:00Z");
-        let main = GuardState {
+        let main = BlockLimiterState {
             episode: "p1".to_owned(),
             consecutive_blocks: 2,
             total_blocks: 7,
@@ -190,7 +190,7 @@ mod tests {
                 workflow_compliant: true,
                 quality_score: 85,
             },
-            context: Standing {
+            context: TierState {
                 tier: "warn".to_owned(),
                 compactions: 1,
                 since: 40,

@@ -21,19 +21,19 @@ use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
-use crate::deferred::Deferred;
+use crate::deferred::Lazy;
+use crate::expr::signal_facts::SignalSnapshot;
 use crate::limits::{DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
-use crate::policy::signals::{Form, SignalKind, Signals};
-use crate::script::signal_facts::Waiting;
-use crate::state::signal::{End, Phase};
+use crate::policy::signals::{SignalKind, SignalStorage, Signals};
+use crate::state::signal::{End, SignalPhase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 use found::{File, SignalFileState};
 use ledger::{Claim, Ending, Ledger};
 
 pub use creating::Draft;
-pub use found::Found;
-pub use process::{Deed, Deeds, Processed};
+pub use found::StoredSignal;
+pub use process::{FollowUpHandler, Processed, SignalFollowUp};
 
 /// Paths below the state directory.
 const FOLDER: &str = "signals";
@@ -53,14 +53,14 @@ pub struct SignalStore<'a> {
     /// Which approvals the user gave.
     choices: UserChoiceStore<'a>,
     /// Decoded where something is asked of a signal: most calls ask nothing.
-    kinds: &'a Deferred<Signals>,
+    kinds: &'a Lazy<Signals>,
 }
 
 /// What is in the folder at a moment.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Signals that wait or are claimed, the oldest first.
-    pub signals: Vec<Found>,
+    pub signals: Vec<StoredSignal>,
     /// Files named after no signal that is known.
     pub unknown: Vec<String>,
     /// Files that cannot be used, and why.
@@ -77,7 +77,7 @@ impl View {
         &'v self,
         kinds: &'v Signals,
         now: Timestamp,
-    ) -> impl Iterator<Item = &'v Found> {
+    ) -> impl Iterator<Item = &'v StoredSignal> {
         self.signals.iter().filter(move |it| {
             let kind = kinds.kind(&it.name);
             kind.is_some_and(|it| it.awaits_human(kinds)) && !it.signal.is_over(now)
@@ -87,17 +87,17 @@ impl View {
 
 /// Result of a state transition requested for a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum SignalOutcome {
     /// No such signal is pending.
     Nothing,
     /// It is as it was, and why.
-    Refused(Box<Found>, String),
+    Refused(Box<StoredSignal>, String),
     /// The signal is claimed until this time.
-    Held(Box<Found>, Timestamp),
+    Held(Box<StoredSignal>, Timestamp),
     /// It waits again.
-    GivenBack(Box<Found>),
+    GivenBack(Box<StoredSignal>),
     /// It ended; with the request that it approved, where it approved one.
-    Ended(Box<Found>, End, Option<Box<Found>>),
+    Ended(Box<StoredSignal>, End, Option<Box<StoredSignal>>),
 }
 
 /// Details of the end of a signal; empty ones are not stored.
@@ -111,7 +111,7 @@ struct EndDetails<'a> {
 }
 
 /// Which signal is meant: its name (the oldest that waits), its id or the beginning of one.
-fn is_meant(found: &Found, which: &str) -> bool {
+fn is_meant(found: &StoredSignal, which: &str) -> bool {
     found.name == which || found.id == which || (which.len() >= 4 && found.id.starts_with(which))
 }
 
@@ -123,7 +123,7 @@ struct Open {
 }
 
 impl Open {
-    fn find(&self, id: &str) -> Option<&Found> {
+    fn find(&self, id: &str) -> Option<&StoredSignal> {
         self.view.signals.iter().find(|it| it.id == id)
     }
 }
@@ -134,7 +134,7 @@ impl<'a> SignalStore<'a> {
     pub fn new(
         world: &'a dyn World,
         root: &Path,
-        kinds: &'a Deferred<Signals>,
+        kinds: &'a Lazy<Signals>,
         durability: Durability,
     ) -> Self {
         let documents = Documents::new(world, root, durability, HOOK_LOCK_WAIT, LEDGER_BYTES_MAX);
@@ -184,7 +184,7 @@ impl<'a> SignalStore<'a> {
 
     /// Returns the pending signals, oldest first.
     #[must_use]
-    pub fn pending(&self, now: Timestamp) -> Vec<Found> {
+    pub fn pending(&self, now: Timestamp) -> Vec<StoredSignal> {
         let mut found = self.view(now).signals;
         found.retain(|it| it.signal.is_pending(now));
         found
@@ -192,10 +192,10 @@ impl<'a> SignalStore<'a> {
 
     /// What waits, as expressions see it.
     #[must_use]
-    pub fn waiting(&self, now: Timestamp) -> Waiting {
+    pub fn waiting(&self, now: Timestamp) -> SignalSnapshot {
         let view = self.view(now);
         let pending = view.signals.iter().filter(|it| it.signal.is_pending(now));
-        Waiting {
+        SignalSnapshot {
             pending: pending.map(|it| it.name.clone()).collect(),
             drifts: self.drifts(now).len(),
             awaiting_human: view.awaiting_human(self.kinds, now).count(),
@@ -241,7 +241,7 @@ impl<'a> SignalStore<'a> {
     }
 
     fn drifts_since(&self, from: Option<Timestamp>) -> Vec<Value> {
-        let logs = self.kinds.kinds.iter().filter(|it| it.form == Form::Log);
+        let logs = self.kinds.kinds.iter().filter(|it| it.form == SignalStorage::Log);
         let is_link = |path: &PathBuf| self.world.entry(path).is_ok_and(|it| it.link.is_some());
         let logs = logs.map(|it| self.folder().join(&it.id)).filter(|it| !is_link(it));
         let lines = logs.flat_map(|it| log::read_end(self.world, &it, DRIFT_LOG_BYTES_MAX));
@@ -255,7 +255,7 @@ impl<'a> SignalStore<'a> {
         let names = match self.world.list(&self.folder()) {
             Ok(names) => names,
             Err(error) => {
-                view.incomplete = error != WorldError::Missing;
+                view.incomplete = error != WorldError::NotFound;
                 Vec::new()
             }
         };
@@ -267,7 +267,7 @@ impl<'a> SignalStore<'a> {
                 view.unknown.push(file);
                 continue;
             };
-            if kind.form == Form::Log {
+            if kind.form == SignalStorage::Log {
                 continue;
             }
             match self.read(&file, &name, kind, now) {
@@ -282,7 +282,7 @@ impl<'a> SignalStore<'a> {
         view.signals.retain(|it| !ledger.endings.contains_key(&it.id));
         for it in &mut view.signals {
             if let Some(Claim { by, until }) = ledger.claims.get(&it.id).cloned() {
-                it.signal.phase = Phase::Claimed { by, until };
+                it.signal.phase = SignalPhase::Claimed { by, until };
             }
             it.signal.late_since = ledger.late.get(&it.id).copied();
         }
@@ -317,9 +317,9 @@ impl<'a> SignalStore<'a> {
 
     /// Whether a signal that was just created is hidden behind too many files: how many there are.
     #[must_use]
-    pub fn files_hiding(&self, created: &Found, now: Timestamp) -> Option<usize> {
+    pub fn files_hiding(&self, created: &StoredSignal, now: Timestamp) -> Option<usize> {
         let count = self.world.list(&self.folder()).ok()?.len();
-        let is_log = self.kinds.kind(&created.name).is_some_and(|it| it.form == Form::Log);
+        let is_log = self.kinds.kind(&created.name).is_some_and(|it| it.form == SignalStorage::Log);
         let hidden = count > SIGNALS_MAX && !is_log;
         let seen = || self.view(now).signals.iter().any(|it| it.id == created.id);
         (hidden && !seen()).then_some(count)
@@ -339,22 +339,22 @@ impl<'a> SignalStore<'a> {
                 return Ok(Some(SignalFileState::Unusable("it is a symbolic link")));
             }
             Ok(_) => {}
-            Err(WorldError::Missing) => return Ok(None),
+            Err(WorldError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         }
         let bytes = match self.world.read(&path, SIGNAL_FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(WorldError::TooLarge(_) | WorldError::NotAFile) => Vec::new(),
             // Another process consumed it meanwhile.
-            Err(WorldError::Missing) => return Ok(None),
+            Err(WorldError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
         let stat = match self.world.stat(&path) {
             Ok(stat) => stat,
-            Err(WorldError::Missing) => return Ok(None),
+            Err(WorldError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok(Some(Found::read(&File { name: file, stat, bytes: &bytes }, name, kind, now)))
+        Ok(Some(StoredSignal::read(&File { name: file, stat, bytes: &bytes }, name, kind, now)))
     }
 
     /// Takes the lock, makes up for what others left half done, and looks.
@@ -362,7 +362,7 @@ impl<'a> SignalStore<'a> {
         let held = self.documents.lock(LOCK, &FOLDERS)?;
         // The user might have created the directory of signals, and the other one might not exist yet.
         let state = self.documents.path(STATE_FOLDER);
-        if self.world.stat(&state) == Err(WorldError::Missing) {
+        if self.world.stat(&state) == Err(WorldError::NotFound) {
             self.world.create_folder(&state)?;
         }
         let known = self.documents.read_to_change(LEDGER, now)?;
@@ -394,7 +394,7 @@ impl<'a> SignalStore<'a> {
     fn finish(&self, ledger: &mut Ledger, id: &str, entry: &Value) -> Result<(), WorldError> {
         let path = self.history_path();
         if !log::append(self.world, &path, std::slice::from_ref(entry)) {
-            return Err(WorldError::Refused("the history could not be written".to_owned()));
+            return Err(WorldError::Io("the history could not be written".to_owned()));
         }
         self.sync(&path)?;
         let file = entry.get("file").and_then(Value::as_str).unwrap_or_default();
@@ -405,7 +405,7 @@ impl<'a> SignalStore<'a> {
             && found.id == id
         {
             match self.world.remove(&self.folder().join(file)) {
-                Ok(()) | Err(WorldError::Missing) => {}
+                Ok(()) | Err(WorldError::NotFound) => {}
                 Err(error) => return Err(error),
             }
             self.sync_folder()?;
@@ -435,7 +435,7 @@ impl<'a> SignalStore<'a> {
     fn end(
         &self,
         ledger: &mut Ledger,
-        found: &Found,
+        found: &StoredSignal,
         end: End,
         details: EndDetails<'_>,
         now: Timestamp,

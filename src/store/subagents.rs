@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::transcript::{self, Places};
+use crate::evaluation::inputs::{SubagentRead, TranscriptPosition};
 use crate::facts::Facts;
-use crate::facts::compiled::CompiledLens;
+use crate::facts::compiled::CompiledMatchers;
 use crate::facts::cursor::Key;
 use crate::id::SessionId;
-use crate::judge::inputs::{Read, SubagentRead};
 use crate::limits::SUBAGENTS_KEPT_MAX;
 use crate::world::World;
 
@@ -20,7 +20,7 @@ pub struct Reader<'r> {
     /// Where it all happens.
     pub world: &'r dyn World,
     /// How facts are recognized.
-    pub lens: &'r CompiledLens,
+    pub lens: &'r CompiledMatchers,
     /// Key of the cursors.
     pub key: Key,
     /// Folder of the cursors; `None`: nothing is kept.
@@ -44,7 +44,7 @@ impl Reader<'_> {
             if let (Some(cursor), Some(bytes)) = (&cursor, &read.cursor) {
                 transcript::keep(self.world, cursor, bytes);
             }
-            let position = Read::at(&path, &read.position, read.unfinished);
+            let position = TranscriptPosition::at(&path, &read.position, read.unfinished);
             reads.push(SubagentRead { agent: agent.clone(), read: position });
             parts.push((agent, read.facts));
         }
@@ -70,7 +70,7 @@ impl Reader<'_> {
 /// Name of the cursor of a subagent's transcript.
 #[must_use]
 pub fn cursor_name(agent: &str) -> String {
-    format!("cursor-{}.bin", SessionId::sanitise(agent))
+    format!("cursor-{}.bin", SessionId::sanitize(agent))
 }
 
 /// The transcripts of a session's subagents, by id.

@@ -164,7 +164,7 @@ impl<'a> Summaries<'a> {
         let before = self.documents.read_to_change(FILE, now)?;
         let version = before.as_ref().and_then(|it| it.get("version")?.as_u64()).unwrap_or(0);
         if version > VERSION {
-            return Err(WorldError::Refused(format!("it is of a newer version ({version})")));
+            return Err(WorldError::Io(format!("it is of a newer version ({version})")));
         }
         let mut all = before.as_ref().map(read).unwrap_or_default();
         let Some(answer) = change(&mut all) else { return Ok(None) };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits::TASK_ATTEMPTS_MAX;
-use crate::state::dead_letter::{Attempt, Hints, Place, Task, cut};
+use crate::state::dead_letter::{Attempt, Hints, Task, TaskQueue, cut};
 use crate::state::stored::{count, fields, is_default, items, or_default, records};
 use crate::time::Timestamp;
 
@@ -41,7 +41,7 @@ pub(super) struct TaskRecord {
     task_id: String,
     /// `pending` or `in-progress`.
     #[serde(deserialize_with = "or_default")]
-    original_queue: Place,
+    original_queue: TaskQueue,
     /// Failures since the last fresh start.
     #[serde(deserialize_with = "count")]
     failure_count: u32,
@@ -128,7 +128,7 @@ pub(super) fn id_of(item: &Value) -> Option<&str> {
 }
 
 /// Returns the task of an item of a queue file if the item is an object with an id.
-pub(super) fn task_of(item: &Value, place: Place) -> Option<Task> {
+pub(super) fn task_of(item: &Value, place: TaskQueue) -> Option<Task> {
     let id = id_of(item)?.to_owned();
     let mut fields = item.as_object()?.clone();
     fields.remove("task_id");

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::checksum::hex;
+use crate::evaluation::inputs::{TranscriptPosition, message_proof};
 use crate::facts::Facts;
-use crate::facts::compiled::CompiledLens;
+use crate::facts::compiled::CompiledMatchers;
 use crate::facts::cursor::{self, Key, Position};
 use crate::facts::fold::cut_front;
-use crate::facts::lines::{Lines, Piece};
-use crate::facts::record::{self, Entry};
-use crate::judge::inputs::{Read, message_proof};
+use crate::facts::lines::{LineChunk, Lines};
+use crate::facts::record::{self, RecordEntry};
 use crate::limits::{CURSOR_BYTES_MAX, LAST_MESSAGE_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
 use crate::world::{OpenFile, World, WorldError};
 
@@ -29,7 +29,7 @@ pub fn keep(world: &dyn World, path: &Path, cursor: &[u8]) {
 
 /// What reading a transcript came to.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
+pub struct TranscriptDelta {
     /// The facts, empty where nothing could be read.
     pub facts: Facts,
     /// Whether they continue those of an earlier reading.
@@ -112,10 +112,10 @@ pub struct Places<'p> {
 pub fn read(
     world: &dyn World,
     places: Places<'_>,
-    lens: &CompiledLens,
+    lens: &CompiledMatchers,
     key: Key,
     deadline: Duration,
-) -> Reading {
+) -> TranscriptDelta {
     read_patiently(world, places, (lens, key), deadline, Patience::NONE)
 }
 
@@ -124,24 +124,26 @@ pub fn read(
 pub fn read_patiently(
     world: &dyn World,
     places: Places<'_>,
-    (lens, key): (&CompiledLens, Key),
+    (lens, key): (&CompiledMatchers, Key),
     deadline: Duration,
     patience: Patience<'_>,
-) -> Reading {
-    let mut reading = Reading::default();
+) -> TranscriptDelta {
+    let mut reading = TranscriptDelta::default();
     reading.facts.sidechain = places.subagent;
     let mut waiting = Waiting::new(world, patience.limit);
     let mut file = loop {
         match world.open(places.transcript) {
             Ok(file) => break file,
             // The client might create the file after its first hooks.
-            Err(WorldError::Missing) if waiting.pause() => {}
-            Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+            Err(WorldError::NotFound) if waiting.pause() => {}
+            Err(error) => {
+                return TranscriptDelta { problem: Some(problem(places, &error)), ..reading };
+            }
         }
     };
     let stat = match file.stat() {
         Ok(stat) => stat,
-        Err(error) => return Reading { problem: Some(problem(places, &error)), ..reading },
+        Err(error) => return TranscriptDelta { problem: Some(problem(places, &error)), ..reading },
     };
     let mut position = Position { identity: stat.identity, ..Position::default() };
     if let Some((known, facts)) = saved(world, places, key)
@@ -161,8 +163,8 @@ pub fn read_patiently(
         let ended = tail(world, file.as_mut(), rest, deadline, |chunk| {
             reading.bytes_read += chunk.len() as u64;
             lines.push(chunk, |piece| match piece {
-                Piece::Line(line) => reading.facts.absorb(line, lens),
-                Piece::TooLong => reading.facts.skip_line(),
+                LineChunk::Line(line) => reading.facts.ingest_record(line, lens),
+                LineChunk::TooLong => reading.facts.skip_line(),
             });
         });
         reading.problem = ended.map(|error| problem(places, &error));
@@ -187,7 +189,7 @@ pub fn read_patiently(
     // A client writes a line and its end in one go or in two: what is complete already counts,
     // but not in the cursor, which will meet the line again with its end.
     if is_complete_object(lines.unfinished()) {
-        reading.facts.absorb(lines.unfinished(), lens);
+        reading.facts.ingest_record(lines.unfinished(), lens);
         reading.unfinished = lines.unfinished().len();
     }
     reading.position = position;
@@ -198,7 +200,7 @@ pub fn read_patiently(
 fn shows_all(
     facts: &Facts,
     unfinished: &[u8],
-    lens: &CompiledLens,
+    lens: &CompiledMatchers,
     patience: Patience<'_>,
 ) -> bool {
     if (patience.complete)(facts) {
@@ -208,7 +210,7 @@ fn shows_all(
         return false;
     }
     let mut facts = facts.clone();
-    facts.absorb(unfinished, lens);
+    facts.ingest_record(unfinished, lens);
     (patience.complete)(&facts)
 }
 
@@ -218,8 +220,8 @@ fn shows_all(
 /// Why the same facts are unavailable, in one sentence.
 pub fn read_again(
     world: &dyn World,
-    read: &Read,
-    lens: &CompiledLens,
+    read: &TranscriptPosition,
+    lens: &CompiledMatchers,
     deadline: Duration,
 ) -> Result<Facts, String> {
     let shown = &read.path;
@@ -236,15 +238,15 @@ pub fn read_again(
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
         left = left.saturating_sub(u64::try_from(wanted).unwrap_or(u64::MAX));
         lines.push(chunk.get(..wanted).unwrap_or_default(), |piece| match piece {
-            Piece::Line(line) => facts.absorb(line, lens),
-            Piece::TooLong => facts.skip_line(),
+            LineChunk::Line(line) => facts.ingest_record(line, lens),
+            LineChunk::TooLong => facts.skip_line(),
         });
     });
     if let Some(error) = ended {
         return Err(gone(error));
     }
     if !lines.unfinished().is_empty() {
-        facts.absorb(lines.unfinished(), lens);
+        facts.ingest_record(lines.unfinished(), lens);
     }
     Ok(facts)
 }
@@ -266,8 +268,8 @@ pub fn find_said(
     let length = file.stat().ok()?.length;
     tail(world, file.as_mut(), 0..length, deadline, |chunk| {
         lines.push(chunk, |piece| match piece {
-            Piece::Line(line) => look(line),
-            Piece::TooLong => {}
+            LineChunk::Line(line) => look(line),
+            LineChunk::TooLong => {}
         });
     });
     look(lines.unfinished());
@@ -305,8 +307,8 @@ fn model_in(
     let mut look = |line: &[u8]| {
         // The first line might be the rest of a line, which is not a record.
         let told = record::read_repaired(&record::trimmed(line), |record| {
-            let model = |it: &Entry<'_>| {
-                let Entry::Usage(usage) = it else { return None };
+            let model = |it: &RecordEntry<'_>| {
+                let RecordEntry::Usage(usage) = it else { return None };
                 (!usage.model.is_empty()).then(|| usage.model.to_string())
             };
             let last = record.entries.iter().rev().find_map(model);
@@ -318,8 +320,8 @@ fn model_in(
     };
     tail(world, file, rest, deadline, |chunk| {
         lines.push(chunk, |piece| match piece {
-            Piece::Line(line) => look(line),
-            Piece::TooLong => {}
+            LineChunk::Line(line) => look(line),
+            LineChunk::TooLong => {}
         });
     });
     look(lines.unfinished());
@@ -331,18 +333,18 @@ fn said(line: &[u8]) -> Vec<String> {
     let record = record::read(line.trim_ascii());
     let entries = record.map(|it| it.entries).unwrap_or_default();
     let texts = entries.iter().filter_map(|it| match it {
-        Entry::Said(text) => Some(text.to_string()),
-        Entry::Asked(_)
-        | Entry::Prompt { .. }
-        | Entry::Injected { .. }
-        | Entry::Call { .. }
-        | Entry::Result(_)
-        | Entry::Done { .. }
-        | Entry::Usage(_)
-        | Entry::Compacted
-        | Entry::Stopping { .. }
-        | Entry::Stopped { .. }
-        | Entry::CutOff => None,
+        RecordEntry::Said(text) => Some(text.to_string()),
+        RecordEntry::Asked(_)
+        | RecordEntry::Prompt { .. }
+        | RecordEntry::Injected { .. }
+        | RecordEntry::Call { .. }
+        | RecordEntry::Result(_)
+        | RecordEntry::Done { .. }
+        | RecordEntry::Usage(_)
+        | RecordEntry::Compacted
+        | RecordEntry::Stopping { .. }
+        | RecordEntry::Stopped { .. }
+        | RecordEntry::CutOff => None,
     });
     let mut texts: Vec<String> = texts.collect();
     texts.extend((texts.len() > 1).then(|| texts.join("\n")));
@@ -357,7 +359,7 @@ fn said(line: &[u8]) -> Vec<String> {
 pub fn lines(
     world: &dyn World,
     path: &Path,
-    mut take: impl FnMut(Piece<'_>),
+    mut take: impl FnMut(LineChunk<'_>),
 ) -> Result<u64, WorldError> {
     let mut file = world.open(path)?;
     let length = file.stat()?.length;
@@ -367,7 +369,7 @@ pub fn lines(
         lines.push(chunk, &mut take);
     });
     if problem.is_none() && is_complete_object(lines.unfinished()) {
-        take(Piece::Line(lines.unfinished()));
+        take(LineChunk::Line(lines.unfinished()));
     }
     problem.map_or(Ok(bytes), Err)
 }

@@ -44,7 +44,7 @@ impl Trusted {
 
 /// How far a pack is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustStatus {
     /// It is as its user saw it.
     Trusted,
     /// It was trusted, and is another one now.
@@ -81,7 +81,7 @@ impl<'a> TrustStore<'a> {
         let wrong = |why: &str| format!("{} is not used: {why}", path.display());
         let bytes = match self.world.read(&path, TRUST_FILE_BYTES_MAX) {
             Ok(bytes) => bytes,
-            Err(WorldError::Missing) => return Ok(Vec::new()),
+            Err(WorldError::NotFound) => return Ok(Vec::new()),
             Err(error) => return Err(wrong(&error.to_string())),
         };
         let value: Value =
@@ -99,7 +99,7 @@ impl<'a> TrustStore<'a> {
     /// as the folder `in_main` of its main checkout, but only with the content that its user saw: trust
     /// in future changes counts for the folder itself.
     #[must_use]
-    pub fn standing(&self, folder: &Path, in_main: Option<&Path>, hash: &str) -> Standing {
+    pub fn standing(&self, folder: &Path, in_main: Option<&Path>, hash: &str) -> TrustStatus {
         let all = self.all().unwrap_or_default();
         let is_at = |it: &Trusted, folder: &Path| Path::new(&it.folder) == folder;
         let is_own = |it: &&Trusted| {
@@ -107,10 +107,10 @@ impl<'a> TrustStore<'a> {
         };
         let mut known = all.iter().filter(is_own).peekable();
         if known.peek().is_none() {
-            return Standing::Unknown;
+            return TrustStatus::Unknown;
         }
         let same = |it: &Trusted| it.hash.as_deref().is_none_or(|it| it == hash);
-        if known.any(same) { Standing::Trusted } else { Standing::Changed }
+        if known.any(same) { TrustStatus::Trusted } else { TrustStatus::Changed }
     }
 
     /// Trusts a pack; what was known of its folder is replaced.
@@ -174,20 +174,23 @@ mod tests {
         let world = FakeWorld::new();
         let store = TrustStore::new(&world, Path::new("/config/policyd"));
         let standing = |hash: &str| store.standing(Path::new(FOLDER), None, hash);
-        assert_eq!(standing("aa"), Standing::Unknown);
+        assert_eq!(standing("aa"), TrustStatus::Unknown);
         store.add(trusted(Some("aa"))).unwrap();
-        assert_eq!((standing("aa"), standing("ab")), (Standing::Trusted, Standing::Changed));
-        assert_eq!(store.standing(Path::new("/work"), None, "aa"), Standing::Unknown);
+        assert_eq!((standing("aa"), standing("ab")), (TrustStatus::Trusted, TrustStatus::Changed));
+        assert_eq!(store.standing(Path::new("/work"), None, "aa"), TrustStatus::Unknown);
         let of_worktree =
             |hash: &str| store.standing(Path::new("/tree"), Some(Path::new(FOLDER)), hash);
-        assert_eq!((of_worktree("aa"), of_worktree("ab")), (Standing::Trusted, Standing::Changed));
+        assert_eq!(
+            (of_worktree("aa"), of_worktree("ab")),
+            (TrustStatus::Trusted, TrustStatus::Changed)
+        );
         store.add(trusted(None)).unwrap();
-        assert_eq!(standing("anything"), Standing::Trusted);
-        assert_eq!(of_worktree("aa"), Standing::Unknown, "changes count for the folder itself");
+        assert_eq!(standing("anything"), TrustStatus::Trusted);
+        assert_eq!(of_worktree("aa"), TrustStatus::Unknown, "changes count for the folder itself");
         assert_eq!(store.all().unwrap().len(), 1);
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(true));
         assert_eq!(store.revoke(Path::new(FOLDER)), Ok(false));
-        assert_eq!(standing("aa"), Standing::Unknown);
+        assert_eq!(standing("aa"), TrustStatus::Unknown);
     }
 
     #[test]
@@ -199,7 +202,7 @@ mod tests {
             world.put("/config/policyd/trust.json", text);
             let store = TrustStore::new(&world, Path::new("/config/policyd"));
             let standing = store.standing(Path::new(FOLDER), None, "aa");
-            assert_eq!(standing, Standing::Unknown, "{text}");
+            assert_eq!(standing, TrustStatus::Unknown, "{text}");
             assert!(store.add(trusted(None)).unwrap_err().contains("trust.json"), "{text}");
             assert_eq!(world.get("/config/policyd/trust.json").unwrap(), text.as_bytes());
         }

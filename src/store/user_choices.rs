@@ -135,7 +135,7 @@ impl<'a> UserChoiceStore<'a> {
         };
         let bytes = match self.world.read(&path, USER_CHOICES_BYTES_MAX) {
             Ok(bytes) => bytes,
-            Err(WorldError::Missing) => return Ok(UserChoices::default()),
+            Err(WorldError::NotFound) => return Ok(UserChoices::default()),
             Err(error) => return Err(wrong(&error.to_string())),
         };
         let value: Value = serde_json::from_slice(&bytes).map_err(|it| wrong(&it.to_string()))?;

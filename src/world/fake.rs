@@ -16,7 +16,7 @@ use std::time::Duration;
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
-use super::{Ancestor, Command, CommandOutput, Confirmation, Entry, WorldError};
+use super::{Ancestor, CommandOutput, Confirmation, ExternalCommand, PathEntry, WorldError};
 use crate::time::Timestamp;
 
 /// Kinds of operations that can fail. Each is one word in the log.
@@ -81,7 +81,7 @@ struct Script {
 struct SimulatedMachine {
     disk: Disk,
     /// Links, and paths of another user.
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<PathBuf, PathEntry>,
     now: Timestamp,
     elapsed: Duration,
     tick: Duration,
@@ -91,7 +91,7 @@ struct SimulatedMachine {
     confirmation: Option<Confirmation>,
     questions: Vec<String>,
     scripts: Vec<Script>,
-    ran: Vec<Command>,
+    ran: Vec<ExternalCommand>,
     plays: Vec<program::Plays>,
     interrupt_at: Option<Timestamp>,
     log: Vec<String>,
@@ -205,7 +205,7 @@ impl FakeWorld {
     /// Makes a path a link, for `World::entry` and `World::real_path` only, without counting an
     /// operation.
     pub fn put_link(&self, path: impl Into<PathBuf>, leads_to: impl Into<PathBuf>) {
-        let entry = Entry { link: Some(leads_to.into()), owner: Some(USER) };
+        let entry = PathEntry { link: Some(leads_to.into()), owner: Some(USER) };
         open(&self.machine).entries.insert(path.into(), entry);
     }
 
@@ -216,7 +216,7 @@ impl FakeWorld {
 
     /// Changes the owner of a path.
     pub fn give_away(&self, path: impl Into<PathBuf>, owner: u32) {
-        let entry = Entry { link: None, owner: Some(owner) };
+        let entry = PathEntry { link: None, owner: Some(owner) };
         open(&self.machine).entries.insert(path.into(), entry);
     }
 
@@ -271,7 +271,7 @@ impl FakeWorld {
 
     /// Returns the commands that ran.
     #[must_use]
-    pub fn ran(&self) -> Vec<Command> {
+    pub fn ran(&self) -> Vec<ExternalCommand> {
         open(&self.machine).ran.clone()
     }
 
@@ -371,7 +371,7 @@ impl FakeWorld {
         let number = machine.ops;
         machine.ops = number.saturating_add(1);
         if machine.crash_at.is_some_and(|at| number >= at) {
-            return Err(WorldError::Crashed);
+            return Err(WorldError::PowerLoss);
         }
         let shown = log_path(path);
         let space = if rest.is_empty() { "" } else { " " };

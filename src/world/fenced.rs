@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
-    RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
+    PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 
@@ -27,27 +27,27 @@ pub fn owner_refusal(path: &Path, owner: u32) -> String {
 
 /// A directory below which changes follow no link and write into no directory of another user.
 #[derive(Debug, Clone)]
-pub struct Confined {
+pub struct ConfinedDir {
     pub root: PathBuf,
     /// Users whose directories may be written to. Empty if the machine has no owners.
     pub owners: Vec<u32>,
 }
 
 /// A World with write-protected and confined directories.
-pub struct FencedWorld<'a> {
+pub struct WriteProtectedWorld<'a> {
     beneath: &'a dyn World,
     fences: Vec<(PathBuf, String)>,
-    confined: Vec<Confined>,
+    confined: Vec<ConfinedDir>,
 }
 
-impl<'a> FencedWorld<'a> {
+impl<'a> WriteProtectedWorld<'a> {
     /// Protects directories, each with the error of a change. Changes below the `confined`
     /// directories follow no link.
     #[must_use]
     pub fn new(
         beneath: &'a dyn World,
         fences: Vec<(PathBuf, String)>,
-        confined: Vec<Confined>,
+        confined: Vec<ConfinedDir>,
     ) -> Self {
         Self { beneath, fences, confined }
     }
@@ -55,14 +55,14 @@ impl<'a> FencedWorld<'a> {
     /// Returns the World for a change of `path`.
     fn beyond(&self, path: &Path) -> Result<&'a dyn World, WorldError> {
         if let Some((_, why)) = self.fences.iter().find(|(folder, _)| path.starts_with(folder)) {
-            return Err(WorldError::Refused(why.clone()));
+            return Err(WorldError::Io(why.clone()));
         }
-        let within = |it: &&Confined| path != it.root && path.starts_with(&it.root);
+        let within = |it: &&ConfinedDir| path != it.root && path.starts_with(&it.root);
         for it in self.confined.iter().filter(within) {
             match self.beneath.owner_on_way(&it.root, path) {
                 Ok(Some(owner)) if !it.owners.is_empty() && !it.owners.contains(&owner) => {
                     let folder = path.parent().unwrap_or(path);
-                    return Err(WorldError::Refused(owner_refusal(folder, owner)));
+                    return Err(WorldError::Io(owner_refusal(folder, owner)));
                 }
                 Ok(_) => {}
                 Err(error) => return Err(self.link_on_way(&it.root, path).unwrap_or(error)),
@@ -76,11 +76,11 @@ impl<'a> FencedWorld<'a> {
         let above = path.ancestors().skip(1).take_while(|it| *it != root);
         let links = above.filter_map(|it| Some((it, self.beneath.entry(it).ok()?.link?)));
         let (folder, leads_to) = links.last()?;
-        Some(WorldError::Refused(link_refusal(folder, &leads_to)))
+        Some(WorldError::Io(link_refusal(folder, &leads_to)))
     }
 }
 
-impl World for FencedWorld<'_> {
+impl World for WriteProtectedWorld<'_> {
     fn now(&self) -> Timestamp {
         self.beneath.now()
     }
@@ -133,7 +133,7 @@ impl World for FencedWorld<'_> {
         self.beneath.cores()
     }
 
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
         self.beneath.entry(path)
     }
 
@@ -209,11 +209,11 @@ impl World for FencedWorld<'_> {
         self.beyond(path)?.lock(path, wait_max)
     }
 
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
         self.beneath.run(command)
     }
 
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.beneath.start(command)
     }
 
@@ -240,13 +240,13 @@ mod tests {
         let world = FakeWorld::new();
         world.put("/work/.policyd/state", "kept");
         world.put("/work/.policyd-notes", "mine");
-        let fenced = FencedWorld::new(
+        let fenced = WriteProtectedWorld::new(
             &world,
             vec![("/work/.policyd".into(), "is a link".to_owned())],
             vec![],
         );
         let inside = Path::new("/work/.policyd/state");
-        let refused = || WorldError::Refused("is a link".to_owned());
+        let refused = || WorldError::Io("is a link".to_owned());
         let notes = Path::new("/work/.policyd-notes");
         assert_eq!(fenced.write(inside, b"x"), Err(refused()));
         assert_eq!(fenced.append(inside, b"x"), Err(refused()));
@@ -268,10 +268,10 @@ mod tests {
         world.put("/work/.policyd/sessions/s/state.json", "{}");
         world.put_link("/work/.policyd/memory/episodic", "/home/dev");
         world.give_away("/work/.policyd/sessions/s", 1001);
-        let confined = Confined { root: "/work/.policyd".into(), owners: vec![1000, 0] };
-        let fenced = FencedWorld::new(&world, vec![], vec![confined]);
+        let confined = ConfinedDir { root: "/work/.policyd".into(), owners: vec![1000, 0] };
+        let fenced = WriteProtectedWorld::new(&world, vec![], vec![confined]);
         let refused = |path: &str| match fenced.append(Path::new(path), b"x") {
-            Err(WorldError::Refused(why)) => why,
+            Err(WorldError::Io(why)) => why,
             other => format!("{other:?}"),
         };
         let why = refused("/work/.policyd/memory/episodic/deep/r.jsonl");

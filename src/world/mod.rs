@@ -37,7 +37,7 @@ pub struct FileStat {
 
 /// Entry at a path, without following a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct PathEntry {
     /// Target as written, if the entry is a symbolic link.
     pub link: Option<PathBuf>,
     /// User id of the owner. `None` if the machine has no owners.
@@ -48,12 +48,12 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorldError {
     /// The file or directory does not exist.
-    Missing,
+    NotFound,
     /// The file already exists (exclusive creation).
-    Exists,
+    AlreadyExists,
     /// Any other error, such as a full disk or a missing permission, with the operating system's
     /// message.
-    Refused(String),
+    Io(String),
     /// The operation is not supported, such as an exchange on some file systems.
     Unsupported,
     /// The time limit was reached.
@@ -65,21 +65,21 @@ pub enum WorldError {
     /// The path is not a regular file.
     NotAFile,
     /// The simulated machine lost power.
-    Crashed,
+    PowerLoss,
 }
 
 impl fmt::Display for WorldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing => f.write_str("no such file or folder"),
-            Self::Exists => f.write_str("exists already"),
-            Self::Refused(why) => f.write_str(why),
+            Self::NotFound => f.write_str("no such file or folder"),
+            Self::AlreadyExists => f.write_str("exists already"),
+            Self::Io(why) => f.write_str(why),
             Self::Unsupported => f.write_str("not supported by this file system"),
             Self::TimedOut => f.write_str("took too long"),
             Self::Locked(by) => f.write_str(by),
             Self::TooLarge(bytes) => write!(f, "too large ({bytes} bytes)"),
             Self::NotAFile => f.write_str("not a regular file"),
-            Self::Crashed => f.write_str("power lost"),
+            Self::PowerLoss => f.write_str("power lost"),
         }
     }
 }
@@ -88,7 +88,7 @@ impl std::error::Error for WorldError {}
 
 /// An external command: a program with arguments, never a shell line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Command {
+pub struct ExternalCommand {
     /// Program and arguments.
     pub argv: Vec<String>,
     /// Working directory.
@@ -126,13 +126,13 @@ pub struct CommandOutput {
 
 /// Event of a running program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sign {
+pub enum ProcessEvent {
     /// Output on standard output.
-    Said(Vec<u8>),
+    Stdout(Vec<u8>),
     /// Output on standard error.
-    Complained(Vec<u8>),
+    Stderr(Vec<u8>),
     /// The program ended with this exit code, or by a signal. Its process group is dead.
-    Ended(Option<i32>),
+    Exited(Option<i32>),
     /// Nothing happened during the wait.
     Nothing,
 }
@@ -143,10 +143,10 @@ pub trait RunningProgram {
     ///
     /// # Errors
     /// [`WorldError::Refused`] if the program cannot be waited for.
-    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError>;
+    fn wait(&mut self, wait_max: Duration) -> Result<ProcessEvent, WorldError>;
     /// Asks the group to end, and kills the rest of it after `grace`. Passes the output until then
     /// to `hear`.
-    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign));
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&ProcessEvent));
 }
 
 /// A file that is open for reading. Dropping it closes the file.
@@ -234,7 +234,7 @@ pub trait World: Sync {
     ///
     /// # Errors
     /// [`WorldError::Missing`], or [`WorldError::Refused`] if the entry cannot be read.
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError>;
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError>;
     /// Resolves every link in a path.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ pub trait World: Sync {
         let stat = self.stat(path)?;
         match stat.kind {
             FileKind::Folder => Ok((stat.identity, self.list(path)?)),
-            FileKind::File | FileKind::Special => Err(WorldError::Missing),
+            FileKind::File | FileKind::Special => Err(WorldError::NotFound),
         }
     }
 
@@ -339,14 +339,14 @@ pub trait World: Sync {
     /// # Errors
     /// [`WorldError::Missing`] if the program does not exist, [`WorldError::TimedOut`], or
     /// [`WorldError::Refused`] if it cannot be started.
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError>;
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError>;
     /// Starts an external command, whose output is read incrementally. The caller must enforce its
     /// `deadline` and `output_max`.
     ///
     /// # Errors
     /// [`WorldError::Missing`] if the program does not exist, or [`WorldError::Refused`] if it
     /// cannot be started.
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError>;
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError>;
     /// From now on, records an interruption of this process instead of ending the process.
     fn note_interrupts(&self);
     /// Returns whether this process was interrupted since then.

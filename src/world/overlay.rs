@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Ancestor, Command, CommandOutput, Confirmation, Entry, FileKind, FileStat, HeldLock, OpenFile,
-    RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileKind, FileStat, HeldLock, OpenFile,
+    PathEntry, RunningProgram, World, WorldError,
 };
 use crate::limits;
 use crate::time::Timestamp;
@@ -58,7 +58,7 @@ impl<'a> OverlayWorld<'a> {
     /// Returns the content of a file that is about to change. Empty if it does not exist.
     fn content(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
         match self.read(path, limits::STDIN_BYTES_MAX) {
-            Err(WorldError::Missing) => Ok(Vec::new()),
+            Err(WorldError::NotFound) => Ok(Vec::new()),
             answer => answer,
         }
     }
@@ -122,12 +122,12 @@ impl World for OverlayWorld<'_> {
         self.beneath.cores()
     }
 
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
         match self.change(path) {
             None => self.beneath.entry(path),
-            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Gone) => Err(WorldError::NotFound),
             Some(PathChange::File(..) | PathChange::Folder) => {
-                Ok(Entry { link: None, owner: self.user() })
+                Ok(PathEntry { link: None, owner: self.user() })
             }
         }
     }
@@ -135,7 +135,7 @@ impl World for OverlayWorld<'_> {
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         match self.change(path) {
             None => self.beneath.stat(path),
-            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Gone) => Err(WorldError::NotFound),
             Some(PathChange::File(bytes, modified)) => Ok(file_stat(&bytes, modified)),
             Some(PathChange::Folder) => {
                 Ok(FileStat { kind: FileKind::Folder, ..file_stat(&[], self.now()) })
@@ -146,7 +146,7 @@ impl World for OverlayWorld<'_> {
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
         match self.change(path) {
             None => self.beneath.real_path(path),
-            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Gone) => Err(WorldError::NotFound),
             // A path that was written here is not a link.
             Some(PathChange::File(..) | PathChange::Folder) => Ok(path.to_owned()),
         }
@@ -159,7 +159,7 @@ impl World for OverlayWorld<'_> {
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError> {
         match self.change(path) {
             None => self.beneath.open(path),
-            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Gone) => Err(WorldError::NotFound),
             Some(PathChange::Folder) => Err(WorldError::NotAFile),
             Some(PathChange::File(bytes, modified)) => Ok(Box::new(MemoryFile { bytes, modified })),
         }
@@ -168,7 +168,7 @@ impl World for OverlayWorld<'_> {
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
         match self.change(path) {
             None => self.beneath.read(path, bytes_max),
-            Some(PathChange::Gone) => Err(WorldError::Missing),
+            Some(PathChange::Gone) => Err(WorldError::NotFound),
             Some(PathChange::Folder) => Err(WorldError::NotAFile),
             Some(PathChange::File(bytes, _)) if bytes.len() > bytes_max => {
                 Err(WorldError::TooLarge(u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
@@ -181,7 +181,7 @@ impl World for OverlayWorld<'_> {
         let mut names: BTreeSet<String> = match self.change(folder) {
             None => self.beneath.list(folder)?.into_iter().collect(),
             Some(PathChange::Folder) => BTreeSet::new(),
-            Some(PathChange::Gone | PathChange::File(..)) => return Err(WorldError::Missing),
+            Some(PathChange::Gone | PathChange::File(..)) => return Err(WorldError::NotFound),
         };
         for (path, change) in &*self.changes() {
             if path.parent() != Some(folder) {
@@ -264,11 +264,11 @@ impl World for OverlayWorld<'_> {
         Ok(Box::new(NoLock)) // Nothing is written, so no other process must wait.
     }
 
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
         self.beneath.run(command)
     }
 
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.beneath.start(command)
     }
 
@@ -331,7 +331,7 @@ mod tests {
         dry.remove_folder(Path::new("/work/sub")).unwrap();
         assert_eq!(dry.read(Path::new("/work/a"), 99), Ok(b"c".to_vec()));
         assert_eq!(dry.read(Path::new("/work/x/y/d"), 99), Ok(b"old new".to_vec()));
-        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::Missing));
+        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::NotFound));
         assert_eq!(dry.list(Path::new("/work")).unwrap(), ["a", "x"]);
         assert_eq!(dry.list(Path::new("/work/x/y")).unwrap(), ["d"]);
         assert_eq!(world.get("/work/a").unwrap(), b"old");
@@ -347,7 +347,7 @@ mod tests {
         let dry = OverlayWorld::new(&world);
         dry.remove_folder(Path::new("/work/sub")).unwrap();
         dry.create_folder(Path::new("/work/sub")).unwrap();
-        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::Missing));
+        assert_eq!(dry.read(Path::new("/work/sub/b"), 99), Err(WorldError::NotFound));
         assert_eq!(dry.list(Path::new("/work/sub")).unwrap(), Vec::<String>::new());
     }
 }

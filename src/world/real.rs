@@ -16,8 +16,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
-    RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
+    PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use file::{Links, RealFile, exchange, file_stat, open_regular, owner, timestamp, world_error};
@@ -131,13 +131,13 @@ impl World for RealWorld {
         fs::metadata(path).map(|meta| file_stat(&meta)).map_err(|error| world_error(&error))
     }
 
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
         let meta = fs::symlink_metadata(path).map_err(|error| world_error(&error))?;
         let link = match meta.is_symlink() {
             true => Some(fs::read_link(path).map_err(|error| world_error(&error))?),
             false => None,
         };
-        Ok(Entry { link, owner: owner(&meta) })
+        Ok(PathEntry { link, owner: owner(&meta) })
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
@@ -252,11 +252,11 @@ impl World for RealWorld {
         })
     }
 
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
         process::run(command)
     }
 
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         Ok(Box::new(program::RunningProcess::start(command)?))
     }
 

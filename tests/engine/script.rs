@@ -4,28 +4,29 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use policyd::evaluation::situation::Matchers;
+use policyd::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
+use policyd::expr::call_facts::CallFacts;
+use policyd::expr::check::check;
+use policyd::expr::context::{
+    Context, ConversationProse, EvaluationState, Excuse, Memory, OutcomeFacts, ProbeResult,
+    RuleFacts,
+};
+use policyd::expr::context_facts::ContextUsage;
+use policyd::expr::members;
+use policyd::expr::pattern::{TextPattern, TextPatternSource};
+use policyd::expr::program_facts::MatchedProgram;
+use policyd::expr::signal_facts::SignalSnapshot;
+use policyd::expr::types::{Names, Type};
+use policyd::expr::{Evaluator, ScriptErrorKind, Value};
 use policyd::facts::Facts;
 use policyd::facts::call::{Call, CallEnvironment, Invocation};
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
-use policyd::facts::lens::Lens;
+use policyd::facts::lens::MatcherConfig;
 use policyd::hook::payload as wire;
-use policyd::judge::situation::Words;
 use policyd::policy::{builtin, load};
 use policyd::report::drawing;
-use policyd::script::breaker_facts::{Standing, Stands};
-use policyd::script::call_facts::Seen;
-use policyd::script::check::check;
-use policyd::script::context::{
-    Context, Excuse, Learned, Memory, OutcomeFacts, Reading, RuleFacts, Spoken,
-};
-use policyd::script::context_facts::Gauge;
-use policyd::script::members;
-use policyd::script::pattern::{TextPattern, TextPatternSource};
-use policyd::script::program_facts::Recognised;
-use policyd::script::signal_facts::Waiting;
-use policyd::script::types::{Names, Type};
-use policyd::script::{Evaluator, ScriptErrorKind, Value};
 use policyd::time::Timestamp;
 use proptest::prelude::*;
 
@@ -58,19 +59,19 @@ fn context() -> Context {
     let pattern = |_: &String| TextPattern::new(TextPatternSource::default());
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
-    let open = Stands {
+    let open = BreakerSnapshot {
         state: "OPEN".to_owned(),
         open: true,
         retry_after: 90,
         last_error: "529".to_owned(),
-        ..Stands::default()
+        ..BreakerSnapshot::default()
     };
-    let standing = Standing {
+    let standing = BreakersSnapshot {
         load_level: "reduced".to_owned(),
         parallelism: 2,
         known: [("api/claude".to_owned(), open)].into(),
     };
-    let waiting = Waiting {
+    let waiting = SignalSnapshot {
         pending: vec!["STOP".to_owned(), "HUMAN_REVIEW_NEEDED".to_owned()],
         drifts: 4,
         awaiting_human: 1,
@@ -83,21 +84,21 @@ fn context() -> Context {
     let call = Call { programs: vec![git], ..Call::default() };
     let clean_trees = [("/work".to_owned(), true)].into();
     let around = Rc::new(CallEnvironment { clean_trees, ..CallEnvironment::default() });
-    let learned = Learned {
-        call: Some(Rc::new(Seen { call, around })),
-        program: Some(Recognised::default()),
+    let learned = EvaluationState {
+        call: Some(Rc::new(CallFacts { call, around })),
+        program: Some(MatchedProgram::default()),
         session_type: "DEVELOPMENT".to_owned(),
-        probes: [("pr".to_owned(), Reading::Answer { code: 0, value: answer })].into(),
+        probes: [("pr".to_owned(), ProbeResult::Answer { code: 0, value: answer })].into(),
         breakers: Some(standing),
-        waiting: Some(policyd::script::queue_facts::Queued::default()),
+        waiting: Some(policyd::expr::queue_facts::QueueSnapshot::default()),
         signals: Some(waiting),
-        context: Some(Rc::new(Gauge::default())),
-        ..Learned::default()
+        context: Some(Rc::new(ContextUsage::default())),
+        ..EvaluationState::default()
     };
     Context {
         event: wire::parse(payload, EventKind::Stop).unwrap(),
         facts: Facts::default(),
-        lens: Rc::new(CompiledLens::new(Lens::default())),
+        lens: Rc::new(CompiledMatchers::new(MatcherConfig::default())),
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
@@ -110,7 +111,7 @@ fn context() -> Context {
         overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),
         learned: RefCell::new(learned),
-        spoken: Spoken::default(),
+        spoken: ConversationProse::default(),
         files_by_kind: std::cell::RefCell::default(),
     }
 }
@@ -149,7 +150,7 @@ proptest! {
 #[test]
 fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
     // The call that is judged is known from the beginning.
-    let learned = |known: &Learned| {
+    let learned = |known: &EvaluationState| {
         let rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };
         let outcome = OutcomeFacts {
             failed: 2,
@@ -163,8 +164,8 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             workflow_compliant: true,
             quality_score: 100,
         };
-        let probes = [("pr".to_owned(), Reading::Failed("no forge".to_owned()))].into();
-        Learned {
+        let probes = [("pr".to_owned(), ProbeResult::Failed("no forge".to_owned()))].into();
+        EvaluationState {
             call: known.call.clone(),
             program: known.program,
             session_type: "SIMPLE".to_owned(),
@@ -173,12 +174,12 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             probes,
             breakers: None,
             waiting: None,
-            signals: Some(Waiting {
+            signals: Some(SignalSnapshot {
                 pending: vec!["DOCS_NEEDED".to_owned()],
                 drifts: 2,
                 awaiting_human: 0,
             }),
-            context: Some(Rc::new(Gauge { percent: 71, ..Gauge::default() })),
+            context: Some(Rc::new(ContextUsage { percent: 71, ..ContextUsage::default() })),
             rule,
             outcome,
             rationalizations: Some(Rc::new(vec![Excuse { proven: true, ..Excuse::default() }])),
@@ -231,10 +232,10 @@ fn every_row_of_the_table_works_as_its_example_says() {
 }
 
 /// Facts of the sample session, as the built-in pack sees them.
-fn worked(words: &Words) -> Context {
+fn worked(words: &Matchers) -> Context {
     let mut facts = Facts::default();
     for line in include_str!("../samples/transcript.jsonl").lines() {
-        facts.absorb(line.as_bytes(), &words.lens);
+        facts.ingest_record(line.as_bytes(), &words.lens);
     }
     assert!(facts.files.len() + facts.commands.recent.len() > 1, "the sample shows some work");
     let (lens, patterns) = (words.lens.clone(), words.patterns.clone());
@@ -273,7 +274,7 @@ fn plain_expressions_have_the_value_that_the_engine_gives() {
         texts.push(more.to_owned());
     }
     assert!(texts.len() > 150, "{}", texts.len());
-    let words = Words::new(CompiledLens::new(policy.lens), policy.texts);
+    let words = Matchers::new(CompiledMatchers::new(policy.lens), policy.texts);
     for context in [context(), worked(&words)] {
         let mut evaluator = Evaluator::new(Rc::new(context));
         for text in &texts {

@@ -108,7 +108,7 @@ fn a_mistake_behind_a_mended_one_takes_no_fix_back() {
 #[test]
 fn a_file_that_cannot_be_written_keeps_no_other_from_being_mended() {
     let world = two_packs();
-    let refused = WorldError::Refused("read-only".to_owned());
+    let refused = WorldError::Io("read-only".to_owned());
     world.refuse_always(Op::Write, "one/considerations.yaml", refused);
     let (code, _, told) = lint(&world, &["packs", "--fix"]);
     assert_eq!((code, told.contains("fixes applied: 1")), (1, true), "{told}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use policyd::lint::baseline::{Baseline, Seat, fingerprints};
+use policyd::lint::baseline::{Baseline, BaselineLocation, fingerprints};
 use policyd::lint::{Profile, Reviewed};
 use policyd::report::diagnostics::{Style, render_text};
 use policyd::report::lint::{Review, github, json, summary};
@@ -106,7 +106,7 @@ fn a_baseline_knows_what_was_there_and_nothing_that_keeps_a_pack_from_loading() 
         RULES.replace("guidance: Run the tests.", "guidance: Run the tests.\n  guidanc: x");
     let found = look(&[("considerations.yaml", &broken)], Profile::Default).findings;
     let found: Vec<&Diagnostic> = found.iter().collect();
-    let seat = Seat { here: Path::new("/w"), file: Path::new("lint.json") };
+    let seat = BaselineLocation { here: Path::new("/w"), file: Path::new("lint.json") };
     let baseline = Baseline::of(&found, seat);
     let text = serde_json::to_string(&baseline).unwrap();
     assert_eq!(Baseline::parse(&text).unwrap(), baseline);

@@ -1,8 +1,8 @@
 //! Fixes: each cures what it says, changes no decision where it is called safe, and never breaks YAML.
 
+use policyd::expr::ast::Expr;
 use policyd::lint::fix::changes;
 use policyd::lint::{Profile, code_of};
-use policyd::script::ast::Expr;
 use policyd::source::Level;
 
 use crate::subjects::{consideration, look};

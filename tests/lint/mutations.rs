@@ -12,13 +12,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::thread;
 
+use policyd::expr::ast::ExprKind;
 use policyd::facts::glob::word_matches;
 use policyd::lint::{self, Profile, Subject};
 use policyd::policy::builtin;
 use policyd::policy::guards::GuardBody;
 use policyd::policy::load::{self, Pack};
 use policyd::policy::review::{Base, Reviewed};
-use policyd::script::ast::ExprKind;
 use policyd::source::node::{Node, NodeKind};
 use policyd::source::shape::Kind;
 use policyd::source::{Level, Source};

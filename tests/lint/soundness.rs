@@ -3,19 +3,19 @@
 
 use std::rc::Rc;
 
+use policyd::evaluation::situation::{EventContext, Matchers};
+use policyd::expr::breaker_facts::BreakersSnapshot;
+use policyd::expr::context::ProbeResult;
+use policyd::expr::relations;
+use policyd::expr::signal_facts::SignalSnapshot;
+use policyd::expr::{Evaluator, Value};
 use policyd::facts::Facts;
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
 use policyd::hook::payload as wire;
-use policyd::judge::situation::{Situation, Words};
 use policyd::lint::Profile;
 use policyd::policy::builtin;
 use policyd::policy::load;
-use policyd::script::breaker_facts::Standing;
-use policyd::script::context::Reading;
-use policyd::script::relations;
-use policyd::script::signal_facts::Waiting;
-use policyd::script::{Evaluator, Value};
 use policyd::source::Level;
 use policyd::time::Timestamp;
 use proptest::prelude::*;
@@ -42,19 +42,19 @@ thread_local! {
         let pack = builtin::pack();
         load::load(&pack, &pack).policy.unwrap()
     };
-    static WORDS: Words = POLICY.with(|policy| {
+    static WORDS: Matchers = POLICY.with(|policy| {
         let texts = policy.texts.clone();
-        Words::new(CompiledLens::new(policy.lens.clone()), texts)
+        Matchers::new(CompiledMatchers::new(policy.lens.clone()), texts)
     });
 }
 
-fn evaluator(event: (&str, &str), reading: Reading) -> Evaluator {
+fn evaluator(event: (&str, &str), reading: ProbeResult) -> Evaluator {
     evaluator_of(Facts::default(), event, reading)
 }
 
-fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: Reading) -> Evaluator {
+fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResult) -> Evaluator {
     let event = wire::parse(payload.as_bytes(), EventKind::find(kind).unwrap()).unwrap();
-    let situation = Situation {
+    let situation = EventContext {
         gauged: true,
         event,
         facts,
@@ -70,9 +70,9 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: Reading) -
     let mut learned = context.learned.borrow_mut();
     learned.probes.insert("pr".to_owned(), reading);
     learned.preferences.insert("no_auto_merge".to_owned(), true);
-    learned.breakers = Some(Standing::default());
+    learned.breakers = Some(BreakersSnapshot::default());
     learned.waiting = Some(Default::default());
-    learned.signals = Some(Waiting::default());
+    learned.signals = Some(SignalSnapshot::default());
     learned.context = Some(Default::default());
     drop(learned);
     Evaluator::new(Rc::new(context))
@@ -89,8 +89,8 @@ proptest! {
             let answer = serde_json::json!({"state": "OPEN", "a": ["x", 1, null]});
             for event in EVENTS {
                 for reading in [
-                    Reading::Answer { code: 0, value: answer.clone() },
-                    Reading::Failed("not installed".to_owned()),
+                    ProbeResult::Answer { code: 0, value: answer.clone() },
+                    ProbeResult::Failed("not installed".to_owned()),
                 ] {
                     match evaluator(event, reading).eval(&condition) {
                         Ok(value) => prop_assert!(matches!(value, Value::Bool(_)), "{condition}: {value:?}"),
@@ -206,15 +206,15 @@ proptest! {
     fn what_always_holds_of_facts_holds_in_every_session(
         session in prop::collection::vec((exchange(), any::<bool>()), 1..12), code in -1_i32..3,
     ) {
-        let lens = POLICY.with(|policy| CompiledLens::new(policy.lens.clone()));
+        let lens = POLICY.with(|policy| CompiledMatchers::new(policy.lens.clone()));
         let mut facts = Facts::default();
         for ([call, result], answered) in session {
-            facts.absorb(call.to_string().as_bytes(), &lens);
+            facts.ingest_record(call.to_string().as_bytes(), &lens);
             if answered {
-                facts.absorb(result.to_string().as_bytes(), &lens);
+                facts.ingest_record(result.to_string().as_bytes(), &lens);
             }
             let value = serde_json::Value::Null;
-            for reading in [Reading::Answer { code, value }, Reading::Failed("no".to_owned())] {
+            for reading in [ProbeResult::Answer { code, value }, ProbeResult::Failed("no".to_owned())] {
                 let mut evaluator = evaluator_of(facts.clone(), EVENTS[0], reading);
                 for text in relations::between(&FACTS, relations::ALWAYS) {
                     let value = evaluator.eval(&text);

@@ -1,10 +1,10 @@
 //! Expressions as trees: every part of every expression of the built-in pack covers exactly what it
 //! was written with.
 
+use policyd::expr::ast::{Expr, ExprKind};
 use policyd::lint::Subject;
 use policyd::policy::builtin;
 use policyd::policy::review::{Base, Reviewed};
-use policyd::script::ast::{Expr, ExprKind};
 use policyd::time::Timestamp;
 
 use crate::subjects::TODAY;

@@ -1,8 +1,8 @@
 //! The built-in pack loads without a complaint.
 
+use policyd::expr::pattern::{StoredPattern, compile_regex};
 use policyd::policy::{builtin, load};
 use policyd::report::diagnostics;
-use policyd::script::pattern::{KeptPattern, compile_regex};
 
 #[test]
 fn the_built_in_pack_has_no_finding() {
@@ -27,7 +27,7 @@ fn its_regexes_compile() {
     let lens = &policy.lens;
     let commands = lens.commands.iter().flat_map(|it| it.failed.iter().chain(&it.passed));
     let contents = lens.contents.iter().flat_map(|it| it.regexes.iter().chain(&it.unless));
-    let texts = policy.texts.values().map(KeptPattern::source);
+    let texts = policy.texts.values().map(StoredPattern::source);
     let texts = texts.flat_map(|it| it.regexes.iter().chain(&it.unless));
     let preferences = policy.preferences.iter().flat_map(|it| &it.regexes);
     for regex in commands.chain(contents).chain(texts).chain(preferences) {

@@ -318,7 +318,7 @@ fn snapshots_are_compared_and_written_when_that_is_asked_for() {
     let (_, out, _) = run(&world, &["--filter", "report"]);
     assert!(out.contains("a__gone.snap"), "every case was run: {out}");
     world.put(path, "another");
-    world.refuse_always(Op::Write, ".snap", WorldError::Refused("disk full".to_owned()));
+    world.refuse_always(Op::Write, ".snap", WorldError::Io("disk full".to_owned()));
     let (code, out, _) = run(&world, &["--update"]);
     assert!(code == 1 && out.contains("disk full"), "{out}");
 }

@@ -192,9 +192,9 @@ fn what_a_narrower_breaker_writes_takes_the_place_of_its_rivals() {
     let policy = sound(&[("breakers.yaml", own)]);
     let (all, x, y) = (policy.breaker("api/z"), policy.breaker("api/x"), policy.breaker("api/y"));
     assert_eq!((all.failure_rate, all.window), (Some(50), Window::Calls(20)));
-    assert_eq!((all.cooldown_growth, all.ignore.len()), (150, 1));
+    assert_eq!((all.cooldown_multiplier, all.ignore.len()), (150, 1));
     assert_eq!((x.failure_rate, x.window), (None, Window::Time(Duration::from_secs(120))));
-    assert_eq!((x.cooldown_growth, x.ignore.len()), (150, 0));
+    assert_eq!((x.cooldown_multiplier, x.ignore.len()), (150, 0));
     assert_eq!(y.window, Window::Consecutive);
     assert_ne!(x.salt, y.salt, "their jitter differs");
     let (glob, places) = policy.breaker_origin("api/x").unwrap();

@@ -1,9 +1,9 @@
 //! Excuses and red flags: what is found in a text, what is not, and what is kept of it.
 
-use policyd::judge::rationalization::{matches, sought};
+use policyd::evaluation::rationalization::{matches, sought};
+use policyd::expr::pattern::compile_regex;
 use policyd::policy::rationalizations::{EXCUSE, FAMILIES, Rationalizations, Row};
 use policyd::policy::{Policy, builtin, load};
-use policyd::script::pattern::compile_regex;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use policyd::cases::{self, names::Known};
+use policyd::cases::{self, names::NameTable};
 use policyd::policy::{builtin, load, shapes};
 use policyd::report::schemas::of_file;
 use policyd::source::{Source, check, yaml};
@@ -68,7 +68,7 @@ fn the_built_in_pack_and_its_cases_fit() {
 #[test]
 fn schema_and_reader_refuse_the_same_cases() {
     let pack = builtin::pack();
-    let known = Known::of(&load::load(&pack, &pack).policy.unwrap());
+    let known = NameTable::of(&load::load(&pack, &pack).policy.unwrap());
     let schema = cases::shape::schema();
     for (text, sound) in [
         ("- {name: x, expect: {decision: none}}", true),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use policyd::judge::tables::{Decided, decide, given};
+use policyd::evaluation::tables::{TableDecision, decide, given};
 use policyd::policy::load::{Pack, load};
 use policyd::policy::tables::{Table, find};
 use policyd::policy::{Policy, builtin};
@@ -18,7 +18,7 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
     load(&pack, &pack).policy.unwrap()
 });
 
-fn ask(tables: &[Table], table: &str, said: &[String]) -> Result<Decided, String> {
+fn ask(tables: &[Table], table: &str, said: &[String]) -> Result<TableDecision, String> {
     let table = find(tables, table)?;
     let given = given(table, said)?;
     decide(table, given, None).map_err(|(place, why)| format!("{place}: {why}"))

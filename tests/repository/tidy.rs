@@ -9,9 +9,9 @@ const FLOORS: &[&[&str]] = &[
     &["checksum", "deferred", "git_index", "id", "pairs", "path", "time", "limits"],
     &["source"],
     &["facts", "state"],
-    &["script", "harness"],
+    &["expr", "harness"],
     &["policy"],
-    &["judge", "cases"],
+    &["evaluation", "cases"],
     &["hook", "lint", "replay"],
     &["report"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.
@@ -315,7 +315,6 @@ fn the_top_level_is_fixed() {
 
 #[test]
 fn named_sees_groups_and_paths() {
-    let text =
-        "use crate::{facts::{Event, world}, state};\nfn f(x: crate::judge::X) {} // crate::cli";
-    assert_eq!(named(text), ["facts", "judge", "state"].map(String::from).into());
+    let text = "use crate::{facts::{Event, world}, state};\nfn f(x: crate::evaluation::X) {} // crate::cli";
+    assert_eq!(named(text), ["evaluation", "facts", "state"].map(String::from).into());
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use policyd::judge::dead_letter::review_due;
-use policyd::store::escalations::{Named, document_id};
+use policyd::evaluation::dead_letter::review_due;
+use policyd::store::escalations::{EscalationSubject, document_id};
 use policyd::time::Timestamp;
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -191,7 +191,7 @@ fn dead_letters_of_the_replaced_system_are_decided_alike() {
 fn documents_are_named_as_the_gates_of_the_replaced_system_name_theirs() {
     for case in of_kinds(&["escalation_file"]) {
         let now = Timestamp::parse(case["input"]["now"].as_str().unwrap()).unwrap();
-        let gate = Named::Gate(case["input"]["gate"].as_str().unwrap());
+        let gate = EscalationSubject::Gate(case["input"]["gate"].as_str().unwrap());
         let name = format!("{}.md", document_id(gate, now, 4711, 1));
         let regex = Regex::new(case["expected"]["regex"].as_str().unwrap()).unwrap();
         assert!(regex.is_match(&name), "{name}");

@@ -62,7 +62,7 @@ fn machine(values: u32, exchanges: bool) -> FakeWorld {
 }
 
 fn refused() -> WorldError {
-    WorldError::Refused("refused".to_owned())
+    WorldError::Io("refused".to_owned())
 }
 
 /// Every file system and every history that matters: no value yet, no sibling yet, one of each.

@@ -1,6 +1,8 @@
 //! The dead-letter queue as a step function: every place meets every event.
 
-use policyd::state::dead_letter::{Attempt, Decision, Effect, Event, Hints, Place, Task, step};
+use policyd::state::dead_letter::{
+    Attempt, Hints, ReviewDecision, Task, TaskEffect, TaskEvent, TaskQueue, step,
+};
 use policyd::time::Timestamp;
 
 use crate::support::snapshot;
@@ -9,7 +11,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(1_000_000_000 + seconds * 1000)
 }
 
-fn task(place: Place) -> Task {
+fn task(place: TaskQueue) -> Task {
     let attempt = Attempt { number: 1, at: at(-60), counts: true, ..Attempt::default() };
     Task {
         id: "t".to_owned(),
@@ -29,33 +31,33 @@ fn task(place: Place) -> Task {
     }
 }
 
-fn events() -> Vec<(&'static str, Event<'static>)> {
+fn events() -> Vec<(&'static str, TaskEvent<'static>)> {
     let failed = Attempt { at: at(0), error: "E".into(), counts: true, ..Attempt::default() };
     let limited = Attempt { counts: false, ..failed.clone() };
     vec![
-        ("started", Event::Started),
-        ("failed", Event::Failed(failed)),
-        ("failed, does not count", Event::Failed(limited)),
-        ("entered", Event::Entered { strategy: "dependency_blocked" }),
-        ("wait", Event::Reviewed(Decision::Wait)),
-        ("retry", Event::Reviewed(Decision::Retry { fresh: false, strategy: "x" })),
-        ("retry afresh", Event::Reviewed(Decision::Retry { fresh: true, strategy: "" })),
-        ("split", Event::Reviewed(Decision::Split { id: "t-part-1" })),
-        ("escalate", Event::Reviewed(Decision::Escalate { strategy: "h", id: "e1" })),
-        ("abandon", Event::Reviewed(Decision::Abandon { reason: "r" })),
-        ("released", Event::Released),
-        ("given up", Event::GivenUp { reason: "r" }),
-        ("blocked", Event::Blocked { by: "e1" }),
-        ("answered to something else", Event::Answered { by: "e9" }),
-        ("redriven", Event::Redriven),
-        ("resolved", Event::Resolved),
+        ("started", TaskEvent::Started),
+        ("failed", TaskEvent::Failed(failed)),
+        ("failed, does not count", TaskEvent::Failed(limited)),
+        ("entered", TaskEvent::Entered { strategy: "dependency_blocked" }),
+        ("wait", TaskEvent::Reviewed(ReviewDecision::Wait)),
+        ("retry", TaskEvent::Reviewed(ReviewDecision::Retry { fresh: false, strategy: "x" })),
+        ("retry afresh", TaskEvent::Reviewed(ReviewDecision::Retry { fresh: true, strategy: "" })),
+        ("split", TaskEvent::Reviewed(ReviewDecision::Split { id: "t-part-1" })),
+        ("escalate", TaskEvent::Reviewed(ReviewDecision::Escalate { strategy: "h", id: "e1" })),
+        ("abandon", TaskEvent::Reviewed(ReviewDecision::Abandon { reason: "r" })),
+        ("released", TaskEvent::Released),
+        ("given up", TaskEvent::GivenUp { reason: "r" }),
+        ("blocked", TaskEvent::Blocked { by: "e1" }),
+        ("answered to something else", TaskEvent::Answered { by: "e9" }),
+        ("redriven", TaskEvent::Redriven),
+        ("resolved", TaskEvent::Resolved),
     ]
 }
 
 #[test]
 fn every_place_meets_every_event() {
     let mut table = String::new();
-    for place in Place::ALL {
+    for place in TaskQueue::ALL {
         for (name, event) in events() {
             let before = task(place);
             let (next, effects) = step(&before, event, at(0));
@@ -85,11 +87,11 @@ fn every_place_meets_every_event() {
     snapshot("resilience", "dead_letter__every_place_meets_every_event", table);
 }
 
-fn effect_name(effect: &Effect) -> &'static str {
+fn effect_name(effect: &TaskEffect) -> &'static str {
     match effect {
-        Effect::Recovered => "recovered",
-        Effect::Abandoned => "abandoned",
-        Effect::Created(_) => "created",
-        Effect::Done => "done",
+        TaskEffect::Recovered => "recovered",
+        TaskEffect::Abandoned => "abandoned",
+        TaskEffect::Created(_) => "created",
+        TaskEffect::Done => "done",
     }
 }

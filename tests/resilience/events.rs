@@ -203,7 +203,7 @@ fn what_cannot_be_noted_fails_nobody() {
     use policyd::world::fake::Op;
     let desk = Desk::new();
     for op in [Op::Write, Op::Lock, Op::Append, Op::CreateFolder] {
-        desk.world.refuse_always(op, "", WorldError::Refused("disk full".to_owned()));
+        desk.world.refuse_always(op, "", WorldError::Io("disk full".to_owned()));
     }
     assert_eq!(turn_fails(&desk, "overloaded").out, "");
     assert_eq!(turn_fails(&desk, "authentication_failed").out, "");

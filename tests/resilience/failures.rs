@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use policyd::expr::pattern::compile_regex;
 use policyd::policy::failures::{Classified, Deciding};
 use policyd::policy::{Policy, builtin, load};
-use policyd::script::pattern::compile_regex;
-use policyd::state::failure::{ERROR_NAMES, Effect, Failures};
-use policyd::state::recovery::{Ladder, Limits, Situation, recover, repeats};
-use policyd::state::retry::{Claims, Retry};
-use policyd::state::uncertainty::{self, Watch};
+use policyd::state::failure::{ERROR_NAMES, FailureEffect, Failures};
+use policyd::state::recovery::{
+    EscalationThresholds, FailureContext, RecoveryLimits, recover, repeats,
+};
+use policyd::state::retry::{HeartbeatPolicy, Retry};
+use policyd::state::uncertainty::{self, UncertaintyTracker};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
@@ -64,7 +66,7 @@ fn recovery(failures: &Failures, input: &Value) -> Value {
     let (class, kept) = (by(failures, "loki", output), by(failures, "loki_history", output));
     let exit_code = input["buildExitCode"].as_i64();
     let failed = kept.by == Deciding::Nothing && exit_code.is_some_and(|it| it != 0);
-    let situation = Situation {
+    let situation = FailureContext {
         class: &class.label,
         permanent: class.is_permanent(),
         signature: if failed { "build_failed" } else { &kept.label },
@@ -77,16 +79,20 @@ fn recovery(failures: &Failures, input: &Value) -> Value {
         exit_code,
     };
     let cost = [&input["maxCost"], &input["costCap"], &input["cap_cost"]];
-    let limits =
-        Limits { cost: cost.into_iter().find_map(Value::as_f64), ..failures.recovery.clone() };
+    let limits = RecoveryLimits {
+        cost: cost.into_iter().find_map(Value::as_f64),
+        ..failures.recovery.clone()
+    };
     let (action, reason) = recover(&situation, &limits);
     json!({"action": action.as_str(), "reason": reason, "requestTier": limits.tier})
 }
 
 fn uncertain(failures: &Failures, input: &Value) -> Value {
-    let settings =
-        uncertainty::Settings { rounds: count(&input["rounds_needed"]), ..failures.uncertainty };
-    let mut watch = Watch::default();
+    let settings = uncertainty::UncertaintySettings {
+        rounds: count(&input["rounds_needed"]),
+        ..failures.uncertainty
+    };
+    let mut watch = UncertaintyTracker::default();
     let rounds = input["rounds"].as_array().unwrap().iter().enumerate();
     let told = rounds.map(|(at, it)| {
         let round = it["iteration"].as_u64().unwrap_or(at as u64);
@@ -101,14 +107,14 @@ fn uncertain(failures: &Failures, input: &Value) -> Value {
 fn swings(input: &Value) -> Value {
     let ring = input["ring"].as_array().unwrap().iter();
     let ring: Vec<String> = ring.map(|it| it.as_str().unwrap().to_owned()).collect();
-    uncertainty::swings(&ring, input["current"].as_str().unwrap()).into()
+    uncertainty::oscillates(&ring, input["current"].as_str().unwrap()).into()
 }
 
 /// Whoever was silent for so long: the age is under the key that ends in `_age_s`.
 fn claim(input: &Value, expected: &Value) -> Value {
     let fields = input.as_object().unwrap();
     let (_, age) = fields.iter().find(|(key, _)| key.ends_with("_age_s")).unwrap();
-    let claims = Claims { silence: seconds(&input["timeout_s"]) };
+    let claims = HeartbeatPolicy { silence: seconds(&input["timeout_s"]) };
     let told = |key: &String| (key.clone(), Value::from(claims.is_dead(seconds(age))));
     expected.as_object().unwrap().keys().map(told).collect::<serde_json::Map<_, _>>().into()
 }
@@ -163,7 +169,8 @@ fn answer(failures: &Failures, kind: &str, input: &Value, expected: &Value) -> O
         "claim_timeout" => claim(input, expected),
         "gate_ladder" => {
             let limits = &input["limits"];
-            let ladder = Ladder { escalate: count(&limits[0]), pause: count(&limits[2]) };
+            let ladder =
+                EscalationThresholds { escalate: count(&limits[0]), pause: count(&limits[2]) };
             ladder.at(count(&input["consecutive_failures"])).as_str().into()
         }
         "uncertainty" => uncertain(failures, input),
@@ -276,14 +283,14 @@ fn a_name_beats_words_and_an_unknown_name_does_not() {
         assert_eq!(named, error != "unknown", "{error}: {by:?}");
     }
     for (error, effect, attempt, human) in [
-        ("rate_limit", Effect::Trip, false, false),
-        ("overloaded", Effect::Trip, false, false),
-        ("server_error", Effect::Trip, false, false),
-        ("authentication_failed", Effect::Permanent, true, true),
-        ("oauth_org_not_allowed", Effect::Permanent, true, true),
-        ("billing_error", Effect::Permanent, true, true),
-        ("model_not_found", Effect::Permanent, true, true),
-        ("test_failure", Effect::Ignore, true, false),
+        ("rate_limit", FailureEffect::Trip, false, false),
+        ("overloaded", FailureEffect::Trip, false, false),
+        ("server_error", FailureEffect::Trip, false, false),
+        ("authentication_failed", FailureEffect::Permanent, true, true),
+        ("oauth_org_not_allowed", FailureEffect::Permanent, true, true),
+        ("billing_error", FailureEffect::Permanent, true, true),
+        ("model_not_found", FailureEffect::Permanent, true, true),
+        ("test_failure", FailureEffect::Ignore, true, false),
     ] {
         let it = policy.classify(error, "").class;
         assert_eq!((it.effect, it.attempt, it.human), (effect, attempt, human), "{error}");
@@ -327,7 +334,7 @@ fn a_class_of_ones_own_is_tried_first_and_an_override_changes_key_by_key() {
 #[test]
 fn a_pack_that_says_nothing_of_failures_tries_again() {
     let none = Failures::default().classify(&[], "rate_limit", "429 rate limit exceeded");
-    assert_eq!((none.class.id.as_str(), none.class.effect), ("unknown", Effect::Trip));
+    assert_eq!((none.class.id.as_str(), none.class.effect), ("unknown", FailureEffect::Trip));
 }
 
 /// Runs `policyd failure …` at a fixed time.

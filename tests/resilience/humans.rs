@@ -86,7 +86,7 @@ fn an_answer_that_moved_nothing_is_taken_in_by_the_next_review() {
 #[test]
 fn a_question_that_cannot_be_written_loses_no_failure() {
     let desk = Desk::new();
-    desk.world.refuse_always(Op::Write, ".md.tmp", WorldError::Refused("disk full".to_owned()));
+    desk.world.refuse_always(Op::Write, ".md.tmp", WorldError::Io("disk full".to_owned()));
     let words = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
     let said = desk.words(&words);
     assert_eq!(said.code, 0, "{said:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use policyd::state::dead_letter::{Attempt, Event, Place, Task, step};
+use policyd::state::dead_letter::{Attempt, Task, TaskEvent, TaskQueue, step};
 use policyd::store::file::Durability;
 use policyd::store::queues::QueueStore;
 use policyd::world::fake::{FakeWorld, Op, Survival};
@@ -73,15 +73,15 @@ fn a_damaged_list_is_put_aside_and_said_so() {
 }
 
 /// The lists that hold a task.
-fn places(world: &FakeWorld, id: &str) -> Vec<Place> {
-    let of = |place: &Place| {
+fn places(world: &FakeWorld, id: &str) -> Vec<TaskQueue> {
+    let of = |place: &TaskQueue| {
         let path = format!("/work/.policyd/queue/{}.json", place.as_str());
         let bytes = world.get(path).unwrap_or_default();
         let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let tasks = value["tasks"].as_array().cloned().unwrap_or_default();
         tasks.iter().any(|it| it["task_id"] == id)
     };
-    Place::ALL.into_iter().filter(of).collect()
+    TaskQueue::ALL.into_iter().filter(of).collect()
 }
 
 /// A desk with one dead letter, and the call that moves it.
@@ -98,7 +98,7 @@ fn store(world: &FakeWorld) -> QueueStore<'_> {
 }
 
 /// One event of one task, made where it is not there yet.
-fn happen(world: &FakeWorld, id: &str, event: Event<'_>) -> Result<(), WorldError> {
+fn happen(world: &FakeWorld, id: &str, event: TaskEvent<'_>) -> Result<(), WorldError> {
     let store = store(world);
     store.change(world.now(), |lists| {
         let known = lists.find(id).cloned();
@@ -108,7 +108,7 @@ fn happen(world: &FakeWorld, id: &str, event: Event<'_>) -> Result<(), WorldErro
         Ok(())
     })?;
     // What may be undone by a loss of power is not done.
-    store.degraded().map_or(Ok(()), |why| Err(WorldError::Refused(why)))
+    store.degraded().map_or(Ok(()), |why| Err(WorldError::Io(why)))
 }
 
 fn attempt() -> Attempt {
@@ -122,14 +122,15 @@ fn machine(exchanges: bool) -> FakeWorld {
     if !exchanges {
         world.without_exchange();
     }
-    happen(&world, "t", Event::Failed(attempt())).unwrap();
-    happen(&world, "t", Event::Entered { strategy: "" }).unwrap();
+    happen(&world, "t", TaskEvent::Failed(attempt())).unwrap();
+    happen(&world, "t", TaskEvent::Entered { strategy: "" }).unwrap();
     world
 }
 
 #[test]
 fn a_task_is_on_a_list_whenever_power_is_lost() {
-    let events = [Event::Released, Event::GivenUp { reason: "no" }, Event::Failed(attempt())];
+    let events =
+        [TaskEvent::Released, TaskEvent::GivenUp { reason: "no" }, TaskEvent::Failed(attempt())];
     let mut crashes = 0;
     for (event, exchanges) in events.into_iter().flat_map(|it| [(it.clone(), true), (it, false)]) {
         let whole = machine(exchanges);
@@ -149,7 +150,7 @@ fn a_task_is_on_a_list_whenever_power_is_lost() {
                     assert_eq!(lists.tasks[0].place, store(&whole).peek().tasks[0].place, "{note}");
                 }
                 // The next change mends what is left.
-                happen(&after, "other", Event::Failed(attempt())).unwrap();
+                happen(&after, "other", TaskEvent::Failed(attempt())).unwrap();
                 assert_eq!(places(&after, "t").len(), 1, "{note}");
                 crashes += 1;
             }
@@ -164,7 +165,7 @@ fn a_change_that_cannot_be_saved_is_said_and_loses_nothing() {
         let desk = with_dead_letter();
         desk.world.without_exchange();
         let before = places(&desk.world, "t");
-        desk.world.refuse_always(op, "", WorldError::Refused("disk full".to_owned()));
+        desk.world.refuse_always(op, "", WorldError::Io("disk full".to_owned()));
         let said = desk.call("dlq retry t");
         desk.world.refuse_nothing();
         if said.code == 3 {
@@ -172,7 +173,7 @@ fn a_change_that_cannot_be_saved_is_said_and_loses_nothing() {
             assert!(said.err.contains("no data is lost"), "{op:?}");
         }
         let after = places(&desk.world, "t");
-        assert!(after == before || after.contains(&Place::Pending), "{op:?}: {after:?}");
+        assert!(after == before || after.contains(&TaskQueue::Pending), "{op:?}: {after:?}");
         assert_eq!(desk.call("dlq list --in all").out.lines().count(), 1, "{op:?}");
     }
 }
@@ -238,7 +239,7 @@ fn no_task_and_no_attempt_is_lost_in_a_thousand_histories() {
                 0 => world.crash_at(world.ops() + u32::try_from(dice.below(40)).unwrap()),
                 1 => world.refuse_at(
                     world.ops() + u32::try_from(dice.below(20)).unwrap(),
-                    WorldError::Refused("disk full".to_owned()),
+                    WorldError::Io("disk full".to_owned()),
                 ),
                 2 => world.advance(Duration::from_secs(dice.below(100_000))),
                 3 => world.set_now(policyd::time::Timestamp::from_millis(1_700_000_000_000)),
@@ -246,15 +247,16 @@ fn no_task_and_no_attempt_is_lost_in_a_thousand_histories() {
             }
             let id = format!("t{}", dice.below(3));
             let event = match dice.below(8) {
-                0 => Event::Started,
-                1 => Event::Entered { strategy: "dependency_blocked" },
-                2 => Event::Released,
-                3 => Event::GivenUp { reason: "no" },
-                4 => Event::Resolved,
-                _ => Event::Failed(attempt()),
+                0 => TaskEvent::Started,
+                1 => TaskEvent::Entered { strategy: "dependency_blocked" },
+                2 => TaskEvent::Released,
+                3 => TaskEvent::GivenUp { reason: "no" },
+                4 => TaskEvent::Resolved,
+                _ => TaskEvent::Failed(attempt()),
             };
             let known = model.entry(id.clone()).or_default();
-            let (fails, ends) = (matches!(event, Event::Failed(_)), event == Event::Resolved);
+            let (fails, ends) =
+                (matches!(event, TaskEvent::Failed(_)), event == TaskEvent::Resolved);
             match happen(&world, &id, event) {
                 Ok(()) if ends => *known = Model::default(),
                 Ok(()) => {

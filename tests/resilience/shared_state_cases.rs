@@ -37,7 +37,7 @@ fn answer(kind: &str, input: &Value) -> Option<Value> {
         }
         "session_id_valid" => json!({"valid": SessionId::parse(text("session_id")).is_some()}),
         "session_id_sanitize" => {
-            json!({"sanitized": SessionId::sanitise(text("session_id")).as_str()})
+            json!({"sanitized": SessionId::sanitize(text("session_id")).as_str()})
         }
         _ => return None,
     })
@@ -64,7 +64,7 @@ fn save_fault(input: &Value) -> Value {
     world.without_exchange();
     let number = |key: &str| u32::try_from(input[key].as_u64().unwrap()).unwrap();
     let failures = number("rename_failures_before_success");
-    world.refuse_times(Op::Rename, "", failures, WorldError::Refused("no".to_owned()));
+    world.refuse_times(Op::Rename, "", failures, WorldError::Io("no".to_owned()));
     let durability = Durability { attempts: number("max_retries"), ..Durability::default() };
     let saved = save(&world, Path::new("/work/state.json"), b"{\"n\": 1}", &durability);
     let (durable, retries) = match saved {

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use policyd::judge::signals as judged;
+use policyd::evaluation::signals as judged;
+use policyd::expr::record::Record;
 use policyd::limits::SIGNALS_MAX;
 use policyd::policy::signals::Signals;
 use policyd::policy::{Policy, builtin, load, records};
-use policyd::script::record::Record;
-use policyd::state::signal::{End, Event};
+use policyd::state::signal::{End, SignalEvent};
 use policyd::store::file::Durability;
-use policyd::store::signals::{Answer, Deed, Draft, Found, SignalStore};
+use policyd::store::signals::{Draft, SignalFollowUp, SignalOutcome, SignalStore, StoredSignal};
 use policyd::world::World;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Map, Value, json};
@@ -99,11 +99,11 @@ fn signal_timeout(input: &Value) -> Value {
         approve(&world, &json!({"decision": "go on"}));
     }
     let mut deeds = Vec::new();
-    let mut act = |deed: &Deed| {
+    let mut act = |deed: &SignalFollowUp| {
         deeds.push(match deed {
-            Deed::Unblock { .. } => "unblocked",
-            Deed::DeadLetter { .. } => "dead_letter",
-            Deed::Alert { .. } => "alert",
+            SignalFollowUp::Unblock { .. } => "unblocked",
+            SignalFollowUp::DeadLetter { .. } => "dead_letter",
+            SignalFollowUp::Alert { .. } => "alert",
         });
         Ok(())
     };
@@ -129,13 +129,14 @@ fn signal_file(input: &Value) -> Value {
     let name = input["file"].as_str().unwrap();
     world.put(file(name), "");
     let signal = name.split('.').next().unwrap();
-    let answer = store(&world).take(signal, Event::Consume { by: "loop" }, world.now()).unwrap();
+    let answer =
+        store(&world).take(signal, SignalEvent::Consume { by: "loop" }, world.now()).unwrap();
     let status = match kinds().kind(signal).map(|it| it.interrupts.as_str()) {
         Some("stop") => 2,
         Some("pause" | "input") => 1,
         _ => 0,
     };
-    let ended = matches!(answer, Answer::Ended(_, End::Consumed, _));
+    let ended = matches!(answer, SignalOutcome::Ended(_, End::Consumed, _));
     json!({"rc": status, "consumed": ended && world.get(file(name)).is_none()})
 }
 
@@ -160,9 +161,9 @@ fn the_rules_of_the_replaced_system_agree() {
     assert!(ran > 8, "{ran} cases");
 }
 
-fn only(answer: Answer) -> Found {
+fn only(answer: SignalOutcome) -> StoredSignal {
     match answer {
-        Answer::Ended(found, End::Consumed, _) => *found,
+        SignalOutcome::Ended(found, End::Consumed, _) => *found,
         other => panic!("{other:?}"),
     }
 }
@@ -204,17 +205,17 @@ fn a_further_signal_of_a_name_overwrites_none() {
     assert_eq!(second.file, format!("HUMAN_REVIEW_NEEDED.{}", second.id));
     support::snapshot("signals", "file__human_review", text(world.get(file(&first.file))));
     for expected in ["a", "b"] {
-        let consume = Event::Consume { by: "ann" };
+        let consume = SignalEvent::Consume { by: "ann" };
         world.advance(seconds(1));
         let found = only(store(&world).take("HUMAN_REVIEW_NEEDED", consume, world.now()).unwrap());
         assert_eq!(found.text("reason"), expected, "the oldest comes first");
     }
     let history = text(world.get(file("history.jsonl")));
     support::snapshot("signals", "history__two_consumed", history);
-    let consume = Event::Consume { by: "ann" };
+    let consume = SignalEvent::Consume { by: "ann" };
     assert_eq!(
         store(&world).take("HUMAN_REVIEW_NEEDED", consume, world.now()),
-        Ok(Answer::Nothing)
+        Ok(SignalOutcome::Nothing)
     );
 }
 
@@ -223,22 +224,22 @@ fn whoever_holds_a_signal_has_it_alone_until_the_lease_is_over() {
     let world = machine();
     store(&world).emit(&draft("DOCS_NEEDED", &json!({})), world.now()).unwrap();
     let take = |event| store(&world).take("DOCS_NEEDED", event, world.now()).unwrap();
-    let claim = |by| Event::Claim { by, lease: seconds(60) };
-    assert!(matches!(take(claim("one")), Answer::Held(..)));
-    assert!(matches!(take(claim("two")), Answer::Refused(..)));
-    assert!(matches!(take(Event::Consume { by: "two" }), Answer::Refused(..)));
+    let claim = |by| SignalEvent::Claim { by, lease: seconds(60) };
+    assert!(matches!(take(claim("one")), SignalOutcome::Held(..)));
+    assert!(matches!(take(claim("two")), SignalOutcome::Refused(..)));
+    assert!(matches!(take(SignalEvent::Consume { by: "two" }), SignalOutcome::Refused(..)));
     support::snapshot(
         "signals",
         "ledger__one_claim",
         text(world.get("/w/.policyd/state/signals.json")),
     );
     world.advance(seconds(61));
-    assert!(matches!(take(claim("two")), Answer::Held(..)), "the first died");
+    assert!(matches!(take(claim("two")), SignalOutcome::Held(..)), "the first died");
     assert!(
-        matches!(take(Event::Consume { by: "one" }), Answer::Refused(..)),
+        matches!(take(SignalEvent::Consume { by: "one" }), SignalOutcome::Refused(..)),
         "and comes too late"
     );
-    only(take(Event::Consume { by: "two" }));
+    only(take(SignalEvent::Consume { by: "two" }));
 }
 
 #[test]
@@ -333,7 +334,7 @@ fn a_file_that_is_being_written_is_not_read_yet() {
     assert_eq!(store(&world).pending(world.now())[0].text("reason"), "a");
 }
 
-fn review(world: &FakeWorld, task: &str) -> Found {
+fn review(world: &FakeWorld, task: &str) -> StoredSignal {
     world.advance(seconds(10));
     let fields = json!({"reason": "r", "task_id": task});
     store(world).emit(&draft("HUMAN_REVIEW_NEEDED", &fields), world.now()).unwrap()
@@ -341,10 +342,12 @@ fn review(world: &FakeWorld, task: &str) -> Found {
 
 fn consume_approval(world: &FakeWorld) -> Result<String, String> {
     world.advance(seconds(10));
-    let consume = Event::Consume { by: "loop" };
+    let consume = SignalEvent::Consume { by: "loop" };
     match store(world).take("HUMAN_APPROVED", consume, world.now()).unwrap() {
-        Answer::Ended(_, End::Consumed, Some(request)) => Ok(request.text("task_id").to_owned()),
-        Answer::Refused(_, why) => Err(why),
+        SignalOutcome::Ended(_, End::Consumed, Some(request)) => {
+            Ok(request.text("task_id").to_owned())
+        }
+        SignalOutcome::Refused(_, why) => Err(why),
         other => panic!("{other:?}"),
     }
 }
@@ -403,9 +406,9 @@ fn an_approval_that_names_its_request_approves_no_other() {
     let (a, b) = (review(&world, "a"), review(&world, "b"));
     world.advance(seconds(10));
     let answer = store(&world).approve(&b.id, "ann", "go on", world.now()).unwrap();
-    assert!(matches!(answer, Answer::Ended(_, End::Approved, Some(_))));
+    assert!(matches!(answer, SignalOutcome::Ended(_, End::Approved, Some(_))));
     support::snapshot("signals", "file__human_approved", text(world.get(file("HUMAN_APPROVED"))));
-    assert_eq!(store(&world).approve(&b.id, "ann", "", world.now()), Ok(Answer::Nothing));
+    assert_eq!(store(&world).approve(&b.id, "ann", "", world.now()), Ok(SignalOutcome::Nothing));
     assert_eq!(consume_approval(&world), Ok("b".to_owned()));
     assert_eq!(store(&world).pending(world.now())[0].id, a.id);
 
@@ -428,7 +431,7 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
     let failing = store(&world).process(world.now(), &mut |_| Err("disk full".to_owned())).unwrap();
     assert_eq!((failing.ended.len(), failing.failed.len()), (0, 1));
     let mut deeds = 0;
-    let mut act = |_: &Deed| {
+    let mut act = |_: &SignalFollowUp| {
         deeds += 1;
         Ok(())
     };
@@ -447,7 +450,7 @@ fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
 fn a_clock_that_jumps_ahead_times_out_no_request_and_ends_no_approval() {
     let world = machine();
     let (asked, begun) = (review(&world, "a"), world.now());
-    let mut act = |it: &Deed| panic!("{it:?}");
+    let mut act = |it: &SignalFollowUp| panic!("{it:?}");
     for minutes in 1..50 {
         world.set_now(begun.plus(seconds(3600 * 24 * 365 * 70 + minutes * 60)));
         let done = store(&world).process(world.now(), &mut act).unwrap();
@@ -477,7 +480,7 @@ fn drifts_count_anew_once_the_context_was_cleared() {
     support::snapshot("signals", "file__drift_log", text(world.get(file("DRIFT_DETECTED"))));
     assert_eq!(store(&world).drifts(world.now()).len(), 3);
     store(&world).emit(&draft("CONTEXT_CLEAR_REQUESTED", &json!({})), world.now()).unwrap();
-    let consume = Event::Consume { by: "loop" };
+    let consume = SignalEvent::Consume { by: "loop" };
     only(store(&world).take("CONTEXT_CLEAR_REQUESTED", consume, world.now()).unwrap());
     assert_eq!(store(&world).drifts(world.now()).len(), 0);
     assert!(world.get(file("DRIFT_DETECTED")).is_some(), "the log stays");
@@ -499,10 +502,17 @@ fn what_the_agent_is_told() {
         ("DOCS_NEEDED", json!({})),
     ] {
         let found = store(&world).emit(&draft(name, &fields), world.now()).unwrap();
-        let about =
-            judged::About { id: &found.id, name, sender: "eng-1", ..judged::About::default() };
+        let about = judged::SignalInfo {
+            id: &found.id,
+            name,
+            sender: "eng-1",
+            ..judged::SignalInfo::default()
+        };
         let fields: &Map<String, Value> = &found.fields;
-        all += &format!("{name}: {}\n", judged::told(kinds().kind(name).unwrap(), about, fields));
+        all += &format!(
+            "{name}: {}\n",
+            judged::format_signal(kinds().kind(name).unwrap(), about, fields)
+        );
     }
     support::snapshot("signals", "context__what_the_agent_is_told", all);
 }

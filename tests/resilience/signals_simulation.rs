@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use policyd::policy::{Policy, builtin, load};
-use policyd::state::signal::{End, Event};
+use policyd::state::signal::{End, SignalEvent};
 use policyd::store::file::Durability;
-use policyd::store::signals::{Answer, Draft, Found, SignalStore};
+use policyd::store::signals::{Draft, SignalOutcome, SignalStore, StoredSignal};
 use policyd::time::Timestamp;
 use policyd::world::fake::{Content, FakeWorld, Survival};
 use policyd::world::{World, WorldError};
@@ -91,7 +91,7 @@ impl Game {
         done
     }
 
-    fn waiting(&mut self, name: &str) -> Vec<Found> {
+    fn waiting(&mut self, name: &str) -> Vec<StoredSignal> {
         let mut found = self.with(|store, now| store.pending(now));
         found.retain(|it| it.name == name);
         found
@@ -124,7 +124,7 @@ impl Game {
             self.world.crash_at(at);
             self.crashes += 1;
         } else if trouble == 1 {
-            self.world.refuse_at(at, WorldError::Refused("disk full".to_owned()));
+            self.world.refuse_at(at, WorldError::Io("disk full".to_owned()));
         }
         self.act();
         self.lost_power_last |= loses_power && self.degraded;
@@ -150,8 +150,8 @@ impl Game {
             3..=5 => self.consume(name, who),
             6 => {
                 let lease = Duration::from_secs(300);
-                let claim = Event::Claim { by: who, lease };
-                if let Ok(Answer::Held(found, until)) =
+                let claim = SignalEvent::Claim { by: who, lease };
+                if let Ok(SignalOutcome::Held(found, until)) =
                     self.with(|store, now| store.take(name, claim, now))
                 {
                     self.known.held.insert(found.id, (who.to_owned(), until));
@@ -173,8 +173,9 @@ impl Game {
     }
 
     fn consume(&mut self, name: &str, who: &str) {
-        let answer = self.with(|store, now| store.take(name, Event::Consume { by: who }, now));
-        if let Ok(Answer::Ended(found, End::Consumed, request)) = answer {
+        let answer =
+            self.with(|store, now| store.take(name, SignalEvent::Consume { by: who }, now));
+        if let Ok(SignalOutcome::Ended(found, End::Consumed, request)) = answer {
             self.hand(&found.id, who);
             if let Some(request) = request {
                 self.check_approval(&request.id);

@@ -11,7 +11,7 @@ use policyd::id::SessionId;
 use policyd::store::file::{Durability, Loaded, Saved, load, save};
 use policyd::store::session::{Layout, Origin, SessionStore};
 use policyd::world::real::RealWorld;
-use policyd::world::{Command, CommandOutput, World, WorldError};
+use policyd::world::{CommandOutput, ExternalCommand, World, WorldError};
 
 fn id() -> SessionId {
     SessionId::parse("s1").unwrap()
@@ -84,7 +84,7 @@ fn links_are_never_written_through() {
     assert!(fs::symlink_metadata(&paths.state).unwrap().is_file());
     let link = folder.path().join("link");
     symlink(&victim, &link).unwrap();
-    let refused = Err(WorldError::Refused("is a symbolic link".to_owned()));
+    let refused = Err(WorldError::Io("is a symbolic link".to_owned()));
     assert_eq!(world.write(&link, b"x"), refused);
     assert_eq!(world.append(&link, b"x"), refused);
     assert!(world.lock(&link, Duration::ZERO).is_err());
@@ -125,7 +125,7 @@ fn looking_into_a_folder_says_what_asking_twice_says() {
         assert_eq!(world.look_into(&path), Ok((identity, names.clone())));
     }
     for none in [folder.join("a.yaml"), folder.join("none"), pipe] {
-        assert_eq!(world.look_into(&none), Err(WorldError::Missing), "{}", none.display());
+        assert_eq!(world.look_into(&none), Err(WorldError::NotFound), "{}", none.display());
     }
 }
 
@@ -180,7 +180,7 @@ fn a_save_exchanges_two_files_and_reads_are_bounded() {
     assert_eq!(load(&world, &path, 99), Loaded::Whole(b"{\"n\": 3}".to_vec()));
     assert_eq!(world.read(&path, 3), Err(WorldError::TooLarge(8)));
     assert_eq!(world.read(folder.path(), 99), Err(WorldError::NotAFile));
-    assert_eq!(world.read(&folder.path().join("none"), 99), Err(WorldError::Missing));
+    assert_eq!(world.read(&folder.path().join("none"), 99), Err(WorldError::NotFound));
     let mut file = world.open(&path).unwrap();
     let mut buffer = [0; 3];
     assert_eq!((file.read_at(5, &mut buffer), &buffer), (Ok(3), b" 3}"));
@@ -188,7 +188,7 @@ fn a_save_exchanges_two_files_and_reads_are_bounded() {
 }
 
 fn run(script: &str, stdin: &[u8], deadline: Duration) -> Result<CommandOutput, WorldError> {
-    RealWorld::new().run(&Command {
+    RealWorld::new().run(&ExternalCommand {
         argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
         folder: std::env::temp_dir(),
         stdin: stdin.to_vec(),
@@ -196,7 +196,7 @@ fn run(script: &str, stdin: &[u8], deadline: Duration) -> Result<CommandOutput, 
         env_removed: vec!["HOME".to_owned()],
         deadline,
         output_max: 10_000,
-        ..Command::default()
+        ..ExternalCommand::default()
     })
 }
 
@@ -235,17 +235,17 @@ fn a_grandchild_that_holds_the_streams_does_not_hold_us() {
 
 #[test]
 fn programs_that_are_not_there_are_missing() {
-    let command = |argv: &[&str], folder: &str| Command {
+    let command = |argv: &[&str], folder: &str| ExternalCommand {
         argv: argv.iter().map(|&it| it.to_owned()).collect(),
         folder: folder.into(),
         deadline: WAIT,
         output_max: 10,
-        ..Command::default()
+        ..ExternalCommand::default()
     };
-    let run = |command: Command| RealWorld::new().run(&command);
-    assert_eq!(run(command(&["no-such-program-here"], "/")), Err(WorldError::Missing));
-    assert!(matches!(run(command(&["true"], "/no/such")), Err(WorldError::Refused(_))));
-    assert!(matches!(run(command(&[], "/")), Err(WorldError::Refused(_))));
+    let run = |command: ExternalCommand| RealWorld::new().run(&command);
+    assert_eq!(run(command(&["no-such-program-here"], "/")), Err(WorldError::NotFound));
+    assert!(matches!(run(command(&["true"], "/no/such")), Err(WorldError::Io(_))));
+    assert!(matches!(run(command(&[], "/")), Err(WorldError::Io(_))));
 }
 
 /// The three recipes of seed 000, word for word.
@@ -256,8 +256,13 @@ fn the_seeds_recipes_work() {
     let shell = |script: &str| {
         let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
         let folder = folder.path().to_owned();
-        let command =
-            Command { argv, folder, deadline: WAIT, output_max: 1 << 16, ..Command::default() };
+        let command = ExternalCommand {
+            argv,
+            folder,
+            deadline: WAIT,
+            output_max: 1 << 16,
+            ..ExternalCommand::default()
+        };
         String::from_utf8(world.run(&command).unwrap().stdout).unwrap()
     };
     if shell("command -v jq").is_empty() {

@@ -1,7 +1,7 @@
 //! Generated expressions: conditions over the table of facts, and rows of tokens.
 
-use policyd::script::members;
-use policyd::script::types::{Domain, Type};
+use policyd::expr::members;
+use policyd::expr::types::{Domain, Type};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::{
-    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
-    RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
+    PathEntry, RunningProgram, World, WorldError,
 };
 
 use super::console;
@@ -92,7 +92,7 @@ impl World for HumanWorld {
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError> {
         self.machine.stat(path)
     }
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
         self.machine.entry(path)
     }
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {
@@ -137,10 +137,10 @@ impl World for HumanWorld {
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError> {
         self.machine.lock(path, wait_max)
     }
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
         self.machine.run(command)
     }
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.machine.start(command)
     }
     fn note_interrupts(&self) {

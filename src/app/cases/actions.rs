@@ -4,27 +4,27 @@
 use serde_json::{Map, Value, json};
 
 use crate::app::tasks::{Report, Stores};
-use crate::cases::happens::{FailedTask, Happens};
-use crate::judge::{signals as due, tables};
+use crate::cases::happens::{FailedTask, StepAction};
+use crate::evaluation::{signals as due, tables};
+use crate::expr::words;
 use crate::policy::records;
 use crate::policy::records::signals::RUN;
 use crate::policy::tables::find;
-use crate::script::words;
-use crate::state::dead_letter::{Attempt, Place, Task};
+use crate::state::dead_letter::{Attempt, Task, TaskQueue};
 use crate::store::signals::Draft;
 
 /// Performs an action of a case that is not an event; returns its result.
 ///
 /// # Errors
 /// Why the action cannot be performed.
-pub(super) fn perform(stores: &Stores<'_>, action: &Happens) -> Result<Value, String> {
+pub(super) fn perform(stores: &Stores<'_>, action: &StepAction) -> Result<Value, String> {
     let mut seen = match action {
-        Happens::Event { .. } => Map::new(),
-        Happens::Table { id, inputs } => decided(stores, id, inputs)?,
-        Happens::Run(words) => due_signals(stores, words)?,
-        Happens::Signal { name, fields } => signaled(stores, name, fields)?,
-        Happens::Task(task) => failed(stores, task)?,
-        Happens::Failure { named, text } => {
+        StepAction::Event { .. } => Map::new(),
+        StepAction::Table { id, inputs } => decided(stores, id, inputs)?,
+        StepAction::Run(words) => due_signals(stores, words)?,
+        StepAction::Signal { name, fields } => signaled(stores, name, fields)?,
+        StepAction::Task(task) => failed(stores, task)?,
+        StepAction::Failure { named, text } => {
             let class = stores.policy.classify(named, text).class.id;
             Map::from_iter([("class".to_owned(), class.into())])
         }
@@ -90,7 +90,7 @@ fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, St
 pub(crate) fn waits(stores: &Stores<'_>) -> Map<String, Value> {
     let lists = stores.queues.peek();
     let place = |it: &Task| {
-        let at_work = matches!(it.place, Place::Pending | Place::InProgress);
+        let at_work = matches!(it.place, TaskQueue::Pending | TaskQueue::InProgress);
         let blocked = at_work && !it.waits_for.is_empty();
         if blocked { "blocked" } else { it.place.as_str() }
     };

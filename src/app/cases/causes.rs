@@ -2,9 +2,9 @@
 
 use super::machine::Seen;
 use crate::cases::expect::Mismatch;
-use crate::judge::guards::{GuardVerdict, Guarded};
-use crate::judge::message::in_one_line;
-use crate::judge::verdict::{Consequence, Explained, Verdict};
+use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
+use crate::evaluation::message::in_one_line;
+use crate::evaluation::verdict::{CheckVerdict, ConditionExplanation, Consequence};
 use crate::report::drawing;
 use crate::report::mask::mask;
 
@@ -36,7 +36,7 @@ pub(crate) fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> 
         return Vec::new();
     }
     verdicts.retain(|it| !matches!(it.consequence, Consequence::None));
-    let line = |it: &&Verdict| {
+    let line = |it: &&CheckVerdict| {
         let softened = it.softened.map(|why| format!(" (does not block: {why})"));
         let (leads, softened) = (it.consequence.as_str(), softened.unwrap_or_default());
         format!("{} {leads}: {}{softened}\n", it.id, in_one_line(&it.details))
@@ -54,7 +54,7 @@ pub(crate) fn behind(mismatch: &Mismatch, seen: &Seen) -> Vec<(String, String)> 
 
 /// The same of a tool call: the guards that fired or could not be judged, each with its conditions; of one that is
 /// named also why it is silent.
-fn behind_guards(mismatch: &Mismatch, guarded: &Guarded) -> Vec<(String, String)> {
+fn behind_guards(mismatch: &Mismatch, guarded: &GuardsOutcome) -> Vec<(String, String)> {
     let named = mismatch.what.strip_prefix("guards.");
     let is_meant = |id: &str| named.is_none_or(|named| id == named);
     let verdicts = guarded.verdicts.iter().filter(|it| is_meant(&it.id)).flat_map(fired);
@@ -94,7 +94,7 @@ fn fired(it: &GuardVerdict) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Conditions with the value of each part.
-fn drawn(conditions: &[Explained]) -> impl Iterator<Item = (String, String)> {
+fn drawn(conditions: &[ConditionExplanation]) -> impl Iterator<Item = (String, String)> {
     conditions.iter().map(|it| {
         let heading = format!("{} ({})", it.key, it.place);
         (heading, drawing::draw(&it.expression, &it.parts))

@@ -11,20 +11,22 @@ use super::actions::{perform, waits};
 use crate::app::gate::{self, LoadedPolicy, Report, Request};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
-use crate::cases::happens::Happens;
+use crate::cases::happens::StepAction;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
-use crate::cases::{Answer, AnswerOutcome, Given, Memory, PackChanges, Step, Transcript};
+use crate::cases::{
+    CaseStep, Given, PackChanges, ProbeStub, ProbeStubOutcome, StateBefore, TranscriptAddition,
+};
+use crate::evaluation::Detail;
+use crate::evaluation::guards::GuardsOutcome;
+use crate::expr::watch::CoverageRecorder;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::payload;
 use crate::id::SessionId;
-use crate::judge::Detail;
-use crate::judge::guards::Guarded;
 use crate::limits;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
 use crate::probe::git::NEUTRAL;
 use crate::report::outcome;
-use crate::script::watch::Watch;
 use crate::state::{SessionState, breaker};
 use crate::store::breakers::BreakerStore;
 use crate::store::user_choices::UserChoiceStore;
@@ -86,36 +88,36 @@ impl<'a> Machine<'a> {
     /// A file of the case could not be read.
     pub(crate) fn step(
         &mut self,
-        step: &Step,
+        step: &CaseStep,
         detail: Detail,
-        watch: Option<Rc<Watch>>,
+        watch: Option<Rc<CoverageRecorder>>,
     ) -> Result<Seen, String> {
         self.world.advance(step.after);
         self.prepare(&step.given);
         match &step.transcript {
-            Transcript::Nothing => {}
-            Transcript::List(happenings) => {
+            TranscriptAddition::Nothing => {}
+            TranscriptAddition::List(happenings) => {
                 for happening in happenings {
                     for (path, text) in self.recorder.happening(happening) {
                         self.world.put(path, text);
                     }
                 }
             }
-            Transcript::File(_, path) => self.recorder.recorded(&(self.read_file)(path)?),
+            TranscriptAddition::File(_, path) => self.recorder.recorded(&(self.read_file)(path)?),
         }
         self.world.put(TRANSCRIPT, self.recorder.text());
         let event = match &step.on {
-            Happens::Event { name, fields } => self.event(name, fields)?,
+            StepAction::Event { name, fields } => self.event(name, fields)?,
             // It happens in a session all the same.
-            Happens::Table { .. }
-            | Happens::Run(_)
-            | Happens::Signal { .. }
-            | Happens::Task(_)
-            | Happens::Failure { .. } => self.event("stop", &Map::new())?,
+            StepAction::Table { .. }
+            | StepAction::Run(_)
+            | StepAction::Signal { .. }
+            | StepAction::Task(_)
+            | StepAction::Failure { .. } => self.event("stop", &Map::new())?,
         };
         let project = project::find(&self.world, Some(&event));
         self.remember(&step.given, &project, &event);
-        if !matches!(step.on, Happens::Event { .. }) {
+        if !matches!(step.on, StepAction::Event { .. }) {
             let value = perform(&self.stores(&project, watch), &step.on)?;
             return Ok(Seen { value, report: Report::default() });
         }
@@ -151,7 +153,7 @@ impl<'a> Machine<'a> {
         }
         match given.disk_full {
             Some(true) => {
-                let full = || WorldError::Refused("no space left on device".to_owned());
+                let full = || WorldError::Io("no space left on device".to_owned());
                 for op in [Op::Write, Op::Append, Op::CreateFolder] {
                     world.refuse_always(op, "", full());
                 }
@@ -166,22 +168,22 @@ impl<'a> Machine<'a> {
         change(&mut self.ready.policy, &given.pack);
     }
 
-    fn script(&self, id: &str, answers: &[Answer]) {
+    fn script(&self, id: &str, answers: &[ProbeStub]) {
         let probes = &self.ready.policy.probes;
         let Some(probe) = probes.iter().find(|it| it.id == id) else { return };
         let command: Vec<&str> = probe.command.iter().map(String::as_str).collect();
         self.world.unscript(&command);
         for answer in answers {
             let (result, least) = match &answer.outcome {
-                AnswerOutcome::Ends { prints, stderr, code } => {
+                ProbeStubOutcome::Ends { prints, stderr, code } => {
                     let (stdout, stderr) = (prints.clone().into_bytes(), stderr.clone());
                     let stderr = stderr.into_bytes();
                     let output =
                         CommandOutput { code: Some(*code), stdout, stderr, truncated: false };
                     (Ok(output), Duration::ZERO)
                 }
-                AnswerOutcome::Missing => (Err(WorldError::Missing), Duration::ZERO),
-                AnswerOutcome::TimesOut => {
+                ProbeStubOutcome::Missing => (Err(WorldError::NotFound), Duration::ZERO),
+                ProbeStubOutcome::TimesOut => {
                     let longer = probe.timeout.saturating_add(Duration::from_secs(1));
                     (Err(WorldError::TimedOut), longer)
                 }
@@ -208,7 +210,7 @@ impl<'a> Machine<'a> {
     fn remember(&self, given: &Given, project: &Project, event: &Event) {
         let policy = &self.ready.policy;
         let (store, own) = project::sessions(&self.world, project, &policy.settings);
-        if let Some(Memory { total_blocks, consecutive_blocks, turns }) = given.state {
+        if let Some(StateBefore { total_blocks, consecutive_blocks, turns }) = given.state {
             let mut state = SessionState::new(event.session_id.clone());
             state.turn_count = turns;
             state.main.episode = event.prompt_id.clone().unwrap_or_default();
@@ -224,8 +226,8 @@ impl<'a> Machine<'a> {
         let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
         for key in &given.breakers {
             let settings = policy.breaker(key);
-            let failure = breaker::Event::failure("it failed before");
-            for _ in 0..settings.threshold.max(settings.min_calls) {
+            let failure = breaker::BreakerEvent::failure("it failed before");
+            for _ in 0..settings.threshold.max(settings.minimum_calls) {
                 // One that cannot be written stays closed, which the case will tell.
                 let _refused = breakers.record(key, failure, &settings, self.world.now());
             }
@@ -233,7 +235,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The stores of the project.
-    fn stores(&self, project: &Project, watch: Option<Rc<Watch>>) -> Stores<'_> {
+    fn stores(&self, project: &Project, watch: Option<Rc<CoverageRecorder>>) -> Stores<'_> {
         let policy = &self.ready.policy;
         let (sessions, own) = project::sessions(&self.world, project, &policy.settings);
         let (state_dir, durability) = (own.as_path(), &sessions.durability);
@@ -289,7 +291,7 @@ impl<'a> Machine<'a> {
         if let Value::Object(seen) = &mut seen {
             seen.insert("guards".to_owned(), guards(report, policy, event.kind));
             let guarded = report.around.guarded.as_ref();
-            let decided_by = guarded.map(Guarded::decided_by).unwrap_or_default();
+            let decided_by = guarded.map(GuardsOutcome::decided_by).unwrap_or_default();
             seen.insert("decided_by".to_owned(), decided_by.into());
             let updated = report.answer.updated_input.clone();
             seen.insert("updated_input".to_owned(), updated.unwrap_or_else(|| "none".into()));

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::app::gate::LoadedPolicy;
-use crate::cases::coverage::{self, Covered};
+use crate::cases::coverage::{self, ExpectedRules};
 use crate::cases::expect::Mismatch;
-use crate::cases::names::Known;
-use crate::cases::result::{CaseResult, Ending, Failure, Summary};
-use crate::cases::{Case, Expect, Form, Step, read, snapshot};
-use crate::judge::Detail;
+use crate::cases::names::NameTable;
+use crate::cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
+use crate::cases::{Case, CaseStep, Expect, SnapshotFormat, read, snapshot};
+use crate::evaluation::Detail;
+use crate::expr::watch::CoverageRecorder;
 use crate::policy::{Policy, builtin, load};
 use crate::report::outcome;
-use crate::script::watch::Watch;
 use crate::world::World;
 use causes::behind;
 use machine::{Machine, Seen};
@@ -46,7 +46,7 @@ pub(crate) struct CaseRequest {
 }
 
 /// What is wanting although no case failed.
-fn wanting(summary: &Summary, request: &CaseRequest) -> Vec<String> {
+fn wanting(summary: &CaseSummary, request: &CaseRequest) -> Vec<String> {
     let (passed, failed, _) = summary.counts();
     let mut wanting = Vec::new();
     if passed == 0 && failed == 0 {
@@ -66,14 +66,19 @@ fn wanting(summary: &Summary, request: &CaseRequest) -> Vec<String> {
 }
 
 /// Runs the cases of a pack.
-pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest) -> Summary {
+pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest) -> CaseSummary {
     let builtin = builtin::pack();
     let loaded = load::load(&suite.pack, &builtin);
     let pack = suite.pack.name.clone();
     let Some(policy) = loaded.policy else {
-        return Summary { pack, findings: loaded.diagnostics, broken: true, ..Summary::default() };
+        return CaseSummary {
+            pack,
+            findings: loaded.diagnostics,
+            broken: true,
+            ..CaseSummary::default()
+        };
     };
-    let known = Known::of(&policy);
+    let known = NameTable::of(&policy);
     let mut findings = Vec::new();
     let mut files = Vec::new();
     for source in &suite.files {
@@ -93,10 +98,10 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
         suite,
         update: request.update,
         ready: LoadedPolicy::new(policy, None),
-        total: watched.then(Watch::default),
+        total: watched.then(CoverageRecorder::default),
         covered: coverage::covered(asked_for.iter().map(|(_, case)| *case), &known),
         compared: BTreeSet::new(),
-        summary: Summary { pack, findings, filtered: left_out.len(), ..Summary::default() },
+        summary: CaseSummary { pack, findings, filtered: left_out.len(), ..CaseSummary::default() },
     };
     for (file, case) in asked_for {
         runner.run(file, case);
@@ -129,20 +134,24 @@ struct Runner<'a> {
     update: Option<SnapshotUpdate>,
     ready: LoadedPolicy,
     /// Coverage of all cases together, if it is measured.
-    total: Option<Watch>,
-    covered: Covered,
+    total: Option<CoverageRecorder>,
+    covered: ExpectedRules,
     /// Snapshots that a case compares with, beside the case files.
     compared: BTreeSet<PathBuf>,
-    summary: Summary,
+    summary: CaseSummary,
 }
 
 impl Runner<'_> {
     fn run(&mut self, file: &str, case: &Case) {
         let ending = match &case.skip {
-            Some(why) => Ending::Skipped(why.clone()),
+            Some(why) => CaseOutcome::Skipped(why.clone()),
             None => {
                 let failures = self.failures(file, case);
-                if failures.is_empty() { Ending::Passed } else { Ending::Failed(failures) }
+                if failures.is_empty() {
+                    CaseOutcome::Passed
+                } else {
+                    CaseOutcome::Failed(failures)
+                }
             }
         };
         self.summary.cases.push(CaseResult {
@@ -153,8 +162,8 @@ impl Runner<'_> {
         });
     }
 
-    fn failures(&mut self, file: &str, case: &Case) -> Vec<Failure> {
-        let watch = self.total.is_some().then(Rc::<Watch>::default);
+    fn failures(&mut self, file: &str, case: &Case) -> Vec<UnmetExpectation> {
+        let watch = self.total.is_some().then(Rc::<CoverageRecorder>::default);
         let seen = self.steps(case, Detail::Everything, watch.as_ref());
         if let (Some(total), Some(watch)) = (&self.total, &watch) {
             total.absorb(watch);
@@ -173,7 +182,7 @@ impl Runner<'_> {
                 },
             };
             let failed = mismatches.into_iter();
-            failures.extend(failed.map(|mismatch| Failure {
+            failures.extend(failed.map(|mismatch| UnmetExpectation {
                 step: number,
                 mismatch,
                 behind: Vec::new(),
@@ -197,7 +206,7 @@ impl Runner<'_> {
         &mut self,
         case: &Case,
         detail: Detail,
-        watch: Option<&Rc<Watch>>,
+        watch: Option<&Rc<CoverageRecorder>>,
     ) -> Vec<Result<Seen, String>> {
         let (world, suite) = (self.world, self.suite);
         let read_file = |path: &Path| suite.read(world, path);
@@ -220,7 +229,7 @@ impl Runner<'_> {
         file: &str,
         case: &Case,
         number: Option<usize>,
-        step: &Step,
+        step: &CaseStep,
         seen: &Seen,
     ) -> Vec<Mismatch> {
         let Expect::Snapshot(span, form) = &step.expect else { return Vec::new() };
@@ -279,15 +288,17 @@ impl Runner<'_> {
 
     /// The report of a step; the folder of the pack is left out of places, so that it is the same
     /// wherever the pack lies.
-    fn report(&self, Seen { report, .. }: &Seen, form: Form) -> String {
+    fn report(&self, Seen { report, .. }: &Seen, form: SnapshotFormat) -> String {
         let mut around = report.around.clone();
         let pack = &self.suite.pack;
         if around.pack == pack.name {
             around.pack.clear();
         }
         let mut text = match form {
-            Form::Text => outcome::to_text(report.outcome.as_ref(), &around, false),
-            Form::Json => format!("{:#}", outcome::to_json(report.outcome.as_ref(), &around)),
+            SnapshotFormat::Text => outcome::to_text(report.outcome.as_ref(), &around, false),
+            SnapshotFormat::Json => {
+                format!("{:#}", outcome::to_json(report.outcome.as_ref(), &around))
+            }
         };
         for (file, source) in &pack.files {
             text = text.replace(&source.name, file);
@@ -296,7 +307,7 @@ impl Runner<'_> {
     }
 }
 
-fn cannot_be_run(step: &Step, why: &str) -> Mismatch {
+fn cannot_be_run(step: &CaseStep, why: &str) -> Mismatch {
     Mismatch {
         span: step.span.clone(),
         what: "the step".to_owned(),

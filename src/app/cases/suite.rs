@@ -159,7 +159,7 @@ impl Suite {
             return read_text(world, &folder.join(path));
         }
         let embedded = builtin::CASES.iter().find(|(file, _)| Path::new(file) == path);
-        let missing = || format!("{}: {}", path.display(), WorldError::Missing);
+        let missing = || format!("{}: {}", path.display(), WorldError::NotFound);
         embedded.map(|(_, text)| (*text).to_owned()).ok_or_else(missing)
     }
 }

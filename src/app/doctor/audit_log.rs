@@ -52,9 +52,9 @@ fn try_to_create<'l>(world: &dyn World, log: &'l Path) -> Result<(), (&'l Path, 
     let above = || log.ancestors().skip(1);
     let (nearest, found) = above()
         .find_map(|it| Some((it, world.stat(it).ok()?)))
-        .ok_or((log, WorldError::Missing))?;
+        .ok_or((log, WorldError::NotFound))?;
     if found.kind != FileKind::Folder {
-        return Err((nearest, WorldError::Refused("not a directory".to_owned())));
+        return Err((nearest, WorldError::Io("not a directory".to_owned())));
     }
     try_to_write(world, nearest).map_err(|error| (nearest, error))
 }

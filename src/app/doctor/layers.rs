@@ -35,7 +35,7 @@ pub(super) fn inspect_layers(
             let Some(path) = place.file(world, project, scope) else { continue };
             let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
                 Ok(bytes) => bytes,
-                Err(WorldError::Missing) => continue,
+                Err(WorldError::NotFound) => continue,
                 Err(error) => {
                     let text = format!("{}: {error}", path.display());
                     checks.push(Check::new(ABOUT, Health::Bad, text));

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::check::{Check, Health};
 use crate::app::install::places::Place;
 use crate::app::replay::sessions;
-use crate::facts::lines::Piece;
-use crate::facts::record::{self, Entry, Record};
+use crate::facts::lines::LineChunk;
+use crate::facts::record::{self, Record, RecordEntry};
 use crate::harness::Harness;
 use crate::store::transcript;
 use crate::time::Timestamp;
@@ -53,8 +53,8 @@ fn newest(world: &dyn World, place: &Place, folder: &Path) -> Option<Check> {
     let title = place.harness.title;
     let mut seen = Understood::new(place.harness);
     let read = transcript::lines(world, path, |piece| match piece {
-        Piece::Line(line) => seen.line(line),
-        Piece::TooLong => {}
+        LineChunk::Line(line) => seen.line(line),
+        LineChunk::TooLong => {}
     });
     if let Err(error) = read {
         return Some(Check::new(
@@ -112,21 +112,21 @@ impl<'h> Understood<'h> {
     fn record(&mut self, record: &Record<'_>) {
         for entry in &record.entries {
             match entry {
-                Entry::Call { id, name, .. } => self.call(id, name),
-                Entry::Done { name, result, .. } => {
+                RecordEntry::Call { id, name, .. } => self.call(id, name),
+                RecordEntry::Done { name, result, .. } => {
                     self.open_container = false;
                     self.call(&result.id, name);
                 }
-                Entry::Stopped { .. }
-                | Entry::Stopping { .. }
-                | Entry::CutOff
-                | Entry::Asked(_)
-                | Entry::Prompt { .. }
-                | Entry::Injected { .. }
-                | Entry::Said(_)
-                | Entry::Result(_)
-                | Entry::Usage(_)
-                | Entry::Compacted => {}
+                RecordEntry::Stopped { .. }
+                | RecordEntry::Stopping { .. }
+                | RecordEntry::CutOff
+                | RecordEntry::Asked(_)
+                | RecordEntry::Prompt { .. }
+                | RecordEntry::Injected { .. }
+                | RecordEntry::Said(_)
+                | RecordEntry::Result(_)
+                | RecordEntry::Usage(_)
+                | RecordEntry::Compacted => {}
             }
         }
     }

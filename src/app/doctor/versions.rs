@@ -8,7 +8,7 @@ use super::check::{Check, Health};
 use crate::app::install::places::Place;
 use crate::app::workspace::project;
 use crate::probe::outside_of;
-use crate::world::{Command, World, WorldError};
+use crate::world::{ExternalCommand, World, WorldError};
 
 const ABOUT: &str = "version";
 /// Time that a client may take to say its version; some of them start a whole runtime for it.
@@ -21,17 +21,17 @@ pub(super) fn inspect_versions(world: &dyn World, places: &[&'static Place]) -> 
 
 fn version(world: &dyn World, place: &'static Place) -> Check {
     let (title, program) = (place.harness.title, place.program);
-    let command = Command {
+    let command = ExternalCommand {
         argv: vec![program.to_owned(), "--version".to_owned()],
         folder: PathBuf::from("."),
         deadline: DEADLINE,
         output_max: 4096,
         not_from: Some(outside_of(world, &[&project::find(world, None).root])),
-        ..Command::default()
+        ..ExternalCommand::default()
     };
     let said = match world.run(&command) {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-        Err(WorldError::Missing) => {
+        Err(WorldError::NotFound) => {
             let text =
                 format!("{title}: `{program}` is not on the PATH, so its version is not known");
             return Check::new(ABOUT, Health::Look, text);

@@ -1,14 +1,14 @@
 //! Which tool calls hooks saw, so that a stop knows what the transcript must show.
 
-use super::context::EventContext;
+use super::context::GateContext;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::limits::HOOK_LOCK_WAIT;
 use crate::store::hook_calls::{self, Line};
 
 /// Records a tool call that policyd does not block. Other events record nothing.
-pub(super) fn record(context: &EventContext<'_>) {
-    let EventContext { world, request, policy, store, .. } = context;
+pub(super) fn record(context: &GateContext<'_>) {
+    let GateContext { world, request, policy, store, .. } = context;
     let event = &request.event;
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) fn record(context: &EventContext<'_>) {
 }
 
 /// Records that a stop of the main agent was evaluated: later stops look at later calls only.
-pub(super) fn record_stop(context: &EventContext<'_>, facts: &Facts) {
+pub(super) fn record_stop(context: &GateContext<'_>, facts: &Facts) {
     let event = &context.request.event;
     if event.kind != EventKind::Stop || context.request.dry_run {
         return;

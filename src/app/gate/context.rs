@@ -9,8 +9,8 @@ use super::request::Request;
 use crate::app::packs::Found;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, Project};
+use crate::evaluation::situation::Matchers;
 use crate::facts::event::EventKind;
-use crate::judge::situation::Words;
 use crate::policy::Policy;
 use crate::store::session::SessionStore;
 use crate::store::subagents;
@@ -21,7 +21,7 @@ pub(crate) struct LoadedPolicy {
     /// The pack without its vocabulary.
     pub(crate) policy: Policy,
     /// The vocabulary, as facts are recognized by it.
-    pub(crate) words: Words,
+    pub(crate) words: Matchers,
     /// Where the pack was found; `None` for a pack that no project has.
     pub(crate) found: Option<Rc<Found>>,
 }
@@ -29,17 +29,17 @@ pub(crate) struct LoadedPolicy {
 impl LoadedPolicy {
     /// Prepares a policy.
     pub(crate) fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
-        let words = Words::out_of(&mut policy);
+        let words = Matchers::out_of(&mut policy);
         Self { policy, words, found }
     }
 }
 
 /// One event with everything that its evaluation works with.
-pub(super) struct EventContext<'a> {
+pub(super) struct GateContext<'a> {
     pub(super) world: &'a dyn World,
     pub(super) request: &'a Request<'a>,
     pub(super) policy: &'a Policy,
-    pub(super) words: &'a Words,
+    pub(super) words: &'a Matchers,
     /// Where the pack was found.
     pub(super) found: Option<&'a Found>,
     pub(super) project: &'a Project,
@@ -47,7 +47,7 @@ pub(super) struct EventContext<'a> {
     pub(super) state_dir: PathBuf,
 }
 
-impl<'a> EventContext<'a> {
+impl<'a> GateContext<'a> {
     /// The context of an event; nothing is read yet.
     pub(super) fn new(
         world: &'a dyn World,

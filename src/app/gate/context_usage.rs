@@ -1,25 +1,25 @@
 //! The context window: notifies the agent once per tier, summarizes the session before the context is
 //! emptied, and gives the summary to the next context. Never blocks.
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::output::{Report, append};
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::tasks::CLEAR;
 use crate::app::workspace::project;
+use crate::evaluation::context::{advance, gauge, reading, record};
+use crate::evaluation::{message, signals};
+use crate::expr::context_facts::ContextUsage;
+use crate::expr::{Evaluator, template};
 use crate::facts::Facts;
 use crate::facts::event::{Event, EventKind};
-use crate::judge::context::{advance, gauge, reading, record};
-use crate::judge::{message, signals};
 use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::Policy;
 use crate::policy::context::ContextRules;
-use crate::report::context::{Whose, restart, usage, warning};
+use crate::report::context::{EventOrigin, restart, usage, warning};
 use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::mask;
-use crate::report::summary::told;
-use crate::script::context_facts::Gauge;
-use crate::script::{Evaluator, template};
-use crate::state::context::{ACT, DRIVEN_VARIABLE, Effect, Overrides, Standing};
+use crate::report::summary::format_summary;
+use crate::state::context::{ACT, DRIVEN_VARIABLE, Overrides, TierEffect, TierState};
 use crate::state::continuation::{AT_CLEAR, ContextStart};
 use crate::store::file::Saved;
 use crate::store::summaries::{AT_END, Summary};
@@ -42,7 +42,7 @@ pub(super) fn concerns(policy: &Policy, event: &Event) -> bool {
 }
 
 /// Measures the context, and does what the event requires.
-pub(super) fn meter(context: &EventContext<'_>, report: &mut Report) {
+pub(super) fn meter(context: &GateContext<'_>, report: &mut Report) {
     let request = context.request;
     let (overrides, wrong) = project::overrides(context.world);
     let known = context.store.peek(&request.event.session_id).state.context;
@@ -69,7 +69,7 @@ pub(super) fn meter(context: &EventContext<'_>, report: &mut Report) {
 
 /// One event at which the context is measured.
 struct ContextMeter<'a> {
-    context: &'a EventContext<'a>,
+    context: &'a GateContext<'a>,
     overrides: Overrides,
 }
 
@@ -114,12 +114,12 @@ impl ContextMeter<'_> {
         }
     }
 
-    fn gauge(&self, facts: &Facts) -> Gauge {
+    fn gauge(&self, facts: &Facts) -> ContextUsage {
         gauge(self.rules(), &self.overrides, facts)
     }
 
-    fn whose(&self, facts: &Facts) -> Whose<'_> {
-        Whose {
+    fn whose(&self, facts: &Facts) -> EventOrigin<'_> {
+        EventOrigin {
             session: self.context.request.event.session_id.as_str(),
             now: self.context.request.now,
             iteration: facts.prompts.count,
@@ -147,19 +147,28 @@ impl ContextMeter<'_> {
 
     /// Moves what is remembered, where it moves: the gauge, where a tier was reached that nobody
     /// was told. What could not be remembered is not told: it would be told at every event.
-    fn step(&self, read: &Gauge, facts: &Facts, report: &mut Report) -> Option<Gauge> {
+    fn step(
+        &self,
+        read: &ContextUsage,
+        facts: &Facts,
+        report: &mut Report,
+    ) -> Option<ContextUsage> {
         let by = (self.rules(), &self.overrides);
         let mut crossed = None;
         let saved = self.remember(report, |known| {
             let (next, effect, gauge) = advance(read, known, by.0, by.1, facts);
-            crossed = (effect == Some(Effect::Crossed)).then_some(gauge);
+            crossed = (effect == Some(TierEffect::Crossed)).then_some(gauge);
             next
         });
         crossed.filter(|_| saved)
     }
 
     /// Changes what the session remembers of its context; whether that is saved, or nothing changed.
-    fn remember(&self, report: &mut Report, mut change: impl FnMut(&Standing) -> Standing) -> bool {
+    fn remember(
+        &self,
+        report: &mut Report,
+        mut change: impl FnMut(&TierState) -> TierState,
+    ) -> bool {
         let session = &self.context.request.event.session_id;
         let known = self.context.store.peek(session).state.context;
         if change(&known) == known {
@@ -186,7 +195,7 @@ impl ContextMeter<'_> {
     /// Remembers what the client calls the model: it tells the variant, which transcripts leave out.
     fn name_model(&self, report: &mut Report) {
         let Some(model) = &self.context.request.event.model else { return };
-        self.remember(report, |known| Standing { model: model.clone(), ..known.clone() });
+        self.remember(report, |known| TierState { model: model.clone(), ..known.clone() });
     }
 
     /// Resets the tiers because the context was emptied: a tier notifies again, whether or not the transcript shows
@@ -198,14 +207,14 @@ impl ContextMeter<'_> {
         self.remember(report, |known| known.emptied(&read));
     }
 
-    fn notify(&self, gauge: &Gauge, report: &mut Report) {
+    fn notify(&self, gauge: &ContextUsage, report: &mut Report) {
         let said = self.rules().say.iter().find(|(id, _)| *id == gauge.tier);
         let mut evaluator = self.evaluator(gauge);
         let text = said.map(|(_, choices)| signals::chosen(choices, &mut evaluator));
         add_context(report, text.unwrap_or_default());
     }
 
-    fn evaluator(&self, gauge: &Gauge) -> Evaluator {
+    fn evaluator(&self, gauge: &ContextUsage) -> Evaluator {
         let notes = self.rules().notes.first().map_or("", String::as_str);
         let mut evaluator = Evaluator::about(record(gauge, notes));
         evaluator.watch.clone_from(&self.context.request.watch);
@@ -231,7 +240,7 @@ impl ContextMeter<'_> {
         self.keep(reason, &facts, &gauge, report);
     }
 
-    fn keep(&self, reason: &str, facts: &Facts, gauge: &Gauge, report: &mut Report) {
+    fn keep(&self, reason: &str, facts: &Facts, gauge: &ContextUsage, report: &mut Report) {
         let writer = self.writer();
         let text = writer.summarize(facts, gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
@@ -287,13 +296,13 @@ impl ContextMeter<'_> {
             }
         };
         let Some((text, before)) = summary else { return };
-        add_context(report, told(&text));
+        add_context(report, format_summary(&text));
         if source == "compact" {
             self.restate(report);
         }
         let restarts = writer.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
-        let whose = Whose { session: start.session, now, iteration: 0 };
+        let whose = EventOrigin { session: start.session, now, iteration: 0 };
         append(
             self.context.world,
             &self.context.state_dir,
@@ -332,8 +341,8 @@ impl ContextMeter<'_> {
 }
 
 /// Requests a clear context if a trigger of `signals.yaml` is due and a supervisor can clear it.
-pub(super) fn request_clear(context: &EventContext<'_>, facts: &Facts, report: &mut Report) {
-    let EventContext { world, request, policy, .. } = context;
+pub(super) fn request_clear(context: &GateContext<'_>, facts: &Facts, report: &mut Report) {
+    let GateContext { world, request, policy, .. } = context;
     let driven = world.env(DRIVEN_VARIABLE).is_some();
     if !policy.context.clear_requests.holds(driven) || request.dry_run {
         return;

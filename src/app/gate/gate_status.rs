@@ -5,7 +5,7 @@ use super::admission::{Admitted, admit, nothing_to_judge};
 use super::context::LoadedPolicy;
 use super::output::{Report, Unjudged};
 use super::request::Request;
-use crate::state::run::Switched;
+use crate::state::run::StopGateSwitches;
 use crate::world::World;
 
 /// How policyd is switched at an event, for a pack that is loaded already.
@@ -13,16 +13,16 @@ pub(crate) fn switched(
     world: &dyn World,
     request: &Request<'_>,
     loaded: &LoadedPolicy,
-) -> Switched {
+) -> StopGateSwitches {
     let mut report = Report::of(&request.event);
     let off = |why: Option<Unjudged>| why.map(|it| it.text(request.now));
     let config = match admit(world, request, &mut report) {
         Ok(Admitted { switches, .. }) => switches,
-        Err(report) => return Switched { off: off(report.unjudged), without: Vec::new() },
+        Err(report) => return StopGateSwitches { off: off(report.unjudged), without: Vec::new() },
     };
     let Some(config) = config else {
         let why = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-        return Switched { off: off(why), without: Vec::new() };
+        return StopGateSwitches { off: off(why), without: Vec::new() };
     };
     let mut policy = loaded.policy.clone();
     let _reported_when_judged = config.apply(&mut policy);
@@ -30,5 +30,5 @@ pub(crate) fn switched(
     let without = both.filter(|(was, is)| was.enabled && !is.enabled).map(|(it, _)| it.id.clone());
     let without = without.collect();
     let why = nothing_to_judge(&policy, &request.event, &mut report);
-    Switched { off: off(why), without }
+    StopGateSwitches { off: off(why), without }
 }

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::inputs::RequiredState;
 use super::on_disk;
 use super::output::{self, Report};
@@ -14,24 +14,24 @@ use super::request::Request;
 use super::work_tree::CleanTrees;
 use crate::app::packs;
 use crate::app::workspace::project;
+use crate::evaluation::called::{By, LoggedEvent};
+use crate::evaluation::combine::Decision;
+use crate::evaluation::guards::{self, GuardsOutcome};
+use crate::evaluation::message::cut;
+use crate::evaluation::situation::EventContext;
+use crate::expr::Evaluator;
+use crate::expr::call_facts::CallFacts;
+use crate::expr::context::Context;
 use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
-use crate::judge::called::{By, Called};
-use crate::judge::combine::Decision;
-use crate::judge::guards::{self, Guarded};
-use crate::judge::message::cut;
-use crate::judge::situation::Situation;
 use crate::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
-use crate::policy::guards::{Guard, Verb};
+use crate::policy::guards::{Guard, GuardAction};
 use crate::report::decision_log;
 use crate::report::mask::{mask, mask_json};
-use crate::script::Evaluator;
-use crate::script::call_facts::Seen;
-use crate::script::context::Context;
 use crate::store::transcript;
 
 /// An event that guards may apply to.
 pub(super) struct GuardEvaluation<'a> {
-    pub(super) context: &'a EventContext<'a>,
+    pub(super) context: &'a GateContext<'a>,
 }
 
 impl GuardEvaluation<'_> {
@@ -39,7 +39,8 @@ impl GuardEvaluation<'_> {
     pub(super) fn guard(&self, report: &mut Report) -> bool {
         let it = self.context;
         let (event, now) = (&it.request.event, it.request.now);
-        let concerned: Vec<&Guard> = guards::concerned(self.context.policy, event, now).collect();
+        let concerned: Vec<&Guard> =
+            guards::applicable_guards(self.context.policy, event, now).collect();
         if concerned.is_empty() {
             return false;
         }
@@ -49,7 +50,7 @@ impl GuardEvaluation<'_> {
         let taken = self.context.world.elapsed().saturating_sub(begun);
         let values = &self.context.words.lens.lens().value_options;
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
-        if at_paths.any(|it| guards::recognises(it, &seen.call, values)) {
+        if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
             on_disk::inspect_paths(
                 self.context.world,
                 &mut seen.call,
@@ -58,24 +59,24 @@ impl GuardEvaluation<'_> {
         }
         let at_trees = concerned.iter().filter(|it| it.reads_tree);
         let asking: BTreeSet<usize> =
-            at_trees.flat_map(|it| guards::recognised(it, &seen.call, values)).collect();
+            at_trees.flat_map(|it| guards::matching_programs(it, &seen.call, values)).collect();
         if !asking.is_empty() {
-            let Seen { call, around } = &mut seen;
+            let CallFacts { call, around } = &mut seen;
             let around = Rc::make_mut(around);
             let clean =
                 CleanTrees { world: self.context.world, project: &self.context.project.root };
             clean.ask(call, around, asking.into_iter());
         }
         let seen = Rc::new(seen);
-        let recognised = |it: &&&Guard| guards::recognises(it, &seen.call, values);
+        let recognised = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
         let context =
             match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
                 true => self.read_session(report),
                 false => {
                     let (project, now) =
                         (self.context.project.root.clone(), self.context.request.now);
-                    let alone = Situation::alone(event.clone(), project, now);
-                    let alone = Situation { gauged: false, ..alone };
+                    let alone = EventContext::alone(event.clone(), project, now);
+                    let alone = EventContext { gauged: false, ..alone };
                     Rc::new(alone.context(self.context.policy, self.context.words))
                 }
             };
@@ -87,7 +88,8 @@ impl GuardEvaluation<'_> {
         evaluator.watch.clone_from(&self.context.request.watch);
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
-        let masks = |it: &Guard| !event.tool_response.is_null() && it.body.verb == Verb::Mask;
+        let masks =
+            |it: &Guard| !event.tool_response.is_null() && it.body.verb == GuardAction::Mask;
         let elsewhere =
             concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
@@ -108,7 +110,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
-    fn seen(&self, patience: TimeLimit<'_>) -> Seen {
+    fn seen(&self, patience: TimeLimit<'_>) -> CallFacts {
         let around = Rc::new(self.around());
         let knowledge = &*self.context.policy.guards.knowledge;
         let reading = AnalysisContext {
@@ -118,7 +120,7 @@ impl GuardEvaluation<'_> {
             patience,
         };
         let call = Call::from_event(&self.context.request.event, reading);
-        Seen { call, around }
+        CallFacts { call, around }
     }
 
     fn around(&self) -> CallEnvironment {
@@ -143,7 +145,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// Logs what the guards say, and says it.
-    fn answer(&self, guarded: Guarded, report: &mut Report) {
+    fn answer(&self, guarded: GuardsOutcome, report: &mut Report) {
         let masked = |text: &str| cut(&mask(text).0, SPOKEN_CHARS_MAX);
         let answer = &mut report.answer;
         if guarded.decision > answer.decision {
@@ -169,7 +171,13 @@ impl GuardEvaluation<'_> {
     }
 
     /// Logs what guards say and what they said it about; nothing is logged of their silence.
-    fn log(&self, guarded: &Guarded, seen: &Seen, elsewhere: &BTreeSet<&str>, report: &mut Report) {
+    fn log(
+        &self,
+        guarded: &GuardsOutcome,
+        seen: &CallFacts,
+        elsewhere: &BTreeSet<&str>,
+        report: &mut Report,
+    ) {
         let Request { event, now, dry_run, .. } = self.context.request;
         if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.context.world)) {
             return;
@@ -180,7 +188,7 @@ impl GuardEvaluation<'_> {
             pack_hash: self.context.found.map(packs::Found::short_hash).unwrap_or_default(),
             pack_folder: self.context.found.and_then(packs::Found::folder),
         };
-        let mut called = Called::new(event, &seen.around, &patches, by, mask_json);
+        let mut called = LoggedEvent::new(event, &seen.around, &patches, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::output::Report;
 use super::probes::ProbeRunner;
 use super::request::Request;
@@ -13,26 +13,28 @@ use crate::app::packs;
 use crate::app::tasks::Stores;
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::{checksum, hex};
+use crate::evaluation::inputs::{DecisionMetadata, Inputs, SubagentRead, TranscriptPosition};
+use crate::evaluation::situation::{
+    EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_scratch,
+};
+use crate::evaluation::standing::standing;
+use crate::evaluation::{self, Plan, preference};
+use crate::expr::Evaluator;
+use crate::expr::context::{self, Context};
+use crate::expr::pattern::prose_regex;
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
-use crate::judge::inputs::{Besides, Inputs, Read, SubagentRead};
-use crate::judge::situation::{FileNow, Forgotten, Situation, forget_mended, forget_scratch};
-use crate::judge::standing::standing;
-use crate::judge::{self, Plan, preference};
 use crate::limits::{self, TRANSCRIPT_WAIT_MAX};
 use crate::policy::Preference;
 use crate::report::mask::mask_json;
-use crate::script::Evaluator;
-use crate::script::context::{self, Context};
-use crate::script::pattern::prose_regex;
 use crate::state::context::Overrides;
 use crate::state::{SessionState, StopMark};
-use crate::store::answers::Answers;
 use crate::store::breakers::BreakerStore;
 use crate::store::hook_calls;
+use crate::store::probe_cache::Answers;
 use crate::store::signals::SignalStore;
 use crate::store::subagents::Reader;
-use crate::store::transcript::{self, Patience, Places, Reading};
+use crate::store::transcript::{self, Patience, Places, TranscriptDelta};
 use crate::world::WorldError;
 
 /// Which stored state the rules read.
@@ -53,9 +55,9 @@ pub(super) struct EvaluationInputs {
     pub(super) context: Rc<Context>,
     /// The cursor to keep.
     pub(super) cursor: Option<Vec<u8>>,
-    read: Read,
+    read: TranscriptPosition,
     subagents: Vec<SubagentRead>,
-    forgotten: Forgotten,
+    forgotten: ExcludedFacts,
     remote_host: Option<String>,
 }
 
@@ -74,7 +76,7 @@ impl EvaluationInputs {
     }
 }
 
-impl EventContext<'_> {
+impl GateContext<'_> {
     /// Reads the transcript's tail, and puts together what expressions see.
     pub(super) fn gather(
         &self,
@@ -85,9 +87,9 @@ impl EventContext<'_> {
         let event = self.request.event.clone();
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
-            None => Reading {
+            None => TranscriptDelta {
                 problem: Some("the payload names no transcript".to_owned()),
-                ..Reading::default()
+                ..TranscriptDelta::default()
             },
             Some(transcript) => {
                 let subagent = event.subagent_transcript;
@@ -98,7 +100,7 @@ impl EventContext<'_> {
         let cursor = read.cursor.take();
         let subagents = self.add_subagents(&mut read, deadline);
         let forgotten = self.forget(&mut read.facts);
-        let how_far = Read::new(&event, &read.position, read.unfinished);
+        let how_far = TranscriptPosition::new(&event, &read.position, read.unfinished);
         let remote_host =
             crate::app::workspace::checkout::remote_host(self.world, &self.project.main);
         report.note(format!(
@@ -118,7 +120,7 @@ impl EventContext<'_> {
                 read.facts.lines_foreign
             ));
         }
-        let situation = Situation {
+        let situation = EventContext {
             gauged: true,
             event,
             transcript_problem: read.problem,
@@ -142,7 +144,7 @@ impl EventContext<'_> {
     }
 
     /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
-    fn read(&self, places: Places<'_>, deadline: Duration) -> Reading {
+    fn read(&self, places: Places<'_>, deadline: Duration) -> TranscriptDelta {
         let (world, event) = (self.world, &self.request.event);
         let (lens, key) = (&*self.words.lens, self.policy.lens_key);
         if !event.kind.is_stop() || event.transcript_final {
@@ -157,7 +159,7 @@ impl EventContext<'_> {
     }
 
     /// Adds the work of subagents, where the main agent wants to stop.
-    fn add_subagents(&self, read: &mut Reading, deadline: Duration) -> Vec<SubagentRead> {
+    fn add_subagents(&self, read: &mut TranscriptDelta, deadline: Duration) -> Vec<SubagentRead> {
         let event = &self.request.event;
         let main = event.kind == EventKind::Stop && read.problem.is_none();
         let Some(transcript) = event.transcript.as_deref().filter(|_| main) else {
@@ -206,7 +208,7 @@ impl EventContext<'_> {
         state: &SessionState,
         forced_type: Option<&str>,
     ) -> Inputs {
-        let besides = Besides {
+        let besides = DecisionMetadata {
             state,
             program: env!("CARGO_PKG_VERSION"),
             pack_hash: self.found.map(packs::Found::short_hash).unwrap_or_default(),
@@ -221,21 +223,21 @@ impl EventContext<'_> {
     }
 
     /// Excludes from the facts what is not work of the agent in this project.
-    fn forget(&self, facts: &mut Facts) -> Forgotten {
+    fn forget(&self, facts: &mut Facts) -> ExcludedFacts {
         let Project { folder, root, main, .. } = self.project;
         let said = self.request.event.folder.as_deref();
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
-        let scratch = forget_scratch(facts, &own, &project::scratch_folders(self.world));
-        let mended = forget_mended(facts, |path| self.file_now(&self.project.folder.join(path)));
-        Forgotten { mended, ..scratch }
+        let scratch = exclude_scratch(facts, &own, &project::scratch_folders(self.world));
+        let mended = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));
+        ExcludedFacts { fixed: mended, ..scratch }
     }
 
     fn file_now(&self, path: &Path) -> FileNow {
         match self.world.read(path, limits::POLICY_FILE_BYTES_MAX) {
             Ok(bytes) => FileNow::Text(String::from_utf8_lossy(&bytes).into_owned()),
             // Where its folder is not here either, nothing can be told.
-            Err(WorldError::Missing)
+            Err(WorldError::NotFound)
                 if path.parent().is_some_and(|folder| self.world.stat(folder).is_ok()) =>
             {
                 FileNow::Gone
@@ -282,13 +284,13 @@ impl EventContext<'_> {
                 .run(&probes);
         for (id, reading) in &readings {
             report.note(match reading {
-                context::Reading::Answer { code, value } => {
+                context::ProbeResult::Answer { code, value } => {
                     format!(
                         "probe {id}: exit {code}, {}",
-                        judge::message::cut(&value.to_string(), 400)
+                        evaluation::message::cut(&value.to_string(), 400)
                     )
                 }
-                context::Reading::Failed(why) => format!("probe {id} failed: {why}"),
+                context::ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
             });
         }
         context.learned.borrow_mut().probes = readings;
@@ -305,7 +307,7 @@ impl EventContext<'_> {
             report.note(format!("Reading {}", path.display()));
             match self.world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
                 Ok(bytes) => preference::found(&String::from_utf8_lossy(&bytes), &regexes),
-                Err(WorldError::Missing) => false,
+                Err(WorldError::NotFound) => false,
                 Err(error) => {
                     report.note(format!("WARNING: {}: {error}", path.display()));
                     unread = true;

@@ -1,18 +1,18 @@
 //! Events that are judged although the pack does not load: the user is told, the built-in guards are
 //! asked, and the manifest's `on_error` answers.
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::guards::GuardEvaluation;
 use super::output::{self, Report};
 use super::reactions;
 use super::request::Request;
 use crate::app::packs::{self, InvalidPack};
 use crate::app::workspace::project::Project;
-use crate::hook::Answer;
-use crate::judge::combine::Decision;
+use crate::evaluation::combine::Decision;
+use crate::hook::HookResponse;
 use crate::limits;
 use crate::policy::{OnError, Policy};
-use crate::state::guard::{self, GuardLimits, Ruling, Stop};
+use crate::state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
 use crate::store::file::Saved;
 use crate::store::session::{Layout, SessionStore};
 use crate::world::World;
@@ -32,7 +32,7 @@ pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
 /// guards of tool calls. If the manifest contains `on_error: block`, commands and edits are blocked until
 /// the pack is fixed.
 pub(super) fn evaluate(
-    context: &EventContext<'_>,
+    context: &GateContext<'_>,
     invalid: &InvalidPack,
     mut report: Report,
 ) -> Report {
@@ -45,7 +45,7 @@ pub(super) fn evaluate(
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let changes = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
     if changes && invalid.on_error == Some(OnError::Block) {
-        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.answer = HookResponse::block(format!("policyd: {text}. Tell the user to mend it."));
         report.problem(&format!("{text}. Run `policyd lint`."));
         let (world, state_dir) = (context.world, &context.project.state);
         output::log_unjudged(world, state_dir, context.request, true, &mut report);
@@ -74,7 +74,7 @@ pub(super) fn answer(
     let text = packs::explain(invalid);
     let stops = request.event.kind.is_stop();
     if stops && invalid.on_error == Some(OnError::Block) && may_block(world, project, request) {
-        report.answer = Answer::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.answer = HookResponse::block(format!("policyd: {text}. Tell the user to mend it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
     report.silent(BROKEN)
@@ -96,10 +96,11 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
         tools: 0,
         edits: 0,
     };
-    let (guard, ruling) = guard::step(&state.main, &stop, &GuardLimits::default(), request.now);
+    let (guard, ruling) =
+        block_limiter::step(&state.main, &stop, &BlockLimits::default(), request.now);
     state.main = guard;
     let saved = locked.commit(&state);
     event.session_known
-        && matches!(ruling, Ruling::Block { .. })
+        && matches!(ruling, LimiterDecision::Block { .. })
         && !matches!(saved, Saved::NotSaved { .. })
 }

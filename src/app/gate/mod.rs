@@ -25,7 +25,7 @@ use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::project;
 use crate::world::World;
 use admission::{Admitted, admit, nothing_to_judge};
-use context::EventContext;
+use context::GateContext;
 pub(crate) use context::LoadedPolicy;
 pub(crate) use gate_status::switched;
 use guards::GuardEvaluation;
@@ -60,7 +60,7 @@ pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
             switches.iter().for_each(|it| drop(it.apply(&mut policy)));
             invalid_pack::leave_out_sets(&mut policy, &invalid);
             let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
-            let context = EventContext::new(world, request, &loaded, &project);
+            let context = GateContext::new(world, request, &loaded, &project);
             return invalid_pack::evaluate(&context, &invalid, report);
         }
         Err(invalid) => {
@@ -78,7 +78,7 @@ pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
-    evaluate_admitted(&EventContext::new(world, request, &loaded, &project), nothing, report)
+    evaluate_admitted(&GateContext::new(world, request, &loaded, &project), nothing, report)
 }
 
 /// Evaluates an event by a pack that is loaded already; everything else is as for a hook.
@@ -100,16 +100,16 @@ pub(crate) fn evaluate_by(
     });
     let loaded = changed.as_ref().unwrap_or(loaded);
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-    evaluate_admitted(&EventContext::new(world, request, loaded, &project), nothing, report)
+    evaluate_admitted(&GateContext::new(world, request, loaded, &project), nothing, report)
 }
 
 /// Evaluates an event by a valid pack, unless the pack has no rule for it.
 fn evaluate_admitted(
-    context: &EventContext<'_>,
+    context: &GateContext<'_>,
     nothing: Option<Unjudged>,
     report: Report,
 ) -> Report {
-    let EventContext { world, project, request, .. } = *context;
+    let GateContext { world, project, request, .. } = *context;
     match nothing {
         None => StopEvaluation { context }.evaluate(report),
         Some(Unjudged::Off(reason)) => output::report_off(world, project, request, reason, report),
@@ -118,7 +118,7 @@ fn evaluate_admitted(
 }
 
 /// An event at which no consideration is evaluated: reactions, the context window, and guards.
-fn evaluate_other(context: &EventContext<'_>, reason: Unjudged, mut report: Report) -> Report {
+fn evaluate_other(context: &GateContext<'_>, reason: Unjudged, mut report: Report) -> Report {
     let (policy, request) = (context.policy, context.request);
     reactions::react(context, &mut report);
     if context_usage::concerns(policy, &request.event) {

@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::request::Request;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::evaluation::inputs::Inputs;
+use crate::evaluation::{self, StopOutcome};
+use crate::expr::context::EvaluationState;
 use crate::facts::event::Event;
-use crate::hook::Answer;
-use crate::judge::inputs::Inputs;
-use crate::judge::{self, Outcome};
+use crate::hook::HookResponse;
 use crate::limits;
 use crate::report::decision_log::{self, Decided};
 use crate::report::mask::mask_json;
-use crate::report::outcome::Circumstances;
-use crate::script::context::Learned;
+use crate::report::outcome::ReportContext;
 use crate::store::{layout, log};
 use crate::time::Timestamp;
 use crate::world::World;
@@ -22,9 +22,9 @@ use crate::world::World;
 /// Everything learned about one event, until it is spoken.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
-    pub(crate) outcome: Option<Outcome>,
-    pub(crate) answer: Answer,
-    pub(crate) around: Circumstances,
+    pub(crate) outcome: Option<StopOutcome>,
+    pub(crate) answer: HookResponse,
+    pub(crate) around: ReportContext,
     /// The tool that the event is about.
     pub(crate) tool: Option<String>,
     /// What the debug log says.
@@ -66,12 +66,12 @@ impl Unjudged {
 impl Report {
     /// A report in which nothing was learned of an event yet.
     pub(super) fn of(event: &Event) -> Self {
-        let around = Circumstances {
+        let around = ReportContext {
             event: event.kind.name().to_owned(),
             session_id: event.session_id.to_string(),
             agent_id: event.agent_id.clone(),
             saved: "unchanged".to_owned(),
-            ..Circumstances::default()
+            ..ReportContext::default()
         };
         Self { around, tool: event.tool_name.clone(), ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl Report {
 
     /// Something the user should know; nothing is blocked because of it.
     pub(crate) fn problem(&mut self, text: &str) {
-        self.around.problems.push(judge::message::cut(text, limits::PROBLEM_CHARS_MAX));
+        self.around.problems.push(evaluation::message::cut(text, limits::PROBLEM_CHARS_MAX));
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
@@ -102,8 +102,8 @@ impl Report {
 
 /// Logs the decision, and the trace where debugging is on.
 pub(super) fn log(
-    context: &EventContext<'_>,
-    outcome: &Outcome,
+    context: &GateContext<'_>,
+    outcome: &StopOutcome,
     inputs: &Inputs,
     report: &mut Report,
 ) {
@@ -139,7 +139,7 @@ pub(super) fn report_off(
     }
     let is_logged = kind.is_boundary() || matches!(reason, OffReason::Paused(_));
     let no_opinion_kind = Some(reason.kind());
-    let around = Circumstances { no_opinion: Some(text), no_opinion_kind, ..report.around.clone() };
+    let around = ReportContext { no_opinion: Some(text), no_opinion_kind, ..report.around.clone() };
     let entry = decision_log::unjudged_entry(request.now, &request.event, &around, false);
     if is_logged && !request.dry_run && !log_decision(world, &project.state, entry) {
         report.problem(&unlogged(&project.state));
@@ -197,7 +197,7 @@ pub(super) fn append(
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
 /// Records the rationalizations that were found, with the decision.
-pub(super) fn document(context: &EventContext<'_>, learned: &Learned, report: &mut Report) {
+pub(super) fn document(context: &GateContext<'_>, learned: &EvaluationState, report: &mut Report) {
     let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
     let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();
     if excuses.is_empty() {

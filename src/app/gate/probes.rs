@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::output::Report;
-use crate::judge;
+use crate::evaluation;
+use crate::expr::context::ProbeResult;
+use crate::expr::{Evaluator, template};
 use crate::policy::{Parse, Probe};
-use crate::probe::{self, Answered, Health, Question};
+use crate::probe::{self, ProbeRun, ProgramHealth, Question};
 use crate::report::breakers::until;
-use crate::script::context::Reading;
-use crate::script::{Evaluator, template};
-use crate::state::breaker::{Answer, Breaker, Event, Failure, Told};
-use crate::store::answers::{self, Answers};
+use crate::state::breaker::{Breaker, BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
 use crate::store::breakers::BreakerStore;
+use crate::store::probe_cache::{self, Answers};
 
 /// The probes of one stop at work.
 pub(super) struct ProbeRunner<'r> {
-    pub(super) context: &'r EventContext<'r>,
+    pub(super) context: &'r GateContext<'r>,
     /// The git branch of the session.
     pub(super) branch: &'r str,
     pub(super) evaluator: &'r mut Evaluator,
@@ -28,34 +28,35 @@ pub(super) struct ProbeRunner<'r> {
 
 impl ProbeRunner<'_> {
     /// The results of probes, new or cached.
-    pub(super) fn run(&mut self, probes: &[&Probe]) -> BTreeMap<String, Reading> {
+    pub(super) fn run(&mut self, probes: &[&Probe]) -> BTreeMap<String, ProbeResult> {
         let world = self.context.world;
         let began = world.elapsed();
         let mut readings = BTreeMap::new();
         for probe in probes {
             let spent = world.elapsed().saturating_sub(began);
             let left = self.context.policy.settings.deadline.saturating_sub(spent);
-            let reading = judge::switched_off(probe).unwrap_or_else(|| self.reading(probe, left));
+            let reading =
+                evaluation::switched_off(probe).unwrap_or_else(|| self.reading(probe, left));
             readings.insert(probe.id.clone(), reading);
         }
         readings
     }
 
-    fn reading(&mut self, probe: &Probe, left: Duration) -> Reading {
+    fn reading(&mut self, probe: &Probe, left: Duration) -> ProbeResult {
         let (id, folder, now) = (&probe.id, &self.context.project.folder, self.context.request.now);
         let question = Question { probe, stdin: template::render(&probe.stdin, self.evaluator) };
-        let asked = answers::question(probe, (folder, self.branch), &question.stdin);
+        let asked = probe_cache::question(probe, (folder, self.branch), &question.stdin);
         if let Some(reading) = self.answers.find(probe, &asked, now) {
             self.report.note(format!("probe {id} was asked the same before"));
             return reading;
         }
         let reading = if left.is_zero() {
-            Reading::Failed("it was not run: the time for probes was used up".to_owned())
+            ProbeResult::Failed("it was not run: the time for probes was used up".to_owned())
         } else {
             self.through_breaker(&question, left)
         };
         // Without this, a missing judge would not be noticed, because the facts decide instead.
-        if let (Parse::Reply, Reading::Failed(why)) = (probe.parse, &reading) {
+        if let (Parse::Reply, ProbeResult::Failed(why)) = (probe.parse, &reading) {
             self.report.problem(&format!("probe `{id}`: {why}"));
         }
         self.answers.keep(probe, &asked, now, &reading);
@@ -63,7 +64,7 @@ impl ProbeRunner<'_> {
     }
 
     /// Runs a probe, unless it failed too often lately.
-    fn through_breaker(&mut self, question: &Question<'_>, left: Duration) -> Reading {
+    fn through_breaker(&mut self, question: &Question<'_>, left: Duration) -> ProbeResult {
         let (world, key) = (self.context.world, question.probe.breaker.as_str());
         let settings = self.context.policy.breaker(key);
         let breakers = BreakerStore::new(
@@ -78,18 +79,18 @@ impl ProbeRunner<'_> {
         }
         let (breaker, answer) = breakers.request(key, &settings, self.context.request.now);
         match answer {
-            Answer::Rejected { wait } => {
-                return Reading::Failed(left_alone(key, &breaker, wait));
+            BreakerResponse::Rejected { wait } => {
+                return ProbeResult::Failed(left_alone(key, &breaker, wait));
             }
-            Answer::Tolerated { wait } => {
+            BreakerResponse::WouldReject { wait } => {
                 let why = left_alone(key, &breaker, wait);
                 self.report.note(format!("{why} (only observed: it is run all the same)"));
             }
-            Answer::Admitted | Answer::Noted => {}
+            BreakerResponse::Permitted | BreakerResponse::Recorded => {}
         }
         self.report.note(format!("Executing: {}", question.probe.command.join(" ")));
         let began = world.elapsed();
-        let Answered { reading, health } = probe::ask(
+        let ProbeRun { reading, health } = probe::ask(
             world,
             question,
             &self.context.project.folder,
@@ -97,13 +98,15 @@ impl ProbeRunner<'_> {
             left.min(question.probe.timeout),
         );
         let took = Some(world.elapsed().saturating_sub(began));
-        let told = Told { generation: Some(breaker.generation), took };
+        let told = CallMetadata { generation: Some(breaker.generation), took };
         let event = match (health, &reading) {
-            (Health::Works, _) => Some(Event::Success(told)),
-            (Health::Fails, Reading::Failed(why)) => {
-                Some(Event::Failure(Failure { told, ..Failure::new(why) }))
+            (ProgramHealth::Works, _) => Some(BreakerEvent::Success(told)),
+            (ProgramHealth::Fails, ProbeResult::Failed(why)) => {
+                Some(BreakerEvent::Failure(BreakerFailure { told, ..BreakerFailure::new(why) }))
             }
-            (Health::Fails, Reading::Answer { .. }) | (Health::Unknown, _) => None,
+            (ProgramHealth::Fails, ProbeResult::Answer { .. }) | (ProgramHealth::Unknown, _) => {
+                None
+            }
         };
         if let Some(event) = event {
             // A breaker that cannot be written counts nothing; the answer stands.

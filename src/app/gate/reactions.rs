@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::output::Report;
 use crate::app::tasks::{Report as Failed, Stores};
 use crate::app::workspace::local_time::WallClock;
+use crate::evaluation::escalation::EscalationDetails;
+use crate::evaluation::verdict::CheckStatus;
+use crate::evaluation::{StopOutcome, message};
+use crate::expr::record::Record;
+use crate::expr::{Evaluator, template};
 use crate::facts::event::EventKind;
-use crate::harness::{Ability, claude_code};
-use crate::judge::escalation::Known;
-use crate::judge::verdict::Status;
-use crate::judge::{Outcome, message};
+use crate::harness::{Capability, claude_code};
 use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
 use crate::policy::{Mode, records};
 use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::mask;
-use crate::script::record::Record;
-use crate::script::{Evaluator, template};
-use crate::state::breaker::{self, Failure};
+use crate::state::breaker::{self, BreakerFailure};
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::escalation::Escalation;
-use crate::store::escalations::Named;
+use crate::store::escalations::EscalationSubject;
 use crate::store::signals::Draft;
 use crate::store::{log, transcript};
 
@@ -40,13 +40,13 @@ const KEY_CHARS_MAX: usize = 200;
 
 /// An event that the pack reacts to.
 pub(super) struct ReactionRunner<'a> {
-    pub(super) context: &'a EventContext<'a>,
+    pub(super) context: &'a GateContext<'a>,
     /// The model that was called last, if it is known already; else empty.
     pub(super) model: &'a str,
 }
 
 /// Notes what the pack says about an event that is not evaluated as a stop.
-pub(super) fn react(context: &EventContext<'_>, report: &mut Report) {
+pub(super) fn react(context: &GateContext<'_>, report: &mut Report) {
     let (policy, kind) = (context.policy, context.request.event.kind);
     if policy.settings.enabled && (policy.reacts_to.contains(&kind) || begins(kind)) {
         ReactionRunner { context, model: "" }.react(report);
@@ -76,11 +76,11 @@ impl ReactionRunner<'_> {
     }
 
     /// Creates the signals of considerations that are not satisfied.
-    pub(super) fn emit_for(&self, outcome: &Outcome, report: &mut Report) {
+    pub(super) fn emit_for(&self, outcome: &StopOutcome, report: &mut Report) {
         let emitting = self.context.policy.considerations.iter().filter(|it| !it.emit.is_empty());
         let found = emitting.filter_map(|rule| {
             let verdict = outcome.verdicts.iter().find(|it| it.id == rule.id)?;
-            (verdict.status == Status::Unsatisfied && rule.mode != Mode::Shadow)
+            (verdict.status == CheckStatus::Unsatisfied && rule.mode != Mode::Shadow)
                 .then_some((rule, verdict))
         });
         let found: Vec<_> = found.collect();
@@ -208,7 +208,7 @@ impl ReactionRunner<'_> {
         }
         let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
         let event = self.context.request.event.kind;
-        if claude_code::HARNESS.can(event, Ability::Context) {
+        if claude_code::HARNESS.can(event, Capability::Context) {
             report.answer.context = Some(text);
         } else {
             let before = report.answer.notice.take().filter(|it| !it.is_empty());
@@ -306,7 +306,7 @@ impl Scene<'_> {
         let text = self.runner.failure_text();
         let line;
         let event = if reaction.worked {
-            breaker::Event::success()
+            breaker::BreakerEvent::success()
         } else {
             let class = self.failed.map(|it| &it.class);
             let named = class.and_then(|it| settings.effect_of(&it.id));
@@ -314,7 +314,11 @@ impl Scene<'_> {
             let retry_after = self.asked_for(stores, &text, did);
             let words = text.lines().take(2).collect::<Vec<_>>().join(": ");
             line = mask(&words).0.into_owned();
-            breaker::Event::Failure(Failure { effect, retry_after, ..Failure::new(&line) })
+            breaker::BreakerEvent::Failure(BreakerFailure {
+                effect,
+                retry_after,
+                ..BreakerFailure::new(&line)
+            })
         };
         let next = stores.breakers.record(&key, event, &settings, stores.now);
         let next = next.map_err(|it| it.to_string())?;
@@ -362,8 +366,12 @@ impl Scene<'_> {
             severity: reaction.severity.clone(),
             ..Escalation::default()
         };
-        let known = Known { summary: &reason, options: &reaction.options, ..Known::default() };
-        let opened = stores.open(Named::Task(&reaction.id), question, known);
+        let known = EscalationDetails {
+            summary: &reason,
+            options: &reaction.options,
+            ..EscalationDetails::default()
+        };
+        let opened = stores.open(EscalationSubject::Task(&reaction.id), question, known);
         let opened = opened.map_err(|it| it.to_string())?;
         stores.remind();
         Ok(format!("escalation {}", opened.id))

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::app::error::AppError;
+use crate::evaluation::Detail;
+use crate::expr::watch::CoverageRecorder;
 use crate::facts::event::Event;
 use crate::harness::{self, Harness};
 use crate::hook::Caller;
-use crate::judge::Detail;
-use crate::script::watch::Watch;
 use crate::source::suggest;
 use crate::time::Timestamp;
 
@@ -28,7 +28,7 @@ pub(crate) struct Request<'a> {
     /// The client and the event as the hook line names them; empty where no hook line is evaluated.
     pub(crate) line: String,
     /// Records the value of each evaluated expression. Set only by `policyd test --coverage`.
-    pub(crate) watch: Option<Rc<Watch>>,
+    pub(crate) watch: Option<Rc<CoverageRecorder>>,
 }
 
 /// The harness that the command line names.

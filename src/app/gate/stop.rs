@@ -2,17 +2,17 @@
 
 use std::mem::ManuallyDrop;
 
-use super::context::EventContext;
+use super::context::GateContext;
 use super::output::{self, Report};
 use super::reactions::ReactionRunner;
 use super::{calls, context_usage};
 use crate::app::workspace::project::DECISION_LOG;
+use crate::evaluation::combine::Decision;
+use crate::evaluation::{self, EvaluationContext, StopOutcome};
+use crate::expr::Evaluator;
 use crate::facts::Facts;
-use crate::hook::Answer;
-use crate::judge::combine::Decision;
-use crate::judge::{self, Bench, Outcome};
-use crate::policy::Forgotten;
-use crate::script::Evaluator;
+use crate::hook::HookResponse;
+use crate::policy::OnSaveFailure;
 use crate::source::suggest;
 use crate::state::SessionState;
 use crate::store::file::Saved;
@@ -21,7 +21,7 @@ use crate::store::transcript;
 
 /// A stop that is evaluated by a valid pack.
 pub(super) struct StopEvaluation<'a> {
-    pub(super) context: &'a EventContext<'a>,
+    pub(super) context: &'a GateContext<'a>,
 }
 
 impl StopEvaluation<'_> {
@@ -45,7 +45,7 @@ impl StopEvaluation<'_> {
             keep();
             return report.silent("the transcript was not read");
         }
-        if let Some(why) = judge::no_opinion(event, &context.facts, interactive) {
+        if let Some(why) = evaluation::no_opinion(event, &context.facts, interactive) {
             keep();
             return report.silent(why);
         }
@@ -54,7 +54,7 @@ impl StopEvaluation<'_> {
 
         // Ask what must be asked before the lock is taken.
         let forced = self.forced_type(&mut report);
-        let plan = judge::plan(it.policy, context, forced.as_deref(), &mut evaluator);
+        let plan = evaluation::plan(it.policy, context, forced.as_deref(), &mut evaluator);
         let answers = it.ask(&plan, context, &mut evaluator, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
@@ -79,7 +79,7 @@ impl StopEvaluation<'_> {
         }
         let stopwatch = || world.elapsed();
         let report_path = own.join(DECISION_LOG).display().to_string();
-        let bench = Bench {
+        let bench = EvaluationContext {
             policy: it.policy,
             context,
             state: &state,
@@ -88,7 +88,7 @@ impl StopEvaluation<'_> {
             report_path: &report_path,
         };
         let inputs = it.inputs(&gathered, &state, forced.as_deref());
-        let mut outcome = judge::decide(bench, &mut evaluator);
+        let mut outcome = evaluation::decide(bench, &mut evaluator);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
         calls::record_stop(it, &context.facts);
@@ -120,7 +120,7 @@ impl StopEvaluation<'_> {
     }
 
     /// Notes what the pack says about a stop that was judged.
-    fn react(&self, outcome: &Outcome, facts: &Facts, report: &mut Report) {
+    fn react(&self, outcome: &StopOutcome, facts: &Facts, report: &mut Report) {
         let context = self.context;
         let runner = ReactionRunner { context, model: &facts.tokens.called };
         if context.policy.considerations.iter().any(|it| !it.emit.is_empty()) {
@@ -151,7 +151,7 @@ impl StopEvaluation<'_> {
     fn remember(
         &self,
         locked: Option<&mut LockedSession<'_>>,
-        outcome: &Outcome,
+        outcome: &StopOutcome,
         report: &mut Report,
     ) -> bool {
         let Some(locked) = locked else {
@@ -178,11 +178,12 @@ impl StopEvaluation<'_> {
         remembered
     }
 
-    fn answer(&self, outcome: &Outcome, remembered: bool, report: &mut Report) {
-        let spoken = remembered || self.context.policy.settings.when_forgotten == Forgotten::Block;
+    fn answer(&self, outcome: &StopOutcome, remembered: bool, report: &mut Report) {
+        let spoken =
+            remembered || self.context.policy.settings.when_forgotten == OnSaveFailure::Block;
         let mut notices = Vec::new();
         if outcome.decision == Decision::Block && spoken {
-            report.answer = Answer::block(outcome.reason.clone());
+            report.answer = HookResponse::block(outcome.reason.clone());
         } else if outcome.decision == Decision::Block {
             notices.push(outcome.forgotten_notice.clone());
         }

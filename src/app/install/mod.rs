@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::app::error::AppError;
 use crate::app::workspace::project::{self, Project};
 use crate::facts::event::EventKind;
-use crate::harness::Moment;
+use crate::harness::ClientEvent;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::source::suggest;
 use crate::store::file::{Saved, rewrite};
@@ -191,18 +191,19 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
 }
 
 /// The events of a client that are meant: the usual ones, all, or those that are named.
-fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static Moment>, AppError> {
+fn moments(place: &Place, named: &[String]) -> Result<Vec<&'static ClientEvent>, AppError> {
     let harness = place.harness;
     let all = || harness.moments.iter().filter(|it| it.kind.is_some());
     // Of several names for one event, only the first is installed.
-    let first = |it: &&Moment| harness.moments.iter().find(|own| own.kind == it.kind) == Some(*it);
-    let is_never = |it: &Moment| it.kind.is_some_and(|kind| NEVER.contains(&kind));
-    let safe = |it: &&Moment| !is_never(it);
+    let first =
+        |it: &&ClientEvent| harness.moments.iter().find(|own| own.kind == it.kind) == Some(*it);
+    let is_never = |it: &ClientEvent| it.kind.is_some_and(|kind| NEVER.contains(&kind));
+    let safe = |it: &&ClientEvent| !is_never(it);
     if named.iter().any(|it| it == "all") {
         return Ok(all().filter(first).filter(safe).collect());
     }
     if named.is_empty() {
-        let usual = |it: &&Moment| {
+        let usual = |it: &&ClientEvent| {
             it.kind.is_some_and(|kind| {
                 USUAL.contains(&kind) && (kind != TO_TELL || !it.ways.is_empty())
             })
@@ -231,7 +232,7 @@ fn insert_hooks(
     world: &dyn World,
     place: &'static Place,
     path: PathBuf,
-    moments: &[&'static Moment],
+    moments: &[&'static ClientEvent],
     request: &InstallRequest<'_>,
 ) -> Result<Change, AppError> {
     let before = read(world, &path)?;
@@ -311,7 +312,7 @@ fn read(world: &dyn World, path: &Path) -> Result<Option<String>, AppError> {
         Ok(bytes) => String::from_utf8(bytes)
             .map(Some)
             .map_err(|error| malformed(path, &format!("not UTF-8 text: {error}"))),
-        Err(WorldError::Missing) => Ok(None),
+        Err(WorldError::NotFound) => Ok(None),
         Err(error) => Err(AppError::failed(error).about(path.display())),
     }
 }
@@ -383,7 +384,7 @@ fn outcome(saved: Saved, unsafe_writes: &mut Vec<String>) -> Result<(), String> 
 
 /// Why a file is not written, and what helps.
 fn with_cure(error: &WorldError) -> WorldError {
-    WorldError::Refused(format!(
+    WorldError::Io(format!(
         "{error}; file not changed. policyd writes only regular files: replace the link by a \
          copy of its target, then run this command again"
     ))
@@ -426,7 +427,7 @@ mod tests {
         assert!(steps > 10, "{:?}", world.log());
         for step in 0..steps {
             let world = machine();
-            world.refuse_at(step, WorldError::Refused("no space left".to_owned()));
+            world.refuse_at(step, WorldError::Io("no space left".to_owned()));
             let written = write(&world, &change(Some("{}")));
             let after = settings(&world);
             match written {
@@ -460,7 +461,7 @@ mod tests {
     #[test]
     fn a_failure_names_the_backup_and_says_that_the_file_is_unchanged() {
         let world = machine();
-        let full = WorldError::Refused("no space left".to_owned());
+        let full = WorldError::Io("no space left".to_owned());
         world.refuse_always(crate::world::fake::Op::Write, "settings.json.policyd-new", full);
         let why = write(&world, &change(Some("{}"))).unwrap_err();
         assert!(why.contains("no space left; the file is unchanged"), "{why}");

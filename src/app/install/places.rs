@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::app::workspace::project::Project;
 use crate::facts::event::EventKind;
 use crate::harness::{
-    Harness, Moment, claude_code, codex, copilot, cursor, droid, gemini, opencode,
+    ClientEvent, Harness, claude_code, codex, copilot, cursor, droid, gemini, opencode,
 };
 use crate::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
 use crate::world::World;
@@ -69,7 +69,7 @@ pub(crate) struct Place {
     /// How the file is read; none for one that is policyd's alone.
     pub(crate) form: Option<Form>,
     /// A hook line of an event that calls a program.
-    line: fn(&Moment, &str) -> Value,
+    line: fn(&ClientEvent, &str) -> Value,
     /// What its user has to do yet.
     pub(crate) then: &'static str,
 }
@@ -98,7 +98,7 @@ impl Failing {
 
     /// Whether it is meant for an event: one at which guards decide. A stop is never blocked because
     /// a hook fails, since the agent could not end.
-    pub(crate) fn concerns(moment: &Moment) -> bool {
+    pub(crate) fn concerns(moment: &ClientEvent) -> bool {
         moment.kind.is_some_and(EventKind::is_before_call)
     }
 }
@@ -271,11 +271,11 @@ impl Place {
     /// The hook lines of some events, each with the client's name of its event.
     pub(crate) fn lines(
         &self,
-        moments: &[&'static Moment],
+        moments: &[&'static ClientEvent],
         program: &str,
         closed: bool,
     ) -> Vec<(&'static str, Value)> {
-        let line = |moment: &&'static Moment| {
+        let line = |moment: &&'static ClientEvent| {
             let mut line = (self.line)(moment, program);
             if let (Some(failing), Value::Object(fields)) = (&self.failing, &mut line)
                 && closed
@@ -304,7 +304,7 @@ impl Place {
 }
 
 /// A hook line for clients that pass it to a shell.
-fn shell_line(harness: &str, moment: &Moment, program: &str) -> String {
+fn shell_line(harness: &str, moment: &ClientEvent, program: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:\\".contains(c);
     let program =
         if program.chars().all(plain) { program.to_owned() } else { format!("\"{program}\"") };

@@ -113,5 +113,5 @@ pub(crate) fn is_yaml(name: &str) -> bool {
 
 /// Bytes as text.
 pub(crate) fn text(bytes: Vec<u8>) -> Result<String, WorldError> {
-    String::from_utf8(bytes).map_err(|_| WorldError::Refused("is not UTF-8 text".to_owned()))
+    String::from_utf8(bytes).map_err(|_| WorldError::Io("is not UTF-8 text".to_owned()))
 }

@@ -2,8 +2,8 @@
 //! The two policies are compared as they are after loading, so every way to write a change is seen.
 
 use crate::facts::pattern::CommandPattern;
-use crate::policy::guards::{Fallback, Guard, Verb};
-use crate::policy::{Consideration, Expression, Forgotten, Mode, OnError, Policy, Severity};
+use crate::policy::guards::{Guard, GuardAction, OnUnknown};
+use crate::policy::{Check, Expression, Mode, OnError, OnSaveFailure, Policy, Severity};
 use crate::report::paint::on_one_line;
 
 /// Lists what a pack may do that the built-in one does not, one line each, control characters
@@ -64,8 +64,8 @@ fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
     }
     if own.when_forgotten != base.when_forgotten {
         let word = match own.when_forgotten {
-            Forgotten::Allow => "allow",
-            Forgotten::Block => "block",
+            OnSaveFailure::Allow => "allow",
+            OnSaveFailure::Block => "block",
         };
         say(format!("when_forgotten: {word}"));
     }
@@ -146,7 +146,7 @@ fn weaker_guard(own: &Guard, base: &Guard) -> Option<String> {
 
 /// What a guard of the pack itself lets pass without a question.
 fn allows(it: &Guard) -> Option<String> {
-    if it.body.verb != Verb::Allow {
+    if it.body.verb != GuardAction::Allow {
         return None;
     }
     let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
@@ -161,7 +161,7 @@ fn allows(it: &Guard) -> Option<String> {
 
 fn considerations(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
     let own = |id: &str| policy.considerations.iter().find(|it| it.id == id);
-    let base: Vec<&Consideration> = builtin.considerations.iter().filter(|it| it.enabled).collect();
+    let base: Vec<&Check> = builtin.considerations.iter().filter(|it| it.enabled).collect();
     let off: Vec<&str> = base
         .iter()
         .filter(|it| own(&it.id).is_none_or(|own| !own.enabled))
@@ -179,7 +179,7 @@ fn considerations(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
 }
 
 /// What is weaker in a check than in the built-in one of the same id, or else that it is changed.
-fn weaker_check(own: &Consideration, base: &Consideration) -> Option<String> {
+fn weaker_check(own: &Check, base: &Check) -> Option<String> {
     let (id, place) = (&own.id, &own.place);
     let mut weaker = Vec::new();
     if own.severity == Severity::Warning && base.severity == Severity::Blocker {
@@ -212,13 +212,13 @@ fn same(one: &Option<Expression>, other: &Option<Expression>) -> bool {
 }
 
 /// How much a guard keeps from happening.
-const fn strength(verb: Verb) -> u8 {
+const fn strength(verb: GuardAction) -> u8 {
     match verb {
-        Verb::Allow => 0,
-        Verb::Warn | Verb::Context => 1,
-        Verb::Mask => 2,
-        Verb::Ask | Verb::Defer => 3,
-        Verb::Block | Verb::Halt => 4,
+        GuardAction::Allow => 0,
+        GuardAction::Warn | GuardAction::Context => 1,
+        GuardAction::Mask => 2,
+        GuardAction::Ask | GuardAction::Defer => 3,
+        GuardAction::Block | GuardAction::Halt => 4,
     }
 }
 
@@ -245,11 +245,11 @@ const fn on_error(it: OnError) -> &'static str {
     }
 }
 
-const fn fallback(it: Fallback) -> &'static str {
+const fn fallback(it: OnUnknown) -> &'static str {
     match it {
-        Fallback::Allow => "allow",
-        Fallback::Warn => "warn",
-        Fallback::Ask => "ask",
-        Fallback::Block => "deny",
+        OnUnknown::Allow => "allow",
+        OnUnknown::Warn => "warn",
+        OnUnknown::Ask => "ask",
+        OnUnknown::Block => "deny",
     }
 }

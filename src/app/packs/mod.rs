@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 
 use crate::app::workspace::project::{Project, STATE_DIR_NAME};
 use crate::checksum::hex;
+use crate::expr::types::Names;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin};
-use crate::script::types::Names;
 use crate::source::Diagnostic;
-use crate::store::trust::{Standing, TrustStore};
+use crate::store::trust::{TrustStatus, TrustStore};
 use crate::store::user;
 use crate::world::World;
 use compiled::CompiledPack;
@@ -118,9 +118,9 @@ pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
     for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
         let found = read(world, &folder);
         match standing(world, project, &folder, &found) {
-            Standing::Trusted => return Found { untrusted, ..found },
-            other @ (Standing::Changed | Standing::Unknown) => {
-                untrusted.push(UntrustedPack { folder, changed: other == Standing::Changed });
+            TrustStatus::Trusted => return Found { untrusted, ..found },
+            other @ (TrustStatus::Changed | TrustStatus::Unknown) => {
+                untrusted.push(UntrustedPack { folder, changed: other == TrustStatus::Changed });
             }
         }
     }
@@ -154,8 +154,8 @@ pub(crate) fn standing(
     project: &Project,
     folder: &Path,
     found: &Found,
-) -> Standing {
-    let Some(store) = trust_store(world) else { return Standing::Unknown };
+) -> TrustStatus {
+    let Some(store) = trust_store(world) else { return TrustStatus::Unknown };
     let in_main = folder.strip_prefix(&project.root).map(|it| project.main.join(it));
     store.standing(folder, in_main.as_deref().ok(), &found.content_hash())
 }

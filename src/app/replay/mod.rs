@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use crate::limits;
 use crate::policy::Policy;
 use crate::replay::tally::Tally;
-use crate::replay::{About, Panel, Recording};
+use crate::replay::{PolicyPair, Recording, TranscriptInfo};
 use crate::store::transcript;
 use crate::time::Timestamp;
 use crate::world::World;
@@ -40,7 +40,7 @@ impl Task<'_> {
         let (sender, receiver) = mpsc::channel();
         let work = |sender: mpsc::Sender<News>| {
             // Facts and expressions are of one thread; each prepares its own.
-            let mut panel = Panel::new(self.policy, self.other);
+            let mut panel = PolicyPair::new(self.policy, self.other);
             let mut part = self.tally();
             while let Some(session) = sessions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 part.merge(self.session(session, &mut panel));
@@ -75,7 +75,7 @@ impl Task<'_> {
     }
 
     /// One session: its own transcript, then those of its subagents.
-    fn session(&self, session: &Session, panel: &mut Panel<'_>) -> Tally {
+    fn session(&self, session: &Session, panel: &mut PolicyPair<'_>) -> Tally {
         let mut tally = self.tally();
         for it in &session.transcripts {
             self.transcript(session, it, panel, &mut tally);
@@ -88,10 +88,10 @@ impl Task<'_> {
         &self,
         session: &Session,
         it: &Transcript,
-        panel: &mut Panel<'_>,
+        panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
-        let about = About {
+        let about = TranscriptInfo {
             path: &it.path,
             session: session.id.clone(),
             agent: it.agent(),

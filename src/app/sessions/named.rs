@@ -12,16 +12,16 @@ use crate::app::error::AppError;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::checkout;
 use crate::app::workspace::project::{self, Project};
+use crate::evaluation;
+use crate::evaluation::situation::{EventContext, Matchers};
+use crate::evaluation::standing::standing;
+use crate::expr::Evaluator;
+use crate::expr::context::{Context, ProbeResult};
 use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::hook::payload;
 use crate::id::SessionId;
-use crate::judge;
-use crate::judge::situation::{Situation, Words};
-use crate::judge::standing::standing;
 use crate::policy::Policy;
-use crate::script::Evaluator;
-use crate::script::context::{Context, Reading};
 use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
 use crate::store::signals::SignalStore;
@@ -81,13 +81,13 @@ impl Session {
         session.look_at_context(policy, &store);
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.
-        let _asks = judge::plan(policy, &session.context, None, &mut evaluator);
+        let _asks = evaluation::plan(policy, &session.context, None, &mut evaluator);
         for probe in policy.probes.iter() {
-            let not_run = || Reading::Failed(format!("probe `{}` is not run here", probe.id));
+            let not_run = || ProbeResult::Failed(format!("probe `{}` is not run here", probe.id));
             let mut learned = session.context.learned.borrow_mut();
             learned.probes.entry(probe.id.clone()).or_insert_with(not_run);
         }
-        judge::rationalization::learn(policy, &session.context, &mut evaluator);
+        evaluation::rationalization::learn(policy, &session.context, &mut evaluator);
         Ok(session)
     }
 }
@@ -99,8 +99,8 @@ impl Session {
         let standing = store.peek(&context.event.session_id).state.context;
         let overrides = context.overrides.naming(&standing);
         let by = (&*policy.context, &overrides);
-        let gauge = judge::context::gauge(by.0, by.1, &context.facts);
-        let gauge = judge::context::settle(&gauge, &standing, by.0, by.1, &context.facts);
+        let gauge = evaluation::context::gauge(by.0, by.1, &context.facts);
+        let gauge = evaluation::context::settle(&gauge, &standing, by.0, by.1, &context.facts);
         context.learned.borrow_mut().context = Some(Rc::new(gauge));
     }
 }
@@ -113,7 +113,7 @@ fn from_file(
     path: Option<&Path>,
     subagent: bool,
 ) -> Result<Session, AppError> {
-    let words = Words::out_of(policy);
+    let words = Matchers::out_of(policy);
     let mut facts = Facts::default();
     if let Some(transcript) = path {
         let places = Places { transcript, cursor: None, subagent };
@@ -134,7 +134,7 @@ fn from_file(
     let event = EventKind::find(kind)
         .and_then(|it| payload::parse(fields.to_string().as_bytes(), it).ok())
         .ok_or_else(|| AppError::failed_as("the event could not be made"))?;
-    let situation = Situation {
+    let situation = EventContext {
         gauged: true,
         event,
         facts,
@@ -170,8 +170,8 @@ fn recorded_session(
     let context = recorded::context(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
     let context = context.ok_or_else(|| AppError::failed_as(notes.join("; ")))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
-    let state = store.peek(&SessionId::sanitise(&entry.session_id)).state;
-    context.learned.borrow_mut().memory = judge::memory(&state, &context.event);
+    let state = store.peek(&SessionId::sanitize(&entry.session_id)).state;
+    context.learned.borrow_mut().memory = evaluation::memory(&state, &context.event);
     notes.push(format!("probes and preferences as at its stop of {}", entry.timestamp));
     Ok(Session { context, notes })
 }

@@ -10,12 +10,12 @@ use crate::app::error::AppError;
 use crate::app::packs;
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::evaluation::inputs::Inputs;
+use crate::evaluation::situation::Matchers;
+use crate::expr::context::Context;
 use crate::facts::Facts;
-use crate::judge::inputs::Inputs;
-use crate::judge::situation::Words;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
-use crate::script::context::Context;
 use crate::store::subagents::Reader;
 use crate::store::{log, transcript};
 use crate::world::World;
@@ -143,7 +143,7 @@ pub(crate) fn context(
         lost.push("the record does not say whose decision it was".to_owned());
         return None;
     };
-    let words = Words::out_of(policy);
+    let words = Matchers::out_of(policy);
     let facts = facts(world, inputs, &words, policy, until);
     let facts = facts.map_err(|why| lost.push(why)).ok()?;
     let said =
@@ -179,7 +179,7 @@ pub(crate) fn context(
 fn facts(
     world: &dyn World,
     inputs: &Inputs,
-    words: &Words,
+    words: &Matchers,
     policy: &Policy,
     until: ReadLimit,
 ) -> Result<Facts, String> {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::app::error::AppError;
 use crate::app::workspace::git;
+use crate::expr::context_facts::ContextUsage;
 use crate::facts::Facts;
 use crate::id::SessionId;
-use crate::report::summary::{Known, markdown};
-use crate::script::context_facts::Gauge;
+use crate::report::summary::{SummaryInput, markdown};
 use crate::store::file::{self, Durability, Saved};
 use crate::store::session::SessionStore;
 use crate::store::summaries::{SUMMARY_FILE, Summaries, Summary};
@@ -42,9 +42,14 @@ pub(crate) struct SummaryWriter<'a> {
 impl SummaryWriter<'_> {
     /// A summary of these facts, with what git says now. `since`: a commit from which on changes
     /// count, where one is known.
-    pub(crate) fn summarize(&self, facts: &Facts, gauge: &Gauge, since: Option<&str>) -> String {
+    pub(crate) fn summarize(
+        &self,
+        facts: &Facts,
+        gauge: &ContextUsage,
+        since: Option<&str>,
+    ) -> String {
         let git = git::ask(self.world, self.folder, since);
-        markdown(&Known::of(facts, gauge, &git, self.folder))
+        markdown(&SummaryInput::of(facts, gauge, &git, self.folder))
     }
 
     /// The summaries of the project.

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::app::gate::{self, Request};
+use crate::evaluation::Detail;
+use crate::evaluation::verdict::Consequence;
 use crate::facts::event::{Event, EventKind};
 use crate::hook::payload;
-use crate::judge::Detail;
-use crate::judge::verdict::Consequence;
-use crate::state::run::{Claim, Switched};
+use crate::state::run::{Claim, StopGateSwitches};
 
 /// What is said of a gate that was switched off while the run was at work.
 const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";
@@ -73,7 +73,7 @@ impl Supervisor<'_> {
     }
 
     /// How the gate is switched now.
-    fn gate(&self) -> Switched {
+    fn gate(&self) -> StopGateSwitches {
         let request = self.request("", true);
         request.map(|it| gate::switched(self.world, &it, self.ready)).unwrap_or_default()
     }
@@ -89,7 +89,7 @@ impl Supervisor<'_> {
                  did not intend it, end the run and undo the change"
             ));
         }
-        if let Some(why) = gate.more_than(&Switched::default()) {
+        if let Some(why) = gate.more_than(&StopGateSwitches::default()) {
             self.problem(&format!("what the agent claims is not judged in full: {why}"));
         }
         self.run.switched = gate;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Supervisor;
-use crate::facts::{Facts, Verdict};
+use crate::facts::{CommandVerdict, Facts};
 use crate::hook::agent_output::AgentOutput;
 use crate::report::mask::{mask, mask_json};
-use crate::state::run::Used;
+use crate::state::run::TurnUsage;
 use crate::store::transcript::{self, Places};
 
 /// Bytes of it that are read at once.
@@ -48,7 +48,8 @@ impl Supervisor<'_> {
 
     /// The answer of a command that told no conversation.
     pub(super) fn record_answer(&mut self, output: &AgentOutput) {
-        let said = if output.answer.is_empty() { output.said() } else { output.answer.clone() };
+        let said =
+            if output.answer.is_empty() { output.last_texts() } else { output.answer.clone() };
         if output.records > 0 || said.trim().is_empty() {
             return;
         }
@@ -86,7 +87,7 @@ impl Supervisor<'_> {
 
     /// The usage of the turn during which this process died, from its records in the transcript. The client
     /// reports the cost at the end of a turn, so the prices of the pack are used.
-    pub(super) fn used_unheard(&mut self) -> Option<Used> {
+    pub(super) fn used_unheard(&mut self) -> Option<TurnUsage> {
         let mut file = self.world.open(&self.transcript()).ok()?;
         let (mut at, mut buffer) = (self.run.heard_from, vec![0; READ_BYTES]);
         let mut output = AgentOutput::default();
@@ -98,7 +99,7 @@ impl Supervisor<'_> {
         }
         output.finish();
         let (spend, priced) = self.measure(&output);
-        (spend.tokens() > 0).then_some(Used { spend, priced, took: Duration::ZERO })
+        (spend.tokens() > 0).then_some(TurnUsage { spend, priced, took: Duration::ZERO })
     }
 
     /// What it says. What could not be read is left out; only what is new is read.
@@ -118,7 +119,7 @@ impl Supervisor<'_> {
         let kinds = facts.commands.by_kind.iter().filter(|(name, _)| name.contains("test"));
         let last = kinds.map(|(name, it)| (it.last.seq, name, &it.last)).max_by_key(|it| it.0);
         let (_, name, last) = last.filter(|it| it.0 > seen)?;
-        (last.verdict == Verdict::Failed).then(|| format!("{name} {}", last.quote))
+        (last.verdict == CommandVerdict::Failed).then(|| format!("{name} {}", last.quote))
     }
 
     /// Whether the tests passed that ran last; nothing where none is known to have run.
@@ -126,9 +127,9 @@ impl Supervisor<'_> {
         let facts = self.facts();
         let kinds = facts.commands.by_kind.iter().filter(|(name, _)| name.contains("test"));
         let told = kinds.filter_map(|(_, it)| match it.last.verdict {
-            Verdict::Passed => Some((it.last_passed_seq, true)),
-            Verdict::Failed => Some((it.last_failed_seq, false)),
-            Verdict::Unknown => None,
+            CommandVerdict::Passed => Some((it.last_passed_seq, true)),
+            CommandVerdict::Failed => Some((it.last_failed_seq, false)),
+            CommandVerdict::Unknown => None,
         });
         told.max().map(|it| it.1)
     }

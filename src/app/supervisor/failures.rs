@@ -8,27 +8,27 @@ use super::Supervisor;
 use super::process_output::{Ending, TurnOutput};
 use crate::app::tasks::{Report, Stores};
 use crate::app::workspace::local_time::WallClock;
-use crate::judge::message::cut;
+use crate::evaluation::message::cut;
 use crate::limits::EVIDENCE_CHARS_MAX;
-use crate::policy::failures::{Classified, Moment};
+use crate::policy::failures::{Classified, RetryContext};
 use crate::report::mask::mask;
 use crate::state::breaker;
 use crate::state::dead_letter::{Attempt, Task};
-use crate::state::run::Failure;
+use crate::state::run::TurnFailure;
 
 /// The class of a failure that a fresh context cures.
 pub(super) const CONTEXT_CLASS: &str = "context_exhaustion";
 
 impl Supervisor<'_> {
     /// Classifies a failed turn, and records it in its breaker and its task.
-    pub(super) fn failure(&mut self, heard: &TurnOutput) -> Option<Failure> {
+    pub(super) fn failure(&mut self, heard: &TurnOutput) -> Option<TurnFailure> {
         let output = &heard.output;
         let ended = matches!(heard.ending, Ending::Code(Some(0)) | Ending::Spent);
         let worked = ended && !output.failed;
         let key = self.breaker_key();
         let stores = self.stores();
         if worked {
-            self.record_call(&stores, &key, breaker::Event::success());
+            self.record_call(&stores, &key, breaker::BreakerEvent::success());
             return None;
         }
         let text = words(heard);
@@ -54,11 +54,12 @@ impl Supervisor<'_> {
         // would open for at least its cooldown, only counts.
         let asked = self.policy().failures.waits.retry_after(&text, stores.now);
         let retry_after = asked.filter(|_| retry.is_none());
-        let failed = breaker::Failure { effect, retry_after, ..breaker::Failure::new(&line) };
-        self.record_call(&stores, &key, breaker::Event::Failure(failed));
+        let failed =
+            breaker::BreakerFailure { effect, retry_after, ..breaker::BreakerFailure::new(&line) };
+        self.record_call(&stores, &key, breaker::BreakerEvent::Failure(failed));
         let given_up = retry.is_none() && found.class.id != CONTEXT_CLASS;
         let put_aside = given_up && self.fail_task(&stores, &found, &line);
-        Some(Failure {
+        Some(TurnFailure {
             class: found.class.id.clone(),
             text: line,
             permanent: found.is_permanent(),
@@ -80,7 +81,7 @@ impl Supervisor<'_> {
         if let Some(problem) = unknown_zone {
             self.problem(&problem);
         }
-        let at = Moment {
+        let at = RetryContext {
             now,
             until_reset,
             attempt,
@@ -91,7 +92,7 @@ impl Supervisor<'_> {
         self.policy().failures.wait(found, text, &at)
     }
 
-    fn record_call(&mut self, stores: &Stores<'_>, key: &str, event: breaker::Event<'_>) {
+    fn record_call(&mut self, stores: &Stores<'_>, key: &str, event: breaker::BreakerEvent<'_>) {
         if key.is_empty() {
             return;
         }
@@ -165,7 +166,7 @@ fn words(heard: &TurnOutput) -> String {
     if !told.is_empty() {
         return told.join("\n");
     }
-    let said = heard.output.said();
+    let said = heard.output.last_texts();
     let last: Vec<&str> = said.lines().rev().take(LAST_LINES).collect();
     last.into_iter().rev().collect::<Vec<_>>().join("\n")
 }

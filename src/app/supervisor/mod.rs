@@ -26,13 +26,15 @@ use crate::app::packs::Found;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project::{self, Project};
+use crate::expr::context_facts::ContextUsage;
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use crate::policy::Policy;
 use crate::policy::run::RunPolicy;
-use crate::script::context_facts::Gauge;
 use crate::state::context::Overrides;
-use crate::state::run::{Admission, Effect, Event, Limits, Options, Phase, Run, Status, step};
+use crate::state::run::{
+    Admission, Options, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus, step,
+};
 use crate::store::file::Durability;
 use crate::store::runs::{RunStore, Unusable};
 use crate::store::user_choices::UserChoiceStore;
@@ -68,7 +70,7 @@ pub(crate) fn run(
     mut policy: Policy,
     found: Found,
     request: &RunRequest,
-) -> Result<Status, AppError> {
+) -> Result<RunStatus, AppError> {
     let project = project::find(world, None);
     // A state directory of the command line is used as the user says.
     let is_named = request.state_dir.is_some();
@@ -113,7 +115,7 @@ pub(crate) fn run(
         limits,
         settings,
         overrides,
-        context: Gauge::default(),
+        context: ContextUsage::default(),
         failed: false,
         standing: String::new(),
         decided: "",
@@ -228,7 +230,7 @@ struct Paths {
 /// Breakers that are not closed, for the line that shows where the run stands.
 fn open_breakers(stores: &Stores<'_>) -> String {
     let all = stores.breakers.all();
-    let open = all.iter().filter(|(_, it)| it.phase != crate::state::breaker::Phase::Closed);
+    let open = all.iter().filter(|(_, it)| it.phase != crate::state::breaker::BreakerPhase::Closed);
     let words: Vec<String> = open.map(|(key, it)| format!("{key} {}", it.phase.as_str())).collect();
     words.join(", ")
 }
@@ -242,11 +244,11 @@ struct Supervisor<'a> {
     durability: Durability,
     store: RunStore<'a>,
     run: Run,
-    limits: Limits,
+    limits: RunLimits,
     settings: RunPolicy,
     overrides: Overrides,
     /// How full the context was after the last turn.
-    context: Gauge,
+    context: ContextUsage,
     /// Whether the last turn failed.
     failed: bool,
     /// Breakers that are not closed, in words.
@@ -271,7 +273,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Goes on until the run is over; returns how it ended.
-    fn drive(&mut self, resumed: bool) -> Status {
+    fn drive(&mut self, resumed: bool) -> RunStatus {
         if resumed {
             self.take_up();
         } else {
@@ -288,38 +290,38 @@ impl<'a> Supervisor<'a> {
                 return status;
             }
             if self.world.interrupted() {
-                self.step(&Event::Interrupted(None));
+                self.step(&RunEvent::Interrupted(None));
                 continue;
             }
             match self.run.phase.clone() {
-                Phase::Ready => self.poll(),
-                Phase::Paused => {
+                RunPhase::Ready => self.poll(),
+                RunPhase::Paused => {
                     self.show(&AgentOutput::default());
                     self.world.sleep(POLL_INTERVAL);
                     self.poll();
                 }
-                Phase::Waiting { until_ms, .. } => {
+                RunPhase::Waiting { until_ms, .. } => {
                     let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
                     let left = Duration::from_millis(left.unsigned_abs());
                     self.show(&AgentOutput::default());
                     self.world.sleep(left.min(POLL_INTERVAL));
                     self.poll();
                 }
-                Phase::Asking => {
+                RunPhase::Asking => {
                     let admission = self.ask_breaker();
                     // Saved with the turn that begins, so that its usage is known if this process dies.
                     self.run.heard_from = self.transcript_bytes();
-                    self.step(&Event::Asked(&admission));
+                    self.step(&RunEvent::Asked(&admission));
                 }
-                Phase::Working => self.turn(),
-                Phase::Over { .. } => {}
+                RunPhase::Working => self.turn(),
+                RunPhase::Over { .. } => {}
             }
         }
     }
 
     /// Takes up a run whose process may have died: what it left behind is ended first.
     fn take_up(&mut self) {
-        if self.run.phase == Phase::Working {
+        if self.run.phase == RunPhase::Working {
             match self.world.kill_marked(RUN_VARIABLE, &self.mark()) {
                 Ok(0) | Err(WorldError::Unsupported) => {}
                 Ok(count) => {
@@ -331,8 +333,8 @@ impl<'a> Supervisor<'a> {
         let fields = [("run", json!(self.run.id)), ("iteration", json!(self.run.iteration))];
         self.report("loop.resume", &fields);
         let ended = self.run.status().is_some();
-        let used = (self.run.phase == Phase::Working).then(|| self.used_unheard()).flatten();
-        self.step(&Event::Resumed(used));
+        let used = (self.run.phase == RunPhase::Working).then(|| self.used_unheard()).flatten();
+        self.step(&RunEvent::Resumed(used));
         // Of a run whose process died, the agent may have switched the gate: a turn's start finds out.
         if ended {
             self.note_gate();
@@ -341,10 +343,10 @@ impl<'a> Supervisor<'a> {
     }
 
     fn poll(&mut self) {
-        let was_paused = self.run.phase == Phase::Paused;
+        let was_paused = self.run.phase == RunPhase::Paused;
         let look = self.poll_signals();
-        self.step(&Event::Looked(&look));
-        if self.run.phase == Phase::Paused && !was_paused {
+        self.step(&RunEvent::Looked(&look));
+        if self.run.phase == RunPhase::Paused && !was_paused {
             let why = look.review.as_deref().unwrap_or("it goes on when the signal PAUSE is gone");
             self.report("loop.paused", &[("reason", json!(why))]);
         }
@@ -352,21 +354,21 @@ impl<'a> Supervisor<'a> {
 
     /// Moves the run on, remembers it, and does what follows. What a session left is put aside before
     /// it is remembered that there is another one: doing it twice does no harm.
-    fn step(&mut self, event: &Event<'_>) {
+    fn step(&mut self, event: &RunEvent<'_>) {
         let (next, effects) = step(&self.run, event, &self.limits, self.world.now());
         let mut next = next;
         for effect in &effects {
             match effect {
-                Effect::Renew(why) => self.renew(*why, &next),
+                RunEffect::Renew(why) => self.renew(*why, &next),
                 // A human who cannot be asked does not vouch for anything.
-                Effect::AskHuman(why) => next.unseen_asked = self.ask_human(why),
-                Effect::Ask
-                | Effect::Begin
-                | Effect::Extended(_)
-                | Effect::Stuck(_)
-                | Effect::BudgetWarning(_)
-                | Effect::Wait { .. }
-                | Effect::End(_) => {}
+                RunEffect::AskHuman(why) => next.unseen_asked = self.ask_human(why),
+                RunEffect::Ask
+                | RunEffect::Begin
+                | RunEffect::Extended(_)
+                | RunEffect::Stuck(_)
+                | RunEffect::BudgetWarning(_)
+                | RunEffect::Wait { .. }
+                | RunEffect::End(_) => {}
             }
         }
         let moved = next != self.run;
@@ -405,16 +407,16 @@ impl<'a> Supervisor<'a> {
         let (breaker, answer) = stores.breakers.request(&key, &settings, self.world.now());
         self.standing = open_breakers(&stores);
         match answer {
-            crate::state::breaker::Answer::Rejected { wait } => {
+            crate::state::breaker::BreakerResponse::Rejected { wait } => {
                 let why = match &breaker.forced {
                     Some(reason) => format!("breaker `{key}` was opened by hand: {reason}"),
                     None => format!("breaker `{key}` is open: {}", breaker.last_error),
                 };
                 Admission::Rejected { wait, why }
             }
-            crate::state::breaker::Answer::Admitted
-            | crate::state::breaker::Answer::Tolerated { .. }
-            | crate::state::breaker::Answer::Noted => Admission::Admitted,
+            crate::state::breaker::BreakerResponse::Permitted
+            | crate::state::breaker::BreakerResponse::WouldReject { .. }
+            | crate::state::breaker::BreakerResponse::Recorded => Admission::Admitted,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::report::standing::Standing;
+use crate::report::standing::RunStatusLine;
 
 /// Receives what a run reports.
 pub(crate) trait RunObserver {
@@ -11,7 +11,7 @@ pub(crate) trait RunObserver {
     /// Whether the standing of the run is shown.
     fn shows_standing(&self) -> bool;
     /// Receives the standing of the run.
-    fn show(&self, standing: &Standing<'_>);
+    fn show(&self, standing: &RunStatusLine<'_>);
     /// Ends the display of the standing: the run is over.
     fn clear(&mut self);
 }

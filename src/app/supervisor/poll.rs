@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 
 use super::Supervisor;
 use crate::app::workspace::human;
-use crate::judge::message;
+use crate::evaluation::message;
 use crate::report::mask::mask;
-use crate::state::run::Look;
-use crate::state::signal::{End, Event};
-use crate::store::signals::{Answer, Draft, Found};
+use crate::state::run::ControlSignals;
+use crate::state::signal::{End, SignalEvent};
+use crate::store::signals::{Draft, SignalOutcome, StoredSignal};
 
 /// Who consumes what is meant for the loop.
 const CONSUMER: &str = "policyd run";
@@ -24,9 +24,9 @@ const CLEAR: &str = "CONTEXT_CLEAR_REQUESTED";
 
 impl Supervisor<'_> {
     /// Looks at the signals; those that are for the loop are consumed.
-    pub(super) fn poll_signals(&mut self) -> Look {
+    pub(super) fn poll_signals(&mut self) -> ControlSignals {
         let stores = self.stores();
-        let mut look = Look::default();
+        let mut look = ControlSignals::default();
         if !stores.signals.exists() {
             return look;
         }
@@ -66,11 +66,14 @@ impl Supervisor<'_> {
     }
 
     /// Consumes a signal; `None` if another process consumed it.
-    fn take(&mut self, which: &str) -> Option<Found> {
-        let taken =
-            self.stores().signals.take(which, Event::Consume { by: CONSUMER }, self.world.now());
+    fn take(&mut self, which: &str) -> Option<StoredSignal> {
+        let taken = self.stores().signals.take(
+            which,
+            SignalEvent::Consume { by: CONSUMER },
+            self.world.now(),
+        );
         match taken {
-            Ok(Answer::Ended(found, End::Consumed, _)) => Some(*found),
+            Ok(SignalOutcome::Ended(found, End::Consumed, _)) => Some(*found),
             Ok(_) => None,
             Err(error) => {
                 self.problem(&format!("signal {which} could not be consumed: {error}"));
@@ -122,7 +125,7 @@ impl Supervisor<'_> {
 }
 
 /// What a signal says.
-fn text_of(found: &Found) -> String {
+fn text_of(found: &StoredSignal) -> String {
     let said = ["text", "reason", "message", "input", "decision"];
     let said = said.iter().map(|it| found.text(it)).find(|it| !it.is_empty());
     said.unwrap_or_default().to_owned()

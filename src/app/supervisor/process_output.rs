@@ -9,7 +9,7 @@ use crate::hook::agent_output::AgentOutput;
 use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
 use crate::report::mask::mask;
 use crate::state::run::budget;
-use crate::world::{Command, Sign, WorldError};
+use crate::world::{ExternalCommand, ProcessEvent, WorldError};
 
 /// How a turn's command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +56,12 @@ impl Supervisor<'_> {
         if self.paths.named {
             env.push(("POLICYD_STATE_DIR".to_owned(), self.paths.own.display().to_string()));
         }
-        let command = Command {
+        let command = ExternalCommand {
             argv: argv.collect(),
             folder: self.project.folder.clone(),
             stdin: if asks { Vec::new() } else { prompt.as_bytes().to_vec() },
             env,
-            ..Command::default()
+            ..ExternalCommand::default()
         };
         let deadline = self.run.options.turn_deadline_ms.map(Duration::from_millis);
         let deadline = deadline.unwrap_or(self.settings.deadline);
@@ -73,16 +73,16 @@ impl Supervisor<'_> {
             let sign = match program.wait(POLL_INTERVAL) {
                 Ok(sign) => sign,
                 Err(error) => {
-                    collector.collect(self, &Sign::Complained(error.to_string().into_bytes()));
+                    collector.collect(self, &ProcessEvent::Stderr(error.to_string().into_bytes()));
                     break Ending::Lost;
                 }
             };
             let now = self.world.elapsed();
             collector.collect(self, &sign);
-            if let Sign::Ended(code) = sign {
+            if let ProcessEvent::Exited(code) = sign {
                 break Ending::Code(code);
             }
-            if sign != Sign::Nothing {
+            if sign != ProcessEvent::Nothing {
                 heard_at = now;
             }
             self.show(&collector.output);
@@ -122,7 +122,7 @@ impl Supervisor<'_> {
     fn is_overspent(&self, output: &AgentOutput) -> bool {
         let Some(limit) = self.limits.budget_usd else { return false };
         let spent = self.run.spend.cost_usd + self.spend_of(output).cost_usd;
-        budget::level(spent, Some(limit), 100) == budget::Level::Spent
+        budget::level(spent, Some(limit), 100) == budget::BudgetLevel::Spent
     }
 }
 
@@ -140,9 +140,9 @@ impl OutputCollector {
         Self { output: AgentOutput::default(), complaint: Vec::new(), log }
     }
 
-    fn collect(&mut self, run: &mut Supervisor<'_>, sign: &Sign) {
+    fn collect(&mut self, run: &mut Supervisor<'_>, sign: &ProcessEvent) {
         match sign {
-            Sign::Said(bytes) => {
+            ProcessEvent::Stdout(bytes) => {
                 let tree = run.tree();
                 let base = run.run.base.as_str();
                 let look_up = |path: &str, existed| tree.written(base, path, existed);
@@ -150,13 +150,13 @@ impl OutputCollector {
                 run.record(&records);
                 self.log.keep(run, bytes);
             }
-            Sign::Complained(bytes) => {
+            ProcessEvent::Stderr(bytes) => {
                 self.complaint.extend_from_slice(bytes);
                 let over = self.complaint.len().saturating_sub(FAILURE_TEXT_BYTES_MAX);
                 self.complaint.drain(..over);
                 self.log.keep(run, bytes);
             }
-            Sign::Ended(_) | Sign::Nothing => {}
+            ProcessEvent::Exited(_) | ProcessEvent::Nothing => {}
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The prompt of a turn: the sections of `run.yaml` that apply, rendered over the run.
 
 use super::Supervisor;
-use crate::judge::message::cut;
+use crate::evaluation::message::cut;
+use crate::expr::record::Record;
+use crate::expr::{Evaluator, template};
 use crate::limits::PROMPT_BYTES_MAX;
 use crate::policy::records;
 use crate::policy::records::run::RUN;
-use crate::script::record::Record;
-use crate::script::{Evaluator, template};
 
 impl Supervisor<'_> {
     /// Renders a template over the run.

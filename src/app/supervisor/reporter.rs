@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::Supervisor;
+use crate::evaluation::context::of_meters;
 use crate::hook::agent_output::AgentOutput;
-use crate::judge::context::of_meters;
-use crate::report::context::{self, Whose};
+use crate::report::context::{self, EventOrigin};
 use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::{mask, mask_json};
 use crate::report::run;
-use crate::report::standing::Standing;
-use crate::state::context::Measured;
-use crate::state::run::{Effect, Phase, Renewal};
+use crate::report::standing::RunStatusLine;
+use crate::state::context::MeterKind;
+use crate::state::run::{RestartReason, RunEffect, RunPhase};
 use crate::store::log;
 
 impl Supervisor<'_> {
@@ -38,13 +38,13 @@ impl Supervisor<'_> {
         self.report("loop.problem", &[("problem", text.into())]);
     }
 
-    pub(super) fn report_effect(&mut self, effect: &Effect) {
+    pub(super) fn report_effect(&mut self, effect: &RunEffect) {
         let run = &self.run;
         let iteration = ("iteration", json!(run.iteration));
         let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
         match effect {
-            Effect::Ask | Effect::AskHuman(_) | Effect::End(_) => {}
-            Effect::Begin => {
+            RunEffect::Ask | RunEffect::AskHuman(_) | RunEffect::End(_) => {}
+            RunEffect::Begin => {
                 let fields = [
                     iteration,
                     most,
@@ -53,11 +53,11 @@ impl Supervisor<'_> {
                 ];
                 self.report("loop.iteration_start", &fields);
             }
-            Effect::Renew(why) => self.report_restart(*why),
-            Effect::Extended(by) => {
+            RunEffect::Renew(why) => self.report_restart(*why),
+            RunEffect::Extended(by) => {
                 self.report("loop.extended", &[iteration, most, ("by", json!(by))])
             }
-            Effect::Stuck(signs) => {
+            RunEffect::Stuck(signs) => {
                 let fields = [
                     iteration,
                     ("signals", json!(signs.len())),
@@ -66,7 +66,7 @@ impl Supervisor<'_> {
                 ];
                 self.report("loop.stuckness_detected", &fields);
             }
-            Effect::BudgetWarning(percent) => {
+            RunEffect::BudgetWarning(percent) => {
                 let fields = [
                     iteration,
                     ("percent", json!(percent)),
@@ -75,7 +75,7 @@ impl Supervisor<'_> {
                 ];
                 self.report("loop.budget_warning", &fields);
             }
-            Effect::Wait { wait, why } => {
+            RunEffect::Wait { wait, why } => {
                 let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                 let fields = [iteration, ("wait_ms", json!(wait)), ("reason", json!(why))];
                 self.report("loop.wait", &fields);
@@ -84,12 +84,12 @@ impl Supervisor<'_> {
     }
 
     /// Another session began (seed 004 for the names of the events).
-    fn report_restart(&mut self, why: Renewal) {
+    fn report_restart(&mut self, why: RestartReason) {
         let (restart, iteration) = (self.run.restarts, self.run.iteration);
-        if why == Renewal::Exhausted {
+        if why == RestartReason::Exhausted {
             let (session, now) = (format!("run-{}", self.run.id), self.world.now());
             let number = self.run.session_iteration.into();
-            let whose = Whose { session: &session, now, iteration: number };
+            let whose = EventOrigin { session: &session, now, iteration: number };
             self.report_event(context::restart(whose, restart.into(), iteration.into()));
         }
         let fields = [
@@ -104,10 +104,10 @@ impl Supervisor<'_> {
 
     /// It is over: how, why, and what it took.
     pub(super) fn report_end(&mut self) {
-        let Phase::Over { status, why } = self.run.phase.clone() else { return };
+        let RunPhase::Over { status, why } = self.run.phase.clone() else { return };
         self.observer.clear();
         let spend = self.run.spend;
-        if self.limits.budget_usd.is_some() && status == crate::state::run::Status::Budget {
+        if self.limits.budget_usd.is_some() && status == crate::state::run::RunStatus::Budget {
             let left = self.limits.budget_usd.unwrap_or_default() - spend.cost_usd;
             self.report("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
         }
@@ -134,9 +134,9 @@ impl Supervisor<'_> {
         let rules = &self.policy().context;
         let gauge = of_meters(rules, &self.overrides, &turn);
         // What was spent is known of the whole session after a turn only.
-        let live = gauge.known && rules.settings.measured == Measured::Occupancy;
+        let live = gauge.known && rules.settings.measured == MeterKind::Occupancy;
         let gauge = if live { &gauge } else { &self.context };
-        let standing = Standing {
+        let standing = RunStatusLine {
             run: &self.run,
             limits: &self.limits,
             spent,

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::app::workspace::git;
-use crate::judge::message::cut;
+use crate::evaluation::message::cut;
 use crate::report::mask::mask;
-use crate::report::summary::{Known, markdown};
+use crate::report::summary::{SummaryInput, markdown};
 use crate::state::run::budget::usd_text;
-use crate::state::run::{Renewal, Run};
+use crate::state::run::{RestartReason, Run};
 use crate::store::file;
 use crate::world::WorldError;
 
@@ -98,9 +98,9 @@ impl Supervisor<'_> {
     }
 
     /// Puts a session aside and writes down what the next one is told. `next` is the run as it will be.
-    pub(super) fn renew(&mut self, why: Renewal, next: &Run) {
+    pub(super) fn renew(&mut self, why: RestartReason, next: &Run) {
         let mut summary = vec![self.summarise(next)];
-        if why == Renewal::Cleared {
+        if why == RestartReason::Cleared {
             // Seed 003, in its order: the ledger, the handoffs, then the signal is taken away.
             summary.extend(self.notes());
             self.take_clear();
@@ -118,7 +118,7 @@ impl Supervisor<'_> {
     fn summarise(&self, next: &Run) -> String {
         let facts = self.facts();
         let git = git::ask(self.world, &self.project.folder, None);
-        let mut known = Known::of(&facts, &self.context, &git, &self.project.folder);
+        let mut known = SummaryInput::of(&facts, &self.context, &git, &self.project.folder);
         known.goal.clone_from(&self.run.goal);
         known.iteration = u64::from(next.iteration);
         let turns = next.iterations_max(&self.limits);
@@ -171,10 +171,10 @@ impl Supervisor<'_> {
                     let saved =
                         file::save(self.world, &folder.join(name), &bytes, &self.durability);
                     if let file::Saved::NotSaved { why, .. } = saved {
-                        return Err(WorldError::Refused(why));
+                        return Err(WorldError::Io(why));
                     }
                 }
-                Err(WorldError::Missing) => {}
+                Err(WorldError::NotFound) => {}
                 Err(error) => return Err(error),
             }
         }

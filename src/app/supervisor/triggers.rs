@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::app::tasks::CLEAR;
-use crate::judge::signals;
-use crate::script::record::Record;
-use crate::state::run::{Context, Event, Run, Turn, step};
+use crate::evaluation::signals;
+use crate::expr::record::Record;
+use crate::state::run::{ContextRequest, Run, RunEvent, TurnResult, step};
 
 /// Who creates the signals.
 const SENDER: &str = "policyd run";
@@ -16,9 +16,9 @@ impl Supervisor<'_> {
     /// Creates the signals that are due after a turn, where the run goes on in the same session. Each
     /// trigger is told once while it holds; one that asks for a clear context, whenever it holds, for
     /// that is counted anew.
-    pub(super) fn raise(&mut self, turn: &mut Turn) {
+    pub(super) fn raise(&mut self, turn: &mut TurnResult) {
         turn.raised.clone_from(&self.run.raised);
-        let (next, _) = step(&self.run, &Event::Ended(turn), &self.limits, self.world.now());
+        let (next, _) = step(&self.run, &RunEvent::Ended(turn), &self.limits, self.world.now());
         let goes_on = next.status().is_none() && next.turns_left(&self.limits);
         if !goes_on || next.session != self.run.session {
             return;
@@ -56,8 +56,8 @@ impl Supervisor<'_> {
                 Err(error) => self.problem(&format!("{}: {error}", it.trigger.emit)),
             }
         }
-        if turn.context == Context::Fits && self.wants_clear() {
-            turn.context = Context::ClearRequested;
+        if turn.context == ContextRequest::Fits && self.wants_clear() {
+            turn.context = ContextRequest::ClearRequested;
         }
     }
 

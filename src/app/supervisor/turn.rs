@@ -9,16 +9,18 @@ use super::Supervisor;
 use super::changes::Tree;
 use super::failures::CONTEXT_CLASS;
 use super::process_output::{Ending, TurnOutput};
+use crate::evaluation::context::of_meters;
+use crate::evaluation::dead_letter::fingerprint;
 use crate::facts::meters::{Usage, dollars};
 use crate::hook::agent_output::AgentOutput;
-use crate::judge::context::of_meters;
-use crate::judge::dead_letter::fingerprint;
 use crate::limits::TURN_LOG_BYTES_MAX;
-use crate::report::context::{Whose, usage, warning};
+use crate::report::context::{EventOrigin, usage, warning};
 use crate::report::mask::mask;
 use crate::state::context::ACT;
-use crate::state::run::stuckness::{Mark, overlap_percent};
-use crate::state::run::{Claim, Context, Event, Failure, Spend, Turn, Used, unseen};
+use crate::state::run::stuckness::{TurnRecord, overlap_percent};
+use crate::state::run::{
+    Claim, ContextRequest, RunEvent, Spend, TurnFailure, TurnResult, TurnUsage, unseen,
+};
 
 impl Supervisor<'_> {
     /// Makes one turn and moves the run on.
@@ -42,20 +44,20 @@ impl Supervisor<'_> {
             Err(error) => {
                 let program = self.run.command.first().cloned().unwrap_or_default();
                 let why = format!("`{program}` could not be started: {error}");
-                return self.step(&Event::CannotRun(&why));
+                return self.step(&RunEvent::CannotRun(&why));
             }
         };
         self.check_gate();
         if heard.ending == Ending::Interrupted {
             let (spend, priced) = self.measure(&heard.output);
-            let used = Used { spend, priced, took: heard.took };
-            return self.step(&Event::Interrupted(Some(used)));
+            let used = TurnUsage { spend, priced, took: heard.took };
+            return self.step(&RunEvent::Interrupted(Some(used)));
         }
         let after = self.tree().content(&self.run.base);
         let changes =
             before.as_ref().zip(after.as_ref()).map(|(before, after)| after.since(before));
         let failure = self.failure(&heard);
-        let said = heard.output.said();
+        let said = heard.output.last_texts();
         self.record_answer(&heard.output);
         let exit_code = heard.ending.code().unwrap_or_default();
         let error = failure.as_ref().map(|it| format!("{} {}", it.class, it.text));
@@ -63,12 +65,12 @@ impl Supervisor<'_> {
         let files = changes.as_ref().map(|it| it.files.clone()).unwrap_or_default();
         let (spend, priced) = self.measure(&heard.output);
         let context = self.context_now(failure.as_ref());
-        let mut turn = Turn {
+        let mut turn = TurnResult {
             claim: self.claim(&heard, failure.is_none(), &files),
             spend,
             priced,
             context,
-            mark: Mark {
+            mark: TurnRecord {
                 content: after.map(|it| it.fingerprint).unwrap_or_default(),
                 lines: changes.as_ref().map(|it| it.lines),
                 error: error.unwrap_or_default(),
@@ -81,13 +83,13 @@ impl Supervisor<'_> {
             tools_seen: heard.output.tools > 0,
             took: heard.took,
             failure,
-            ..Turn::default()
+            ..TurnResult::default()
         };
         self.raise(&mut turn);
         self.keep_said(&said);
         self.report_turn(&heard, &turn);
         self.failed = turn.failure.is_some();
-        self.step(&Event::Ended(&turn));
+        self.step(&RunEvent::Ended(&turn));
         self.write_progress(&self.run.clone());
     }
 
@@ -146,14 +148,14 @@ impl Supervisor<'_> {
     }
 
     /// Whether the context must be cleared before the next turn.
-    fn context_now(&self, failure: Option<&Failure>) -> Context {
+    fn context_now(&self, failure: Option<&TurnFailure>) -> ContextRequest {
         let full = self.context.reached.iter().any(|it| it == ACT);
         if full || failure.is_some_and(|it| it.class == CONTEXT_CLASS) {
-            Context::Exhausted
+            ContextRequest::Exhausted
         } else if self.wants_clear() {
-            Context::ClearRequested
+            ContextRequest::ClearRequested
         } else {
-            Context::Fits
+            ContextRequest::Fits
         }
     }
 
@@ -172,7 +174,7 @@ impl Supervisor<'_> {
             return Claim::None;
         }
         let answer = if heard.output.answer.is_empty() {
-            heard.output.said()
+            heard.output.last_texts()
         } else {
             heard.output.answer.clone()
         };
@@ -206,7 +208,7 @@ impl Supervisor<'_> {
         self.world.write(&self.said_path(), mask(said).0.as_bytes()).ok();
     }
 
-    fn report_turn(&mut self, heard: &TurnOutput, turn: &Turn) {
+    fn report_turn(&mut self, heard: &TurnOutput, turn: &TurnResult) {
         let spend = turn.spend;
 
         let tokens = spend.tokens();
@@ -231,16 +233,16 @@ impl Supervisor<'_> {
 
 impl Supervisor<'_> {
     /// How full the context is, by the seed's names.
-    fn report_context(&mut self, context: Context) {
+    fn report_context(&mut self, context: ContextRequest) {
         let gauge = self.context.clone();
         if gauge.input_tokens == 0 && gauge.output_tokens == 0 {
             return; // The command tells no tokens.
         }
         let session = format!("run-{}", self.run.id);
         let now = self.world.now();
-        let whose = Whose { session: &session, now, iteration: self.run.iteration.into() };
+        let whose = EventOrigin { session: &session, now, iteration: self.run.iteration.into() };
         self.report_event(usage(whose, &gauge));
-        if context == Context::Exhausted {
+        if context == ContextRequest::Exhausted {
             self.report_event(warning(whose, &gauge));
         }
     }

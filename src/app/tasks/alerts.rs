@@ -8,12 +8,12 @@ use crate::app::workspace::project;
 use crate::limits::{ESCALATIONS_FILE_BYTES_MAX, REMINDING_TIME_MAX};
 use crate::policy::resilience::Channel;
 use crate::probe::outside_of;
-use crate::state::breaker::{Answer as Ask, Event as Result};
-use crate::state::escalation::{Answer, Escalation, Event};
+use crate::state::breaker::{BreakerEvent as Result, BreakerResponse as Ask};
+use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
 use crate::store::document::Documents;
 use crate::store::escalations;
 use crate::store::file::Durability;
-use crate::world::{Command, WorldError};
+use crate::world::{ExternalCommand, WorldError};
 
 /// Output of an alert's program that is kept, in bytes.
 const OUTPUT_MAX: usize = 4096;
@@ -29,8 +29,9 @@ impl Stores<'_> {
             if self.world.elapsed().saturating_sub(began) >= REMINDING_TIME_MAX {
                 break;
             }
-            let (_, answer) = crate::state::escalation::step(&it, Event::Looked, self.now);
-            if answer == Answer::Due {
+            let (_, answer) =
+                crate::state::escalation::step(&it, EscalationEvent::Looked, self.now);
+            if answer == EscalationEffect::Due {
                 problems.extend(self.notify(&it));
             }
         }
@@ -47,7 +48,7 @@ impl Stores<'_> {
                 Err(why) => problems.push(format!("channel `{}`: {why}", channel.id)),
             }
         }
-        if told && let Err(error) = self.escalations.step(&it.id, Event::Told, self.now) {
+        if told && let Err(error) = self.escalations.step(&it.id, EscalationEvent::Told, self.now) {
             problems.push(format!("notified about `{}`, but could not record it: {error}", it.id));
         }
         problems
@@ -96,7 +97,7 @@ impl Stores<'_> {
         let project = project::find(self.world, None);
         let beside = self.own.parent().unwrap_or(&self.own);
         let folders = [project.root.as_path(), &project.main, beside];
-        let command = Command {
+        let command = ExternalCommand {
             argv: channel.command.clone(),
             folder: self.own.clone(),
             stdin: self.world.read(&path, max).unwrap_or_default(),
@@ -110,7 +111,7 @@ impl Stores<'_> {
             deadline: channel.timeout,
             output_max: OUTPUT_MAX,
             not_from: Some(outside_of(self.world, &folders)),
-            ..Command::default()
+            ..ExternalCommand::default()
         };
         match self.world.run(&command) {
             Ok(output) if output.code == Some(0) => Ok(()),
@@ -119,7 +120,7 @@ impl Stores<'_> {
                 let line = said.lines().next().unwrap_or_default();
                 Err(format!("exit {:?}: {line}", output.code.unwrap_or(-1)))
             }
-            Err(WorldError::Missing) => Err("program not found".to_owned()),
+            Err(WorldError::NotFound) => Err("program not found".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }

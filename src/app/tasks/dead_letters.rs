@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::Stores;
-use crate::judge::dead_letter::{self as rules, Around};
-use crate::judge::escalation::{self as asked, Known};
+use crate::evaluation::dead_letter::{self as rules, QueueContext};
+use crate::evaluation::escalation::{self as asked, EscalationDetails};
 use crate::limits::REVIEW_TIME_MAX;
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::report::mask::mask;
 use crate::state;
-use crate::state::dead_letter::{Attempt, Effect, Event, Place, Task, step};
+use crate::state::dead_letter::{Attempt, Task, TaskEffect, TaskEvent, TaskQueue, step};
 use crate::state::escalation::Escalation;
-use crate::store::escalations::Named;
+use crate::store::escalations::EscalationSubject;
 use crate::store::queues::Lists;
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -110,7 +110,7 @@ impl Stores<'_> {
 
     fn fail_now(&self, report: &Report) -> Result<RecordedFailure, WorldError> {
         if report.task.id.trim().is_empty() {
-            return Err(WorldError::Refused("a task needs an id".to_owned()));
+            return Err(WorldError::Io("a task needs an id".to_owned()));
         }
         let report = &masked(report);
         let taken = self.queues.change(self.now, |lists| Ok(self.ingest(lists, report)))?;
@@ -124,25 +124,25 @@ impl Stores<'_> {
         let known_at = report.attempt.at != Timestamp::default();
         let at = if known_at { report.attempt.at } else { self.now };
         let attempt = Attempt { at, ..report.attempt.clone() };
-        let (mut task, _) = step(&before, Event::Failed(attempt), self.now);
+        let (mut task, _) = step(&before, TaskEvent::Failed(attempt), self.now);
         let mut taken = RecordedFailure { known: task == before, ..RecordedFailure::default() };
         lists.put(task.clone(), &[]);
         let record =
-            rules::record(&task, &Around::new(&lists.tasks), self.permanent(&task), self.now);
+            rules::record(&task, &QueueContext::new(&lists.tasks), self.permanent(&task), self.now);
         let (rule, problems) = rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
         taken.problems.extend(problems);
         let rule = rule.filter(|_| !taken.known);
         let strategy = rule.map(|it| it.strategy.as_str()).unwrap_or_default();
         let enters = rule.is_some() || (report.at_once && !taken.known);
-        if enters && task.place < Place::DeadLetter {
+        if enters && task.place < TaskQueue::DeadLetter {
             rule.map_or("at once", |it| &it.id).clone_into(&mut taken.entered);
-            (task, _) = step(&task, Event::Entered { strategy }, self.now);
+            (task, _) = step(&task, TaskEvent::Entered { strategy }, self.now);
             lists.put(task.clone(), &[]);
             self.ask_at_once(&task, lists, &mut taken);
         }
         let counted = task.counted().count();
         let after = usize::try_from(self.policy.dead_letter.simplify_after).unwrap_or(usize::MAX);
-        taken.simplify = counted >= after && task.place < Place::DeadLetter;
+        taken.simplify = counted >= after && task.place < TaskQueue::DeadLetter;
         taken.task = lists.find(&task.id).cloned().unwrap_or(task);
         taken
     }
@@ -161,7 +161,7 @@ impl Stores<'_> {
 
     /// A human's need is not put off until the next review.
     fn ask_at_once(&self, task: &Task, lists: &mut Lists, taken: &mut RecordedFailure) {
-        let around = Around::new(&lists.tasks);
+        let around = QueueContext::new(&lists.tasks);
         let (rule, ruling) = self.judged(task, &around);
         taken.problems.extend(ruling.problems);
         let Some(rule) = rule.filter(|it| it.action == ReviewAction::Escalate) else { return };
@@ -183,7 +183,11 @@ impl Stores<'_> {
         last.is_some_and(|it| self.policy.classify(&it.error_type, &it.error).is_permanent())
     }
 
-    pub(super) fn judged(&self, task: &Task, around: &Around) -> (Option<&Review>, rules::Ruling) {
+    pub(super) fn judged(
+        &self,
+        task: &Task,
+        around: &QueueContext,
+    ) -> (Option<&Review>, rules::ReviewRule) {
         let record = rules::record(task, around, self.permanent(task), self.now);
         let watch = self.watch.as_ref();
         rules::review(&self.policy.dead_letter, &self.policy.escalation, record, watch)
@@ -198,10 +202,14 @@ impl Stores<'_> {
         let none = crate::policy::resilience::Trigger::unnamed();
         let trigger =
             trigger.and_then(|at| self.policy.escalation.triggers.get(at)).unwrap_or(&none);
-        let known = Known { task: Some(task), options: &trigger.options, ..Known::default() };
+        let known = EscalationDetails {
+            task: Some(task),
+            options: &trigger.options,
+            ..EscalationDetails::default()
+        };
         let question = asked::of_task(task, trigger);
         let shared = question.task_id.is_empty();
-        let named = Named::Task(if shared { &trigger.id } else { &task.id });
+        let named = EscalationSubject::Task(if shared { &trigger.id } else { &task.id });
         self.open(named, question, known)
     }
 
@@ -209,13 +217,13 @@ impl Stores<'_> {
     /// and its time are given here.
     pub(crate) fn open(
         &self,
-        named: Named<'_>,
+        named: EscalationSubject<'_>,
         question: Escalation,
-        known: Known<'_>,
+        known: EscalationDetails<'_>,
     ) -> Result<Escalation, WorldError> {
         self.escalations.open(named, self.now, |id| {
             let escalation = Escalation { id: id.to_owned(), created: self.now, ..question };
-            let known = Known { watch: self.watch.as_ref(), ..known };
+            let known = EscalationDetails { watch: self.watch.as_ref(), ..known };
             let text = asked::document(self.policy, &escalation, known);
             (escalation, mask(&text).0.into_owned())
         })
@@ -226,9 +234,9 @@ impl Stores<'_> {
         &self,
         id: &str,
         what: &str,
-        event: Event<'_>,
+        event: TaskEvent<'_>,
         details: Value,
-    ) -> Result<Option<(Task, Vec<Effect>)>, WorldError> {
+    ) -> Result<Option<(Task, Vec<TaskEffect>)>, WorldError> {
         let done = self.queues.change(self.now, |lists| {
             let Some(task) = lists.find(id).cloned() else { return Ok(None) };
             let (next, effects) = step(&task, event, self.now);
@@ -261,7 +269,7 @@ impl Stores<'_> {
                 || (is_shared(it) && lists.tasks.iter().all(|task| task.waits_for != it.id))
         };
         for it in asked.iter().filter(|it| it.closed.is_none() && over(it)) {
-            let closed = state::escalation::Event::Closed {
+            let closed = state::escalation::EscalationEvent::Closed {
                 approved: what != "abandoned",
                 decision: format!("the task was {what}"),
                 by: self.by.clone(),

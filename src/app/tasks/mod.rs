@@ -13,11 +13,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::app::workspace::project;
-use crate::judge::dead_letter::waiting;
+use crate::evaluation::dead_letter::waiting;
+use crate::expr::queue_facts::QueueSnapshot;
+use crate::expr::watch::CoverageRecorder;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
-use crate::script::queue_facts::Queued;
-use crate::script::watch::Watch;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
 use crate::store::file::Durability;
@@ -25,7 +25,7 @@ use crate::store::queues::QueueStore;
 use crate::store::signals::SignalStore;
 use crate::time::Timestamp;
 use crate::world::World;
-use crate::world::fenced::FencedWorld;
+use crate::world::fenced::WriteProtectedWorld;
 
 pub(crate) use dead_letters::{RecordedFailure, Report};
 pub(crate) use reviews::{Reviewed, Row};
@@ -54,7 +54,7 @@ pub(crate) struct Stores<'a> {
     pub(crate) by: String,
     pub(crate) now: Timestamp,
     /// Records which texts were rendered. Set only by `policyd test --coverage`.
-    pub(crate) watch: Option<Rc<Watch>>,
+    pub(crate) watch: Option<Rc<CoverageRecorder>>,
 }
 
 impl<'a> Stores<'a> {
@@ -81,7 +81,7 @@ impl<'a> Stores<'a> {
     }
 
     /// What waits, as expressions see it.
-    pub(crate) fn waiting(&self) -> Queued {
+    pub(crate) fn waiting(&self) -> QueueSnapshot {
         let lists = self.queues.peek();
         let tasks: Vec<_> = lists.tasks.iter().collect();
         let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
@@ -121,6 +121,6 @@ impl<'a> Stores<'a> {
 }
 
 /// The World of a command over the stores, where a folder that the pack names is not to be written to.
-pub(crate) fn fenced<'w>(world: &'w dyn World, policy: &Policy) -> Option<FencedWorld<'w>> {
+pub(crate) fn fenced<'w>(world: &'w dyn World, policy: &Policy) -> Option<WriteProtectedWorld<'w>> {
     project::fenced_by_pack(world, &project::find(world, None), &policy.settings)
 }

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::Stores;
 use super::dead_letters::not_asked;
-use crate::judge::dead_letter::{self as rules, Around};
+use crate::evaluation::dead_letter::{self as rules, QueueContext};
 use crate::limits::{REVIEW_TIME_MAX, REVIEWED_AT_ONCE_MAX};
 use crate::policy::resilience::{Review, ReviewAction};
-use crate::state::dead_letter::{Effect, Event, Place, Task, step};
+use crate::state::dead_letter::{Task, TaskEffect, TaskEvent, TaskQueue, step};
 use crate::store::queues::{Lists, expire};
 use crate::world::WorldError;
 
@@ -71,14 +71,16 @@ impl Stores<'_> {
     pub(crate) fn preview_review(&self, wanted: &[String]) -> Vec<Row> {
         let mut lists = self.queues.peek();
         let ids = self.dead(&lists, wanted);
-        let around = Around::new(&lists.tasks);
+        let around = QueueContext::new(&lists.tasks);
         let mut rows = Vec::new();
         for id in ids {
             let Some(task) = lists.find(&id).cloned() else { continue };
             let (rule, ruling) = self.judged(&task, &around);
             let part = part_id(&task, &lists);
             let (next, effects) = match rule {
-                Some(rule) => step(&task, Event::Reviewed(rules::decision(rule, &part)), self.now),
+                Some(rule) => {
+                    step(&task, TaskEvent::Reviewed(rules::decision(rule, &part)), self.now)
+                }
                 None => (task, Vec::new()),
             };
             let row = row(&next, rule, &effects, ruling.problems);
@@ -89,14 +91,14 @@ impl Stores<'_> {
     }
 
     fn dead(&self, lists: &Lists, wanted: &[String]) -> Vec<String> {
-        let dead = lists.on(Place::DeadLetter).map(|it| it.id.clone());
+        let dead = lists.on(TaskQueue::DeadLetter).map(|it| it.id.clone());
         dead.filter(|it| wanted.is_empty() || wanted.contains(it)).collect()
     }
 
     fn review_all(&self, lists: &mut Lists, wanted: &[String]) -> Result<Reviewed, WorldError> {
         let began = self.world.elapsed();
         self.take_answers_in(lists);
-        let around = Around::new(&lists.tasks);
+        let around = QueueContext::new(&lists.tasks);
         let mut ids = self.dead(lists, wanted);
         let bounded = wanted.is_empty();
         if bounded && let Some(from) = ids.iter().position(|it| *it == lists.review_from) {
@@ -154,7 +156,7 @@ impl Stores<'_> {
                 (None, Some("rejected")) => false,
                 (None, Some(_)) => {
                     // Its question can no longer be answered, so it stops waiting.
-                    let (next, effects) = step(&task, Event::Answered { by }, self.now);
+                    let (next, effects) = step(&task, TaskEvent::Answered { by }, self.now);
                     let mut next = next;
                     next.hints.marks.remove("human_approved");
                     lists.put(next, &effects);
@@ -162,8 +164,11 @@ impl Stores<'_> {
                 }
                 (None, None) => continue,
             };
-            let event =
-                if approved { Event::Answered { by } } else { Event::GivenUp { reason: "human" } };
+            let event = if approved {
+                TaskEvent::Answered { by }
+            } else {
+                TaskEvent::GivenUp { reason: "human" }
+            };
             let (next, effects) = step(&task, event, self.now);
             lists.put(next, &effects);
         }
@@ -184,7 +189,7 @@ impl Stores<'_> {
         }
         let part = part_id(task, lists);
         let id = if rule.action == ReviewAction::Split { &part } else { &escalation };
-        let (next, effects) = step(task, Event::Reviewed(rules::decision(rule, id)), self.now);
+        let (next, effects) = step(task, TaskEvent::Reviewed(rules::decision(rule, id)), self.now);
         let mut row = row(&next, Some(rule), &effects, Vec::new());
         row.escalation = escalation;
         lists.put(next, &effects);
@@ -199,10 +204,10 @@ fn part_id(task: &Task, lists: &Lists) -> String {
     (1..).map(name).find(|id| !taken(id)).unwrap_or_default()
 }
 
-fn row(task: &Task, rule: Option<&Review>, effects: &[Effect], problems: Vec<String>) -> Row {
+fn row(task: &Task, rule: Option<&Review>, effects: &[TaskEffect], problems: Vec<String>) -> Row {
     let part = effects.iter().find_map(|it| match it {
-        Effect::Created(part) => Some(part.id.clone()),
-        Effect::Recovered | Effect::Abandoned | Effect::Done => None,
+        TaskEffect::Created(part) => Some(part.id.clone()),
+        TaskEffect::Recovered | TaskEffect::Abandoned | TaskEffect::Done => None,
     });
     Row {
         task: task.clone(),

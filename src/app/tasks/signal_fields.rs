@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::expr::words::{cut, flag, unknown};
 use crate::policy::records::SEVERITIES;
 use crate::policy::signals::{FieldType, SignalKind};
-use crate::script::words::{cut, flag, unknown};
 use crate::time::Timestamp;
 
 /// What a signal of this kind says, by these words.

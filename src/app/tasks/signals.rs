@@ -4,25 +4,25 @@
 use serde_json::{Map, Value, json};
 
 use super::{Report, Stores};
-use crate::judge::escalation::Known;
-use crate::judge::signals::{self as rules, About, DriftAnswer};
-use crate::policy::signals::Form;
+use crate::evaluation::escalation::EscalationDetails;
+use crate::evaluation::signals::{self as rules, DriftAnswer, SignalInfo};
+use crate::policy::signals::SignalStorage;
 use crate::report::mask::mask;
-use crate::state::dead_letter::{Attempt, Event, Task};
+use crate::state::dead_letter::{Attempt, Task, TaskEvent};
 use crate::state::escalation::Escalation;
-use crate::store::escalations::Named;
-use crate::store::signals::{Deed, Draft, Found, Processed};
+use crate::store::escalations::EscalationSubject;
+use crate::store::signals::{Draft, Processed, SignalFollowUp, StoredSignal};
 use crate::world::WorldError;
 
 /// What became of a signal that was created.
 #[derive(Debug, Clone)]
 pub(crate) struct Emitted<'a> {
     /// The signal.
-    pub(crate) signal: Found,
+    pub(crate) signal: StoredSignal,
     /// What follows from it, where it is a drift.
     pub(crate) drift: Option<DriftAnswer<'a>>,
     /// Signals that were created because of it.
-    pub(crate) more: Vec<Found>,
+    pub(crate) more: Vec<StoredSignal>,
     /// What could not be done because of it.
     pub(crate) problems: Vec<String>,
 }
@@ -33,7 +33,7 @@ impl<'a> Stores<'a> {
         let signal = self.signals.emit(draft, self.now)?;
         let kind = self.policy.signals.kind(&draft.name);
         let mut emitted = Emitted { signal, drift: None, more: Vec::new(), problems: Vec::new() };
-        if kind.is_some_and(|it| it.form == Form::Log) {
+        if kind.is_some_and(|it| it.form == SignalStorage::Log) {
             self.drifted(draft, &mut emitted)?;
         } else {
             emitted.problems = self.hold_for(draft, &emitted.signal.id);
@@ -96,7 +96,7 @@ impl<'a> Stores<'a> {
         if task.is_empty() || !self.queues.exists_any() {
             return None;
         }
-        let held = self.act(task, "blocked", Event::Blocked { by }, json!({"signal": by}));
+        let held = self.act(task, "blocked", TaskEvent::Blocked { by }, json!({"signal": by}));
         held.err().map(|error| format!("task `{task}` could not be stopped: {error}"))
     }
 
@@ -122,14 +122,17 @@ impl<'a> Stores<'a> {
             blocking,
             ..Escalation::default()
         };
-        let known = Known { task, summary: reason, ..Known::default() };
-        let opened = self.open(Named::Task(subject), question, known)?;
+        let known = EscalationDetails { task, summary: reason, ..EscalationDetails::default() };
+        let opened = self.open(EscalationSubject::Task(subject), question, known)?;
         self.remind();
         Ok(opened)
     }
 
     /// Does what is due to signals: approvals, timeouts, unusable files.
-    pub(crate) fn process_signals(&self, deeds: &mut Vec<Deed>) -> Result<Processed, WorldError> {
+    pub(crate) fn process_signals(
+        &self,
+        deeds: &mut Vec<SignalFollowUp>,
+    ) -> Result<Processed, WorldError> {
         self.signals.process(self.now, &mut |deed| {
             self.do_deed(deed)?;
             deeds.push(deed.clone());
@@ -138,33 +141,33 @@ impl<'a> Stores<'a> {
     }
 
     /// Lets the task of a request go on, or gives it up, as a human answered.
-    pub(crate) fn answered(&self, request: &Found, approved: bool) -> Option<String> {
+    pub(crate) fn answered(&self, request: &StoredSignal, approved: bool) -> Option<String> {
         let task = request.text("task_id");
         if task.is_empty() || !self.queues.exists_any() {
             return None;
         }
         let event = if approved {
-            Event::Answered { by: &request.id }
+            TaskEvent::Answered { by: &request.id }
         } else {
-            Event::GivenUp { reason: "human" }
+            TaskEvent::GivenUp { reason: "human" }
         };
         let done =
             self.act(task, "answered", event, json!({"request": request.id, "approved": approved}));
         done.err().map(|error| format!("task `{task}` could not go on: {error}"))
     }
 
-    fn do_deed(&self, deed: &Deed) -> Result<(), String> {
+    fn do_deed(&self, deed: &SignalFollowUp) -> Result<(), String> {
         let said = |it: WorldError| it.to_string();
         match deed {
-            Deed::Unblock { request, approval } => {
+            SignalFollowUp::Unblock { request, approval } => {
                 let task = request.text("task_id");
                 let details = json!({"request": request.id, "decision": approval.text("decision")});
-                let event = Event::Answered { by: &request.id };
+                let event = TaskEvent::Answered { by: &request.id };
                 if !task.is_empty() && self.queues.exists_any() {
                     self.act(task, "answered", event, details).map_err(said)?;
                 }
             }
-            Deed::DeadLetter { request } => {
+            SignalFollowUp::DeadLetter { request } => {
                 let task = request.text("task_id");
                 let lists = self.queues.peek();
                 let waits = lists
@@ -190,7 +193,7 @@ impl<'a> Stores<'a> {
                 };
                 self.fail(&report).map_err(said)?;
             }
-            Deed::Alert { request } => {
+            SignalFollowUp::Alert { request } => {
                 let reason = format!(
                     "{} has waited too long for an answer: {} {}",
                     request.name,
@@ -214,7 +217,7 @@ impl<'a> Stores<'a> {
         for it in view.signals.iter().filter(|it| it.signal.is_pending(self.now)) {
             let Some(kind) = self.policy.signals.kind(&it.name) else { continue };
             let age = self.now.since(it.signal.created).as_secs() / 3600;
-            let about = About {
+            let about = SignalInfo {
                 id: &it.id,
                 name: &it.name,
                 sender: &it.sender,
@@ -222,7 +225,7 @@ impl<'a> Stores<'a> {
                 note: &it.note,
                 age_hours: i64::try_from(age).unwrap_or(i64::MAX),
             };
-            let text = rules::told(kind, about, &it.fields);
+            let text = rules::format_signal(kind, about, &it.fields);
             if !text.is_empty() {
                 said.push(text);
             }

@@ -5,11 +5,11 @@
 use serde_json::{Map, Value};
 
 use super::Stores;
+use crate::evaluation::signals::{Due, run};
+use crate::expr::record::Record;
 use crate::facts::Facts;
-use crate::judge::signals::{Due, run};
 use crate::report::mask::mask;
-use crate::script::record::Record;
-use crate::store::signals::{Draft, Found};
+use crate::store::signals::{Draft, StoredSignal};
 use crate::world::WorldError;
 
 /// The signal that asks for a fresh context.
@@ -34,7 +34,7 @@ impl Stores<'_> {
         due: &Due<'_>,
         task: &str,
         sender: &str,
-    ) -> Result<Option<(Found, Vec<String>)>, WorldError> {
+    ) -> Result<Option<(StoredSignal, Vec<String>)>, WorldError> {
         let name = &due.trigger.emit;
         let kind = self.policy.signals.kind(name);
         let said = [

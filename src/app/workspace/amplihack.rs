@@ -38,7 +38,7 @@ pub(crate) fn read_config(
     let path = if world.stat(&own).is_ok() { own } else { project.main.join(PATH) };
     let wrong = |why: &str| format!("{} is not used: {why}", path.display());
     match world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
-        Err(WorldError::Missing) => Ok(None),
+        Err(WorldError::NotFound) => Ok(None),
         Err(error) => Err(wrong(&error.to_string())),
         Ok(bytes) => {
             let value =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tz::TimeZone;
 
-use crate::state::retry::Waits;
+use crate::state::retry::RetryAfterPolicy;
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -32,12 +32,12 @@ impl WallClock {
     pub(crate) fn until_reset(
         world: &dyn World,
         now: Timestamp,
-        waits: &Waits,
+        waits: &RetryAfterPolicy,
         text: &str,
         mut report: impl FnMut(&str),
     ) -> Option<Duration> {
         waits.reset_time(text, &|wait| wait)?;
-        let clock = Self::new(world, now, Waits::reset_zone(text), &mut report);
+        let clock = Self::new(world, now, RetryAfterPolicy::reset_zone(text), &mut report);
         waits.reset_time(text, &|wait| clock.after(wait))
     }
 
@@ -128,7 +128,7 @@ mod tests {
     /// The wait until 4am, and what was reported.
     fn wait(world: &FakeWorld, now: &str, zone: &str) -> (u64, String) {
         let text = format!("resets 4am{zone}");
-        let (now, waits) = (Timestamp::parse(now).unwrap(), Waits::default());
+        let (now, waits) = (Timestamp::parse(now).unwrap(), RetryAfterPolicy::default());
         let mut said = String::new();
         let found = WallClock::until_reset(world, now, &waits, &text, |it| said.push_str(it));
         (found.unwrap().as_secs() - 120, said)

@@ -7,13 +7,13 @@ use super::checkout;
 use crate::facts::call::CallEnvironment;
 use crate::facts::event::Event;
 use crate::path::normal;
-use crate::policy::{self, Settings};
+use crate::policy::{self, ManifestSettings};
 use crate::state::context::Overrides;
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
 use crate::store::session::{Layout, SessionStore};
 use crate::store::{root, user};
-use crate::world::fenced::FencedWorld;
+use crate::world::fenced::WriteProtectedWorld;
 use crate::world::{FileKind, World};
 
 /// Folder of policyd's files in a project.
@@ -67,7 +67,10 @@ fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
 
 /// A World that writes to the project's own root as `root::fenced` says; nothing where the user names
 /// another root.
-pub(crate) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<FencedWorld<'w>> {
+pub(crate) fn fenced<'w>(
+    world: &'w dyn World,
+    project: &Project,
+) -> Option<WriteProtectedWorld<'w>> {
     let root = project.main.join(STATE_DIR_NAME);
     (project.state == root).then(|| root::fenced(world, &[&root], &project.main))
 }
@@ -78,8 +81,8 @@ pub(crate) fn fenced<'w>(world: &'w dyn World, project: &Project) -> Option<Fenc
 pub(crate) fn fenced_by_pack<'w>(
     world: &'w dyn World,
     project: &Project,
-    settings: &Settings,
-) -> Option<FencedWorld<'w>> {
+    settings: &ManifestSettings,
+) -> Option<WriteProtectedWorld<'w>> {
     let paths = &settings.paths;
     let is_named = |variable: &str| world.env(variable).is_some();
     let root = match paths.layout {
@@ -106,7 +109,7 @@ fn dir_from_env(world: &dyn World, project: &Project, variable: &str) -> Option<
 pub(crate) fn sessions<'w>(
     world: &'w dyn World,
     project: &Project,
-    settings: &Settings,
+    settings: &ManifestSettings,
 ) -> (SessionStore<'w>, PathBuf) {
     let paths = &settings.paths;
     let own_variable = world.env("POLICYD_STATE_DIR").map(|_| project.state.clone());

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::{ConditionCoverage, Coverage, Covered, RuleCoverage, RuleKind, records};
-use crate::policy::{Choice, Expression, Place, Policy, builtin};
-use crate::script::ast::Expr;
-use crate::script::watch::{Watch, Ways};
+use super::{ConditionCoverage, Coverage, ExpectedRules, RuleCoverage, RuleKind, records};
+use crate::expr::ast::Expr;
+use crate::expr::watch::{CoverageRecorder, Ways};
+use crate::policy::{Choice, Expression, Policy, SourceLocation, builtin};
 
 /// The message that every evaluated stop has.
 const SAID_AT_EVERY_STOP: &str = "summary";
@@ -16,8 +16,8 @@ const SAID_AT_EVERY_STOP: &str = "summary";
 pub fn measure(
     policy: &Policy,
     inherited: Option<&Policy>,
-    watch: &Watch,
-    covered: &Covered,
+    watch: &CoverageRecorder,
+    covered: &ExpectedRules,
 ) -> Coverage {
     let mut meter = Meter { watch, covered, extends: inherited.is_some(), ways: BTreeMap::new() };
     let mut rules = Vec::new();
@@ -90,7 +90,7 @@ pub fn measure(
 }
 
 /// Returns the identity of a condition: its location and its text.
-fn written(place: &Place, text: &str) -> (String, u32, u32, String) {
+fn written(place: &SourceLocation, text: &str) -> (String, u32, u32, String) {
     (place.file.clone(), place.line, place.column, text.to_owned())
 }
 
@@ -104,19 +104,19 @@ fn whens<'p>(
 }
 
 struct Meter<'a> {
-    watch: &'a Watch,
-    covered: &'a Covered,
+    watch: &'a CoverageRecorder,
+    covered: &'a ExpectedRules,
     extends: bool,
     /// Observed values of operands, over all rules that use the condition.
     ways: BTreeMap<(String, u32, u32, String), Vec<Ways>>,
 }
 
 impl Meter<'_> {
-    fn is_own(&self, place: &Place) -> bool {
+    fn is_own(&self, place: &SourceLocation) -> bool {
         !(self.extends && builtin::has(&place.file))
     }
 
-    fn rule(&self, kind: RuleKind, id: &str, place: Option<&Place>) -> RuleCoverage {
+    fn rule(&self, kind: RuleKind, id: &str, place: Option<&SourceLocation>) -> RuleCoverage {
         let name = (kind, id.to_owned());
         RuleCoverage {
             kind,
@@ -151,7 +151,7 @@ impl Meter<'_> {
                 }
                 Entry::Vacant(place) => {
                     place.insert(ways.collect());
-                    let (place, text) = (Place::clone(&it.place), it.text.clone());
+                    let (place, text) = (SourceLocation::clone(&it.place), it.text.clone());
                     fresh.push(ConditionCoverage { key, place, text, operands });
                 }
             }

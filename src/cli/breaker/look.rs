@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::BreakerCommand;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, ListFormat};
-use crate::report::breakers::{self, Seen};
+use crate::report::breakers::{self, BreakerView};
 use crate::state::breaker::load::LoadLevel;
 use crate::time::Timestamp;
 
 /// All breakers as they stand now.
-fn all(command: &BreakerCommand<'_>) -> Vec<Seen> {
+fn all(command: &BreakerCommand<'_>) -> Vec<BreakerView> {
     command.store.all().into_iter().map(|(key, it)| command.seen(&key, it)).collect()
 }
 
@@ -45,11 +45,11 @@ pub(super) fn status(
 ) -> u8 {
     warn_damaged(command, console);
     let all = all(command);
-    let level = all.iter().map(Seen::load_level).max().unwrap_or_default();
+    let level = all.iter().map(BreakerView::load_level).max().unwrap_or_default();
     let line = match format {
         ListFormat::Text | ListFormat::Compact => breakers::status(&all),
         ListFormat::Json => {
-            let keys = |wanted: &dyn Fn(&&Seen) -> bool| -> Vec<Value> {
+            let keys = |wanted: &dyn Fn(&&BreakerView) -> bool| -> Vec<Value> {
                 all.iter().filter(|it| wanted(it)).map(|it| it.key.clone().into()).collect()
             };
             json!({

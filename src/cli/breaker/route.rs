@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::BreakerCommand;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
 use crate::policy::Tier;
-use crate::report::breakers::Seen;
+use crate::report::breakers::BreakerView;
 use crate::source::suggest;
-use crate::state::breaker::Answer;
+use crate::state::breaker::BreakerResponse;
 use crate::time::short_text;
 
 pub(super) fn run(
@@ -31,18 +31,20 @@ pub(super) fn run(
         console.eprint(&format!("unknown chain `{id}`\nhelp: {help}"));
         return EXIT_USAGE;
     };
-    let mut busy: Vec<(&Tier, Seen, Option<u64>)> = Vec::new();
+    let mut busy: Vec<(&Tier, BreakerView, Option<u64>)> = Vec::new();
     for tier in &route.tiers {
         let settings = command.policy.breaker(&tier.breaker);
         let (breaker, answer) =
             command.store.request(&tier.breaker, &settings, command.world.now());
         let seen = command.seen(&tier.breaker, breaker);
         match answer {
-            Answer::Rejected { .. } => {
+            BreakerResponse::Rejected { .. } => {
                 let wait = seen.answer_json(answer).get("retry_after").and_then(Value::as_u64);
                 busy.push((tier, seen, wait));
             }
-            Answer::Admitted | Answer::Tolerated { .. } | Answer::Noted => {
+            BreakerResponse::Permitted
+            | BreakerResponse::WouldReject { .. }
+            | BreakerResponse::Recorded => {
                 console.print(&match format {
                     ListFormat::Text | ListFormat::Compact => format!("{}\n", tier.name),
                     ListFormat::Json => format!(
@@ -78,8 +80,8 @@ pub(super) fn run(
     EXIT_FOUND
 }
 
-fn untrusted(busy: &[(&Tier, Seen, Option<u64>)]) -> Vec<Value> {
-    let row = |(tier, seen, wait): &(&Tier, Seen, Option<u64>)| {
+fn untrusted(busy: &[(&Tier, BreakerView, Option<u64>)]) -> Vec<Value> {
+    let row = |(tier, seen, wait): &(&Tier, BreakerView, Option<u64>)| {
         json!({"tier": tier.name, "breaker": tier.breaker, "state": seen.breaker.phase.as_str(),
             "retry_after": wait, "last_error": seen.breaker.last_error})
     };

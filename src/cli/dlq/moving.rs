@@ -6,8 +6,8 @@ use super::{refused, report_problems, unknown};
 use crate::app::tasks::{Reviewed, Stores};
 use crate::cli::human::require_human;
 use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
-use crate::judge::dead_letter::cause;
-use crate::state::dead_letter::{Event, Hints, Place, Task};
+use crate::evaluation::dead_letter::cause;
+use crate::state::dead_letter::{Hints, Task, TaskEvent, TaskQueue};
 
 /// Puts a task back to work. With something learned the review decides; else it is somebody's word.
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
@@ -19,7 +19,7 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
             return code;
         }
     }
-    let at_work = !matches!(task.place, Place::DeadLetter | Place::Abandoned);
+    let at_work = !matches!(task.place, TaskQueue::DeadLetter | TaskQueue::Abandoned);
     if at_work && task.waits_for.is_empty() {
         console.print(&format!("{id}: is at work already ({})\n", task.place.as_str()));
         return EXIT_OK;
@@ -42,8 +42,8 @@ pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &
         },
         ..Task::default()
     };
-    if learned == Task::default() || task.place != Place::DeadLetter {
-        return moved(stores, console, id, "released", Event::Released, "");
+    if learned == Task::default() || task.place != TaskQueue::DeadLetter {
+        return moved(stores, console, id, "released", TaskEvent::Released, "");
     }
     let reviewed = stores.learn(id, &learned).and_then(|_| stores.review(std::slice::from_ref(id)));
     match reviewed {
@@ -73,7 +73,7 @@ pub(super) fn abandon(
 ) -> u8 {
     match require_human(stores.world, console, &format!("abandon task `{id}`")) {
         Ok(actor) => {
-            moved(stores, console, id, "abandoned", Event::GivenUp { reason }, &actor.text())
+            moved(stores, console, id, "abandoned", TaskEvent::GivenUp { reason }, &actor.text())
         }
         Err(code) => code,
     }
@@ -82,7 +82,7 @@ pub(super) fn abandon(
 /// Says that a task is done.
 pub(super) fn resolve(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
     match require_human(stores.world, console, &format!("mark task `{id}` as done")) {
-        Ok(actor) => moved(stores, console, id, "resolved", Event::Resolved, &actor.text()),
+        Ok(actor) => moved(stores, console, id, "resolved", TaskEvent::Resolved, &actor.text()),
         Err(code) => code,
     }
 }
@@ -92,7 +92,7 @@ fn moved(
     console: &mut Console<'_>,
     id: &str,
     what: &str,
-    event: Event<'_>,
+    event: TaskEvent<'_>,
     by: &str,
 ) -> u8 {
     let details = if by.is_empty() { json!({}) } else { json!({"by": by}) };
@@ -126,7 +126,7 @@ pub(super) fn redrive(
     };
     let left = rules.redrive_rate.saturating_sub(lists.tasks.iter().filter(lately).count());
     let mut dead: Vec<&Task> = lists
-        .on(Place::DeadLetter)
+        .on(TaskQueue::DeadLetter)
         .filter(|it| tasks.is_empty() || tasks.contains(&it.id))
         .filter(|it| wanted.is_none_or(|wanted| cause(it).is_some_and(|it| it.starts_with(wanted))))
         .collect();
@@ -152,7 +152,7 @@ pub(super) fn redrive(
             console.print(&format!("{id}: would be requeued\n"));
         } else {
             moved = moved.saturating_add(1);
-            let event = Event::Redriven;
+            let event = TaskEvent::Redriven;
             match stores.act(id, "redriven", event, json!({"redrive": true})) {
                 Err(error) => return refused(console, &error),
                 Ok(_) => console.print(&format!("{id}: pending\n")),

@@ -10,7 +10,7 @@ use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
 use crate::world::fake::{FakeWorld, Op};
-use crate::world::{Command, World, WorldError};
+use crate::world::{ExternalCommand, World, WorldError};
 
 /// An agent that wants to stop with a failing test.
 const TRANSCRIPT: &str = include_str!("transcript.jsonl");
@@ -131,13 +131,13 @@ pub(super) fn time(world: &dyn World, project: &Project) -> Check {
     let argv = [&program.display().to_string(), "eval", "--hook", "stop", "--dry-run"];
     let stdin = json!({"session_id": "doctor", "hook_event_name": "Stop",
         "cwd": project.folder.display().to_string()});
-    let command = Command {
+    let command = ExternalCommand {
         argv: argv.iter().map(|it| (*it).to_owned()).collect(),
         folder: project.folder.clone(),
         stdin: stdin.to_string().into_bytes(),
         deadline: Duration::from_secs(20),
         output_max: 64 * 1024,
-        ..Command::default()
+        ..ExternalCommand::default()
     };
     let mut times = Vec::new();
     for _ in 0..CALLS {
@@ -177,7 +177,7 @@ fn broken_pack() -> FakeWorld {
 fn refusing(why: &str) -> FakeWorld {
     let world = machine();
     for op in [Op::Write, Op::Append, Op::CreateFolder, Op::Lock, Op::Rename, Op::Exchange] {
-        world.refuse_always(op, "", WorldError::Refused(why.to_owned()));
+        world.refuse_always(op, "", WorldError::Io(why.to_owned()));
     }
     world
 }

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use crate::cli::{Console, EXIT_OK, ListFormat};
-use crate::judge::signals::{DriftAnswer, Due};
+use crate::evaluation::signals::{DriftAnswer, Due};
 use crate::policy::signals::Signals;
 use crate::report::mask::mask;
 use crate::source::field_value::Word;
-use crate::state::signal::{End, Phase};
-use crate::store::signals::{Deed, Found, Processed};
+use crate::state::signal::{End, SignalPhase};
+use crate::store::signals::{Processed, SignalFollowUp, StoredSignal};
 use crate::time::{Timestamp, duration_text, rough_text};
 
 fn line(console: &mut Console<'_>, value: &Value) {
@@ -32,14 +32,14 @@ fn said(fields: &Map<String, Value>) -> String {
 }
 
 /// Where a signal stands, for people.
-pub(super) fn state(found: &Found, signals: &Signals, now: Timestamp) -> String {
+pub(super) fn state(found: &StoredSignal, signals: &Signals, now: Timestamp) -> String {
     let human = signals.kind(&found.name).is_some_and(|it| it.awaits_human(signals));
     match &found.signal.phase {
-        Phase::Claimed { by, until } if *until > now => {
+        SignalPhase::Claimed { by, until } if *until > now => {
             format!("claimed by {by} for {}", rough_text(until.since(now)))
         }
-        Phase::Ended(end) => end.as_str().to_owned(),
-        Phase::Pending | Phase::Claimed { .. } => match found.signal.answer_by {
+        SignalPhase::Ended(end) => end.as_str().to_owned(),
+        SignalPhase::Pending | SignalPhase::Claimed { .. } => match found.signal.answer_by {
             _ if found.signal.expires.is_some_and(|at| at <= now) => "expired".to_owned(),
             Some(by) if by <= now => "not answered in time".to_owned(),
             Some(by) if human => format!("waits for a human, {} left", rough_text(by.since(now))),
@@ -53,7 +53,7 @@ pub(super) fn state(found: &Found, signals: &Signals, now: Timestamp) -> String 
 /// One signal that is not over.
 pub(super) fn signal(
     console: &mut Console<'_>,
-    it: &Found,
+    it: &StoredSignal,
     state: &str,
     format: ListFormat,
     now: Timestamp,
@@ -73,7 +73,7 @@ pub(super) fn signal(
     }
 }
 
-pub(super) fn emitted(console: &mut Console<'_>, it: &Found, format: ListFormat) {
+pub(super) fn emitted(console: &mut Console<'_>, it: &StoredSignal, format: ListFormat) {
     match format {
         ListFormat::Json => line(console, &it.shown()),
         ListFormat::Text | ListFormat::Compact => {
@@ -85,9 +85,9 @@ pub(super) fn emitted(console: &mut Console<'_>, it: &Found, format: ListFormat)
 /// One that ended just now.
 pub(super) fn ended(
     console: &mut Console<'_>,
-    it: &Found,
+    it: &StoredSignal,
     end: End,
-    other: Option<&Found>,
+    other: Option<&StoredSignal>,
     format: ListFormat,
 ) {
     if format == ListFormat::Json {
@@ -168,7 +168,7 @@ pub(super) fn kinds(console: &mut Console<'_>, signals: &Signals, format: ListFo
 pub(super) fn drift(
     console: &mut Console<'_>,
     it: &DriftAnswer<'_>,
-    emitted: &[Found],
+    emitted: &[StoredSignal],
     format: ListFormat,
 ) {
     if format == ListFormat::Json {
@@ -180,7 +180,7 @@ pub(super) fn drift(
             "message": it.message, "pause_task": it.rule.is_some_and(|it| it.pause_task),
             "escalate": it.rule.is_some_and(|it| it.escalate),
             "reviewer": it.rule.map(|it| it.reviewer.as_str()).filter(|it| !it.is_empty()),
-            "emitted": emitted.iter().map(Found::shown).collect::<Vec<_>>(),
+            "emitted": emitted.iter().map(StoredSignal::shown).collect::<Vec<_>>(),
         });
         return line(console, &shown);
     }
@@ -196,14 +196,14 @@ pub(super) fn drift(
 pub(super) fn due(
     console: &mut Console<'_>,
     it: &Due<'_>,
-    made: Option<&Found>,
+    made: Option<&StoredSignal>,
     emit: bool,
     format: ListFormat,
 ) {
     if format == ListFormat::Json {
         let shown = json!({"signal": it.trigger.emit, "trigger": it.trigger.id,
             "severity": it.trigger.severity, "reason": it.reason,
-            "emitted": made.map(Found::shown)});
+            "emitted": made.map(StoredSignal::shown)});
         return line(console, &shown);
     }
     let made = match made {
@@ -220,11 +220,11 @@ pub(super) fn due(
 
 pub(super) fn processed(
     console: &mut Console<'_>,
-    deeds: &[Deed],
+    deeds: &[SignalFollowUp],
     done: &Processed,
     format: ListFormat,
 ) {
-    let shown = |kind: &str, it: &Found, why: &str| {
+    let shown = |kind: &str, it: &StoredSignal, why: &str| {
         let mut shown = json!({"did": kind, "signal": it.shown()});
         if let Some(shown) = shown.as_object_mut().filter(|_| !why.is_empty()) {
             shown.insert("reason".to_owned(), why.into());
@@ -237,11 +237,11 @@ pub(super) fn processed(
     let mut all = Vec::new();
     for deed in deeds {
         all.push(match deed {
-            Deed::Unblock { request, approval } => {
+            SignalFollowUp::Unblock { request, approval } => {
                 shown("unblock", request, approval.text("decision"))
             }
-            Deed::DeadLetter { request } => shown("dead_letter", request, ""),
-            Deed::Alert { request } => shown("alert", request, ""),
+            SignalFollowUp::DeadLetter { request } => shown("dead_letter", request, ""),
+            SignalFollowUp::Alert { request } => shown("alert", request, ""),
         });
     }
     all.extend(done.ended.iter().map(|(it, end)| shown(end.as_str(), it, "")));

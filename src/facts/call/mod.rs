@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::compiled::CompiledLens;
+use super::compiled::CompiledMatchers;
 use super::event::Event;
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
@@ -134,7 +134,7 @@ pub struct StandardInput {
 #[derive(Debug, Clone, Copy)]
 pub struct AnalysisContext<'a> {
     /// Which tools are shells and editors, and which programs are wrappers.
-    pub lens: &'a CompiledLens,
+    pub lens: &'a CompiledMatchers,
     /// Facts about programs.
     pub knowledge: &'a ProgramDatabase,
     /// Where the call happens.

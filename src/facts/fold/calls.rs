@@ -1,7 +1,7 @@
 //! Tool calls: counts them, stores them until their result arrives, and passes them to their
 //! subject.
 
-use super::super::compiled::CompiledLens;
+use super::super::compiled::CompiledMatchers;
 use super::super::record::decode_input;
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
@@ -18,7 +18,7 @@ impl Facts {
         id: &str,
         name: &str,
         input: &Either<'_, Input<'_>>,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) {
         let name = cut(name, NAME_TEXT_MAX);
         self.reopen(id);

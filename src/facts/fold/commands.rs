@@ -4,8 +4,8 @@
 use std::iter;
 use std::rc::Rc;
 
-use super::super::command::{Command, Outcome, Program, Verdict};
-use super::super::compiled::{CommandLine, CompiledKind, CompiledLens};
+use super::super::command::{CommandOutcome, CommandVerdict, Program, ShellCommand};
+use super::super::compiled::{CommandLine, CompiledKind, CompiledMatchers};
 use super::super::lazy::LinePatterns;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
@@ -19,7 +19,7 @@ use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
 pub(super) struct CallEnd<'a> {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: CommandOutcome,
     pub(super) exit_code: Option<i32>,
     pub(super) output: &'a str,
 }
@@ -29,19 +29,19 @@ impl Facts {
         &mut self,
         tool: &str,
         input: &Input<'_>,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) -> Vec<EditUndo> {
         let text = command_text(&input.command).or_else(|| command_text(&input.cmd));
         let text = text.unwrap_or_default();
         let line = lens.command_line(&text, || command_line(&text, lens));
-        let command = Rc::new(Command {
+        let command = Rc::new(ShellCommand {
             seq: self.seq,
             text: masked_front(&text, COMMAND_TEXT_MAX),
             understood: line.understood,
             branch: self.branch.clone(),
             kinds: line.kinds.clone(),
             programs: line.programs.clone(),
-            ..Command::default()
+            ..ShellCommand::default()
         });
         for name in &command.kinds {
             let kind = Rc::make_mut(self.commands.by_kind.entry(name.clone()).or_default());
@@ -53,7 +53,12 @@ impl Facts {
         self.written_by_command(tool, &line.writes, lens)
     }
 
-    pub(super) fn command_ended(&mut self, seq: u64, ending: &CallEnd<'_>, lens: &CompiledLens) {
+    pub(super) fn command_ended(
+        &mut self,
+        seq: u64,
+        ending: &CallEnd<'_>,
+        lens: &CompiledMatchers,
+    ) {
         let recent = &mut self.commands.recent;
         let Ok(index) = recent.binary_search_by_key(&seq, |command| command.seq) else { return };
         let Some(shared) = recent.get_mut(index) else { return };
@@ -73,7 +78,7 @@ impl Facts {
             judged.push((kind.name.as_str(), verdict, quote));
         }
         let command = Rc::clone(shared);
-        if command.outcome == Outcome::Succeeded
+        if command.outcome == CommandOutcome::Succeeded
             && let Some(branch) = branch_after(&command.programs, ending.output)
         {
             cut(branch, NAME_TEXT_MAX).clone_into(&mut self.branch);
@@ -84,18 +89,24 @@ impl Facts {
         drop_older_outputs(&mut self.commands.recent);
     }
 
-    fn kind_ended(&mut self, name: &str, command: &Rc<Command>, verdict: Verdict, quote: &str) {
-        if command.outcome == Outcome::Denied {
+    fn kind_ended(
+        &mut self,
+        name: &str,
+        command: &Rc<ShellCommand>,
+        verdict: CommandVerdict,
+        quote: &str,
+    ) {
+        if command.outcome == CommandOutcome::Denied {
             return self.kind_not_run(name, command.seq);
         }
         let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         match verdict {
-            Verdict::Failed => {
+            CommandVerdict::Failed => {
                 kind.failed += 1;
                 kind.last_failed_seq = kind.last_failed_seq.max(command.seq);
             }
-            Verdict::Passed => kind.last_passed_seq = kind.last_passed_seq.max(command.seq),
-            Verdict::Unknown => {}
+            CommandVerdict::Passed => kind.last_passed_seq = kind.last_passed_seq.max(command.seq),
+            CommandVerdict::Unknown => {}
         }
         if kind.last.seq == command.seq {
             kind.last = judged(command, verdict, quote);
@@ -110,12 +121,9 @@ impl Facts {
             self.commands.by_kind.remove(name);
             return;
         }
-        let earlier = self
-            .commands
-            .recent
-            .iter()
-            .rev()
-            .find(|command| command.kinds.contains(name) && command.outcome != Outcome::Denied);
+        let earlier = self.commands.recent.iter().rev().find(|command| {
+            command.kinds.contains(name) && command.outcome != CommandOutcome::Denied
+        });
         if let Some(earlier) = earlier
             && kind.last.seq == seq
         {
@@ -125,7 +133,7 @@ impl Facts {
 }
 
 /// Parses a command line.
-fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
+fn command_line(text: &str, lens: &CompiledMatchers) -> CommandLine {
     let (programs, understood) = shell::parse(text, lens);
     let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
     let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
@@ -139,24 +147,24 @@ fn command_line(text: &str, lens: &CompiledLens) -> CommandLine {
 
 /// Returns an earlier command with the verdict of one class. The stored verdict combines all
 /// classes; the class's own result is in its counters.
-fn earlier_of_kind(kind: &KindFacts, earlier: &Rc<Command>) -> Rc<Command> {
+fn earlier_of_kind(kind: &KindFacts, earlier: &Rc<ShellCommand>) -> Rc<ShellCommand> {
     let verdict = if earlier.seq == kind.last_failed_seq {
-        Verdict::Failed
+        CommandVerdict::Failed
     } else if earlier.seq == kind.last_passed_seq {
-        Verdict::Passed
+        CommandVerdict::Passed
     } else {
-        Verdict::Unknown
+        CommandVerdict::Unknown
     };
     let quote = if verdict == earlier.verdict { earlier.quote.as_str() } else { "" };
     judged(earlier, verdict, quote)
 }
 
 /// Returns a command with the verdict of one class.
-fn judged(command: &Rc<Command>, verdict: Verdict, quote: &str) -> Rc<Command> {
+fn judged(command: &Rc<ShellCommand>, verdict: CommandVerdict, quote: &str) -> Rc<ShellCommand> {
     if (command.verdict, command.quote.as_str()) == (verdict, quote) {
         return Rc::clone(command);
     }
-    Rc::new(Command { verdict, quote: quote.to_owned(), ..Command::clone(command) })
+    Rc::new(ShellCommand { verdict, quote: quote.to_owned(), ..ShellCommand::clone(command) })
 }
 
 /// Returns the text of a command line. A list of words is quoted so that a shell reads the same
@@ -178,13 +186,15 @@ fn command_text(command: &Either<'_, Empty>) -> Option<String> {
 /// Decides the verdict by exit status and output, and returns the deciding line.
 fn verdict<'o>(
     kind: &CompiledKind,
-    command: &Command,
+    command: &ShellCommand,
     ending: &CallEnd<'o>,
-    lens: &CompiledLens,
-) -> (Verdict, &'o str) {
+    lens: &CompiledMatchers,
+) -> (CommandVerdict, &'o str) {
     match ending.outcome {
-        Outcome::Pending | Outcome::Denied | Outcome::Background => return (Verdict::Unknown, ""),
-        Outcome::Failed | Outcome::Succeeded => {}
+        CommandOutcome::Pending | CommandOutcome::Denied | CommandOutcome::Background => {
+            return (CommandVerdict::Unknown, "");
+        }
+        CommandOutcome::Failed | CommandOutcome::Succeeded => {}
     }
     let meant: Vec<&Program> =
         command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
@@ -192,38 +202,38 @@ fn verdict<'o>(
     let line = |patterns: &LinePatterns| patterns.last_line(ending.output).map(str::trim);
     let hidden = || line(&kind.failed_if_hidden).filter(|_| !decisive);
     let failed = line(&kind.failed).or_else(hidden);
-    if ending.outcome == Outcome::Failed || failed.is_some() {
+    if ending.outcome == CommandOutcome::Failed || failed.is_some() {
         let quote = failed.unwrap_or_else(|| last_line(ending.output));
-        return (Verdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
+        return (CommandVerdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
     }
     if let Some(quote) = line(&kind.passed) {
-        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+        return (CommandVerdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
     }
     if let Some(quote) = line(&kind.empty) {
-        return (Verdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX));
+        return (CommandVerdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX));
     }
     if let Some(quote) = line(&kind.passed_unless_empty) {
-        return (Verdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+        return (CommandVerdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
     }
     if decisive {
-        return (Verdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
+        return (CommandVerdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
     }
-    (Verdict::Unknown, "")
+    (CommandVerdict::Unknown, "")
 }
 
 fn last_line(output: &str) -> &str {
     output.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-fn rank(verdict: Verdict) -> u8 {
+fn rank(verdict: CommandVerdict) -> u8 {
     match verdict {
-        Verdict::Unknown => 0,
-        Verdict::Passed => 1,
-        Verdict::Failed => 2,
+        CommandVerdict::Unknown => 0,
+        CommandVerdict::Passed => 1,
+        CommandVerdict::Failed => 2,
     }
 }
 
-fn drop_older_outputs(recent: &mut [Rc<Command>]) {
+fn drop_older_outputs(recent: &mut [Rc<ShellCommand>]) {
     let with_output = recent.iter_mut().rev().filter(|command| !command.output.is_empty());
     for command in with_output.skip(COMMAND_OUTPUTS_KEPT_MAX) {
         Rc::make_mut(command).output = String::new();

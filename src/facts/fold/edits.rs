@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::compiled::{CompiledContent, CompiledLens};
+use super::super::compiled::{CompiledContent, CompiledMatchers};
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{EditUndo, EditedFile, Facts, Finding};
@@ -27,7 +27,7 @@ impl Facts {
         tool: &str,
         input: &Input<'_>,
         text: &str,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) -> Vec<EditUndo> {
         let patch_text = if input.input.is_empty() { text } else { &*input.input };
         let patched = patch::files(patch_text);
@@ -74,7 +74,7 @@ impl Facts {
         &mut self,
         tool: &str,
         paths: &[String],
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) -> Vec<EditUndo> {
         let mut undos = Vec::new();
         for path in paths {
@@ -92,7 +92,7 @@ impl Facts {
         &mut self,
         tool: &str,
         change: &EditChange<'_>,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
         undos: &mut Vec<EditUndo>,
     ) {
         let path = cut(change.path, NAME_TEXT_MAX);
@@ -120,7 +120,7 @@ impl Facts {
     }
 
     /// Counts one edit of a file, moves the file to the end, and returns its previous state.
-    fn touch(&mut self, path: &str, tool: &str, lens: &CompiledLens) -> Option<EditedFile> {
+    fn touch(&mut self, path: &str, tool: &str, lens: &CompiledMatchers) -> Option<EditedFile> {
         let known = self.files.iter().position(|file| file.path == path);
         let before = known.map(|index| self.files.remove(index));
         let mut file = before.clone().unwrap_or_else(|| EditedFile {
@@ -140,7 +140,7 @@ impl Facts {
         &mut self,
         path: &str,
         change: &EditChange<'_>,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) -> Vec<Finding> {
         let gone = |finding: &mut Finding| {
             finding.path == path
@@ -157,7 +157,7 @@ impl Facts {
         kinds: &BTreeSet<String>,
         text: &str,
         inherited: impl Fn(&str) -> bool,
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
     ) {
         if text.is_empty() {
             return;
@@ -234,7 +234,7 @@ fn keep_finding(findings: &mut Vec<Finding>, finding: Finding) {
 }
 
 /// Returns whether an edit inside the line of a finding removes the finding.
-fn mended(finding: &Finding, change: &EditChange<'_>, lens: &CompiledLens) -> bool {
+fn mended(finding: &Finding, change: &EditChange<'_>, lens: &CompiledMatchers) -> bool {
     let (old, new) = (mask(change.old.trim()).0, mask(change.new.trim()).0);
     let old = old.as_ref();
     if old.is_empty() || old.contains('\n') || !finding.excerpt.contains(old) {

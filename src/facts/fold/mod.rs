@@ -14,9 +14,9 @@ mod todos;
 
 use memchr::memmem;
 
-use super::compiled::CompiledLens;
+use super::compiled::CompiledMatchers;
 use super::meters::Usage;
-use super::record::{self, Entry, Record, TokenUse};
+use super::record::{self, Record, RecordEntry, TokenUse};
 use super::{Facts, Message, Messages, Prompt, Prompts, Tokens};
 use crate::limits::{
     COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
@@ -38,15 +38,15 @@ const STATE_KINDS: [&[u8]; 8] = [
 
 impl Facts {
     /// Ingests one line of the transcript. A line that cannot be parsed is counted.
-    pub fn absorb(&mut self, line: &[u8], lens: &CompiledLens) {
-        self.absorb_seen(line, lens, |_, _| {});
+    pub fn ingest_record(&mut self, line: &[u8], lens: &CompiledMatchers) {
+        self.ingest_parsed(line, lens, |_, _| {});
     }
 
     /// Like [`absorb`](Self::absorb). `before` sees each record, and the facts before it.
-    pub fn absorb_seen(
+    pub fn ingest_parsed(
         &mut self,
         line: &[u8],
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
         before: impl FnMut(&mut Self, &Record<'_>),
     ) {
         self.absorb_trimmed(&record::trimmed(line), lens, before);
@@ -61,7 +61,7 @@ impl Facts {
     fn absorb_trimmed(
         &mut self,
         line: &[u8],
-        lens: &CompiledLens,
+        lens: &CompiledMatchers,
         mut before: impl FnMut(&mut Self, &Record<'_>),
     ) {
         if line.is_empty() {
@@ -81,7 +81,7 @@ impl Facts {
         }
     }
 
-    fn apply(&mut self, record: Record<'_>, lens: &CompiledLens) {
+    fn apply(&mut self, record: Record<'_>, lens: &CompiledMatchers) {
         if record.sidechain != self.sidechain {
             return;
         }
@@ -100,32 +100,33 @@ impl Facts {
         let mut calls = 0;
         for entry in record.entries {
             match entry {
-                Entry::CutOff => {}
-                Entry::Stopped { .. } => self.stop_seq = self.seq,
-                Entry::Stopping { sent_at } => self.stop_sent_at = sent_at,
-                Entry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
-                Entry::Asked(name) => self.asked(&name),
-                Entry::Injected { id } => self.prompts.inject(&id),
-                Entry::Said(text) if !said_before => {
+                RecordEntry::CutOff => {}
+                RecordEntry::Stopped { .. } => self.stop_seq = self.seq,
+                RecordEntry::Stopping { sent_at } => self.stop_sent_at = sent_at,
+                RecordEntry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
+                RecordEntry::Asked(name) => self.asked(&name),
+                RecordEntry::Injected { id } => self.prompts.inject(&id),
+                RecordEntry::Said(text) if !said_before => {
                     self.said(&text);
                     self.messages.push(self.seq, &text);
                 }
-                Entry::Said(_) => {}
-                Entry::Call { id, .. } | Entry::Result(record::ToolResult { id, .. })
+                RecordEntry::Said(_) => {}
+                RecordEntry::Call { id, .. }
+                | RecordEntry::Result(record::ToolResult { id, .. })
                     if !replaces.is_empty() && self.tokens.is_counted(&id) => {}
-                Entry::Call { id, name, input } => {
+                RecordEntry::Call { id, name, input } => {
                     // Each call gets its own position.
                     self.seq += u64::from(calls > 0);
                     calls += 1;
                     self.call(&id, &name, &input, lens);
                 }
-                Entry::Result(result) => {
+                RecordEntry::Result(result) => {
                     self.result(&result, lens);
                     if !replaces.is_empty() {
                         self.tokens.count_id(&result.id);
                     }
                 }
-                Entry::Done { name, input, result } => {
+                RecordEntry::Done { name, input, result } => {
                     if !self.knows_call(&result.id) {
                         self.seq += u64::from(calls > 0);
                         calls += 1;
@@ -133,8 +134,8 @@ impl Facts {
                     }
                     self.result(&result, lens);
                 }
-                Entry::Usage(usage) => self.tokens.add(&usage),
-                Entry::Compacted => {
+                RecordEntry::Usage(usage) => self.tokens.add(&usage),
+                RecordEntry::Compacted => {
                     self.compactions.count += 1;
                     self.compactions.last_seq = self.seq;
                     self.history_bytes = 0;

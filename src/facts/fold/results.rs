@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::command::Outcome;
-use super::super::compiled::CompiledLens;
+use super::super::command::CommandOutcome;
+use super::super::compiled::CompiledMatchers;
 use super::super::record::ToolResult;
 use super::super::{Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
@@ -28,7 +28,7 @@ const ERROR_LINES: usize = 2;
 impl Facts {
     /// Records a result. The end of a call counts once, however often the client records it. A
     /// command that still runs has not ended.
-    pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledLens) {
+    pub(super) fn result(&mut self, result: &ToolResult<'_>, lens: &CompiledMatchers) {
         let id = cut(&result.id, NAME_TEXT_MAX);
         if !result.running.is_empty() {
             return self.runs_on(id, cut(&result.running, NAME_TEXT_MAX));
@@ -45,7 +45,7 @@ impl Facts {
             self.count_outcome(outcome, result);
         }
         let Some(call) = call else { return };
-        if outcome == Outcome::Background {
+        if outcome == CommandOutcome::Background {
             push_bounded(&mut self.background, call.clone(), PENDING_TOOLS_MAX);
         } else {
             self.end_call(&call.id);
@@ -56,29 +56,31 @@ impl Facts {
         }
         // A failed command can have written files; a denied command has not.
         let undone = match outcome {
-            Outcome::Denied => true,
-            Outcome::Failed => !lens.is_shell_tool(&call.name),
-            Outcome::Pending | Outcome::Succeeded | Outcome::Background => false,
+            CommandOutcome::Denied => true,
+            CommandOutcome::Failed => !lens.is_shell_tool(&call.name),
+            CommandOutcome::Pending | CommandOutcome::Succeeded | CommandOutcome::Background => {
+                false
+            }
         };
         if undone {
             for undo in call.edited.into_iter().rev() {
                 self.retract(undo, call.seq);
             }
-        } else if call.name == "TaskCreate" && outcome == Outcome::Succeeded {
+        } else if call.name == "TaskCreate" && outcome == CommandOutcome::Succeeded {
             self.task_created(&call.subject, &result.task_id, &result.text.text());
         }
     }
 }
 
 impl Facts {
-    fn count_outcome(&mut self, outcome: Outcome, result: &ToolResult<'_>) {
+    fn count_outcome(&mut self, outcome: CommandOutcome, result: &ToolResult<'_>) {
         match outcome {
-            Outcome::Denied => self.tools.denied += 1,
-            Outcome::Failed => {
+            CommandOutcome::Denied => self.tools.denied += 1,
+            CommandOutcome::Failed => {
                 self.tools.failed += 1;
                 self.failed_with(&result.text.text());
             }
-            Outcome::Pending | Outcome::Succeeded | Outcome::Background => {}
+            CommandOutcome::Pending | CommandOutcome::Succeeded | CommandOutcome::Background => {}
         }
     }
 
@@ -168,22 +170,22 @@ fn call_hash(id: &str) -> u64 {
     u64::from_le_bytes(checksum(&[id.as_bytes()]))
 }
 
-fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> Outcome {
+fn outcome(result: &ToolResult<'_>, code: Option<i32>) -> CommandOutcome {
     let refused = || {
         let text = result.text.first_line();
         REFUSALS.iter().any(|start| text.starts_with(start))
     };
     let marked = !result.denial.is_empty() && result.denial != "interrupted";
     if marked || (result.error && refused()) {
-        Outcome::Denied
+        CommandOutcome::Denied
     } else if result.error || result.interrupted || !result.denial.is_empty() {
-        Outcome::Failed
+        CommandOutcome::Failed
     } else if result.background {
-        Outcome::Background
+        CommandOutcome::Background
     } else if code.is_some_and(|code| code != 0) {
-        Outcome::Failed
+        CommandOutcome::Failed
     } else {
-        Outcome::Succeeded
+        CommandOutcome::Succeeded
     }
 }
 

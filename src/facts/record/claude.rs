@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::lenient::{Either, Flag, Text};
 use super::output::Output;
 use super::wire::{ApiMessage, ApiUsage, Attachment, Block, Line, ToolUseResult};
-use super::{Entry, Origin, Record, TokenUse, ToolResult, joined, or};
+use super::{Origin, Record, RecordEntry, TokenUse, ToolResult, joined, or};
 
 /// Beginnings of user texts that the client wrote.
 const CLIENT_TEXTS: [&str; 11] = [
@@ -65,9 +65,11 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     match &*line.kind {
         "user" => user(line, &mut record.entries),
         "assistant" => assistant(line, &mut record.entries),
-        "system" if &*line.subtype == "compact_boundary" => record.entries.push(Entry::Compacted),
+        "system" if &*line.subtype == "compact_boundary" => {
+            record.entries.push(RecordEntry::Compacted)
+        }
         "system" if &*line.subtype == "stop_hook_summary" => {
-            record.entries.push(Entry::Stopped { blocked: false });
+            record.entries.push(RecordEntry::Stopped { blocked: false });
         }
         "system" => {}
         _ => block(flat_block(line), None, &mut record.entries),
@@ -89,7 +91,7 @@ fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
         let text = joined(prompt, is_human_text);
         if !text.is_empty() {
             let id = or(line.prompt_id, line.uuid);
-            record.entries.push(Entry::Prompt { id, text, queued: true });
+            record.entries.push(RecordEntry::Prompt { id, text, queued: true });
         }
     } else if !human {
         ended_tasks(&joined(prompt, |_| true), &mut record.entries);
@@ -98,7 +100,7 @@ fn attachment<'a>(line: Line<'a>, record: &mut Record<'a>) {
 
 /// Appends the results of background tasks in `<task-notification>` texts. Each is the result of
 /// the call that started the task.
-fn ended_tasks(text: &str, entries: &mut Vec<Entry<'_>>) {
+fn ended_tasks(text: &str, entries: &mut Vec<RecordEntry<'_>>) {
     for notification in text.split(TASK_NOTIFICATION).skip(1) {
         let field = |name: &str| {
             let (_, rest) = notification.split_once(&format!("<{name}>"))?;
@@ -110,7 +112,7 @@ fn ended_tasks(text: &str, entries: &mut Vec<Entry<'_>>) {
             let end = rest.find(|it: char| !it.is_ascii_digit() && it != '-').unwrap_or(rest.len());
             rest.get(..end)?.parse().ok()
         });
-        entries.push(Entry::Result(ToolResult {
+        entries.push(RecordEntry::Result(ToolResult {
             id: Cow::Owned(call.to_owned()),
             text: Output::Text(Cow::Owned(summary.to_owned())),
             error: status == "failed",
@@ -122,7 +124,7 @@ fn ended_tasks(text: &str, entries: &mut Vec<Entry<'_>>) {
     }
 }
 
-fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
+fn user<'a>(line: Line<'a>, entries: &mut Vec<RecordEntry<'a>>) {
     let content = match line.message {
         Either::One(message) => message.content,
         Either::Text(text) => Either::Text(text),
@@ -149,12 +151,12 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
         || line.turn_companion.0;
     if aside {
         if begins_with(&content, STOP_FEEDBACK) {
-            entries.push(Entry::Stopped { blocked: true });
+            entries.push(RecordEntry::Stopped { blocked: true });
         }
         return;
     }
     if begins_with(&content, INTERRUPTED) {
-        entries.push(Entry::CutOff);
+        entries.push(RecordEntry::CutOff);
     }
     let human = match line.origin.one() {
         Some(origin) => &*origin.kind == "human",
@@ -164,15 +166,15 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     let notification =
         matches!(&content, Either::Text(text) if text.starts_with(TASK_NOTIFICATION));
     if !human || notification {
-        entries.push(Entry::Injected { id: line.prompt_id.0 });
+        entries.push(RecordEntry::Injected { id: line.prompt_id.0 });
         ended_tasks(&joined(content, |_| true), entries);
     } else if !has_result {
         let text = joined(content, is_human_text);
-        entries.extend(asked_skill(&text).map(|it| Entry::Asked(it.to_owned().into())));
+        entries.extend(asked_skill(&text).map(|it| RecordEntry::Asked(it.to_owned().into())));
         let text = typed(text);
         if !text.is_empty() {
             let id = or(line.prompt_id, or_text(line.uuid, line.id));
-            entries.push(Entry::Prompt { id, text, queued: false });
+            entries.push(RecordEntry::Prompt { id, text, queued: false });
         }
     }
 }
@@ -224,7 +226,7 @@ fn typed(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
+fn assistant<'a>(line: Line<'a>, entries: &mut Vec<RecordEntry<'a>>) {
     let (content, message) = match line.message {
         Either::One(message) => {
             let ApiMessage { id, model, content, usage } = *message;
@@ -235,16 +237,16 @@ fn assistant<'a>(line: Line<'a>, entries: &mut Vec<Entry<'a>>) {
     };
     if let Some((id, model, usage)) = message {
         if line.is_api_error_message.0 || &*model == "<synthetic>" {
-            entries.extend(line.is_api_error_message.0.then_some(Entry::CutOff));
+            entries.extend(line.is_api_error_message.0.then_some(RecordEntry::CutOff));
             return;
         }
         if let Either::One(usage) = usage {
-            entries.push(Entry::Usage(token_use(id.0, model.0, &usage)));
+            entries.push(RecordEntry::Usage(token_use(id.0, model.0, &usage)));
         }
     }
     for element in content.into_elements() {
         match element {
-            Either::Text(text) => entries.push(Entry::Said(text)),
+            Either::Text(text) => entries.push(RecordEntry::Said(text)),
             Either::One(found) => block(*found, None, entries),
             Either::Many(_) | Either::None => {}
         }
@@ -269,12 +271,18 @@ struct ToolResultExtras<'a> {
     denial: Cow<'a, str>,
 }
 
-fn block<'a>(block: Block<'a>, told: Option<ToolResultExtras<'a>>, entries: &mut Vec<Entry<'a>>) {
+fn block<'a>(
+    block: Block<'a>,
+    told: Option<ToolResultExtras<'a>>,
+    entries: &mut Vec<RecordEntry<'a>>,
+) {
     match &*block.kind {
-        "text" if !block.text.is_empty() => entries.push(Entry::Said(block.text.0)),
-        "tool_use" => {
-            entries.push(Entry::Call { id: block.id.0, name: block.name.0, input: block.input })
-        }
+        "text" if !block.text.is_empty() => entries.push(RecordEntry::Said(block.text.0)),
+        "tool_use" => entries.push(RecordEntry::Call {
+            id: block.id.0,
+            name: block.name.0,
+            input: block.input,
+        }),
         "tool_result" => {
             let mut result = ToolResult {
                 id: or(block.tool_use_id, block.id),
@@ -298,7 +306,7 @@ fn block<'a>(block: Block<'a>, told: Option<ToolResultExtras<'a>>, entries: &mut
                 Either::Text(text) => result.error |= text.starts_with("Error:"),
                 Either::Many(_) | Either::None => {}
             }
-            entries.push(Entry::Result(result));
+            entries.push(RecordEntry::Result(result));
         }
         _ => {}
     }

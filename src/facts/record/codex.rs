@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use super::lenient::{Either, Exit, Text};
 use super::output::Output;
 use super::wire::{ApiUsage, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload};
-use super::{Entry, Record, TokenUse, ToolResult, joined};
+use super::{Record, RecordEntry, TokenUse, ToolResult, joined};
 
 /// Beginnings of outputs of calls that did not run.
 const REFUSED: [&str; 3] =
@@ -34,7 +34,7 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
                 record.branch = git.branch.0;
             }
         }
-        ("compacted", _) => record.entries.push(Entry::Compacted),
+        ("compacted", _) => record.entries.push(RecordEntry::Compacted),
         ("event_msg", "token_count") => record.entries.extend(usage(&payload)),
         ("event_msg", "item_completed") => {
             if let Either::One(item) = payload.item {
@@ -47,31 +47,37 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     record
 }
 
-fn item(payload: Payload<'_>) -> Option<Entry<'_>> {
+fn item(payload: Payload<'_>) -> Option<RecordEntry<'_>> {
     let id = payload.call_id.0;
     match &*payload.kind {
         "message" if &*payload.role == "user" => {
             let text = joined(payload.content, |text| !text.starts_with(['<', '#']));
-            (!text.is_empty()).then_some(Entry::Prompt { id: payload.id.0, text, queued: false })
+            (!text.is_empty()).then_some(RecordEntry::Prompt {
+                id: payload.id.0,
+                text,
+                queued: false,
+            })
         }
         "message" if &*payload.role == "assistant" => {
             let text = joined(payload.content, |_| true);
-            (!text.is_empty()).then_some(Entry::Said(text))
+            (!text.is_empty()).then_some(RecordEntry::Said(text))
         }
-        "function_call" => Some(Entry::Call { id, name: payload.name.0, input: payload.arguments }),
+        "function_call" => {
+            Some(RecordEntry::Call { id, name: payload.name.0, input: payload.arguments })
+        }
         "custom_tool_call" => {
             let input = Either::One(Box::new(Input { input: payload.input, ..Input::default() }));
-            Some(Entry::Call { id, name: payload.name.0, input })
+            Some(RecordEntry::Call { id, name: payload.name.0, input })
         }
         "local_shell_call" => {
-            Some(Entry::Call { id, name: Cow::Borrowed("shell"), input: payload.action })
+            Some(RecordEntry::Call { id, name: Cow::Borrowed("shell"), input: payload.action })
         }
         "function_call_output" | "custom_tool_call_output" => Some(output(id, payload.output)),
         _ => None,
     }
 }
 
-fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a> {
+fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> RecordEntry<'a> {
     let (text, code) = match output {
         Either::Text(text) => match nested_output(&text) {
             Some((inner, code)) => (Cow::Owned(inner), code),
@@ -99,7 +105,7 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
     let denial = if starts(&REFUSED) { "refused" } else { "" };
     let error = code.is_some_and(|code| code != 0) || starts(&NOT_DONE);
     let running = running_session(&text);
-    Entry::Result(ToolResult {
+    RecordEntry::Result(ToolResult {
         id,
         text: Output::Text(text),
         error,
@@ -112,7 +118,7 @@ fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> Entry<'a
 
 /// Converts an action that ended, with its result. Other types of items repeat `response_item`
 /// lines.
-fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
+fn completed(item: CodexItem<'_>) -> Option<RecordEntry<'_>> {
     let CodexItem { kind, id, status, command, exit_code, aggregated_output, changes, stderr } =
         item;
     let (name, input, text) = match &*kind {
@@ -135,7 +141,7 @@ fn completed(item: CodexItem<'_>) -> Option<Entry<'_>> {
         exit_code: exit_code.map(|Exit(code)| code),
         ..ToolResult::default()
     };
-    Some(Entry::Done { name: name.into(), input: Either::One(Box::new(input)), result })
+    Some(RecordEntry::Done { name: name.into(), input: Either::One(Box::new(input)), result })
 }
 
 /// Returns the command line of `["/bin/bash", "-lc", TEXT]`. Other argument lists do not change.
@@ -215,12 +221,12 @@ fn exit_code(text: &str) -> Option<i32> {
 
 /// Converts token usage. Input includes cached tokens. The running total distinguishes the events
 /// of one call.
-fn usage<'a>(payload: &Payload<'a>) -> Option<Entry<'a>> {
+fn usage<'a>(payload: &Payload<'a>) -> Option<RecordEntry<'a>> {
     let info = payload.info.one()?;
     let last: &ApiUsage = info.last_token_usage.one()?;
     let total = info.total_token_usage.one()?.total_tokens.0;
     let Text(model) = payload.model.clone();
-    Some(Entry::Usage(TokenUse {
+    Some(RecordEntry::Usage(TokenUse {
         id: Cow::Owned(format!("total {total}")),
         model,
         input: last.input_tokens.0.saturating_sub(last.cached_input_tokens.0),

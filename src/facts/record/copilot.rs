@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::lenient::{Either, Exit, Flag};
 use super::output::Output;
 use super::wire::{CopilotData, CopilotResult, Line, ToolRequest};
-use super::{Entry, Record, ToolResult, joined, or};
+use super::{Record, RecordEntry, ToolResult, joined, or};
 
 /// Beginning of the error of a call that did not run.
 const REFUSED: &str = "Denied by ";
@@ -40,28 +40,28 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
             let text = joined(data.content, |_| true);
             if !text.is_empty() {
                 let id = or(line.uuid, line.id);
-                entries.push(Entry::Prompt { id, text, queued: false });
+                entries.push(RecordEntry::Prompt { id, text, queued: false });
             }
         }
         "assistant" | "assistant.message" | "assistant_message" => {
             let text = joined(data.content, |_| true);
             if !text.is_empty() {
-                entries.push(Entry::Said(text));
+                entries.push(RecordEntry::Said(text));
             }
             calls(data.tool_requests, &mut entries);
         }
         "tool" | "tool.execution_complete" | "tool_result" => entries.push(result(data)),
         "hook.start" if &*data.hook_type == "agentStop" => {
             let sent_at = data.input.one().map_or(0, |it| it.timestamp.0);
-            entries.push(Entry::Stopping { sent_at });
+            entries.push(RecordEntry::Stopping { sent_at });
         }
-        "session.compaction_complete" => entries.push(Entry::Compacted),
+        "session.compaction_complete" => entries.push(RecordEntry::Compacted),
         _ => {}
     }
     Record { entries, folder: line.cwd.0, branch: line.git_branch.0, ..Record::default() }
 }
 
-fn calls<'a>(requests: Either<'a, ToolRequest<'a>>, entries: &mut Vec<Entry<'a>>) {
+fn calls<'a>(requests: Either<'a, ToolRequest<'a>>, entries: &mut Vec<RecordEntry<'a>>) {
     let Either::Many(requests) = requests else { return };
     for request in requests {
         let Either::One(request) = request else { continue };
@@ -70,11 +70,11 @@ fn calls<'a>(requests: Either<'a, ToolRequest<'a>>, entries: &mut Vec<Entry<'a>>
             Either::One(call) => (call.name, call.arguments),
             Either::Text(_) | Either::Many(_) | Either::None => (name, arguments),
         };
-        entries.push(Entry::Call { id: id.0, name: name.0, input });
+        entries.push(RecordEntry::Call { id: id.0, name: name.0, input });
     }
 }
 
-fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
+fn result<'a>(data: CopilotData<'a>) -> RecordEntry<'a> {
     let text = |value: Either<'a, CopilotResult<'a>>| match value {
         Either::Text(text) => text,
         Either::One(result) => result.content.0,
@@ -103,7 +103,7 @@ fn result<'a>(data: CopilotData<'a>) -> Entry<'a> {
         Some(length) => cut(text, length),
         None => text,
     };
-    Entry::Result(ToolResult {
+    RecordEntry::Result(ToolResult {
         id: data.tool_call_id.0,
         text: Output::Text(text),
         error,

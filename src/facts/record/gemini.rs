@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use super::lenient::Either;
 use super::output::Output;
 use super::wire::{GeminiCall, GeminiPart, Line};
-use super::{Entry, Record, TokenUse, ToolResult, joined};
+use super::{Record, RecordEntry, TokenUse, ToolResult, joined};
 
 /// Lines that the client appends to the output of a command.
 const FOOTER: [&str; 3] = ["Process Group PGID: ", "Background PIDs: ", "</untrusted_context>"];
@@ -34,16 +34,16 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
         "user" => {
             let text = joined(line.content, |text| !text.starts_with("<session_context>"));
             if !text.is_empty() {
-                entries.push(Entry::Prompt { id: id.clone(), text, queued: false });
+                entries.push(RecordEntry::Prompt { id: id.clone(), text, queued: false });
             }
         }
         "gemini" => {
             let text = joined(line.content, |_| true);
             if !text.is_empty() {
-                entries.push(Entry::Said(text));
+                entries.push(RecordEntry::Said(text));
             }
             if let Either::One(tokens) = line.tokens {
-                entries.push(Entry::Usage(TokenUse {
+                entries.push(RecordEntry::Usage(TokenUse {
                     id: id.clone(),
                     model: line.model.0,
                     input: tokens.input.0.saturating_sub(tokens.cached.0),
@@ -61,10 +61,10 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
     Record { entries, replaces: id, ..Record::default() }
 }
 
-fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry<'a>>) {
+fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<RecordEntry<'a>>) {
     let Either::One(call) = call else { return };
     let GeminiCall { id, name, args, status, result_display, result } = *call;
-    entries.push(Entry::Call { id: id.0.clone(), name: name.0, input: args });
+    entries.push(RecordEntry::Call { id: id.0.clone(), name: name.0, input: args });
     let (output, problem) = response(result);
     let (error, denial) = match &*status {
         "success" => (false, ""),
@@ -82,7 +82,7 @@ fn call_and_result<'a>(call: Either<'a, GeminiCall<'a>>, entries: &mut Vec<Entry
     } else {
         output
     };
-    entries.push(Entry::Result(ToolResult {
+    entries.push(RecordEntry::Result(ToolResult {
         id: id.0,
         text: Output::Text(text),
         error,

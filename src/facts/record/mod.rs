@@ -39,7 +39,7 @@ pub struct Record<'a> {
     /// Whether the client writes the session id on each line of this type.
     pub names_session: bool,
     /// Entries in order.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<RecordEntry<'a>>,
 }
 
 /// Source of a line. No fact depends on it.
@@ -59,7 +59,7 @@ pub struct Origin<'a> {
 
 /// One entry of the main chain.
 #[derive(Debug)]
-pub enum Entry<'a> {
+pub enum RecordEntry<'a> {
     /// A stop ended: a hook sent the agent back to work, or the client summarized its hooks.
     Stopped {
         /// Whether a hook sent the agent back to work.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::lenient::{Count, Either, Flag, Text};
 use super::output::Output;
 use super::wire::Input;
-use super::{Entry, Origin, Record, TokenUse, ToolResult};
+use super::{Origin, Record, RecordEntry, TokenUse, ToolResult};
 
 /// The beginning of each line. No other client writes it.
 const START: &[u8] = b"{\"info\":";
@@ -138,7 +138,7 @@ pub(super) fn record(line: &[u8]) -> Option<Record<'_>> {
     });
     match &*role {
         "user" => parts.for_each(|part| prompt(&id, part, &mut record.entries)),
-        "assistant" if summary.0 => record.entries.push(Entry::Compacted),
+        "assistant" if summary.0 => record.entries.push(RecordEntry::Compacted),
         "assistant" => parts.for_each(|part| answer(part, &mut record.entries)),
         _ => {}
     }
@@ -146,26 +146,26 @@ pub(super) fn record(line: &[u8]) -> Option<Record<'_>> {
         record.folder = path.cwd.0;
     }
     if let Either::One(tokens) = tokens {
-        record.entries.push(Entry::Usage(usage(&id, model, *tokens)));
+        record.entries.push(RecordEntry::Usage(usage(&id, model, *tokens)));
     }
     Some(record)
 }
 
-fn prompt<'a>(id: &Text<'a>, part: OpenCodePart<'a>, entries: &mut Vec<Entry<'a>>) {
+fn prompt<'a>(id: &Text<'a>, part: OpenCodePart<'a>, entries: &mut Vec<RecordEntry<'a>>) {
     if &*part.kind != "text" {
         return;
     }
     let is_own = part.metadata.one().is_some_and(|metadata| !metadata.policyd.is_empty());
     if is_own {
-        entries.push(Entry::Stopped { blocked: true });
+        entries.push(RecordEntry::Stopped { blocked: true });
     } else if !part.synthetic.0 && !part.text.is_empty() {
-        entries.push(Entry::Prompt { id: id.0.clone(), text: part.text.0, queued: false });
+        entries.push(RecordEntry::Prompt { id: id.0.clone(), text: part.text.0, queued: false });
     }
 }
 
-fn answer<'a>(part: OpenCodePart<'a>, entries: &mut Vec<Entry<'a>>) {
+fn answer<'a>(part: OpenCodePart<'a>, entries: &mut Vec<RecordEntry<'a>>) {
     match (&*part.kind, part.state) {
-        ("text", _) if !part.text.is_empty() => entries.push(Entry::Said(part.text.0)),
+        ("text", _) if !part.text.is_empty() => entries.push(RecordEntry::Said(part.text.0)),
         ("tool", Either::One(state)) => call_and_result(part.call, part.tool, *state, entries),
         _ => {}
     }
@@ -175,18 +175,18 @@ fn call_and_result<'a>(
     id: Text<'a>,
     tool: Text<'a>,
     state: State<'a>,
-    entries: &mut Vec<Entry<'a>>,
+    entries: &mut Vec<RecordEntry<'a>>,
 ) {
     let (native, neutral) = TODO_TOOL;
     let name = if &*tool == native { neutral.into() } else { tool.0 };
-    entries.push(Entry::Call { id: id.0.clone(), name, input: state.input });
+    entries.push(RecordEntry::Call { id: id.0.clone(), name, input: state.input });
     let (error, text) = match &*state.status {
         "completed" => (false, state.output),
         "error" => (true, Output::Text(state.error.0)),
         _ => return, // still running
     };
     let metadata = state.metadata.one();
-    entries.push(Entry::Result(ToolResult {
+    entries.push(RecordEntry::Result(ToolResult {
         id: id.0,
         text,
         error,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::identity::INHERITED;
 use super::probes::{base_name, command};
 use super::terms::{constant, each_part_with, path, sound};
+use crate::expr::ast::ExprKind;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::ExprKind;
 use crate::source::suggest;
 
 /// What asks for a place in an answer.

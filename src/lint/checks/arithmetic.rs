@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::terms::{each_part, each_part_with, path};
+use crate::expr::ast::{Expr, ExprKind};
+use crate::expr::paths::{last_member, number};
+use crate::expr::types::Type;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::{Expr, ExprKind};
-use crate::script::paths::{last_member, number};
-use crate::script::types::Type;
-use crate::state::context::Measured;
+use crate::state::context::MeterKind;
 
 pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
@@ -98,7 +98,7 @@ pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findin
         "context", "spent", "window", "cost_cents",
     ];
     // Of all tokens that were spent there may be more than the context holds.
-    let occupancy = subject.reviewed.meant.context().settings.measured == Measured::Occupancy;
+    let occupancy = subject.reviewed.meant.context().settings.measured == MeterKind::Occupancy;
     each_part_with(subject, &members, |site, term| {
         let ExprKind::Compare(_, one, other) = &term.kind else { return };
         for (fact, number) in [(one, other), (other, one)] {
@@ -162,7 +162,7 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
 #[cfg(test)]
 mod tests {
     use super::{AT_POSITIONS, POSITIONS};
-    use crate::script::members;
+    use crate::expr::members;
 
     #[test]
     fn every_position_is_known() {

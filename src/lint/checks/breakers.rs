@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use super::near_miss::{Written, letters};
 use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
-use crate::state::breaker::{Settings, Window};
+use crate::state::breaker::{BreakerSettings, Window};
 
 /// Whether something is so of a breaker.
-type Holds = fn(&Settings) -> bool;
+type Holds = fn(&BreakerSettings) -> bool;
 
 /// What is wrong with numbers of a breaker: the keys it may be said at, the first that is written
 /// counts; the message and its cure.
@@ -33,7 +33,7 @@ const CONTRADICTIONS: [Contradiction; 7] = [
         help: "set `cooldown_max` to more than `cooldown`",
     },
     Contradiction {
-        holds: |it| matches!(it.window, Window::Calls(calls) if rated(it) && calls < it.min_calls),
+        holds: |it| matches!(it.window, Window::Calls(calls) if rated(it) && calls < it.minimum_calls),
         keys: &["min_calls", "window_calls", "failure_rate", "slow_rate"],
         message: "the window has fewer calls than `min_calls` requires, so no rate opens the breaker",
         help: "set `min_calls` to at most `window_calls`",
@@ -54,7 +54,7 @@ const CONTRADICTIONS: [Contradiction; 7] = [
         help: "remove `consecutive` or the rate",
     },
     Contradiction {
-        holds: |it| it.parallelism_reduced > it.parallelism,
+        holds: |it| it.max_concurrent_calls_reduced > it.max_concurrent_calls,
         keys: &["parallelism_reduced", "parallelism"],
         message: "the open breaker permits more concurrent calls than the closed one",
         help: "set `parallelism_reduced` to at most `parallelism`",
@@ -67,8 +67,8 @@ const CONTRADICTIONS: [Contradiction; 7] = [
     },
 ];
 
-const fn rated(settings: &Settings) -> bool {
-    settings.failure_rate.is_some() || settings.slow_rate.is_some()
+const fn rated(settings: &BreakerSettings) -> bool {
+    settings.failure_rate.is_some() || settings.slow_call_rate.is_some()
 }
 
 /// Two keys of which one takes the place of the other.
@@ -82,7 +82,7 @@ const RIVALS: [(&str, &str); 4] = [
 /// A key that has no effect without another one.
 const IDLE: [(&str, &str, Holds); 3] = [
     ("cooldown_max", "`cooldown_factor`", |it| !it.grows()),
-    ("slow_call", "`slow_rate`", |it| it.slow_rate.is_none()),
+    ("slow_call", "`slow_rate`", |it| it.slow_call_rate.is_none()),
     ("min_calls", "`failure_rate` or `slow_rate`", |it| !rated(it)),
 ];
 

@@ -4,8 +4,8 @@ use super::names::MODES;
 use super::near_miss::slip;
 use super::programs::slip_of_program;
 use super::tools::{inputs, odd_input, odd_tool};
-use crate::cases::coverage::{Covered, RuleKind, covered_in};
-use crate::cases::names::Known;
+use crate::cases::coverage::{ExpectedRules, RuleKind, covered_in};
+use crate::cases::names::NameTable;
 use crate::cases::read;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
@@ -40,7 +40,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     // Only the whole pack knows all names of breakers.
     let names_breakers = subject.cases.iter().any(|it| it.text.contains("breakers"));
     let whole = if names_breakers { subject.policy() } else { None };
-    let known = whole.map_or_else(|| Known::of_meant(&subject.reviewed.meant), Known::of);
+    let known = whole.map_or_else(|| NameTable::of_meant(&subject.reviewed.meant), NameTable::of);
     for source in &subject.cases {
         for found in read::read(source, &known).1 {
             out.add(found.span, found.message, |it| Diagnostic {
@@ -104,7 +104,7 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
 fn is_silent_where_it_looks<'a>(
     subject: &Subject<'a>,
     guard: &Entry<'a>,
-    covered: &Covered,
+    covered: &ExpectedRules,
 ) -> bool {
     let meant = &subject.reviewed.meant;
     let tools = meant.tools_of(guard.name());
@@ -164,7 +164,7 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 
 /// The rules that the pack writes itself, with what its cases show. A pack that does not load has
 /// other worries.
-fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &Covered)) {
+fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &ExpectedRules)) {
     let Some(policy) = subject.policy() else { return };
     let covered = covered_in(policy, &subject.cases);
     for (files, kind, _) in RULES {

@@ -2,7 +2,7 @@
 //! not take.
 
 use crate::facts::event::EventKind;
-use crate::harness::{Ability, Harness};
+use crate::harness::{Capability, Harness};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::source::node::Node;
@@ -34,28 +34,28 @@ fn each(node: &Node) -> Vec<&Node> {
 }
 
 /// What a rule wants to say.
-fn needs(entry: &Entry<'_>) -> Vec<Ability> {
+fn needs(entry: &Entry<'_>) -> Vec<Capability> {
     let enforced = entry.text("mode").is_none_or(|it| it == "enforce");
     let mut needs = Vec::new();
     match entry.text("decision") {
-        Some("deny" | "block") => needs.push(Ability::Block),
-        Some("ask") => needs.push(Ability::Ask),
-        Some("allow") => needs.push(Ability::Allow),
-        Some("defer") => needs.push(Ability::Defer),
-        Some("halt") => needs.push(Ability::Halt),
-        Some("context") => needs.push(Ability::Context),
-        Some("mask") => needs.push(Ability::Output),
+        Some("deny" | "block") => needs.push(Capability::Block),
+        Some("ask") => needs.push(Capability::Ask),
+        Some("allow") => needs.push(Capability::Allow),
+        Some("defer") => needs.push(Capability::Defer),
+        Some("halt") => needs.push(Capability::Halt),
+        Some("context") => needs.push(Capability::Context),
+        Some("mask") => needs.push(Capability::Output),
         Some(_) => {}
-        None if entry.text("severity") == Some("blocker") => needs.push(Ability::Block),
+        None if entry.text("severity") == Some("blocker") => needs.push(Capability::Block),
         None => {}
     }
     if entry.node.get("updated_input").is_some() {
-        needs.push(Ability::Input);
+        needs.push(Capability::Input);
     }
     if enforced { needs } else { Vec::new() }
 }
 
-fn look(out: &mut Findings, harness: &Harness, node: &Node, kind: EventKind, needs: &[Ability]) {
+fn look(out: &mut Findings, harness: &Harness, node: &Node, kind: EventKind, needs: &[Capability]) {
     let (title, event) = (harness.title, kind.name());
     let Some(moment) = harness.moment_of(kind) else {
         let help = "the rule never runs there; add another event under `on`";
@@ -63,21 +63,21 @@ fn look(out: &mut Findings, harness: &Harness, node: &Node, kind: EventKind, nee
         return;
     };
     for ability in needs.iter().filter(|it| !moment.can(**it)) {
-        let before = event == "pre_tool_use" && moment.can(Ability::Block);
+        let before = event == "pre_tool_use" && moment.can(Capability::Block);
         let becomes = match ability {
-            Ability::Allow => "policyd makes no decision, and the client asks as usual",
-            Ability::Ask | Ability::Defer | Ability::Input if before => {
+            Capability::Allow => "policyd makes no decision, and the client asks as usual",
+            Capability::Ask | Capability::Defer | Capability::Input if before => {
                 "the decision becomes a block with guidance"
             }
-            Ability::Halt if moment.can(Ability::Block) => "the decision becomes a block",
-            Ability::Ask
-            | Ability::Defer
-            | Ability::Input
-            | Ability::Output
-            | Ability::Halt
-            | Ability::Block
-            | Ability::Context
-            | Ability::Notice => {
+            Capability::Halt if moment.can(Capability::Block) => "the decision becomes a block",
+            Capability::Ask
+            | Capability::Defer
+            | Capability::Input
+            | Capability::Output
+            | Capability::Halt
+            | Capability::Block
+            | Capability::Context
+            | Capability::Notice => {
                 "the user sees a note that the rule was not enforced, if the client shows notes"
             }
         };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::terms::{constant, each_part};
+use crate::expr::ast::{Expr, ExprKind};
 use crate::lint::{Findings, Subject, with_edit, with_edits};
-use crate::script::ast::{Expr, ExprKind};
 
 pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use crate::expr::pattern::prose_regex;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::builtin;
 use crate::policy::resilience::Channel;
-use crate::script::pattern::prose_regex;
 use crate::source::node::Node;
 use crate::source::{Source, yaml};
 use crate::state::retry::Retry;

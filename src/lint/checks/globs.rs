@@ -2,9 +2,9 @@
 
 use super::patterns::{Functions, Pattern, Place, arguments, leaves, section};
 use super::terms::{constant, each_part_asking};
+use crate::expr::ast::ExprKind;
 use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::ExprKind;
 
 /// Facts that are asked about globs over paths.
 #[rustfmt::skip]

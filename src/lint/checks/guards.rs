@@ -7,6 +7,8 @@ use std::rc::Rc;
 use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
+use crate::expr::ast::{Expr, ExprKind, Relation};
+use crate::expr::types::Names;
 use crate::facts::covers;
 use crate::facts::event::TOOL_CALL_EVENTS;
 use crate::facts::glob::word_matches;
@@ -14,8 +16,6 @@ use crate::lint::logic::{follows, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::ast::{Expr, ExprKind, Relation};
-use crate::script::types::Names;
 use crate::source::node::Node;
 
 /// The guards that the pack itself writes.

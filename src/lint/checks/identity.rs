@@ -27,7 +27,7 @@ pub(in crate::lint) fn similar_names(subject: &Subject<'_>, out: &mut Findings) 
             let name = entry.name();
             let is_cased = |it: &&str| it.eq_ignore_ascii_case(name) && *it != name;
             let is_own = |id: &str| subject.of(file).any(|own| own.name() == id);
-            let below = subject.reviewed.meant.ids_of(file).filter(|it| !is_own(it)).find(is_cased);
+            let below = subject.reviewed.meant.ids_of(file).filter(is_cased).find(|it| !is_own(it));
             if let Some(other) = below {
                 let message = format!(
                     "`{name}` differs from the inherited `{other}` only in case, `-` or `_`"

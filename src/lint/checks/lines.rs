@@ -4,11 +4,11 @@ use super::literals::are_alternatives;
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
 use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted};
+use crate::expr::ast::Expr;
 use crate::facts::glob::word_matches;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards::FILES;
-use crate::script::ast::Expr;
 use crate::source::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.

@@ -3,13 +3,13 @@
 use super::guards::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
+use crate::expr::paths;
+use crate::expr::types::Names;
 use crate::facts::covers;
 use crate::limits::SPOKEN_CHARS_MAX;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
-use crate::script::paths;
-use crate::script::types::Names;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::lint::{Findings, Subject};
-use crate::policy::Settings;
+use crate::policy::ManifestSettings;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::time::duration_text;
@@ -75,7 +75,7 @@ pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings
 }
 
 /// The numbers in force, and the pack's own section of its manifest.
-fn own<'s>(subject: &'s Subject<'_>, section: &str) -> Option<(&'s Settings, &'s Node)> {
+fn own<'s>(subject: &'s Subject<'_>, section: &str) -> Option<(&'s ManifestSettings, &'s Node)> {
     let section = subject.file("policyd.yaml")?.get(section)?;
     Some((&subject.reviewed.meant.settings, section))
 }

@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use super::terms::{compared, each_part_asking};
 use super::tools::odd_tool;
+use crate::expr::ast::Expr;
 use crate::facts::glob::word_matches;
-use crate::lint::logic::{Answer, one_by_one, possible};
+use crate::lint::logic::{Satisfiability, one_by_one, possible};
 use crate::lint::site::Site;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::guards;
 use crate::policy::review::{DEFAULT_SESSION_TYPE, applicable_types};
-use crate::script::ast::Expr;
 use crate::source::node::Node;
 
 /// The condition under a key of an entry, where the loader has nothing against it, and where it may hold and
@@ -33,7 +33,7 @@ pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
             continue;
         };
         let said = [(when, true), (satisfied, false)];
-        if possible(&said, subject.names()) == Answer::Never {
+        if possible(&said, subject.names()) == Satisfiability::Never {
             let message = format!("`{}` always passes where it applies", entry.name());
             out.add(site.whole(), message, |it| {
                 it.with_note("the rule never fires").with_help("narrow `when` or `satisfied`")
@@ -93,7 +93,7 @@ pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut
             };
             let never = |first: &Expr, second: &Expr| {
                 let said = [(first, odds.first.1), (second, odds.second.1)];
-                possible(&said, subject.names()) == Answer::Never
+                possible(&said, subject.names()) == Satisfiability::Never
             };
             if never(first, second) || never(&one_by_one(first), &one_by_one(second)) {
                 out.add(other.whole(), odds.message, |it| {
@@ -144,7 +144,7 @@ fn of_another_type<'s, 'a>(
         return None;
     }
     let (site, when) = open(subject, entry, "when")?;
-    let never = |said: &[(&Expr, bool)]| possible(said, subject.names()) == Answer::Never;
+    let never = |said: &[(&Expr, bool)]| possible(said, subject.names()) == Satisfiability::Never;
     let (mut before, mut taker): (Vec<Rc<Expr>>, Option<&str>) = (Vec::new(), None);
     let mut wanted = types.len();
     for (id, condition) in subject.reviewed.meant.session_types() {
@@ -175,7 +175,7 @@ fn for_no_session<'s, 'a>(
     let types = session_types_of(subject, entry)?;
     let of_types = Expr::parse(&format!("session.type in {types:?}"))?;
     let said = [(&*of_types, true), (term, true)];
-    (possible(&said, subject.names()) == Answer::Never).then_some((site, types))
+    (possible(&said, subject.names()) == Satisfiability::Never).then_some((site, types))
 }
 
 /// The session types that a consideration is for; nothing where it is for all, or no consideration.

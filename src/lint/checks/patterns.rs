@@ -6,12 +6,12 @@ use std::ops::Range;
 use regex_syntax::hir::Hir;
 
 use super::guards::guards;
+use crate::expr::ast::{Expr, ExprKind};
+use crate::expr::pattern::matches_every_text;
 use crate::facts::glob::path_matches;
 use crate::lint::site::{Calls, Site};
 use crate::lint::subject::Leaf;
 use crate::lint::{Findings, Subject, with_edit};
-use crate::script::ast::{Expr, ExprKind};
-use crate::script::pattern::matches_every_text;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Span};

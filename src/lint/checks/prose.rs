@@ -3,9 +3,9 @@
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::patterns::hir;
-use crate::judge::message::in_one_line;
+use crate::evaluation::message::in_one_line;
+use crate::expr::prose::{Prose, words};
 use crate::lint::{Findings, Subject};
-use crate::script::prose::{Prose, words};
 use crate::source::node::Node;
 
 /// The file of rationalizations: questions and quotes never match them.

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use crate::lint::logic::{Answer, BEFORE_MAX, follows, possible, truth};
+use crate::expr::ast::{Expr, ExprKind};
+use crate::expr::types::Names;
+use crate::lint::logic::{BEFORE_MAX, Satisfiability, follows, possible, truth};
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject};
 use crate::policy::records;
-use crate::script::ast::{Expr, ExprKind};
-use crate::script::types::Names;
 use crate::source::Span;
 use crate::source::node::Node;
 
@@ -181,7 +181,9 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
             let none: Vec<(&Expr, bool)> =
                 rows.iter().filter_map(|row| Some((row.when.as_deref()?, false))).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
-            if let Some(node) = otherwise.filter(|_| possible(&none, names) == Answer::Never) {
+            if let Some(node) =
+                otherwise.filter(|_| possible(&none, names) == Satisfiability::Never)
+            {
                 out.add(node.span.clone(), "`otherwise` is never used", |it| {
                     it.with_note("the rows cover every case")
                         .with_help("narrow a row, or give `otherwise` the answer of the last row")
@@ -197,13 +199,13 @@ pub(super) fn nothing_left(entries: &[Ranked<'_>], names: &Names, out: &mut Find
         let own = entry.when.as_deref().map(|term| (term, true));
         let mut said: Vec<(&Expr, bool)> = own.into_iter().collect();
         // A condition that is never true is another finding.
-        let possible_alone = possible(&said, names) != Answer::Never;
+        let possible_alone = possible(&said, names) != Satisfiability::Never;
         let Some(place) = entry.place.clone().filter(|_| possible_alone) else { continue };
         let earlier = entries.iter().take(at.min(BEFORE_MAX));
         let mut excluding = earlier.filter(|it| it.group.is_none() || it.group == entry.group);
         let last = excluding.find(|before| {
             said.extend(before.when.as_deref().map(|term| (term, false)));
-            before.when.is_none() || possible(&said, names) == Answer::Never
+            before.when.is_none() || possible(&said, names) == Satisfiability::Never
         });
         let Some(last) = last else { continue };
         out.add(place, entry.message.clone(), |it| {

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::slice;
 
 use super::rules::{Ranked, nothing_left};
-use crate::lint::logic::{Answer, BEFORE_MAX, possible};
+use crate::expr::ast::{Expr, ExprKind};
+use crate::lint::logic::{BEFORE_MAX, Satisfiability, possible};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::{Expr, ExprKind};
 use crate::source::Diagnostic;
 use crate::source::node::Node;
 
@@ -63,7 +63,8 @@ pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut
             };
             let way = ways.iter().find(|way| {
                 !matches!(way.kind, ExprKind::Bool(_))
-                    && possible(&[(way, true), (when, false)], subject.names()) == Answer::Never
+                    && possible(&[(way, true), (when, false)], subject.names())
+                        == Satisfiability::Never
             });
             Some((lost(other), other, way?)).filter(|it| it.0 > 0)
         });
@@ -91,7 +92,7 @@ pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut 
         return;
     }
     let answer = possible(&said, subject.names());
-    if answer != Answer::Never {
+    if answer != Satisfiability::Never {
         out.add(last.id.span.clone(), "a session can have no type", |it| {
             let it = it.with_help("end the list with a type whose `when` is \"true\"");
             witness(it, "no type matches if", &answer)
@@ -99,7 +100,7 @@ pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut 
     }
 }
 
-fn witness(finding: Diagnostic, what: &str, answer: &Answer) -> Diagnostic {
+fn witness(finding: Diagnostic, what: &str, answer: &Satisfiability) -> Diagnostic {
     match answer.witness() {
         Some(example) => finding.with_note(format!("{what} {example}")),
         None => finding,

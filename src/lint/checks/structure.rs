@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::expr::ast::Expr;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::Expr;
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;
 use crate::source::{ScalarStyle, Source, Span};

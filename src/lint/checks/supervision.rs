@@ -1,13 +1,13 @@
 //! Checks of `context.yaml` and `run.yaml`: numbers that contradict each other or have no effect.
 
+use crate::expr::template::{TemplatePart, pieces};
 use crate::facts::glob::{specificity, word_matches};
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
 use crate::policy::context::ContextRules;
 use crate::policy::run::RunPolicy;
-use crate::script::template::{Piece, pieces};
 use crate::source::node::Node;
-use crate::state::context::{ACT, Measured};
+use crate::state::context::{ACT, MeterKind};
 use crate::state::run::stuckness::{KEPT, SIGNS};
 use crate::time::duration_text;
 
@@ -41,7 +41,7 @@ fn tiers(file: &Node, rules: &ContextRules, out: &mut Findings) {
         let id = tier.get("id").and_then(Node::text).unwrap_or_default();
         let Some(node) = tier.get("at") else { continue };
         let at = node.number().unwrap_or_default();
-        if settings.measured == Measured::Occupancy && at > 100.0 {
+        if settings.measured == MeterKind::Occupancy && at > 100.0 {
             let message = format!("`{id}` is at {at}%, but the context never exceeds 100%");
             let help = "write at most 100, or measure spent tokens (`meter: cumulative`)";
             out.help(node.span.clone(), message, help);
@@ -242,9 +242,9 @@ pub(in crate::lint) fn goal_missing_from_prompt(subject: &Subject<'_>, out: &mut
         return;
     }
     const FILE: &str = "run.yaml";
-    let tells = |it: &Piece<'_>| match it {
-        Piece::Hole { expression, .. } => expression.replace(' ', "").contains("run.goal"),
-        Piece::Text(_) => false,
+    let tells = |it: &TemplatePart<'_>| match it {
+        TemplatePart::Hole { expression, .. } => expression.replace(' ', "").contains("run.goal"),
+        TemplatePart::Text(_) => false,
     };
     let names_goal = |it: &str| pieces(it).is_ok_and(|all| all.iter().any(tells));
     if subject.file(FILE).is_none() || subject.reviewed.meant.prompt_parts().any(names_goal) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::expr::ast::ExprKind;
 use crate::lint::{Findings, Subject};
-use crate::script::ast::ExprKind;
 use crate::source::node::Node;
 
 pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {

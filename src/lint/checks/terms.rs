@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::expr::ast::{Expr, ExprKind, Relation};
 use crate::lint::Subject;
 use crate::lint::site::Site;
-use crate::script::ast::{Expr, ExprKind, Relation};
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
 /// finding.

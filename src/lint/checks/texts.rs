@@ -6,11 +6,11 @@ use super::terms::{
     Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
     path,
 };
+use crate::expr::ast::{Expr, ExprKind};
+use crate::expr::types::Type;
 use crate::lint::logic::type_of;
 use crate::lint::site::Site;
 use crate::lint::{Findings, Subject, with_edit};
-use crate::script::ast::{Expr, ExprKind};
-use crate::script::types::Type;
 use crate::source::Span;
 
 /// Facts with text from outside of the pack.

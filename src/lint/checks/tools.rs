@@ -5,13 +5,13 @@ use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
+use crate::expr::ast::{Expr, ExprKind};
 use crate::facts::event::EventKind;
 use crate::facts::glob::word_matches;
 use crate::harness::claude_code::TOOLS;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject, with_edit};
 use crate::policy::guards::FILES;
-use crate::script::ast::{Expr, ExprKind};
 use crate::source::node::Node;
 use crate::source::suggest;
 

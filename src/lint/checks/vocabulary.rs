@@ -4,9 +4,9 @@
 use regex_syntax::hir::HirKind;
 
 use super::patterns::hir;
+use crate::expr::pattern::compile_regex;
 use crate::facts::glob::path_matches;
 use crate::lint::{Findings, Subject};
-use crate::script::pattern::compile_regex;
 use crate::source::node::Node;
 
 const FILE: &str = "vocabulary.yaml";

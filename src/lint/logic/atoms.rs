@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::lint::limit::{Limit, constants, decimal, number, order, same};
-use crate::script::ast::{Expr, ExprKind, Relation};
-use crate::script::paths::{self, closed_values};
-use crate::script::types::Names;
+use crate::expr::ast::{Expr, ExprKind, Relation};
+use crate::expr::paths::{self, closed_values};
+use crate::expr::types::Names;
+use crate::lint::limit::{Constraint, constants, decimal, number, order, same};
 
 /// Stands between the names of two facts that are compared.
 pub(super) const BETWEEN: &str = " to ";
 
 /// What a part says where it holds, or where it does not.
-pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, str>, Limit) {
+pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, str>, Constraint) {
     if let ExprKind::Compare(relation, one, other) = &term.kind {
         let relation = if holds { *relation } else { relation.negated() };
         return comparison(relation, one, other, names);
@@ -22,7 +22,7 @@ pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, s
     } else {
         None
     };
-    member.unwrap_or_else(|| (term.canonical(), Limit::Truth(holds)))
+    member.unwrap_or_else(|| (term.canonical(), Constraint::Truth(holds)))
 }
 
 fn comparison<'t>(
@@ -30,7 +30,7 @@ fn comparison<'t>(
     one: &'t Expr,
     other: &'t Expr,
     names: &Names,
-) -> (Cow<'t, str>, Limit) {
+) -> (Cow<'t, str>, Constraint) {
     match (&one.kind, &other.kind) {
         (
             ExprKind::Int(_) | ExprKind::Text(_) | ExprKind::Bool(_),
@@ -64,19 +64,19 @@ fn comparison<'t>(
         (_, ExprKind::Text(text)) => match relation {
             Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
             Relation::NotEqual => {
-                let Limit::Text { only, .. } = texts(one, None, names) else {
-                    return (one.canonical(), Limit::Truth(true));
+                let Constraint::Text { only, .. } = texts(one, None, names) else {
+                    return (one.canonical(), Constraint::Truth(true));
                 };
-                (one.canonical(), Limit::Text { only, not: [text.clone()].into() })
+                (one.canonical(), Constraint::Text { only, not: [text.clone()].into() })
             }
             Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
                 let key = format!("{} {} {text:?}", one.canonical(), relation.as_str());
-                (key.into(), Limit::Truth(true))
+                (key.into(), Constraint::Truth(true))
             }
         },
         (_, ExprKind::Bool(value)) => {
             let truth = (relation == Relation::Equal) == *value;
-            (one.canonical(), Limit::Truth(truth))
+            (one.canonical(), Constraint::Truth(truth))
         }
         _ => {
             let (mut left, mut right) = (one.canonical(), other.canonical());
@@ -92,7 +92,7 @@ fn comparison<'t>(
 }
 
 /// The texts a fact can be, of those that are asked for.
-fn texts(fact: &Expr, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
+fn texts(fact: &Expr, asked: Option<BTreeSet<String>>, names: &Names) -> Constraint {
     let path = fact.canonical();
     let closed: BTreeSet<String> =
         closed_values(&path, names).into_iter().map(str::to_owned).collect();
@@ -107,7 +107,7 @@ fn texts(fact: &Expr, asked: Option<BTreeSet<String>>, names: &Names) -> Limit {
         }
         only
     });
-    Limit::Text { only, not: BTreeSet::new() }
+    Constraint::Text { only, not: BTreeSet::new() }
 }
 
 fn membership<'t>(
@@ -115,7 +115,7 @@ fn membership<'t>(
     list: &Expr,
     holds: bool,
     names: &Names,
-) -> Option<(Cow<'t, str>, Limit)> {
+) -> Option<(Cow<'t, str>, Constraint)> {
     let ExprKind::List(items) = &list.kind else { return None };
     let constant =
         |it: &Expr| if let ExprKind::Text(text) = &it.kind { Some(text.clone()) } else { None };
@@ -126,8 +126,8 @@ fn membership<'t>(
     let limit = if holds {
         texts(item, Some(values), names)
     } else {
-        let Limit::Text { only, .. } = texts(item, None, names) else { return None };
-        Limit::Text { only, not: values }
+        let Constraint::Text { only, .. } = texts(item, None, names) else { return None };
+        Constraint::Text { only, not: values }
     };
     Some((item.canonical(), limit))
 }

@@ -1,6 +1,6 @@
 //! Questions for one of several things, as one question for each of them.
 
-use crate::script::ast::{Expr, ExprKind};
+use crate::expr::ast::{Expr, ExprKind};
 
 /// Functions that hold where one of the texts of their list does.
 #[rustfmt::skip]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{number, only, or_none, text};
-use crate::script::types::Names;
-use crate::state::run::health::Verdict;
+use crate::expr::types::Names;
+use crate::state::run::health::HealthVerdict;
 
 /// A run before a turn.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
@@ -24,7 +24,8 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("feedback", "What the gate said to the last claim, else empty."),
             text("error", "What the last turn failed with, else empty."),
             number("health", "How it is doing, of 100; 100 before the first turn."),
-            text("verdict", "What that says; empty before.").of_values(&or_none(Verdict::NAMES)),
+            text("verdict", "What that says; empty before.")
+                .of_values(&or_none(HealthVerdict::NAMES)),
             text("stuck", "Why the run seems stuck, else empty."),
         ],
     )

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{SEVERITIES, decimal, flag, number, only, or_none, text};
-use crate::script::record::Field;
-use crate::script::types::Names;
+use crate::expr::record::Field;
+use crate::expr::types::Names;
 
 /// How an agent is doing, as triggers see it.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {

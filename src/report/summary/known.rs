@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::Known;
-use crate::facts::{Command, Facts, Outcome, Verdict};
-use crate::script::context_facts::Gauge;
+use super::SummaryInput;
+use crate::expr::context_facts::ContextUsage;
+use crate::facts::{CommandOutcome, CommandVerdict, Facts, ShellCommand};
 
 /// Commands, messages, and prompts in the summary.
 const EACH_MAX: usize = 8;
@@ -49,10 +49,10 @@ fn branch(git: &Git) -> Option<&str> {
     rest.split("...").next()
 }
 
-impl Known {
+impl SummaryInput {
     /// What is known of a session. `folder`: where its project lies.
     #[must_use]
-    pub fn of(facts: &Facts, gauge: &Gauge, git: &Git, folder: &Path) -> Self {
+    pub fn of(facts: &Facts, gauge: &ContextUsage, git: &Git, folder: &Path) -> Self {
         Self {
             iteration: facts.prompts.count,
             goal: goal(facts),
@@ -84,7 +84,7 @@ fn goal(facts: &Facts) -> String {
 /// Characters of the first prompt where a later one says what it is about now.
 const SHORT: usize = 240;
 
-fn status(facts: &Facts, gauge: &Gauge, git: &Git) -> Vec<String> {
+fn status(facts: &Facts, gauge: &ContextUsage, git: &Git) -> Vec<String> {
     let mut lines = Vec::new();
     if facts.prompts.count > 0 {
         let tools = facts.tools.total;
@@ -123,7 +123,8 @@ fn errors(facts: &Facts) -> Vec<String> {
         lines.push(format!("{} times in a row: {error}", facts.tools.same_errors));
     }
     let failed = facts.commands.recent.iter().rev();
-    let failed = failed.filter(|it| it.verdict == Verdict::Failed || it.outcome == Outcome::Failed);
+    let failed = failed
+        .filter(|it| it.verdict == CommandVerdict::Failed || it.outcome == CommandOutcome::Failed);
     lines.extend(failed.filter(|it| seen.insert(it.text.clone())).take(EACH_MAX).map(|it| {
         let how = how(it);
         if how.is_empty() { it.text.clone() } else { format!("{}: {how}", it.text) }
@@ -132,7 +133,7 @@ fn errors(facts: &Facts) -> Vec<String> {
 }
 
 /// How a command failed: the line that decided, else the last one it printed.
-fn how(it: &Command) -> String {
+fn how(it: &ShellCommand) -> String {
     let last = it.output.lines().rev().find(|it| !it.trim().is_empty()).unwrap_or_default();
     let line = if it.quote.is_empty() { last } else { it.quote.as_str() };
     match it.exit_code {
@@ -147,9 +148,9 @@ fn tests(facts: &Facts) -> Vec<String> {
     let mut kinds: Vec<_> = kinds
         .filter_map(|(name, it)| {
             let (word, at) = match it.last.verdict {
-                Verdict::Passed => ("passing", it.last_passed_seq),
-                Verdict::Failed => ("failing", it.last_failed_seq),
-                Verdict::Unknown => return None,
+                CommandVerdict::Passed => ("passing", it.last_passed_seq),
+                CommandVerdict::Failed => ("failing", it.last_failed_seq),
+                CommandVerdict::Unknown => return None,
             };
             let quote = if it.last.quote.is_empty() { "" } else { &it.last.quote };
             let quote = if quote.is_empty() { String::new() } else { format!(" ({quote})") };

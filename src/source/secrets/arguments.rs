@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use crate::pairs::Searched;
+use crate::pairs::FilteredText;
 
 /// How the secret follows its option.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ pub(super) static ARGUMENTS: [Argument; 22] = [
 
 impl Argument {
     /// Whether a text may hold this argument.
-    pub(super) fn may_be_in(&self, text: &Searched<'_>) -> bool {
+    pub(super) fn may_be_in(&self, text: &FilteredText<'_>) -> bool {
         let first = |program: &&str| program.split(' ').next().is_some_and(|it| text.holds(it));
         self.options.iter().any(|it| text.holds(it)) && self.programs.iter().any(first)
     }

@@ -4,7 +4,7 @@
 use memchr::{memchr_iter, memchr2_iter};
 
 use super::{Hint, Row};
-use crate::pairs::Searched;
+use crate::pairs::FilteredText;
 
 /// Ends of names whose value is a secret, in small letters.
 const NAMES: [&str; 9] =
@@ -365,18 +365,18 @@ pub(super) static BY_CONTEXT: [Row; 16] = [
     .with_digit(),
 ];
 
-fn any(text: &Searched<'_>, literals: &[&str]) -> bool {
+fn any(text: &FilteredText<'_>, literals: &[&str]) -> bool {
     literals.iter().any(|it| text.holds(it))
 }
 
 /// Whether two dots are seven bytes apart.
-fn dots_seven_apart(Searched { text, .. }: &Searched<'_>) -> bool {
+fn dots_seven_apart(FilteredText { text, .. }: &FilteredText<'_>) -> bool {
     let bytes = text.as_bytes();
     memchr_iter(b'.', bytes).any(|at| bytes.get(at + 7) == Some(&b'.'))
 }
 
 /// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
-fn names_a_value(Searched { text, .. }: &Searched<'_>) -> bool {
+fn names_a_value(FilteredText { text, .. }: &FilteredText<'_>) -> bool {
     memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
         let mut named = text.as_bytes().get(..at).unwrap_or_default().trim_ascii_end();
         while let [before @ .., b'"' | b'\'' | b'\\'] = named {

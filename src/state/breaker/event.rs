@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::Effect;
+use super::FailureEffect;
 
 /// Details of a call besides its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct CallMetadata {
     /// Generation in which the call was admitted.
     pub generation: Option<u64>,
     /// Duration of the call.
@@ -15,26 +15,26 @@ pub struct Told {
 
 /// A failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure<'a> {
+pub struct BreakerFailure<'a> {
     /// Error text.
     pub error: &'a str,
     /// Effect on the breaker.
-    pub effect: Effect,
+    pub effect: FailureEffect,
     /// Delay that the server requested.
     pub retry_after: Option<Duration>,
     /// Further details.
-    pub told: Told,
+    pub told: CallMetadata,
 }
 
 /// Event of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum BreakerEvent<'a> {
     /// A call is about to be made.
     Request,
     /// An admitted call succeeded.
-    Success(Told),
+    Success(CallMetadata),
     /// An admitted call failed.
-    Failure(Failure<'a>),
+    Failure(BreakerFailure<'a>),
     /// The breaker is opened manually.
     Trip {
         /// Duration. `None`: until a reset.
@@ -46,38 +46,38 @@ pub enum Event<'a> {
     Reset,
 }
 
-impl<'a> Event<'a> {
+impl<'a> BreakerEvent<'a> {
     /// Creates a success without details.
     #[must_use]
     pub const fn success() -> Self {
-        Self::Success(Told { generation: None, took: None })
+        Self::Success(CallMetadata { generation: None, took: None })
     }
 
     /// Creates a failure that counts, without further details.
     #[must_use]
     pub const fn failure(error: &'a str) -> Self {
-        Self::Failure(Failure::new(error))
+        Self::Failure(BreakerFailure::new(error))
     }
 }
 
-impl<'a> Failure<'a> {
+impl<'a> BreakerFailure<'a> {
     /// Creates a failure that counts, without further details.
     #[must_use]
     pub const fn new(error: &'a str) -> Self {
-        let told = Told { generation: None, took: None };
-        Self { error, effect: Effect::Trip, retry_after: None, told }
+        let told = CallMetadata { generation: None, took: None };
+        Self { error, effect: FailureEffect::Trip, retry_after: None, told }
     }
 }
 
 /// Response of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum BreakerResponse {
     /// The result was recorded.
-    Noted,
+    Recorded,
     /// The call is permitted.
-    Admitted,
+    Permitted,
     /// The call is permitted, because the breaker only observes. It would be rejected otherwise.
-    Tolerated {
+    WouldReject {
         /// Wait time, as in [`Answer::Rejected`].
         wait: Option<Duration>,
     },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breaker, Mode, Phase, Settings};
+use super::{Breaker, BreakerPhase, BreakerSettings, Mode};
 use crate::time::Timestamp;
 
 /// Recommended load on what the breakers of a project protect.
@@ -37,30 +37,30 @@ impl Breaker {
     /// Returns the permitted share of the usual load, in percent. A half-open breaker admits trial
     /// calls only.
     #[must_use]
-    pub fn capacity_percent(&self, settings: &Settings, now: Timestamp) -> u32 {
+    pub fn capacity_percent(&self, settings: &BreakerSettings, now: Timestamp) -> u32 {
         if settings.mode != Mode::Enforce {
             return 100;
         }
         match (self.phase, self.recovered_at) {
-            (Phase::Open | Phase::HalfOpen, _) => 0,
-            (Phase::Closed, None) => 100,
-            (Phase::Closed, Some(recovered)) => ramp(settings, recovered, now),
+            (BreakerPhase::Open | BreakerPhase::HalfOpen, _) => 0,
+            (BreakerPhase::Closed, None) => 100,
+            (BreakerPhase::Closed, Some(recovered)) => ramp(settings, recovered, now),
         }
     }
 
     /// Returns the maximum number of concurrent calls.
     #[must_use]
-    pub fn parallelism(&self, settings: &Settings, now: Timestamp) -> u32 {
+    pub fn parallelism(&self, settings: &BreakerSettings, now: Timestamp) -> u32 {
         let share = self.capacity_percent(settings, now);
-        let least = settings.parallelism_reduced.min(settings.parallelism);
-        (settings.parallelism.saturating_mul(share) / 100).max(least)
+        let least = settings.max_concurrent_calls_reduced.min(settings.max_concurrent_calls);
+        (settings.max_concurrent_calls.saturating_mul(share) / 100).max(least)
     }
 
     /// Returns the recommended load level.
     #[must_use]
-    pub fn load_level(&self, settings: &Settings, now: Timestamp) -> LoadLevel {
+    pub fn load_level(&self, settings: &BreakerSettings, now: Timestamp) -> LoadLevel {
         match self.capacity_percent(settings, now) {
-            0 if self.phase != Phase::Closed => LoadLevel::Reduced,
+            0 if self.phase != BreakerPhase::Closed => LoadLevel::Reduced,
             100.. => LoadLevel::Normal,
             _ => LoadLevel::Recovering,
         }
@@ -68,18 +68,21 @@ impl Breaker {
 }
 
 /// Returns the capacity after a recovery, which grows in steps.
-fn ramp(settings: &Settings, recovered: Timestamp, now: Timestamp) -> u32 {
-    let every = settings.ramp_every.as_millis();
-    let missing = 100_u32.saturating_sub(settings.ramp_start);
-    let Some(steps) = missing.checked_div(settings.ramp_step).filter(|_| every > 0) else {
+fn ramp(settings: &BreakerSettings, recovered: Timestamp, now: Timestamp) -> u32 {
+    let every = settings.recovery_ramp_every.as_millis();
+    let missing = 100_u32.saturating_sub(settings.recovery_ramp_start);
+    let Some(steps) = missing.checked_div(settings.recovery_ramp_step).filter(|_| every > 0) else {
         return 100;
     };
     // If the clock went back by more than the length of the ramp, the recovery time has no meaning.
-    let length = settings.ramp_every.saturating_mul(steps.saturating_add(1));
+    let length = settings.recovery_ramp_every.saturating_mul(steps.saturating_add(1));
     if recovered.since(now) > length {
         return 100;
     }
     let done = now.since(recovered).as_millis().checked_div(every).unwrap_or(0);
     let done = u32::try_from(done).unwrap_or(u32::MAX);
-    settings.ramp_start.saturating_add(settings.ramp_step.saturating_mul(done)).min(100)
+    settings
+        .recovery_ramp_start
+        .saturating_add(settings.recovery_ramp_step.saturating_mul(done))
+        .min(100)
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::checksum;
-use crate::state::failure::Effect;
+use crate::state::failure::FailureEffect;
 
 /// Settings of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct BreakerSettings {
     pub mode: Mode,
     /// Calls that count.
     pub window: Window,
@@ -18,16 +18,16 @@ pub struct Settings {
     /// Share of failures in the window, in percent, that opens the breaker.
     pub failure_rate: Option<u32>,
     /// Duration from which a call is slow.
-    pub slow_call: Duration,
+    pub slow_call_duration: Duration,
     /// Share of slow calls in the window, in percent, that opens the breaker.
-    pub slow_rate: Option<u32>,
+    pub slow_call_rate: Option<u32>,
     /// Minimum number of calls in the window for a rate.
-    pub min_calls: u32,
+    pub minimum_calls: u32,
     /// Duration of the open state.
     pub cooldown: Duration,
     /// Backoff multiplier of consecutive cooldowns, in percent. 100 = constant, 200 = doubles.
     /// YAML: `cooldown_factor`.
-    pub cooldown_growth: u32,
+    pub cooldown_multiplier: u32,
     /// Maximum cooldown, if cooldowns grow.
     pub cooldown_max: Duration,
     /// Maximum percentage that is subtracted from a cooldown at random, so that not all breakers
@@ -40,15 +40,15 @@ pub struct Settings {
     /// Consecutive successes that close the breaker.
     pub recovery_threshold: u32,
     /// Capacity just after it closed, in percent.
-    pub ramp_start: u32,
+    pub recovery_ramp_start: u32,
     /// Increase of the capacity each `ramp_every`, in percent.
-    pub ramp_step: u32,
+    pub recovery_ramp_step: u32,
     /// Duration of each step.
-    pub ramp_every: Duration,
+    pub recovery_ramp_every: Duration,
     /// Maximum number of concurrent calls.
-    pub parallelism: u32,
+    pub max_concurrent_calls: u32,
     /// Maximum number of concurrent calls while the breaker is not closed.
-    pub parallelism_reduced: u32,
+    pub max_concurrent_calls_reduced: u32,
     /// Error classes that do not count.
     pub ignore: Vec<String>,
     /// Error classes that are permanent.
@@ -90,7 +90,7 @@ pub enum OnPermanent {
     Note,
 }
 
-impl Default for Settings {
+impl Default for BreakerSettings {
     /// loki-mode's defaults: opens at 3 failures in 60 s, for 300 s; a trial call each 10 s; closes
     /// after 3 successes with half of the capacity, and a quarter more each 60 s; 5 concurrent
     /// agents, otherwise 2.
@@ -100,21 +100,21 @@ impl Default for Settings {
             window: Window::Time(Duration::from_secs(60)),
             threshold: 3,
             failure_rate: None,
-            slow_call: Duration::from_secs(60),
-            slow_rate: None,
-            min_calls: 10,
+            slow_call_duration: Duration::from_secs(60),
+            slow_call_rate: None,
+            minimum_calls: 10,
             cooldown: Duration::from_secs(300),
-            cooldown_growth: 100,
+            cooldown_multiplier: 100,
             cooldown_max: Duration::from_secs(3_600),
             cooldown_jitter: 0,
             retry_after_max: Duration::from_secs(3_600),
             half_open_interval: Duration::from_secs(10),
             recovery_threshold: 3,
-            ramp_start: 50,
-            ramp_step: 25,
-            ramp_every: Duration::from_secs(60),
-            parallelism: 5,
-            parallelism_reduced: 2,
+            recovery_ramp_start: 50,
+            recovery_ramp_step: 25,
+            recovery_ramp_every: Duration::from_secs(60),
+            max_concurrent_calls: 5,
+            max_concurrent_calls_reduced: 2,
             ignore: Vec::new(),
             permanent: Vec::new(),
             on_permanent: OnPermanent::Open,
@@ -123,35 +123,35 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl BreakerSettings {
     /// Returns the effect of an error class, if the breaker overrides it.
     #[must_use]
-    pub fn effect_of(&self, class: &str) -> Option<Effect> {
+    pub fn effect_of(&self, class: &str) -> Option<FailureEffect> {
         let is_among = |names: &[String]| names.iter().any(|it| it == class);
         if is_among(&self.permanent) {
-            return Some(Effect::Permanent);
+            return Some(FailureEffect::Permanent);
         }
-        is_among(&self.ignore).then_some(Effect::Ignore)
+        is_among(&self.ignore).then_some(FailureEffect::Ignore)
     }
 
     /// Returns whether successes must be recorded, too.
     pub(super) const fn counts_successes(&self) -> bool {
         match self.window {
             Window::Calls(_) => true,
-            Window::Time(_) => self.failure_rate.is_some() || self.slow_rate.is_some(),
+            Window::Time(_) => self.failure_rate.is_some() || self.slow_call_rate.is_some(),
             Window::Consecutive => false,
         }
     }
 
     /// Returns whether a call of this duration is slow.
     pub(super) fn is_slow(&self, took: Option<Duration>) -> bool {
-        self.slow_rate.is_some() && took.is_some_and(|it| it >= self.slow_call)
+        self.slow_call_rate.is_some() && took.is_some_and(|it| it >= self.slow_call_duration)
     }
 
     /// Returns whether consecutive cooldowns grow.
     #[must_use]
     pub const fn grows(&self) -> bool {
-        self.cooldown_growth > 100
+        self.cooldown_multiplier > 100
     }
 
     /// Returns the maximum cooldown, without `Retry-After`.
@@ -168,7 +168,7 @@ impl Settings {
             if !self.grows() || length >= most {
                 break;
             }
-            length = length.saturating_mul(u64::from(self.cooldown_growth)) / 100;
+            length = length.saturating_mul(u64::from(self.cooldown_multiplier)) / 100;
         }
         length = length.min(most);
         // In thousandths: ten of them are one percent.

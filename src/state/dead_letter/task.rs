@@ -15,7 +15,7 @@ use crate::time::Timestamp;
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum TaskQueue {
     /// Waits for an agent.
     #[default]
     Pending,
@@ -27,7 +27,7 @@ pub enum Place {
     Abandoned,
 }
 
-impl Place {
+impl TaskQueue {
     /// All queues.
     pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::DeadLetter, Self::Abandoned];
 
@@ -171,9 +171,9 @@ pub struct Task {
     /// Id of the task.
     pub id: String,
     /// Queue that the task is in.
-    pub place: Place,
+    pub place: TaskQueue,
     /// Queue that the task was in when it failed.
-    pub original_queue: Place,
+    pub original_queue: TaskQueue,
     /// Failures since the last fresh start.
     pub failures: u32,
     /// The first failure of all.

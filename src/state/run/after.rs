@@ -1,21 +1,23 @@
 //! The end of a turn: books its usage, then decides by the table in `step`.
 
 use super::budget::percent;
-use super::event::{Claim, Context, Effect, Failure, Renewal, Turn, Used};
-use super::health::{Verdict, Vitals, verdict};
+use super::event::{
+    Claim, ContextRequest, RestartReason, RunEffect, TurnFailure, TurnResult, TurnUsage,
+};
+use super::health::{HealthVerdict, Vitals, verdict};
 use super::step::Step;
-use super::stuckness::{Around, Sign};
-use super::{Limits, Phase, Run, Spend, Status, UnseenChanges, unseen, watch};
+use super::stuckness::{RunContext, StuckSignal};
+use super::{Run, RunLimits, RunPhase, RunStatus, Spend, UnseenChanges, unseen, watch};
 use crate::limits::RESTARTS_MAX;
 use crate::state::uncertainty;
 
 impl Step<'_> {
-    pub(super) fn ended(&mut self, turn: &Turn) {
+    pub(super) fn ended(&mut self, turn: &TurnResult) {
         let session = self.run.session;
         self.book(turn);
         match &turn.claim {
             Claim::Accepted => {
-                return self.end(Status::Complete, "the agent is done, and the gate agrees");
+                return self.end(RunStatus::Complete, "the agent is done, and the gate agrees");
             }
             Claim::Refused(why) => self.run.feedback.clone_from(why),
             Claim::Unverified(why) => {
@@ -26,10 +28,10 @@ impl Step<'_> {
                     UnseenChanges::Continue if self.run.unverified < unseen::CLAIMS_MAX => {}
                     UnseenChanges::Human => {
                         self.run.unseen_asked = true;
-                        self.effects.push(Effect::AskHuman(why.clone()));
+                        self.effects.push(RunEffect::AskHuman(why.clone()));
                     }
                     UnseenChanges::Continue | UnseenChanges::End => {
-                        return self.end(Status::Unverified, why);
+                        return self.end(RunStatus::Unverified, why);
                     }
                 }
             }
@@ -39,15 +41,15 @@ impl Step<'_> {
             self.note_failure(failure);
             if failure.permanent {
                 let why = format!("`{}` is not cured by waiting: {}", failure.class, failure.text);
-                return self.end(Status::HumanNeeded, &why);
+                return self.end(RunStatus::HumanNeeded, &why);
             }
             if failure.put_aside {
                 let why =
                     format!("the task failed too often and was dead-lettered: {}", failure.text);
-                return self.end(Status::DeadLetter, &why);
+                return self.end(RunStatus::DeadLetter, &why);
             }
         }
-        if self.is_spent() || (turn.context == Context::Exhausted && self.is_renewed()) {
+        if self.is_spent() || (turn.context == ContextRequest::Exhausted && self.is_renewed()) {
             return;
         }
         match turn.failure.as_ref().and_then(|it| it.retry.as_ref()) {
@@ -59,22 +61,22 @@ impl Step<'_> {
             None => self.judge_progress(turn),
         }
         let goes_on = self.run.status().is_none() && self.run.session == session;
-        if turn.context == Context::ClearRequested && goes_on {
-            self.renew(Renewal::Cleared);
+        if turn.context == ContextRequest::ClearRequested && goes_on {
+            self.renew(RestartReason::Cleared);
         }
     }
 
     /// Books the usage of a turn, whatever its result. Texts that the agent received are marked as
     /// sent.
-    fn book(&mut self, turn: &Turn) {
-        self.book_use(Used { spend: turn.spend, priced: turn.priced, took: turn.took });
+    fn book(&mut self, turn: &TurnResult) {
+        self.book_use(TurnUsage { spend: turn.spend, priced: turn.priced, took: turn.took });
         let run = &mut self.run;
         run.raised.clone_from(&turn.raised);
         run.unseen = unseen::after(&run.unseen, &turn.files, turn.tools_seen);
         if run.unseen.is_empty() {
             run.unverified = 0;
         }
-        run.phase = Phase::Ready;
+        run.phase = RunPhase::Ready;
         if turn.failure.as_ref().is_none_or(|it| it.retry.is_none()) {
             run.human.clear();
             run.hint.clear();
@@ -82,7 +84,7 @@ impl Step<'_> {
         }
     }
 
-    pub(super) fn book_use(&mut self, used: Used) {
+    pub(super) fn book_use(&mut self, used: TurnUsage) {
         let run = &mut self.run;
         run.spend = run.spend.plus(used.spend);
         run.session_spend = run.session_spend.plus(used.spend);
@@ -91,7 +93,7 @@ impl Step<'_> {
         run.worked_ms = run.worked_ms.saturating_add(took);
     }
 
-    fn note_failure(&mut self, failure: &Failure) {
+    fn note_failure(&mut self, failure: &TurnFailure) {
         let run = &mut self.run;
         let same = run.last_class == failure.class;
         run.same_class = if same { run.same_class.saturating_add(1) } else { 1 };
@@ -105,10 +107,10 @@ impl Step<'_> {
             return false;
         }
         if self.may_restart() {
-            self.renew(Renewal::Exhausted);
+            self.renew(RestartReason::Exhausted);
         } else {
             let why = format!("the context is full; restarts: {}", self.run.restarts);
-            self.end(Status::ContextExhaustion, &why);
+            self.end(RunStatus::ContextExhaustion, &why);
         }
         true
     }
@@ -118,15 +120,15 @@ impl Step<'_> {
     }
 
     /// Begins a new session: resets the session's data, and keeps the amounts spent.
-    fn renew(&mut self, why: Renewal) {
+    fn renew(&mut self, why: RestartReason) {
         let run = &mut self.run;
-        run.restarts = run.restarts.saturating_add(u32::from(why != Renewal::Cleared));
+        run.restarts = run.restarts.saturating_add(u32::from(why != RestartReason::Cleared));
         run.session = run.session.saturating_add(1);
         run.session_spend = Spend::default();
         // A repeated turn is then the first of its session.
-        let again = why == Renewal::Cleared && run.again;
+        let again = why == RestartReason::Cleared && run.again;
         run.session_iteration = u32::from(again);
-        if why != Renewal::Cleared {
+        if why != RestartReason::Cleared {
             run.attempt = 0;
             run.again = false;
             run.failures = 0;
@@ -135,15 +137,15 @@ impl Step<'_> {
             run.stuck_rounds = 0;
             run.stuck_told = false;
             let marks = std::mem::take(&mut run.trail.marks);
-            if why == Renewal::Stuck {
+            if why == RestartReason::Stuck {
                 run.circle = marks;
             }
         }
-        self.effects.push(Effect::Renew(why));
+        self.effects.push(RunEffect::Renew(why));
     }
 
     /// Decides about progress after a turn that is not repeated.
-    fn judge_progress(&mut self, turn: &Turn) {
+    fn judge_progress(&mut self, turn: &TurnResult) {
         let limits = self.limits;
         let run = &mut self.run;
         run.attempt = 0;
@@ -163,17 +165,17 @@ impl Step<'_> {
         run.trail.add(turn.mark.clone());
         let score = vitals(run, limits).score();
         let said = verdict(score, run.health);
-        run.aborts = if said == Verdict::Abort { run.aborts.saturating_add(1) } else { 0 };
+        run.aborts = if said == HealthVerdict::Abort { run.aborts.saturating_add(1) } else { 0 };
         run.health = Some(score);
         said.as_str().clone_into(&mut run.verdict);
-        let around = Around {
+        let around = RunContext {
             iteration: run.iteration,
             iterations_max: run.iterations_max(limits),
             content: run.feedback.is_empty(),
             circle: &run.circle,
         };
         let signs = run.trail.signs(limits.stuckness, around);
-        let settings = uncertainty::Settings {
+        let settings = uncertainty::UncertaintySettings {
             signs: limits.stuckness.signs,
             rounds: limits.stuckness.rounds,
             ring: 0,
@@ -183,28 +185,28 @@ impl Step<'_> {
             uncertainty::step(&watch(run), u64::from(run.iteration), count, settings);
         run.stuck_rounds = next.in_a_row;
         run.stuck_told = next.told;
-        let names: Vec<&'static str> = signs.into_iter().map(Sign::as_str).collect();
+        let names: Vec<&'static str> = signs.into_iter().map(StuckSignal::as_str).collect();
         if count >= limits.stuckness.signs {
             run.hint = names.join(", ");
-            self.effects.push(Effect::Stuck(names.clone()));
+            self.effects.push(RunEffect::Stuck(names.clone()));
         }
         // Without a further turn a new session does not help.
         if told && self.run.turns_left(self.limits) {
             let again = self.run.trail.is_back(&self.run.circle);
             if limits.restart_when_stuck && self.may_restart() && !again {
-                return self.renew(Renewal::Stuck);
+                return self.renew(RestartReason::Stuck);
             }
             return self
-                .end(Status::Stuck, &format!("it goes round in circles: {}", names.join(", ")));
+                .end(RunStatus::Stuck, &format!("it goes round in circles: {}", names.join(", ")));
         }
         if limits.idle > 0 && self.run.idle >= limits.idle {
             let why = format!("nothing changed in {} turns", self.run.idle);
-            return self.end(Status::CircuitBreaker, &why);
+            return self.end(RunStatus::CircuitBreaker, &why);
         }
         if limits.aborts > 0 && self.run.aborts >= limits.aborts {
             let health = self.run.health.unwrap_or_default();
             let why = format!("its health is {health} of 100: it fails, and nothing moves");
-            return self.end(Status::CircuitBreaker, &why);
+            return self.end(RunStatus::CircuitBreaker, &why);
         }
         // A run without further turns ends now, not after a wait.
         if let Some(failure) = turn.failure.as_ref().filter(|_| self.run.turns_left(self.limits)) {
@@ -214,7 +216,7 @@ impl Step<'_> {
 
     /// Delays the next turn after a failure. The delay grows with consecutive failures of the
     /// class.
-    fn wait_after(&mut self, failure: &Failure) {
+    fn wait_after(&mut self, failure: &TurnFailure) {
         let (class, times) = (&self.run.last_class, self.run.same_class);
         let pause = self.limits.pause.after(times);
         let why = format!("`{class}` came {times} times in a row");
@@ -227,7 +229,7 @@ impl Step<'_> {
 }
 
 /// Returns the vitals of the run.
-fn vitals(run: &Run, limits: &Limits) -> Vitals {
+fn vitals(run: &Run, limits: &RunLimits) -> Vitals {
     const LATELY: usize = 5;
     let lately: Vec<_> = run.trail.marks.iter().rev().take(LATELY).collect();
     let share = |count: usize| {

@@ -24,7 +24,7 @@ pub fn usd_text(amount: f64) -> String {
 
 /// Level of the amount spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum BudgetLevel {
     /// Below the warning level.
     Within,
     /// At or above the warning level.
@@ -35,11 +35,11 @@ pub enum Level {
 
 /// Returns the level of `spent`. The warning level is `warn_percent` of `limit`.
 #[must_use]
-pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> Level {
+pub fn level(spent: f64, limit: Option<f64>, warn_percent: u32) -> BudgetLevel {
     match limit {
-        Some(limit) if spent >= limit => Level::Spent,
-        Some(limit) if spent * 100.0 >= limit * f64::from(warn_percent) => Level::Warn,
-        Some(_) | None => Level::Within,
+        Some(limit) if spent >= limit => BudgetLevel::Spent,
+        Some(limit) if spent * 100.0 >= limit * f64::from(warn_percent) => BudgetLevel::Warn,
+        Some(_) | None => BudgetLevel::Within,
     }
 }
 
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn the_limit_itself_is_spent_and_its_warning_begins_at_the_share() {
         let levels = |spent| level(spent, Some(100.0), 80);
-        assert_eq!(levels(79.99), Level::Within);
-        assert_eq!(levels(80.0), Level::Warn);
-        assert_eq!(levels(99.99), Level::Warn);
-        assert_eq!(levels(100.0), Level::Spent);
-        assert_eq!(level(1e9, None, 80), Level::Within);
-        assert_eq!(level(0.0, Some(0.0), 80), Level::Spent);
+        assert_eq!(levels(79.99), BudgetLevel::Within);
+        assert_eq!(levels(80.0), BudgetLevel::Warn);
+        assert_eq!(levels(99.99), BudgetLevel::Warn);
+        assert_eq!(levels(100.0), BudgetLevel::Spent);
+        assert_eq!(level(1e9, None, 80), BudgetLevel::Within);
+        assert_eq!(level(0.0, Some(0.0), 80), BudgetLevel::Spent);
     }
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::stuckness::Mark;
-use super::{Spend, Status};
+use super::stuckness::TurnRecord;
+use super::{RunStatus, Spend};
 
 /// Observations between two turns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ControlSignals {
     /// Whether the user sent STOP.
     pub stop: bool,
     /// Sender of STOP. Empty if unknown.
@@ -38,7 +38,7 @@ pub enum Admission {
 
 /// Failure of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct TurnFailure {
     /// Failure class.
     pub class: String,
     /// Error text, one line.
@@ -70,7 +70,7 @@ pub enum Claim {
 /// Whether the context has to be cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Context {
+pub enum ContextRequest {
     /// The context fits.
     #[default]
     Fits,
@@ -82,7 +82,7 @@ pub enum Context {
 
 /// Usage of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Used {
+pub struct TurnUsage {
     /// Tokens and cost.
     pub spend: Spend,
     /// Whether the command reported the cost.
@@ -93,9 +93,9 @@ pub struct Used {
 
 /// Result of a turn.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn {
+pub struct TurnResult {
     /// Failure, if any.
-    pub failure: Option<Failure>,
+    pub failure: Option<TurnFailure>,
     /// Claim of the agent.
     pub claim: Claim,
     /// Tokens and cost.
@@ -103,9 +103,9 @@ pub struct Turn {
     /// Whether the command reported the cost.
     pub priced: bool,
     /// Whether the context must be cleared.
-    pub context: Context,
+    pub context: ContextRequest,
     /// Record of the turn, for the detection of stuck runs.
-    pub mark: Mark,
+    pub mark: TurnRecord,
     /// Whether it changed files. `None` if unknown.
     pub moved: Option<bool>,
     /// Changed files. Empty if unknown.
@@ -120,25 +120,25 @@ pub struct Turn {
 
 /// Event of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// The supervisor polled signals.
-    Looked(&'a Look),
+    Looked(&'a ControlSignals),
     /// The breaker answered.
     Asked(&'a Admission),
     /// A turn ended.
-    Ended(&'a Turn),
+    Ended(&'a TurnResult),
     /// The run was resumed, possibly after its process died. Contains the known usage of an
     /// interrupted turn.
-    Resumed(Option<Used>),
+    Resumed(Option<TurnUsage>),
     /// The run was interrupted. Contains the usage of the interrupted turn.
-    Interrupted(Option<Used>),
+    Interrupted(Option<TurnUsage>),
     /// The command could not be started.
     CannotRun(&'a str),
 }
 
 /// Reason of a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum RestartReason {
     /// The context is full.
     Exhausted,
     /// A clear context was requested. It uses no restart.
@@ -147,7 +147,7 @@ pub enum Renewal {
     Stuck,
 }
 
-impl Renewal {
+impl RestartReason {
     /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -161,13 +161,13 @@ impl Renewal {
 
 /// Effect of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
+pub enum RunEffect {
     /// Ask the breaker.
     Ask,
     /// Run a turn.
     Begin,
     /// Archive the session, and begin a new one with its summary.
-    Renew(Renewal),
+    Renew(RestartReason),
     /// Report that this number of turns was added.
     Extended(u32),
     /// Report that the run seems stuck, for these reasons.
@@ -184,5 +184,5 @@ pub enum Effect {
     /// Ask a human for a review, for this reason.
     AskHuman(String),
     /// End the run.
-    End(Status),
+    End(RunStatus),
 }

@@ -9,7 +9,7 @@
 
 /// Verdict on a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HealthVerdict {
     /// Progress is good.
     Continue,
     /// A user might inspect the run.
@@ -20,7 +20,7 @@ pub enum Verdict {
     Abort,
 }
 
-impl Verdict {
+impl HealthVerdict {
     /// Names of the verdicts.
     pub const NAMES: &[&str] = &[
         Self::Continue.as_str(),
@@ -43,13 +43,13 @@ impl Verdict {
 
 /// Returns the verdict on a score, by the previous score.
 #[must_use]
-pub fn verdict(score: u32, previous: Option<u32>) -> Verdict {
+pub fn verdict(score: u32, previous: Option<u32>) -> HealthVerdict {
     let better = previous.is_some_and(|before| score > before);
     match (score, better) {
-        (70.., _) | (50..=69, true) => Verdict::Continue,
-        (50..=69, false) | (30..=49, true) => Verdict::Warn,
-        (30..=49, false) => Verdict::Intervene,
-        (0..=29, _) => Verdict::Abort,
+        (70.., _) | (50..=69, true) => HealthVerdict::Continue,
+        (50..=69, false) | (30..=49, true) => HealthVerdict::Warn,
+        (30..=49, false) => HealthVerdict::Intervene,
+        (0..=29, _) => HealthVerdict::Abort,
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Progress {
 
 /// Decision about another turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Allowed {
+pub enum TurnPermission {
     /// The turn is permitted.
     Yes,
     /// The turn is permitted, and the limit grows by this number of turns.
@@ -44,16 +44,16 @@ pub enum Allowed {
 
 /// Decides whether turn `next`, from 1, may begin. `max` turns are permitted.
 #[must_use]
-pub fn allowed(next: u32, max: u32, extension: Extension, it: Progress) -> Allowed {
+pub fn allowed(next: u32, max: u32, extension: Extension, it: Progress) -> TurnPermission {
     if next <= max {
-        return Allowed::Yes;
+        return TurnPermission::Yes;
     }
     let going_on = it.failures < 2 && !it.claimed;
     if it.extended >= extension.times || !(going_on || it.tests == Some(false)) {
-        return Allowed::No;
+        return TurnPermission::No;
     }
     let turns = extension.turns.max(1);
-    Allowed::Extended(match it.velocity {
+    TurnPermission::Extended(match it.velocity {
         v if v > FAST => turns.saturating_add(3),
         v if v < SLOW => turns.saturating_sub(2).max(1),
         _ => turns,
@@ -70,7 +70,7 @@ mod tests {
     fn exactly_as_many_turns_as_are_allowed() {
         for max in 0..20 {
             let may = |next| allowed(next, max, Extension::default(), Progress::default());
-            let begun = (1..40).take_while(|it| may(*it) == Allowed::Yes).count();
+            let begun = (1..40).take_while(|it| may(*it) == TurnPermission::Yes).count();
             assert_eq!(begun, max as usize);
         }
     }
@@ -79,14 +79,17 @@ mod tests {
     fn a_run_that_gets_somewhere_is_extended() {
         let of = |it: Progress| allowed(21, 20, EXTENSION, it);
         let base = Progress { velocity: 10, ..Progress::default() };
-        assert_eq!(of(base), Allowed::Extended(5));
-        assert_eq!(of(Progress { velocity: 21, ..base }), Allowed::Extended(8));
-        assert_eq!(of(Progress { velocity: 4, ..base }), Allowed::Extended(3));
-        assert_eq!(of(Progress { failures: 2, ..base }), Allowed::No);
-        assert_eq!(of(Progress { failures: 2, tests: Some(false), ..base }), Allowed::Extended(5));
-        assert_eq!(of(Progress { claimed: true, ..base }), Allowed::No);
-        assert_eq!(of(Progress { extended: 3, tests: Some(false), ..base }), Allowed::No);
+        assert_eq!(of(base), TurnPermission::Extended(5));
+        assert_eq!(of(Progress { velocity: 21, ..base }), TurnPermission::Extended(8));
+        assert_eq!(of(Progress { velocity: 4, ..base }), TurnPermission::Extended(3));
+        assert_eq!(of(Progress { failures: 2, ..base }), TurnPermission::No);
+        assert_eq!(
+            of(Progress { failures: 2, tests: Some(false), ..base }),
+            TurnPermission::Extended(5)
+        );
+        assert_eq!(of(Progress { claimed: true, ..base }), TurnPermission::No);
+        assert_eq!(of(Progress { extended: 3, tests: Some(false), ..base }), TurnPermission::No);
         let short = Extension { times: 1, turns: 2 };
-        assert_eq!(allowed(21, 20, short, Progress::default()), Allowed::Extended(1));
+        assert_eq!(allowed(21, 20, short, Progress::default()), TurnPermission::Extended(1));
     }
 }

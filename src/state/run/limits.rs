@@ -12,7 +12,7 @@ use crate::state::retry::Pause;
 
 /// Limits of a run, and when policyd reacts to its state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     /// Maximum number of turns.
     pub iterations: u32,
     /// How a run is extended that used all its turns.
@@ -32,7 +32,7 @@ pub struct Limits {
     /// Longest wait for a breaker; the run ends if a breaker is open for longer.
     pub breaker_wait: Duration,
     /// When the run counts as stuck.
-    pub stuckness: stuckness::Settings,
+    pub stuckness: stuckness::StuckSettings,
     /// Whether a stuck run begins a fresh session.
     pub restart_when_stuck: bool,
     /// Whether the run waits for the answer of a human; otherwise it ends.
@@ -75,8 +75,8 @@ impl Options {
 
     /// Applies the options to the limits of a pack.
     #[must_use]
-    pub fn limit(&self, pack: &Limits) -> Limits {
-        Limits {
+    pub fn limit(&self, pack: &RunLimits) -> RunLimits {
+        RunLimits {
             iterations: self.max_iterations.unwrap_or(pack.iterations),
             restarts: self.max_restarts.unwrap_or(pack.restarts).min(RESTARTS_MAX),
             budget_usd: self.budget_usd.or(pack.budget_usd),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RunStatus {
     /// The agent claimed to be done, and the stop gate agreed.
     Complete,
     /// The agent made no progress.
@@ -38,24 +38,24 @@ pub enum Status {
 }
 
 /// Every status with its name and exit code.
-pub const STATUSES: [(Status, &str, u8); 14] = [
-    (Status::Complete, "complete", 0),
-    (Status::Stuck, "stuck", 10),
-    (Status::Budget, "budget", 11),
-    (Status::MaxIterations, "max_iterations", 11),
-    (Status::TimeUp, "time_up", 11),
-    (Status::ContextExhaustion, "context_exhaustion", 12),
-    (Status::BreakerOpen, "breaker_open", 13),
-    (Status::CircuitBreaker, "circuit_breaker", 13),
-    (Status::HumanNeeded, "human_needed", 14),
-    (Status::Unverified, "unverified", 14),
-    (Status::DeadLetter, "dead_letter", 14),
-    (Status::CannotRun, "cannot_run", 15),
-    (Status::Stopped, "stopped", 130),
-    (Status::Interrupted, "interrupted", 130),
+pub const STATUSES: [(RunStatus, &str, u8); 14] = [
+    (RunStatus::Complete, "complete", 0),
+    (RunStatus::Stuck, "stuck", 10),
+    (RunStatus::Budget, "budget", 11),
+    (RunStatus::MaxIterations, "max_iterations", 11),
+    (RunStatus::TimeUp, "time_up", 11),
+    (RunStatus::ContextExhaustion, "context_exhaustion", 12),
+    (RunStatus::BreakerOpen, "breaker_open", 13),
+    (RunStatus::CircuitBreaker, "circuit_breaker", 13),
+    (RunStatus::HumanNeeded, "human_needed", 14),
+    (RunStatus::Unverified, "unverified", 14),
+    (RunStatus::DeadLetter, "dead_letter", 14),
+    (RunStatus::CannotRun, "cannot_run", 15),
+    (RunStatus::Stopped, "stopped", 130),
+    (RunStatus::Interrupted, "interrupted", 130),
 ];
 
-impl Status {
+impl RunStatus {
     fn row(self) -> (&'static str, u8) {
         let found = STATUSES.iter().find(|it| it.0 == self);
         found.map_or(("interrupted", 130), |it| (it.1, it.2))

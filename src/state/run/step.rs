@@ -36,56 +36,65 @@
 
 use std::time::Duration;
 
-use super::budget::{self, Level, percent, usd_text};
-use super::iterations::{Allowed, Progress, allowed};
+use super::budget::{self, BudgetLevel, percent, usd_text};
+use super::iterations::{Progress, TurnPermission, allowed};
 use super::unseen::describe;
-use super::{Admission, Effect, Event, Limits, Look, Phase, Run, Status};
+use super::{Admission, ControlSignals, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus};
 use crate::time::Timestamp;
 
 /// Returns the next state of a run, and the effects of the event.
 #[must_use]
-pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (Run, Vec<Effect>) {
+pub fn step(
+    run: &Run,
+    event: &RunEvent<'_>,
+    limits: &RunLimits,
+    now: Timestamp,
+) -> (Run, Vec<RunEffect>) {
     let mut step = Step { run: run.clone(), limits, now, effects: Vec::new() };
     match (&run.phase, event) {
-        (Phase::Over { status, .. }, Event::Resumed(_)) if *status != Status::Complete => {
+        (RunPhase::Over { status, .. }, RunEvent::Resumed(_)) if *status != RunStatus::Complete => {
             step.reopen();
         }
-        (Phase::Over { .. }, _) => return (run.clone(), Vec::new()),
-        (_, Event::Interrupted(used)) => {
+        (RunPhase::Over { .. }, _) => return (run.clone(), Vec::new()),
+        (_, RunEvent::Interrupted(used)) => {
             if let Some(used) = used {
                 step.book_use(*used);
             }
-            step.run.again |= run.phase == Phase::Working;
-            step.end(Status::Interrupted, "it was interrupted");
+            step.run.again |= run.phase == RunPhase::Working;
+            step.end(RunStatus::Interrupted, "it was interrupted");
         }
-        (_, Event::CannotRun(why)) => {
-            step.run.again |= run.phase == Phase::Working;
-            step.end(Status::CannotRun, why);
+        (_, RunEvent::CannotRun(why)) => {
+            step.run.again |= run.phase == RunPhase::Working;
+            step.end(RunStatus::CannotRun, why);
         }
-        (Phase::Working, Event::Resumed(used)) => {
+        (RunPhase::Working, RunEvent::Resumed(used)) => {
             if let Some(used) = used {
                 step.book_use(*used);
             }
             step.run.again = true;
-            step.run.phase = Phase::Ready;
+            step.run.phase = RunPhase::Ready;
         }
-        (Phase::Asking | Phase::Paused, Event::Resumed(_)) => step.run.phase = Phase::Ready,
-        (Phase::Ready, Event::Looked(look)) => step.look(look),
-        (Phase::Paused, Event::Looked(look)) => step.look(look),
-        (Phase::Waiting { until_ms, .. }, Event::Looked(look)) => {
+        (RunPhase::Asking | RunPhase::Paused, RunEvent::Resumed(_)) => {
+            step.run.phase = RunPhase::Ready
+        }
+        (RunPhase::Ready, RunEvent::Looked(look)) => step.look(look),
+        (RunPhase::Paused, RunEvent::Looked(look)) => step.look(look),
+        (RunPhase::Waiting { until_ms, .. }, RunEvent::Looked(look)) => {
             let over = now.millis() >= *until_ms;
             step.look_while_waiting(look, over);
         }
-        (Phase::Asking, Event::Asked(admission)) => step.asked(admission),
-        (Phase::Working, Event::Ended(turn)) => step.ended(turn),
-        (Phase::Ready | Phase::Waiting { .. }, Event::Resumed(_))
-        | (Phase::Asking | Phase::Working, Event::Looked(_))
+        (RunPhase::Asking, RunEvent::Asked(admission)) => step.asked(admission),
+        (RunPhase::Working, RunEvent::Ended(turn)) => step.ended(turn),
+        (RunPhase::Ready | RunPhase::Waiting { .. }, RunEvent::Resumed(_))
+        | (RunPhase::Asking | RunPhase::Working, RunEvent::Looked(_))
         | (
-            Phase::Ready | Phase::Working | Phase::Waiting { .. } | Phase::Paused,
-            Event::Asked(_),
+            RunPhase::Ready | RunPhase::Working | RunPhase::Waiting { .. } | RunPhase::Paused,
+            RunEvent::Asked(_),
         )
-        | (Phase::Ready | Phase::Asking | Phase::Waiting { .. } | Phase::Paused, Event::Ended(_)) =>
-            {}
+        | (
+            RunPhase::Ready | RunPhase::Asking | RunPhase::Waiting { .. } | RunPhase::Paused,
+            RunEvent::Ended(_),
+        ) => {}
     }
     if step.run != *run {
         step.run.updated_ms = now.millis();
@@ -96,32 +105,34 @@ pub fn step(run: &Run, event: &Event<'_>, limits: &Limits, now: Timestamp) -> (R
 /// A step in progress.
 pub(super) struct Step<'a> {
     pub(super) run: Run,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a RunLimits,
     now: Timestamp,
-    pub(super) effects: Vec<Effect>,
+    pub(super) effects: Vec<RunEffect>,
 }
 
 impl Step<'_> {
     /// Ends the run. Names changes that could not be observed, whatever the status.
-    pub(super) fn end(&mut self, status: Status, why: &str) {
+    pub(super) fn end(&mut self, status: RunStatus, why: &str) {
         let mut why = why.to_owned();
-        if !self.run.unseen.is_empty() && !matches!(status, Status::Complete | Status::Unverified) {
+        if !self.run.unseen.is_empty()
+            && !matches!(status, RunStatus::Complete | RunStatus::Unverified)
+        {
             why = format!("{why}; {}", describe(&self.run.unseen));
         }
-        self.run.phase = Phase::Over { status, why };
-        self.effects.push(Effect::End(status));
+        self.run.phase = RunPhase::Over { status, why };
+        self.effects.push(RunEffect::End(status));
     }
 
     pub(super) fn wait(&mut self, wait: Duration, why: &str) {
         let until_ms = self.now.plus(wait).millis();
-        self.run.phase = Phase::Waiting { until_ms, why: why.to_owned() };
-        self.effects.push(Effect::Wait { wait, why: why.to_owned() });
+        self.run.phase = RunPhase::Waiting { until_ms, why: why.to_owned() };
+        self.effects.push(RunEffect::Wait { wait, why: why.to_owned() });
     }
 
     /// Clears the cause of the end, because the user resumes the run.
     fn reopen(&mut self) {
         let run = &mut self.run;
-        run.phase = Phase::Ready;
+        run.phase = RunPhase::Ready;
         run.idle = 0;
         run.aborts = 0;
         run.failures = 0;
@@ -135,7 +146,7 @@ impl Step<'_> {
         run.unseen_asked = false;
     }
 
-    fn look_while_waiting(&mut self, look: &Look, over: bool) {
+    fn look_while_waiting(&mut self, look: &ControlSignals, over: bool) {
         if over || look.stop || look.review.is_some() {
             self.look(look);
         } else {
@@ -144,20 +155,20 @@ impl Step<'_> {
     }
 
     /// Decides between two turns.
-    fn look(&mut self, look: &Look) {
+    fn look(&mut self, look: &ControlSignals) {
         let limits = self.limits;
         self.run.human.extend_from_slice(&look.input);
         if look.stop {
             let by = look.stop_by.as_str();
             let by = if by.is_empty() { String::new() } else { format!(", emitted by {by}") };
-            return self.end(Status::Stopped, &format!("a human said STOP{by}"));
+            return self.end(RunStatus::Stopped, &format!("a human said STOP{by}"));
         }
         match &look.review {
             Some(_) if limits.wait_for_human => {
-                self.run.phase = Phase::Paused;
+                self.run.phase = RunPhase::Paused;
                 return;
             }
-            Some(why) => return self.end(Status::HumanNeeded, why),
+            Some(why) => return self.end(RunStatus::HumanNeeded, why),
             None => {}
         }
         if std::mem::take(&mut self.run.unseen_asked) {
@@ -165,16 +176,16 @@ impl Step<'_> {
             self.run.unseen.clear();
         }
         if look.pause {
-            self.run.phase = Phase::Paused;
+            self.run.phase = RunPhase::Paused;
             return;
         }
         if !self.run.again && !self.has_turns() {
             let most = self.run.iterations_max(limits);
-            return self.end(Status::MaxIterations, &format!("all {most} turns are used up"));
+            return self.end(RunStatus::MaxIterations, &format!("all {most} turns are used up"));
         }
         if !self.is_spent() {
-            self.run.phase = Phase::Asking;
-            self.effects.push(Effect::Ask);
+            self.run.phase = RunPhase::Asking;
+            self.effects.push(RunEffect::Ask);
         }
     }
 
@@ -191,12 +202,12 @@ impl Step<'_> {
         };
         let next = run.iteration.saturating_add(1);
         match allowed(next, run.iterations_max(limits), limits.extension, progress) {
-            Allowed::Yes => true,
-            Allowed::No => false,
-            Allowed::Extended(by) => {
+            TurnPermission::Yes => true,
+            TurnPermission::No => false,
+            TurnPermission::Extended(by) => {
                 run.extended = run.extended.saturating_add(1);
                 run.extended_by = run.extended_by.saturating_add(by);
-                self.effects.push(Effect::Extended(by));
+                self.effects.push(RunEffect::Extended(by));
                 true
             }
         }
@@ -207,21 +218,21 @@ impl Step<'_> {
         let (limits, spent) = (self.limits, self.run.spend.cost_usd);
         let limit = limits.budget_usd.unwrap_or_default();
         match budget::level(spent, limits.budget_usd, limits.warn_percent) {
-            Level::Within => {}
-            Level::Warn if self.run.warned => {}
-            Level::Warn => {
+            BudgetLevel::Within => {}
+            BudgetLevel::Warn if self.run.warned => {}
+            BudgetLevel::Warn => {
                 self.run.warned = true;
-                self.effects.push(Effect::BudgetWarning(percent(spent, limit)));
+                self.effects.push(RunEffect::BudgetWarning(percent(spent, limit)));
             }
-            Level::Spent => {
+            BudgetLevel::Spent => {
                 let (spent, limit) = (usd_text(spent), usd_text(limit));
-                self.end(Status::Budget, &format!("{spent} of {limit} USD are spent"));
+                self.end(RunStatus::Budget, &format!("{spent} of {limit} USD are spent"));
                 return true;
             }
         }
         let worked = Duration::from_millis(self.run.worked_ms);
         if limits.time.is_some_and(|most| worked >= most) {
-            self.end(Status::TimeUp, "the time is over");
+            self.end(RunStatus::TimeUp, "the time is over");
             return true;
         }
         false
@@ -236,13 +247,13 @@ impl Step<'_> {
                     run.session_iteration = run.session_iteration.saturating_add(1);
                 }
                 run.again = false;
-                run.phase = Phase::Working;
-                self.effects.push(Effect::Begin);
+                run.phase = RunPhase::Working;
+                self.effects.push(RunEffect::Begin);
             }
             Admission::Rejected { wait: Some(wait), why } if *wait <= self.limits.breaker_wait => {
                 self.wait(*wait, why);
             }
-            Admission::Rejected { why, .. } => self.end(Status::BreakerOpen, why),
+            Admission::Rejected { why, .. } => self.end(RunStatus::BreakerOpen, why),
         }
     }
 }

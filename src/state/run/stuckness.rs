@@ -31,7 +31,7 @@ const STILL_FROM: u32 = 3;
 
 /// Thresholds for a stuck run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct StuckSettings {
     /// Number of simultaneous signs.
     pub signs: u32,
     /// Number of consecutive turns with these signs.
@@ -46,7 +46,7 @@ pub struct Settings {
     pub budget_percent: u32,
 }
 
-impl Default for Settings {
+impl Default for StuckSettings {
     /// Defaults of shipwright, and two rounds as in loki-mode.
     fn default() -> Self {
         Self { signs: 2, rounds: 2, window: 3, lines: 5, words_percent: 90, budget_percent: 70 }
@@ -55,7 +55,7 @@ impl Default for Settings {
 
 /// A sign of a stuck run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum StuckSignal {
     /// Nothing changes.
     Standstill,
     /// The same error is repeated.
@@ -68,7 +68,7 @@ pub enum Sign {
     Budget,
 }
 
-impl Sign {
+impl StuckSignal {
     /// Returns the stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -85,7 +85,7 @@ impl Sign {
 /// Record of one turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Mark {
+pub struct TurnRecord {
     /// Fingerprint of the project's content after the turn; empty if unknown.
     pub content: String,
     /// Lines that the turn changed, if known.
@@ -104,14 +104,14 @@ pub struct Mark {
 /// The last turns, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Trail {
+pub struct TurnHistory {
     /// One for each turn.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<TurnRecord>,
 }
 
 /// Context of the turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Around<'c> {
+pub struct RunContext<'c> {
     /// Number of turns.
     pub iteration: u32,
     /// Permitted number of turns.
@@ -119,12 +119,12 @@ pub struct Around<'c> {
     /// Whether the stop gate accepts the claim.
     pub content: bool,
     /// Turns that led to the last new session.
-    pub circle: &'c [Mark],
+    pub circle: &'c [TurnRecord],
 }
 
-impl Trail {
+impl TurnHistory {
     /// Records a turn.
-    pub fn add(&mut self, mark: Mark) {
+    pub fn add(&mut self, mark: TurnRecord) {
         self.marks.push(mark);
         let over = self.marks.len().saturating_sub(KEPT);
         self.marks.drain(..over);
@@ -139,13 +139,13 @@ impl Trail {
     }
 
     /// Returns the last turns of a full window.
-    fn window(&self, settings: Settings) -> Option<&[Mark]> {
+    fn window(&self, settings: StuckSettings) -> Option<&[TurnRecord]> {
         let size = usize::try_from(settings.window.max(1)).unwrap_or(usize::MAX);
         self.marks.get(self.marks.len().checked_sub(size)?..)
     }
 
     /// Returns whether the turns of a window left the same content.
-    fn is_unchanged(&self, settings: Settings) -> bool {
+    fn is_unchanged(&self, settings: StuckSettings) -> bool {
         self.window(settings).is_some_and(|marks| {
             let first = marks.first().map(|it| it.content.as_str()).unwrap_or_default();
             !first.is_empty() && marks.iter().all(|it| it.content == first)
@@ -153,12 +153,12 @@ impl Trail {
     }
 
     /// Returns whether the last turn changed little.
-    fn changes_little(&self, settings: Settings, around: Around<'_>) -> bool {
+    fn changes_little(&self, settings: StuckSettings, around: RunContext<'_>) -> bool {
         let few = self.marks.last().and_then(|it| it.lines).is_some_and(|it| it < settings.lines);
         few && around.iteration >= STILL_FROM
     }
 
-    fn repeats_error(&self, settings: Settings, circle: &[Mark]) -> bool {
+    fn repeats_error(&self, settings: StuckSettings, circle: &[TurnRecord]) -> bool {
         let known = self.marks.last().is_some_and(|last| {
             !last.error.is_empty() && circle.iter().any(|it| it.error == last.error)
         });
@@ -179,13 +179,13 @@ impl Trail {
 
     /// Returns whether the last turn left a content of the circle.
     #[must_use]
-    pub fn is_back(&self, circle: &[Mark]) -> bool {
+    pub fn is_back(&self, circle: &[TurnRecord]) -> bool {
         self.marks.last().is_some_and(|last| {
             !last.content.is_empty() && circle.iter().any(|it| it.content == last.content)
         })
     }
 
-    fn swings(&self, circle: &[Mark]) -> bool {
+    fn oscillates(&self, circle: &[TurnRecord]) -> bool {
         let before = self.marks.iter().rev().nth(1).or(circle.last());
         let moved = before.map(|it| &it.content) != self.marks.last().map(|it| &it.content);
         if moved && self.is_back(circle) {
@@ -193,27 +193,28 @@ impl Trail {
         }
         let ring: Vec<String> = self.marks.iter().map(|it| it.content.clone()).collect();
         ring.split_last().is_some_and(|(last, before)| {
-            before.last() != Some(last) && uncertainty::swings(before, last)
+            before.last() != Some(last) && uncertainty::oscillates(before, last)
         })
     }
 
     /// Returns the signs that apply.
     #[must_use]
-    pub fn signs(&self, settings: Settings, around: Around<'_>) -> Vec<Sign> {
+    pub fn signs(&self, settings: StuckSettings, around: RunContext<'_>) -> Vec<StuckSignal> {
         let Some(last) = self.marks.last() else { return Vec::new() };
-        let swings = self.swings(around.circle);
+        let swings = self.oscillates(around.circle);
         let still =
             self.is_unchanged(settings) || (self.changes_little(settings, around) && !swings);
         let used = u64::from(around.iteration) * 100
             > u64::from(around.iterations_max) * u64::from(settings.budget_percent);
-        let holds: [(Sign, bool); SIGNS] = [
-            (Sign::Standstill, still),
-            (Sign::SameError, self.repeats_error(settings, around.circle)),
-            (Sign::Oscillation, !still && swings),
-            (Sign::SameWords, last.words_percent >= settings.words_percent),
-            (Sign::Budget, around.iterations_max > 0 && used && last.tests != Some(true)),
+        let holds: [(StuckSignal, bool); SIGNS] = [
+            (StuckSignal::Standstill, still),
+            (StuckSignal::SameError, self.repeats_error(settings, around.circle)),
+            (StuckSignal::Oscillation, !still && swings),
+            (StuckSignal::SameWords, last.words_percent >= settings.words_percent),
+            (StuckSignal::Budget, around.iterations_max > 0 && used && last.tests != Some(true)),
         ];
-        let mut signs: Vec<Sign> = holds.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+        let mut signs: Vec<StuckSignal> =
+            holds.into_iter().filter(|it| it.1).map(|it| it.0).collect();
         if signs.len() > 1 && last.tests == Some(true) && around.content {
             signs.pop();
         }
@@ -255,23 +256,27 @@ pub fn overlap_percent(now: &str, before: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn trail(marks: &[Mark]) -> Trail {
-        let mut trail = Trail::default();
+    fn trail(marks: &[TurnRecord]) -> TurnHistory {
+        let mut trail = TurnHistory::default();
         marks.iter().for_each(|it| trail.add(it.clone()));
         trail
     }
 
-    fn at(iteration: u32) -> Around<'static> {
-        Around { iteration, iterations_max: 100, ..Around::default() }
+    fn at(iteration: u32) -> RunContext<'static> {
+        RunContext { iteration, iterations_max: 100, ..RunContext::default() }
     }
 
-    fn of(contents: &str) -> Trail {
-        let mark = |it: char| Mark { content: it.to_string(), lines: Some(20), ..Mark::default() };
+    fn of(contents: &str) -> TurnHistory {
+        let mark = |it: char| TurnRecord {
+            content: it.to_string(),
+            lines: Some(20),
+            ..TurnRecord::default()
+        };
         trail(&contents.chars().map(mark).collect::<Vec<_>>())
     }
 
-    fn names(trail: &Trail, around: Around<'_>) -> Vec<&'static str> {
-        trail.signs(Settings::default(), around).into_iter().map(Sign::as_str).collect()
+    fn names(trail: &TurnHistory, around: RunContext<'_>) -> Vec<&'static str> {
+        trail.signs(StuckSettings::default(), around).into_iter().map(StuckSignal::as_str).collect()
     }
 
     #[test]
@@ -292,14 +297,14 @@ mod tests {
 
     #[test]
     fn a_fresh_session_that_is_back_in_the_circle_is_recognized_at_once() {
-        let mark = |content: &str, error: &str| Mark {
+        let mark = |content: &str, error: &str| TurnRecord {
             content: content.into(),
             lines: Some(20),
             error: error.into(),
-            ..Mark::default()
+            ..TurnRecord::default()
         };
         let circle = [mark("a", "x"), mark("b", "x")];
-        let around = Around { circle: &circle, ..at(9) };
+        let around = RunContext { circle: &circle, ..at(9) };
         for (marks, signs, back) in [
             (vec![mark("a", "x")], vec!["same_error", "oscillation"], true),
             (vec![mark("c", "x")], vec!["same_error"], false),
@@ -310,25 +315,36 @@ mod tests {
             let trail = trail(&marks);
             assert_eq!((names(&trail, around), trail.is_back(&circle)), (signs, back), "{marks:?}");
         }
-        assert!(!trail(&[Mark::default()]).is_back(&[Mark::default()]), "unknown is not equal");
+        assert!(
+            !trail(&[TurnRecord::default()]).is_back(&[TurnRecord::default()]),
+            "unknown is not equal"
+        );
     }
 
     #[test]
     fn little_change_is_a_sign_from_the_third_turn_on() {
-        let little = trail(&[Mark { content: "a".into(), lines: Some(4), ..Mark::default() }]);
+        let little =
+            trail(&[TurnRecord { content: "a".into(), lines: Some(4), ..TurnRecord::default() }]);
         assert!(names(&little, at(2)).is_empty());
         assert_eq!(names(&little, at(3)), ["standstill"]);
-        let mark = |it: char| Mark { content: it.to_string(), lines: Some(2), ..Mark::default() };
+        let mark = |it: char| TurnRecord {
+            content: it.to_string(),
+            lines: Some(2),
+            ..TurnRecord::default()
+        };
         let swings = trail(&"aba".chars().map(mark).collect::<Vec<_>>());
         assert_eq!(names(&swings, at(3)), ["oscillation"], "oscillates, however little");
-        let unknown = trail(&[Mark::default()]);
+        let unknown = trail(&[TurnRecord::default()]);
         assert!(names(&unknown, at(3)).is_empty(), "unknown values are not signs");
     }
 
     #[test]
     fn one_error_shows_once_however_it_shows() {
-        let failed =
-            |error: &str, exit_code| Mark { error: error.into(), exit_code, ..Mark::default() };
+        let failed = |error: &str, exit_code| TurnRecord {
+            error: error.into(),
+            exit_code,
+            ..TurnRecord::default()
+        };
         for marks in [
             vec![failed("x", 1); 3],
             vec![failed("x", 0); 3],
@@ -346,8 +362,9 @@ mod tests {
 
     #[test]
     fn tests_that_pass_and_a_gate_that_is_content_take_one_sign_away() {
-        let mut mark = Mark { content: "a".into(), words_percent: 95, ..Mark::default() };
-        let around = Around { content: true, ..at(9) };
+        let mut mark =
+            TurnRecord { content: "a".into(), words_percent: 95, ..TurnRecord::default() };
+        let around = RunContext { content: true, ..at(9) };
         assert_eq!(names(&trail(&vec![mark.clone(); 3]), around), ["standstill", "same_words"]);
         mark.tests = Some(true);
         assert_eq!(names(&trail(&vec![mark.clone(); 3]), around), ["standstill"]);
@@ -356,7 +373,7 @@ mod tests {
 
     #[test]
     fn most_of_the_turns_are_a_sign_where_tests_do_not_pass() {
-        let mark = |tests| trail(&[Mark { tests, ..Mark::default() }]);
+        let mark = |tests| trail(&[TurnRecord { tests, ..TurnRecord::default() }]);
         assert!(names(&mark(None), at(70)).is_empty());
         assert_eq!(names(&mark(None), at(71)), ["budget"]);
         assert_eq!(names(&mark(Some(false)), at(71)), ["budget"]);

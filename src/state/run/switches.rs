@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// What is switched off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Switched {
+pub struct StopGateSwitches {
     /// Why the stop gate evaluates nothing; `null` if it evaluates.
     pub off: Option<String>,
     /// Checks that are switched off one by one.
     pub without: Vec<String>,
 }
 
-impl Switched {
+impl StopGateSwitches {
     /// Describes what is switched off here and was not switched off `before`.
     #[must_use]
     pub fn more_than(&self, before: &Self) -> Option<String> {
@@ -32,16 +32,17 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_beyond_what_was_is_named() {
-        let without = |ids: &[&str]| Switched {
+        let without = |ids: &[&str]| StopGateSwitches {
             without: ids.iter().map(|it| (*it).to_owned()).collect(),
-            ..Switched::default()
+            ..StopGateSwitches::default()
         };
-        let off = Switched { off: Some("paused".to_owned()), ..Switched::default() };
+        let off =
+            StopGateSwitches { off: Some("paused".to_owned()), ..StopGateSwitches::default() };
         for (now, before, more) in [
-            (Switched::default(), Switched::default(), None),
-            (off.clone(), Switched::default(), Some("paused")),
+            (StopGateSwitches::default(), StopGateSwitches::default(), None),
+            (off.clone(), StopGateSwitches::default(), Some("paused")),
             (off.clone(), off.clone(), None),
-            (Switched::default(), off.clone(), None),
+            (StopGateSwitches::default(), off.clone(), None),
             (without(&["a"]), without(&["a", "b"]), None),
             (without(&["a", "b"]), without(&["a"]), Some("the check `b` is switched off")),
             (without(&["a"]), off, Some("the check `a` is switched off")),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
-use crate::state::breaker::{Breaker, Counted, Outcome, Phase};
+use crate::state::breaker::{Breaker, BreakerPhase, CallOutcome, CountedCall};
 use crate::state::stored::{count, fields, is_default, items, or_default};
 use crate::time::Timestamp;
 
@@ -43,7 +43,7 @@ pub type BreakerFile = BTreeMap<String, BreakerRecord>;
 pub struct BreakerRecord {
     /// State.
     #[serde(deserialize_with = "or_default")]
-    state: Phase,
+    state: BreakerPhase,
     /// Failures within the window.
     #[serde(deserialize_with = "count")]
     failure_count: u32,
@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for One<'_> {
 
 /// Returns the breaker of a record that has a known state.
 pub(super) fn known_breaker(record: &Value) -> Option<Breaker> {
-    Phase::deserialize(record.get("state")?).is_ok().then(|| breaker_of(record))
+    BreakerPhase::deserialize(record.get("state")?).is_ok().then(|| breaker_of(record))
 }
 
 /// Returns the breaker of a record.
@@ -155,13 +155,13 @@ pub(super) fn breaker_of(record: &Value) -> Breaker {
         openings: record.openings,
         recovered_at: record.recovered_at,
         // A closed breaker is not forced open.
-        forced: record.forced.filter(|_| record.state == Phase::Open),
+        forced: record.forced.filter(|_| record.state == BreakerPhase::Open),
         needs_human: record.needs_human,
     }
 }
 
 /// Returns the calls within the window, oldest first.
-fn calls_of(record: &BreakerRecord) -> Vec<Counted> {
+fn calls_of(record: &BreakerRecord) -> Vec<CountedCall> {
     let failures = record.failure_times.clone().unwrap_or_else(|| {
         let count = usize::try_from(record.failure_count).unwrap_or(usize::MAX);
         let count = count.min(BREAKER_CALLS_MAX);
@@ -169,11 +169,11 @@ fn calls_of(record: &BreakerRecord) -> Vec<Counted> {
     });
     let mut calls = Vec::new();
     for (outcome, times) in [
-        (Outcome::Failed, &failures),
-        (Outcome::Slow, &record.slow_times),
-        (Outcome::Worked, &record.success_times),
+        (CallOutcome::Failed, &failures),
+        (CallOutcome::Slow, &record.slow_times),
+        (CallOutcome::Worked, &record.success_times),
     ] {
-        calls.extend(times.iter().map(|at| Counted { at: *at, outcome }));
+        calls.extend(times.iter().map(|at| CountedCall { at: *at, outcome }));
     }
     calls.sort_by_key(|call| call.at);
     let surplus = calls.len().saturating_sub(BREAKER_CALLS_MAX);
@@ -195,8 +195,8 @@ pub(super) fn record_of(breaker: &Breaker, known: Option<&Value>) -> Value {
         failure_times: Some(failures),
         last_probe_time: breaker.last_probe,
         last_error: one_line(&breaker.last_error),
-        success_times: breaker.of(Outcome::Worked).collect(),
-        slow_times: breaker.of(Outcome::Slow).collect(),
+        success_times: breaker.of(CallOutcome::Worked).collect(),
+        slow_times: breaker.of(CallOutcome::Slow).collect(),
         generation: breaker.generation,
         openings: breaker.openings,
         open_until: breaker.open_until,

@@ -13,7 +13,7 @@ fn saved(world: &FakeWorld) -> Saved {
 }
 
 fn no() -> WorldError {
-    WorldError::Refused("no".to_owned())
+    WorldError::Io("no".to_owned())
 }
 
 #[test]

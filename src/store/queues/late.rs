@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::QueueStore;
-use crate::state::dead_letter::{Place, Task};
+use crate::state::dead_letter::{Task, TaskQueue};
 use crate::store::document::DocumentContent;
 use crate::store::task_record::{record_of, task_of};
 use crate::time::Timestamp;
@@ -41,7 +41,7 @@ impl QueueStore<'_> {
         for name in names.into_iter().take(AT_ONCE_MAX) {
             let path = format!("{FOLDER}/{name}");
             let task = match self.documents.read(&path) {
-                Ok(DocumentContent::Value(value)) => task_of(&value, Place::Pending),
+                Ok(DocumentContent::Value(value)) => task_of(&value, TaskQueue::Pending),
                 Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
                 // It may be readable the next time.
                 Err(_) => continue,

@@ -233,9 +233,9 @@ fn a_file_of_another_session_keeps_its_counters_and_gets_our_id() {
 fn a_failed_save_is_logged_attempt_by_attempt() {
     let world = FakeWorld::new();
     let _ = block(&world);
-    world.refuse_times(Op::SyncFile, "", 1, WorldError::Refused("disk full".to_owned()));
+    world.refuse_times(Op::SyncFile, "", 1, WorldError::Io("disk full".to_owned()));
     assert_eq!(block(&world), Saved::Durable { retries: 1 });
-    world.refuse_always(Op::SyncFile, "", WorldError::Refused("disk full".to_owned()));
+    world.refuse_always(Op::SyncFile, "", WorldError::Io("disk full".to_owned()));
     assert!(matches!(block(&world), Saved::NotSaved { retries: 2, .. }));
     let rows: Vec<Value> = log_of(&world)
         .iter()

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::found::id_of;
-use super::{FOLDER, Found, SignalStore, View, file_names};
+use super::{FOLDER, SignalStore, StoredSignal, View, file_names};
 use crate::limits::SIGNAL_FILE_BYTES_MAX;
-use crate::policy::signals::Form;
-use crate::state::signal::{Phase, Signal};
+use crate::policy::signals::SignalStorage;
+use crate::state::signal::{Signal, SignalPhase};
 use crate::store::log;
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -33,7 +33,7 @@ impl SignalStore<'_> {
     ///
     /// # Errors
     /// The lock was not free, or the signal was not written.
-    pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<Found, WorldError> {
+    pub fn emit(&self, draft: &Draft, now: Timestamp) -> Result<StoredSignal, WorldError> {
         let open = self.open(now)?;
         self.create(&open.view, draft, now)
     }
@@ -42,7 +42,11 @@ impl SignalStore<'_> {
     ///
     /// # Errors
     /// As [`SignalStore::emit`].
-    pub fn emit_once(&self, draft: &Draft, now: Timestamp) -> Result<Option<Found>, WorldError> {
+    pub fn emit_once(
+        &self,
+        draft: &Draft,
+        now: Timestamp,
+    ) -> Result<Option<StoredSignal>, WorldError> {
         let open = self.open(now)?;
         if open.view.signals.iter().any(|it| it.name == draft.name && !it.signal.is_over(now)) {
             return Ok(None);
@@ -55,7 +59,7 @@ impl SignalStore<'_> {
         view: &View,
         draft: &Draft,
         now: Timestamp,
-    ) -> Result<Found, WorldError> {
+    ) -> Result<StoredSignal, WorldError> {
         let kind = self.kinds.kind(&draft.name);
         let process = self.world.process_id().to_le_bytes();
         // A clock that went back must not make the same id again.
@@ -75,14 +79,14 @@ impl SignalStore<'_> {
         });
         let id = id.into_iter().find(|id| view.signals.iter().all(|it| it.id != *id));
         let file = file_names::plain(&draft.name);
-        let mut made = Found {
+        let mut made = StoredSignal {
             id: id.unwrap_or_default(),
             name: draft.name.clone(),
             sender: draft.sender.clone(),
             request: draft.request.clone(),
             fields: draft.fields.clone(),
             signal: Signal {
-                phase: Phase::Pending,
+                phase: SignalPhase::Pending,
                 created: now,
                 expires: draft.expires.or_else(|| kind?.expires.map(|it| now.plus(it))),
                 answer_by: kind.and_then(|it| it.answer_within).map(|it| now.plus(it)),
@@ -92,20 +96,20 @@ impl SignalStore<'_> {
             foreign: false,
             file,
         };
-        if kind.is_some_and(|it| it.form == Form::Log) {
+        if kind.is_some_and(|it| it.form == SignalStorage::Log) {
             let path = self.folder().join(&made.file);
             if !log::append(self.world, &path, &[made.to_json()]) {
-                return Err(WorldError::Refused("the log could not be written".to_owned()));
+                return Err(WorldError::Io("the log could not be written".to_owned()));
             }
             self.sync(&path)?;
             return Ok(made);
         }
-        if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::Missing) {
+        if self.world.stat(&self.folder().join(&made.file)) != Err(WorldError::NotFound) {
             made.file = file_names::further(&made.name, &made.id);
         }
         if draft.by_user && kind.is_some_and(|it| !it.approves.is_empty()) {
             let recorded = self.choices.change(|it| it.add_approval(&made.id));
-            recorded.map_err(WorldError::Refused)?;
+            recorded.map_err(WorldError::Io)?;
         }
         let text = format!("{:#}\n", made.to_json());
         if text.len() > SIGNAL_FILE_BYTES_MAX {

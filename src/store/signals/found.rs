@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::checksum::{checksum, hex};
 use crate::limits::{EVIDENCE_CHARS_MAX, SIGNAL_FILE_BYTES_MAX};
 use crate::policy::records::SEVERITIES;
-use crate::policy::signals::{Form, SignalKind};
-use crate::state::signal::{Phase, Signal};
+use crate::policy::signals::{SignalKind, SignalStorage};
+use crate::state::signal::{Signal, SignalPhase};
 use crate::state::stored::fields;
 use crate::time::Timestamp;
 use crate::world::{FileKind, FileStat};
@@ -27,7 +27,7 @@ const OWN_KEYS: [&str; 6] = ["id", "signal", "sender", "expires", "request", "ti
 
 /// A pending or claimed signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredSignal {
     /// Id of the signal; derived from the file if policyd did not write it.
     pub id: String,
     /// Name of the signal.
@@ -110,7 +110,7 @@ struct SignalFields {
 /// What a file is.
 pub(super) enum SignalFileState {
     /// A signal.
-    Signal(Box<Found>),
+    Signal(Box<StoredSignal>),
     /// Nothing that can be used, and why.
     Unusable(&'static str),
     /// Another process might still be writing it.
@@ -124,7 +124,7 @@ pub(super) struct File<'f> {
     pub(super) bytes: &'f [u8],
 }
 
-impl Found {
+impl StoredSignal {
     /// Returns the text of a field; empty if the field is absent.
     #[must_use]
     pub fn text(&self, field: &str) -> &str {
@@ -148,9 +148,9 @@ impl Found {
     #[must_use]
     pub fn shown(&self) -> Value {
         let (state, by, until) = match &self.signal.phase {
-            Phase::Pending => ("pending", None, None),
-            Phase::Claimed { by, until } => ("claimed", Some(by), Some(until.to_string())),
-            Phase::Ended(end) => (end.as_str(), None, None),
+            SignalPhase::Pending => ("pending", None, None),
+            SignalPhase::Claimed { by, until } => ("claimed", Some(by), Some(until.to_string())),
+            SignalPhase::Ended(end) => (end.as_str(), None, None),
         };
         json!({
             "id": self.id, "signal": self.name, "state": state, "claimed_by": by,
@@ -183,7 +183,7 @@ impl Found {
             Err(_) if text.is_empty() => (Map::new(), ""),
             Err(_) => (said(text), "its content is no JSON"),
         };
-        let odd = !note.is_empty() || (text.is_empty() && kind.form == Form::Json);
+        let odd = !note.is_empty() || (text.is_empty() && kind.form == SignalStorage::Json);
         let age = now.since(file.stat.modified);
         if odd && age < SETTLED_AFTER {
             return SignalFileState::Unsettled;
@@ -193,7 +193,7 @@ impl Found {
                 "it should approve something, and its content is no JSON",
             );
         }
-        let note = if kind.form == Form::Presence { "" } else { note };
+        let note = if kind.form == SignalStorage::Presence { "" } else { note };
         let take = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
         let time = |key: &str| take(key).and_then(|it| Timestamp::parse(&it));
         let own =
@@ -210,7 +210,7 @@ impl Found {
             request: request.unwrap_or_default(),
             fields: body,
             signal: Signal {
-                phase: Phase::Pending,
+                phase: SignalPhase::Pending,
                 created,
                 expires,
                 answer_by: kind.answer_within.map(|it| created.plus(it)),

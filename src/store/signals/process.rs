@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::ledger::{Ending, QUARANTINED};
-use super::{Answer, EndDetails, Found, Open, SignalStore, View, file_names};
+use super::{EndDetails, Open, SignalOutcome, SignalStore, StoredSignal, View, file_names};
 use crate::policy::signals::TimeoutAction;
-use crate::state::signal::{End, Event, Phase, step};
+use crate::state::signal::{End, SignalEvent, SignalPhase, step};
 use crate::store::log;
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -23,48 +23,48 @@ const CLOCK_SLACK: Duration = Duration::from_secs(5);
 
 /// What is to be done because of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum SignalFollowUp {
     /// The task of a request goes on, as a human decided.
     Unblock {
         /// The request.
-        request: Box<Found>,
+        request: Box<StoredSignal>,
         /// The approval.
-        approval: Box<Found>,
+        approval: Box<StoredSignal>,
     },
     /// The task of an unanswered request is moved to the dead-letter queue.
     DeadLetter {
         /// The request.
-        request: Box<Found>,
+        request: Box<StoredSignal>,
     },
     /// A human is notified of an unanswered request.
     Alert {
         /// The request.
-        request: Box<Found>,
+        request: Box<StoredSignal>,
     },
 }
 
 /// Does deeds; where it fails, the signal waits and is processed again.
-pub type Deeds<'d> = dyn FnMut(&Deed) -> Result<(), String> + 'd;
+pub type FollowUpHandler<'d> = dyn FnMut(&SignalFollowUp) -> Result<(), String> + 'd;
 
 /// What was done.
 #[derive(Debug, Clone, Default)]
 pub struct Processed {
     /// Signals that ended, and how.
-    pub ended: Vec<(Found, End)>,
+    pub ended: Vec<(StoredSignal, End)>,
     /// Approvals that approve nothing, and why.
-    pub stale: Vec<(Found, String)>,
+    pub stale: Vec<(StoredSignal, String)>,
     /// Signals whose consumer did not come back.
-    pub given_back: Vec<Found>,
+    pub given_back: Vec<StoredSignal>,
     /// Quarantined files, and why.
     pub quarantined: Vec<(String, String)>,
     /// Signals of which something could not be done, and why; they wait.
-    pub failed: Vec<(Found, String)>,
+    pub failed: Vec<(StoredSignal, String)>,
 }
 
 /// What an approval approves.
 enum ApprovalTarget {
     /// This request, which waits.
-    Waits(Box<Found>),
+    Waits(Box<StoredSignal>),
     /// A request that ended by this approval.
     Done(Box<Ending>),
     /// Nothing, and why.
@@ -79,22 +79,22 @@ impl SignalStore<'_> {
     pub(super) fn take_in(
         &self,
         open: &mut Open,
-        approval: &Found,
+        approval: &StoredSignal,
         by: &str,
         now: Timestamp,
-    ) -> Result<Answer, WorldError> {
-        let (_, effects) = step(&approval.signal, Event::Consume { by }, now);
-        if !effects.contains(&crate::state::signal::Effect::Closed(End::Consumed)) {
-            return self.move_on(&mut open.ledger, approval, Event::Consume { by }, now);
+    ) -> Result<SignalOutcome, WorldError> {
+        let (_, effects) = step(&approval.signal, SignalEvent::Consume { by }, now);
+        if !effects.contains(&crate::state::signal::SignalEffect::Closed(End::Consumed)) {
+            return self.move_on(&mut open.ledger, approval, SignalEvent::Consume { by }, now);
         }
         let request = match self.bound(&open.view, approval, now) {
             ApprovalTarget::Nothing(why) => {
                 let details = EndDetails { by, reason: &why, ..EndDetails::default() };
                 self.end(&mut open.ledger, approval, End::Rejected, details, now)?;
-                return Ok(Answer::Refused(Box::new(approval.clone()), why));
+                return Ok(SignalOutcome::Refused(Box::new(approval.clone()), why));
             }
             ApprovalTarget::Unknown(why) => {
-                return Ok(Answer::Refused(Box::new(approval.clone()), why));
+                return Ok(SignalOutcome::Refused(Box::new(approval.clone()), why));
             }
             ApprovalTarget::Done(entry) => request_of(*entry, approval),
             ApprovalTarget::Waits(request) => {
@@ -108,15 +108,15 @@ impl SignalStore<'_> {
                 *request
             }
         };
-        let approval = Found { request: request.id.clone(), ..approval.clone() };
+        let approval = StoredSignal { request: request.id.clone(), ..approval.clone() };
         let details = EndDetails { by, ..EndDetails::default() };
         self.end(&mut open.ledger, &approval, End::Consumed, details, now)?;
-        Ok(Answer::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
+        Ok(SignalOutcome::Ended(Box::new(approval), End::Consumed, Some(Box::new(request))))
     }
 
     /// The request that an approval is bound to: the one it names, else the only one that waited
     /// when it was made.
-    fn bound(&self, view: &View, approval: &Found, now: Timestamp) -> ApprovalTarget {
+    fn bound(&self, view: &View, approval: &StoredSignal, now: Timestamp) -> ApprovalTarget {
         match self.choices.load() {
             Ok(choices) if choices.approvals.contains(&approval.id) => {}
             Ok(_) => {
@@ -128,8 +128,8 @@ impl SignalStore<'_> {
         let kind = self.kinds.kind(&approval.name);
         let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
         let made = approval.signal.created;
-        let waits = |it: &&Found| it.name == wanted && !it.signal.is_over(now);
-        let waiting: Vec<&Found> = view.signals.iter().filter(waits).collect();
+        let waits = |it: &&StoredSignal| it.name == wanted && !it.signal.is_over(now);
+        let waiting: Vec<&StoredSignal> = view.signals.iter().filter(waits).collect();
         if !approval.request.is_empty() {
             let named = waiting.iter().find(|it| it.id == approval.request);
             return match named {
@@ -147,10 +147,10 @@ impl SignalStore<'_> {
             return ApprovalTarget::Unknown(why.to_owned());
         };
         let task = approval.text("task_id");
-        let of_task = |it: &&&Found| task.is_empty() || it.text("task_id") == task;
-        let waiting: Vec<&Found> = waiting.iter().filter(of_task).copied().collect();
+        let of_task = |it: &&&StoredSignal| task.is_empty() || it.text("task_id") == task;
+        let waiting: Vec<&StoredSignal> = waiting.iter().filter(of_task).copied().collect();
         let asked = waiting.iter().filter(|it| it.signal.created <= made).copied();
-        let asked: Vec<&Found> = asked.collect();
+        let asked: Vec<&StoredSignal> = asked.collect();
         match (asked.as_slice(), waiting.len()) {
             ([], 0) => ApprovalTarget::Nothing(format!("no {wanted} waits for an answer")),
             ([], _) => {
@@ -167,7 +167,7 @@ impl SignalStore<'_> {
     }
 
     /// A request that is over: it may have ended by this very approval.
-    fn ended_by(&self, approval: &Found, wanted: &str) -> ApprovalTarget {
+    fn ended_by(&self, approval: &StoredSignal, wanted: &str) -> ApprovalTarget {
         let Ok(history) = log::read_certainly(self.world, &self.history_path()) else {
             return ApprovalTarget::Unknown("the history cannot be read now".to_owned());
         };
@@ -192,7 +192,11 @@ impl SignalStore<'_> {
     ///
     /// # Errors
     /// The lock was not free, or something could not be written; what was done is done.
-    pub fn process(&self, now: Timestamp, act: &mut Deeds<'_>) -> Result<Processed, WorldError> {
+    pub fn process(
+        &self,
+        now: Timestamp,
+        act: &mut FollowUpHandler<'_>,
+    ) -> Result<Processed, WorldError> {
         let mut done = Processed::default();
         let mut due = Vec::new();
         {
@@ -209,16 +213,20 @@ impl SignalStore<'_> {
             }
             self.drop_late(&mut open)?;
             for found in open.view.signals.clone() {
-                if step(&found.signal, Event::Tick, now).0.phase == Phase::Ended(End::TimedOut) {
-                    let claim = Event::Claim { by: PROCESS, lease: FOLLOW_UP_LEASE };
+                if step(&found.signal, SignalEvent::Tick, now).0.phase
+                    == SignalPhase::Ended(End::TimedOut)
+                {
+                    let claim = SignalEvent::Claim { by: PROCESS, lease: FOLLOW_UP_LEASE };
                     self.move_on(&mut open.ledger, &found, claim, now)?;
                     due.push(found);
                     continue;
                 }
-                match self.move_on(&mut open.ledger, &found, Event::Tick, now)? {
-                    Answer::Ended(found, end, _) => done.ended.push((*found, end)),
-                    Answer::GivenBack(found) => done.given_back.push(*found),
-                    Answer::Nothing | Answer::Refused(..) | Answer::Held(..) => {}
+                match self.move_on(&mut open.ledger, &found, SignalEvent::Tick, now)? {
+                    SignalOutcome::Ended(found, end, _) => done.ended.push((*found, end)),
+                    SignalOutcome::GivenBack(found) => done.given_back.push(*found),
+                    SignalOutcome::Nothing
+                    | SignalOutcome::Refused(..)
+                    | SignalOutcome::Held(..) => {}
                 }
             }
         }
@@ -241,9 +249,9 @@ impl SignalStore<'_> {
     fn process_approval(
         &self,
         open: &mut Open,
-        found: &Found,
+        found: &StoredSignal,
         done: &mut Processed,
-        act: &mut Deeds<'_>,
+        act: &mut FollowUpHandler<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
         // The follow-up is done first: if this process dies, the next one repeats it.
@@ -257,15 +265,17 @@ impl SignalStore<'_> {
             }
         };
         if let Some(request) = request {
-            let deed =
-                Deed::Unblock { request: Box::new(request), approval: Box::new(found.clone()) };
+            let deed = SignalFollowUp::Unblock {
+                request: Box::new(request),
+                approval: Box::new(found.clone()),
+            };
             if let Err(why) = act(&deed) {
                 done.failed.push((found.clone(), why));
                 return Ok(());
             }
         }
         match self.take_in(open, found, PROCESS, now)? {
-            Answer::Ended(approval, end, request) => {
+            SignalOutcome::Ended(approval, end, request) => {
                 if let Some(request) = &request {
                     let answer = Ending {
                         time: now,
@@ -283,25 +293,27 @@ impl SignalStore<'_> {
                 done.ended.extend(request.map(|it| (*it, End::Approved)));
                 done.ended.push((*approval, end));
             }
-            Answer::Refused(approval, why) => done.stale.push((*approval, why)),
-            Answer::Nothing | Answer::Held(..) | Answer::GivenBack(_) => {}
+            SignalOutcome::Refused(approval, why) => done.stale.push((*approval, why)),
+            SignalOutcome::Nothing | SignalOutcome::Held(..) | SignalOutcome::GivenBack(_) => {}
         }
         Ok(())
     }
 
     fn time_out(
         &self,
-        found: Found,
+        found: StoredSignal,
         done: &mut Processed,
-        act: &mut Deeds<'_>,
+        act: &mut FollowUpHandler<'_>,
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let actions = self.kinds.kind(&found.name).map(|it| it.on_timeout.clone());
         let deeds = actions.unwrap_or_default().into_iter().filter_map(|it| match it {
             TimeoutAction::DeadLetter => {
-                Some(Deed::DeadLetter { request: Box::new(found.clone()) })
+                Some(SignalFollowUp::DeadLetter { request: Box::new(found.clone()) })
             }
-            TimeoutAction::Alert => Some(Deed::Alert { request: Box::new(found.clone()) }),
+            TimeoutAction::Alert => {
+                Some(SignalFollowUp::Alert { request: Box::new(found.clone()) })
+            }
             TimeoutAction::Discard => None,
         });
         let failure = deeds.into_iter().find_map(|it| act(&it).err());
@@ -314,7 +326,7 @@ impl SignalStore<'_> {
                 done.ended.push((found, End::TimedOut));
             }
             Some(why) => {
-                let release = Event::Release { by: PROCESS };
+                let release = SignalEvent::Release { by: PROCESS };
                 self.move_on(&mut open.ledger, &still, release, now)?;
                 done.failed.push((found, why));
             }
@@ -350,15 +362,15 @@ impl SignalStore<'_> {
 }
 
 /// The request of an entry of the history, as far as that tells.
-fn request_of(entry: Ending, approval: &Found) -> Found {
-    Found {
+fn request_of(entry: Ending, approval: &StoredSignal) -> StoredSignal {
+    StoredSignal {
         id: entry.id.unwrap_or_default(),
         name: entry.signal.unwrap_or_default(),
         sender: entry.sender.unwrap_or_default(),
         request: String::new(),
         fields: entry.fields.unwrap_or_default(),
         signal: crate::state::signal::Signal {
-            phase: Phase::Ended(End::Approved),
+            phase: SignalPhase::Ended(End::Approved),
             created: entry.created.unwrap_or(approval.signal.created),
             expires: None,
             answer_by: None,

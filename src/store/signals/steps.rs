@@ -3,9 +3,9 @@
 use serde_json::Map;
 
 use super::ledger::{Claim, Ledger};
-use super::{Answer, Draft, EndDetails, Found, SignalStore, is_meant};
+use super::{Draft, EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
 use crate::policy::signals::SignalKind;
-use crate::state::signal::{Effect, End, Event, Refusal, step};
+use crate::state::signal::{End, Refusal, SignalEffect, SignalEvent, step};
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
@@ -18,27 +18,34 @@ impl SignalStore<'_> {
     pub fn take(
         &self,
         which: &str,
-        event: Event<'_>,
+        event: SignalEvent<'_>,
         now: Timestamp,
-    ) -> Result<Answer, WorldError> {
+    ) -> Result<SignalOutcome, WorldError> {
         let mut open = self.open(now)?;
-        let meant: Vec<Found> =
+        let meant: Vec<StoredSignal> =
             open.view.signals.iter().filter(|it| is_meant(it, which)).cloned().collect();
-        let mut last = Answer::Nothing;
+        let mut last = SignalOutcome::Nothing;
         for found in meant {
             let approves = self.kinds.kind(&found.name).is_some_and(|it| !it.approves.is_empty());
             let answer = match event {
-                Event::Consume { by } if approves => self.take_in(&mut open, &found, by, now)?,
-                Event::Claim { .. }
-                | Event::Consume { .. }
-                | Event::Release { .. }
-                | Event::Approve { .. }
-                | Event::Reject
-                | Event::Tick => self.move_on(&mut open.ledger, &found, event, now)?,
+                SignalEvent::Consume { by } if approves => {
+                    self.take_in(&mut open, &found, by, now)?
+                }
+                SignalEvent::Claim { .. }
+                | SignalEvent::Consume { .. }
+                | SignalEvent::Release { .. }
+                | SignalEvent::Approve { .. }
+                | SignalEvent::Reject
+                | SignalEvent::Tick => self.move_on(&mut open.ledger, &found, event, now)?,
             };
             match answer {
-                Answer::Refused(..) | Answer::Ended(_, End::Expired, _) => last = answer,
-                Answer::Nothing | Answer::Held(..) | Answer::GivenBack(_) | Answer::Ended(..) => {
+                SignalOutcome::Refused(..) | SignalOutcome::Ended(_, End::Expired, _) => {
+                    last = answer
+                }
+                SignalOutcome::Nothing
+                | SignalOutcome::Held(..)
+                | SignalOutcome::GivenBack(_)
+                | SignalOutcome::Ended(..) => {
                     return Ok(answer);
                 }
             }
@@ -50,46 +57,48 @@ impl SignalStore<'_> {
     pub(super) fn move_on(
         &self,
         ledger: &mut Ledger,
-        found: &Found,
-        event: Event<'_>,
+        found: &StoredSignal,
+        event: SignalEvent<'_>,
         now: Timestamp,
-    ) -> Result<Answer, WorldError> {
+    ) -> Result<SignalOutcome, WorldError> {
         let by = match event {
-            Event::Claim { by, .. } | Event::Consume { by } | Event::Release { by } => by,
-            Event::Approve { .. } | Event::Reject | Event::Tick => "",
+            SignalEvent::Claim { by, .. }
+            | SignalEvent::Consume { by }
+            | SignalEvent::Release { by } => by,
+            SignalEvent::Approve { .. } | SignalEvent::Reject | SignalEvent::Tick => "",
         };
         let (next, effects) = step(&found.signal, event, now);
-        let mut moved = Found { signal: next, ..found.clone() };
-        let mut answer = Answer::Nothing;
+        let mut moved = StoredSignal { signal: next, ..found.clone() };
+        let mut answer = SignalOutcome::Nothing;
         for effect in effects {
             match effect {
-                Effect::Held { until } => {
+                SignalEffect::Held { until } => {
                     let claim = Claim { by: by.to_owned(), until };
                     ledger.claims.insert(found.id.clone(), claim);
                     self.save(ledger)?;
-                    answer = Answer::Held(Box::new(moved.clone()), until);
+                    answer = SignalOutcome::Held(Box::new(moved.clone()), until);
                 }
-                Effect::GivenBack => {
+                SignalEffect::GivenBack => {
                     ledger.claims.remove(&found.id);
-                    if matches!(event, Event::Release { .. } | Event::Tick) {
+                    if matches!(event, SignalEvent::Release { .. } | SignalEvent::Tick) {
                         self.save(ledger)?;
                     }
-                    answer = Answer::GivenBack(Box::new(moved.clone()));
+                    answer = SignalOutcome::GivenBack(Box::new(moved.clone()));
                 }
-                Effect::LateChanged => {
+                SignalEffect::LateChanged => {
                     ledger.set_late(&found.id, moved.signal.late_since);
                     self.save(ledger)?;
                 }
-                Effect::Closed(end) => {
+                SignalEffect::Closed(end) => {
                     let details = EndDetails { by, ..EndDetails::default() };
                     self.end(ledger, found, end, details, now)?;
-                    answer = Answer::Ended(Box::new(moved.clone()), end, None);
+                    answer = SignalOutcome::Ended(Box::new(moved.clone()), end, None);
                 }
                 // An expiry at this moment is reported as an expiry.
-                Effect::Refused(Refusal::Over(End::Expired)) => {}
-                Effect::Refused(why) => {
+                SignalEffect::Refused(Refusal::Over(End::Expired)) => {}
+                SignalEffect::Refused(why) => {
                     moved.signal = found.signal.clone();
-                    answer = Answer::Refused(Box::new(moved.clone()), why.to_string());
+                    answer = SignalOutcome::Refused(Box::new(moved.clone()), why.to_string());
                 }
             }
         }
@@ -107,15 +116,15 @@ impl SignalStore<'_> {
         by: &str,
         decision: &str,
         now: Timestamp,
-    ) -> Result<Answer, WorldError> {
+    ) -> Result<SignalOutcome, WorldError> {
         let mut open = self.open(now)?;
-        let meant = |it: &&Found| is_meant(it, which) && self.approval(it).is_some();
+        let meant = |it: &&StoredSignal| is_meant(it, which) && self.approval(it).is_some();
         let Some(found) = open.view.signals.iter().find(meant).cloned() else {
-            return Ok(Answer::Nothing);
+            return Ok(SignalOutcome::Nothing);
         };
-        let (_, effects) = step(&found.signal, Event::Approve { made: now }, now);
-        if !effects.contains(&Effect::Closed(End::Approved)) {
-            return self.move_on(&mut open.ledger, &found, Event::Approve { made: now }, now);
+        let (_, effects) = step(&found.signal, SignalEvent::Approve { made: now }, now);
+        if !effects.contains(&SignalEffect::Closed(End::Approved)) {
+            return self.move_on(&mut open.ledger, &found, SignalEvent::Approve { made: now }, now);
         }
         let mut fields = Map::new();
         let task = found.fields.get("task_id").cloned();
@@ -125,8 +134,9 @@ impl SignalStore<'_> {
         }
         let approval = self.approval(&found).map(|it| it.id.clone()).unwrap_or_default();
         let given = self.choices.load().unwrap_or_default().approvals;
-        let same =
-            |it: &&Found| it.name == approval && it.request == found.id && given.contains(&it.id);
+        let same = |it: &&StoredSignal| {
+            it.name == approval && it.request == found.id && given.contains(&it.id)
+        };
         let written = open.view.signals.iter().find(same).cloned();
         let approval = match written {
             Some(written) => written,
@@ -139,7 +149,7 @@ impl SignalStore<'_> {
         };
         let details = EndDetails { by, decision, answer: &approval.id, ..EndDetails::default() };
         self.end(&mut open.ledger, &found, End::Approved, details, now)?;
-        Ok(Answer::Ended(Box::new(found), End::Approved, Some(Box::new(approval))))
+        Ok(SignalOutcome::Ended(Box::new(found), End::Approved, Some(Box::new(approval))))
     }
 
     /// A human says no.
@@ -152,22 +162,22 @@ impl SignalStore<'_> {
         by: &str,
         reason: &str,
         now: Timestamp,
-    ) -> Result<Answer, WorldError> {
+    ) -> Result<SignalOutcome, WorldError> {
         let mut open = self.open(now)?;
         let Some(found) = open.view.signals.iter().find(|it| is_meant(it, which)).cloned() else {
-            return Ok(Answer::Nothing);
+            return Ok(SignalOutcome::Nothing);
         };
-        let (_, effects) = step(&found.signal, Event::Reject, now);
-        if !effects.contains(&Effect::Closed(End::Rejected)) {
-            return self.move_on(&mut open.ledger, &found, Event::Reject, now);
+        let (_, effects) = step(&found.signal, SignalEvent::Reject, now);
+        if !effects.contains(&SignalEffect::Closed(End::Rejected)) {
+            return self.move_on(&mut open.ledger, &found, SignalEvent::Reject, now);
         }
         let details = EndDetails { by, reason, ..EndDetails::default() };
         self.end(&mut open.ledger, &found, End::Rejected, details, now)?;
-        Ok(Answer::Ended(Box::new(found), End::Rejected, None))
+        Ok(SignalOutcome::Ended(Box::new(found), End::Rejected, None))
     }
 
     /// The kind by which a human says yes to this signal.
-    fn approval(&self, found: &Found) -> Option<&SignalKind> {
+    fn approval(&self, found: &StoredSignal) -> Option<&SignalKind> {
         self.kinds.approval_of(self.kinds.kind(&found.name)?)
     }
 }

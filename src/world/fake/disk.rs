@@ -98,16 +98,16 @@ impl Disk {
         match self.seen.get(path) {
             Some(DiskNode::File(id)) => Ok(*id),
             Some(DiskNode::Folder | DiskNode::Special) => Err(WorldError::NotAFile),
-            None => Err(WorldError::Missing),
+            None => Err(WorldError::NotFound),
         }
     }
 
     /// Returns the file at `path`, and creates it if it does not exist.
     fn inode_or_new(&mut self, path: &Path) -> Result<&mut Inode, WorldError> {
         let id = match self.inode(path) {
-            Err(WorldError::Missing) => {
+            Err(WorldError::NotFound) => {
                 if !path.parent().is_some_and(|parent| self.is_folder(parent)) {
-                    return Err(WorldError::Missing);
+                    return Err(WorldError::NotFound);
                 }
                 let id = self.files.len();
                 self.files.push(Inode::default());
@@ -116,7 +116,7 @@ impl Disk {
             }
             answer => answer?,
         };
-        self.files.get_mut(id).ok_or(WorldError::Missing)
+        self.files.get_mut(id).ok_or(WorldError::NotFound)
     }
 
     fn is_folder(&self, path: &Path) -> bool {
@@ -163,7 +163,7 @@ impl Disk {
         };
         match self.seen.get(path) {
             Some(DiskNode::File(id)) => {
-                let inode = self.files.get(*id).ok_or(WorldError::Missing)?;
+                let inode = self.files.get(*id).ok_or(WorldError::NotFound)?;
                 Ok(FileStat {
                     kind: FileKind::File,
                     length: u64::try_from(inode.seen.len()).unwrap_or(u64::MAX),
@@ -174,7 +174,7 @@ impl Disk {
             Some(DiskNode::Special) => Ok(FileStat { kind: FileKind::Special, ..blank }),
             Some(DiskNode::Folder) => Ok(blank),
             None if path == Path::new("/") => Ok(blank),
-            None => Err(WorldError::Missing),
+            None => Err(WorldError::NotFound),
         }
     }
 
@@ -190,13 +190,13 @@ impl Disk {
     }
 
     pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, WorldError> {
-        let inode = self.files.get(self.inode(path)?).ok_or(WorldError::Missing)?;
+        let inode = self.files.get(self.inode(path)?).ok_or(WorldError::NotFound)?;
         Ok(inode.seen.clone())
     }
 
     pub(super) fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
         if !self.is_folder(folder) {
-            return Err(WorldError::Missing);
+            return Err(WorldError::NotFound);
         }
         let inside = self.seen.keys().filter(|path| path.parent() == Some(folder));
         let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
@@ -207,7 +207,7 @@ impl Disk {
         let mut missing: Vec<&Path> =
             path.ancestors().take_while(|it| !self.is_folder(it)).collect();
         if missing.iter().any(|it| self.seen.contains_key(*it)) {
-            return Err(WorldError::Exists);
+            return Err(WorldError::AlreadyExists);
         }
         while let Some(folder) = missing.pop() {
             self.change(vec![(folder.to_owned(), Some(DiskNode::Folder))]);
@@ -242,7 +242,7 @@ impl Disk {
 
     pub(super) fn sync_file(&mut self, path: &Path) -> Result<(), WorldError> {
         let id = self.inode(path)?;
-        let inode = self.files.get_mut(id).ok_or(WorldError::Missing)?;
+        let inode = self.files.get_mut(id).ok_or(WorldError::NotFound)?;
         if !inode.spoilt {
             inode.durable = inode.seen.clone();
             inode.kept = inode.seen.len();
@@ -260,7 +260,7 @@ impl Disk {
 
     pub(super) fn sync_folder(&mut self, folder: &Path) -> Result<(), WorldError> {
         if !self.is_folder(folder) {
-            return Err(WorldError::Missing);
+            return Err(WorldError::NotFound);
         }
         let durable = &mut self.durable;
         self.pending.retain(|change| {
@@ -274,21 +274,21 @@ impl Disk {
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), WorldError> {
-        let node = *self.seen.get(from).ok_or(WorldError::Missing)?;
+        let node = *self.seen.get(from).ok_or(WorldError::NotFound)?;
         self.change(vec![(from.to_owned(), None), (to.to_owned(), Some(node))]);
         Ok(())
     }
 
     pub(super) fn exchange(&mut self, one: &Path, other: &Path) -> Result<(), WorldError> {
-        let first = *self.seen.get(one).ok_or(WorldError::Missing)?;
-        let second = *self.seen.get(other).ok_or(WorldError::Missing)?;
+        let first = *self.seen.get(one).ok_or(WorldError::NotFound)?;
+        let second = *self.seen.get(other).ok_or(WorldError::NotFound)?;
         self.change(vec![(one.to_owned(), Some(second)), (other.to_owned(), Some(first))]);
         Ok(())
     }
 
     pub(super) fn remove(&mut self, path: &Path) -> Result<(), WorldError> {
         match self.seen.get(path) {
-            None => Err(WorldError::Missing),
+            None => Err(WorldError::NotFound),
             Some(DiskNode::Folder) => Err(WorldError::NotAFile),
             Some(DiskNode::File(_) | DiskNode::Special) => {
                 self.change(vec![(path.to_owned(), None)]);
@@ -299,7 +299,7 @@ impl Disk {
 
     pub(super) fn remove_folder(&mut self, folder: &Path) -> Result<(), WorldError> {
         if !self.is_folder(folder) {
-            return Err(WorldError::Missing);
+            return Err(WorldError::NotFound);
         }
         let inside = self.seen.keys().filter(|path| path.starts_with(folder));
         let change: NameChange = inside.map(|path| (path.clone(), None)).collect();

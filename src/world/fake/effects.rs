@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
 use crate::time::Timestamp;
 use crate::world::{
-    Ancestor, Command, CommandOutput, Confirmation, Entry, FileStat, HeldLock, OpenFile,
-    RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
+    PathEntry, RunningProgram, World, WorldError,
 };
 
 /// Maximum number of links that are followed for one path.
@@ -75,11 +75,11 @@ impl World for FakeWorld {
         1
     }
 
-    fn entry(&self, path: &Path) -> Result<Entry, WorldError> {
+    fn entry(&self, path: &Path) -> Result<PathEntry, WorldError> {
         let put = open(&self.machine).entries.get(path).cloned();
         match put {
             Some(entry) => Ok(entry),
-            None => self.stat(path).map(|_| Entry { link: None, owner: Some(USER) }),
+            None => self.stat(path).map(|_| PathEntry { link: None, owner: Some(USER) }),
         }
     }
 
@@ -87,7 +87,7 @@ impl World for FakeWorld {
         let machine = open(&self.machine);
         let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
         match (lost, machine.folds_case) {
-            (true, _) => Err(WorldError::Crashed),
+            (true, _) => Err(WorldError::PowerLoss),
             (false, true) => machine.disk.stat_in_any_case(path),
             (false, false) => machine.disk.stat(path),
         }
@@ -97,7 +97,7 @@ impl World for FakeWorld {
         let machine = open(&self.machine);
         let lost = machine.crash_at.is_some_and(|at| machine.ops > at);
         if lost {
-            return Err(WorldError::Crashed);
+            return Err(WorldError::PowerLoss);
         }
         let mut real = PathBuf::new();
         for part in path.components() {
@@ -122,7 +122,7 @@ impl World for FakeWorld {
         let folders = path.ancestors().skip(1).take_while(|it| *it != root && it.starts_with(root));
         let is_link = |it: &Path| machine.entries.get(it).is_some_and(|it| it.link.is_some());
         if folders.clone().any(is_link) {
-            return Err(WorldError::Refused("is a symbolic link".to_owned()));
+            return Err(WorldError::Io("is a symbolic link".to_owned()));
         }
         let folder = path.parent().filter(|it| machine.disk.stat(it).is_ok());
         Ok(folder.map(|path| machine.entries.get(path).and_then(|it| it.owner).unwrap_or(USER)))
@@ -221,7 +221,7 @@ impl World for FakeWorld {
         Ok(Box::new(FakeLock { held: Arc::clone(&self.held), path: path.to_owned() }))
     }
 
-    fn run(&self, command: &Command) -> Result<CommandOutput, WorldError> {
+    fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
         self.op(Op::Run, Path::new(&command.argv.join(" ")), "")?;
         let (answer, takes) = {
             let machine = &mut *open(&self.machine);
@@ -229,8 +229,8 @@ impl World for FakeWorld {
             let scripts = &mut machine.scripts;
             let script =
                 scripts.iter_mut().rev().find(|it| command.argv.starts_with(&it.argv_start));
-            let answers = &mut script.ok_or(WorldError::Missing)?.answers;
-            let first = answers.pop_front().ok_or(WorldError::Missing)?;
+            let answers = &mut script.ok_or(WorldError::NotFound)?.answers;
+            let first = answers.pop_front().ok_or(WorldError::NotFound)?;
             if answers.is_empty() {
                 answers.push_back(first.clone());
             }
@@ -240,11 +240,11 @@ impl World for FakeWorld {
         if takes > command.deadline { Err(WorldError::TimedOut) } else { answer }
     }
 
-    fn start(&self, command: &Command) -> Result<Box<dyn RunningProgram>, WorldError> {
+    fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.op(Op::Run, Path::new(command.argv.first().map_or("", String::as_str)), "started")?;
         let machine = &mut *open(&self.machine);
         machine.ran.push(command.clone());
-        let play = program::next(&mut machine.plays, &command.argv).ok_or(WorldError::Missing)?;
+        let play = program::next(&mut machine.plays, &command.argv).ok_or(WorldError::NotFound)?;
         Ok(Box::new(program::FakeProgram::new(self.clone(), play)))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{FakeWorld, open};
-use crate::world::{RunningProgram, Sign, World as _, WorldError};
+use crate::world::{ProcessEvent, RunningProgram, World as _, WorldError};
 
 /// One action of a scripted program.
 #[derive(Clone)]
@@ -96,25 +96,25 @@ impl FakeProgram {
 }
 
 impl RunningProgram for FakeProgram {
-    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError> {
+    fn wait(&mut self, wait_max: Duration) -> Result<ProcessEvent, WorldError> {
         loop {
             if let Some(code) = self.ended {
-                return Ok(Sign::Ended(code));
+                return Ok(ProcessEvent::Exited(code));
             }
             match self.left.pop_front() {
-                Some(Play::Says(bytes)) => return Ok(Sign::Said(bytes)),
-                Some(Play::Complains(bytes)) => return Ok(Sign::Complained(bytes)),
+                Some(Play::Says(bytes)) => return Ok(ProcessEvent::Stdout(bytes)),
+                Some(Play::Complains(bytes)) => return Ok(ProcessEvent::Stderr(bytes)),
                 Some(Play::Does(what)) => what(&self.world),
                 Some(Play::Takes(time)) if time <= wait_max => self.world.advance(time),
                 Some(Play::Takes(time)) => {
                     self.world.advance(wait_max);
                     self.left.push_front(Play::Takes(time.saturating_sub(wait_max)));
-                    return Ok(Sign::Nothing);
+                    return Ok(ProcessEvent::Nothing);
                 }
                 Some(Play::Hangs) => {
                     self.world.advance(wait_max);
                     self.left.push_front(Play::Hangs);
-                    return Ok(Sign::Nothing);
+                    return Ok(ProcessEvent::Nothing);
                 }
                 Some(Play::Lost(error)) => return Err(error),
                 Some(Play::Ends(code)) => self.ended = Some(code),
@@ -123,7 +123,7 @@ impl RunningProgram for FakeProgram {
         }
     }
 
-    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign)) {
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&ProcessEvent)) {
         if self.ended.is_none() {
             // A hanging program runs on, as far as the grace time permits.
             while matches!(self.left.front(), Some(Play::Hangs | Play::Takes(_))) {
@@ -133,8 +133,8 @@ impl RunningProgram for FakeProgram {
             while !grace.is_zero() && self.world.elapsed() < until {
                 let left = until.saturating_sub(self.world.elapsed());
                 match self.wait(left) {
-                    Ok(sign @ (Sign::Said(_) | Sign::Complained(_))) => hear(&sign),
-                    Ok(Sign::Ended(_) | Sign::Nothing) | Err(_) => break,
+                    Ok(sign @ (ProcessEvent::Stdout(_) | ProcessEvent::Stderr(_))) => hear(&sign),
+                    Ok(ProcessEvent::Exited(_) | ProcessEvent::Nothing) | Err(_) => break,
                 }
             }
             self.ended = None;

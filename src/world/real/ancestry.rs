@@ -110,7 +110,7 @@ mod listed {
 
     #[cfg(target_os = "macos")]
     fn listing(options: &[&str]) -> String {
-        use super::super::super::Command;
+        use super::super::super::ExternalCommand;
         let argv = std::iter::once("/bin/ps").chain(options.iter().copied());
         let command = Command {
             argv: argv.map(str::to_owned).collect(),

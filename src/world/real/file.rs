@@ -64,7 +64,7 @@ pub(super) fn owner_on_way(root: &Path, path: &Path) -> Result<Option<u32>, Worl
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match openat2(&root_folder, way, flags, Mode::empty(), resolve) {
         Ok(folder) => Ok(fstat(&folder).ok().map(|it| it.st_uid)),
-        Err(Errno::LOOP | Errno::XDEV) => Err(WorldError::Refused("is a symbolic link".to_owned())),
+        Err(Errno::LOOP | Errno::XDEV) => Err(WorldError::Io("is a symbolic link".to_owned())),
         // A kernel before 5.6, or a sandbox that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => walk(root, way),
         // A missing directory is not a link. The change itself reports any other error.
@@ -94,7 +94,7 @@ fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
             Ok(next) => folder = next,
             // A link to a directory that is opened as a directory fails with one of these.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
-                return Err(WorldError::Refused("is a symbolic link".to_owned()));
+                return Err(WorldError::Io("is a symbolic link".to_owned()));
             }
             Err(_) => return Ok(None),
         }
@@ -108,7 +108,7 @@ fn walk(root: &Path, way: &Path) -> Result<Option<u32>, WorldError> {
     for part in way.components() {
         folder.push(part);
         if fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_symlink()) {
-            return Err(WorldError::Refused("is a symbolic link".to_owned()));
+            return Err(WorldError::Io("is a symbolic link".to_owned()));
         }
     }
     Ok(None)
@@ -281,7 +281,7 @@ fn open_with_length(
     options.mode(0o600).custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
         Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            WorldError::Refused("is a symbolic link".to_owned())
+            WorldError::Io("is a symbolic link".to_owned())
         }
         // Errors of opening a directory, or a pipe without a reader, for writing.
         Some(code)
@@ -303,7 +303,7 @@ fn open_with_length(
 ) -> Result<(File, u64), WorldError> {
     let is_link = || fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     if links == Links::Refuse && is_link() {
-        return Err(WorldError::Refused("is a symbolic link".to_owned()));
+        return Err(WorldError::Io("is a symbolic link".to_owned()));
     }
     require_regular(options.open(path).map_err(|error| world_error(&error))?)
 }
@@ -389,10 +389,10 @@ pub(super) fn timestamp(at: SystemTime) -> Timestamp {
 pub(super) fn world_error(error: &io::Error) -> WorldError {
     let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     if missing.contains(&error.kind()) {
-        WorldError::Missing
+        WorldError::NotFound
     } else if error.kind() == io::ErrorKind::AlreadyExists {
-        WorldError::Exists
+        WorldError::AlreadyExists
     } else {
-        WorldError::Refused(error.to_string())
+        WorldError::Io(error.to_string())
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::file::world_error;
-use super::{Command, CommandOutput, WorldError};
+use super::{CommandOutput, ExternalCommand, WorldError};
 
 /// Time for the streams to end after the program ended. A grandchild can keep them open forever.
 pub(super) const DRAIN_MAX: Duration = Duration::from_millis(100);
@@ -18,7 +18,7 @@ const POLL_MIN: Duration = Duration::from_micros(200);
 const POLL_MAX: Duration = Duration::from_millis(5);
 
 /// Runs a command in its own process group, which is dead when this returns.
-pub(super) fn run(command: &Command) -> Result<CommandOutput, WorldError> {
+pub(super) fn run(command: &ExternalCommand) -> Result<CommandOutput, WorldError> {
     let deadline = Instant::now().checked_add(command.deadline);
     let mut child = spawn(command)?;
     let listening = listen(&mut child, command);
@@ -86,7 +86,7 @@ impl Watchdog {
 /// the end of each stream.
 fn listen(
     child: &mut Child,
-    command: &Command,
+    command: &ExternalCommand,
 ) -> Result<([CapturedStream; 2], Receiver<()>), WorldError> {
     let (done, streams) = channel();
     let kept = [CapturedStream::default(), CapturedStream::default()];
@@ -102,7 +102,7 @@ fn listen(
 }
 
 /// Writes the standard input of a program.
-pub(super) fn feed(child: &mut Child, command: &Command) -> Result<(), WorldError> {
+pub(super) fn feed(child: &mut Child, command: &ExternalCommand) -> Result<(), WorldError> {
     let Some(mut pipe) = child.stdin.take() else { return Ok(()) };
     let bytes = command.stdin.clone();
     // A program that does not read its input is not an error.
@@ -114,14 +114,12 @@ pub(super) fn alongside(work: impl FnOnce() + Send + 'static) -> Result<(), Worl
     std::thread::Builder::new().spawn(work).map(drop).map_err(|error| world_error(&error))
 }
 
-pub(super) fn spawn(command: &Command) -> Result<Child, WorldError> {
-    let (program, arguments) = command
-        .argv
-        .split_first()
-        .ok_or_else(|| WorldError::Refused("empty command".to_owned()))?;
+pub(super) fn spawn(command: &ExternalCommand) -> Result<Child, WorldError> {
+    let (program, arguments) =
+        command.argv.split_first().ok_or_else(|| WorldError::Io("empty command".to_owned()))?;
     if !command.folder.is_dir() {
         let folder = command.folder.display();
-        return Err(WorldError::Refused(format!("no folder `{folder}` to run in")));
+        return Err(WorldError::Io(format!("no folder `{folder}` to run in")));
     }
     let mut process = match &command.not_from {
         Some(folders) => outside(program, folders, command.path_reduced)?,
@@ -151,7 +149,7 @@ fn outside(
         std::process::Command::new(program)
     } else {
         let mut found = entries.iter().map(|it| it.join(program)).filter(|it| can_run(it));
-        let mut process = std::process::Command::new(found.next().ok_or(WorldError::Missing)?);
+        let mut process = std::process::Command::new(found.next().ok_or(WorldError::NotFound)?);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::arg0(&mut process, program);
         process
@@ -295,5 +293,5 @@ pub(super) fn kill_group(child: &mut Child) {
 #[cfg(unix)]
 pub(super) fn pid(child: &Child) -> Result<rustix::process::Pid, WorldError> {
     let id = i32::try_from(child.id()).unwrap_or(0);
-    rustix::process::Pid::from_raw(id).ok_or(WorldError::Missing)
+    rustix::process::Pid::from_raw(id).ok_or(WorldError::NotFound)
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use super::file::world_error;
 use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
-use super::{Command, RunningProgram, WorldError};
-use crate::world::Sign;
+use super::{ExternalCommand, RunningProgram, WorldError};
+use crate::world::ProcessEvent;
 
 /// Maximum bytes of one read.
 const CHUNK: usize = 64 * 1024;
@@ -23,30 +23,30 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A running program.
 pub(super) struct RunningProcess {
     child: Child,
-    output: Receiver<Sign>,
+    output: Receiver<ProcessEvent>,
     exited_at: Option<Instant>,
     /// Exit code after the end.
     ended: Option<Option<i32>>,
 }
 
 impl RunningProcess {
-    pub(super) fn start(command: &Command) -> Result<Self, WorldError> {
+    pub(super) fn start(command: &ExternalCommand) -> Result<Self, WorldError> {
         let (sender, output) = sync_channel(CHUNKS);
         // On an error below, dropping it kills the program.
         let mut program = Self { child: spawn(command)?, output, exited_at: None, ended: None };
         let child = &mut program.child;
         if let Some(pipe) = child.stdout.take() {
-            pass_on(pipe, Sign::Said, sender.clone())?;
+            pass_on(pipe, ProcessEvent::Stdout, sender.clone())?;
         }
         if let Some(pipe) = child.stderr.take() {
-            pass_on(pipe, Sign::Complained, sender)?;
+            pass_on(pipe, ProcessEvent::Stderr, sender)?;
         }
         feed(child, command)?;
         Ok(program)
     }
 
     /// Passes events to `hear` for a duration, or until none can follow.
-    fn hear_for(&self, time: Duration, hear: &mut dyn FnMut(&Sign)) {
+    fn hear_for(&self, time: Duration, hear: &mut dyn FnMut(&ProcessEvent)) {
         let began = Instant::now();
         loop {
             let left = time.saturating_sub(began.elapsed());
@@ -66,13 +66,13 @@ impl RunningProcess {
     }
 
     /// Kills the rest of the group, and returns the exit code.
-    fn reap(&mut self) -> Result<Sign, WorldError> {
+    fn reap(&mut self) -> Result<ProcessEvent, WorldError> {
         // Killed before it is reaped, because its id cannot be reused before.
         kill_group(&mut self.child);
         let status = self.child.wait().map_err(|error| world_error(&error))?;
         let code = exit_code(status);
         self.ended = Some(code);
-        Ok(Sign::Ended(code))
+        Ok(ProcessEvent::Exited(code))
     }
 }
 
@@ -90,9 +90,9 @@ fn exit_code(status: ExitStatus) -> Option<i32> {
 }
 
 impl RunningProgram for RunningProcess {
-    fn wait(&mut self, wait_max: Duration) -> Result<Sign, WorldError> {
+    fn wait(&mut self, wait_max: Duration) -> Result<ProcessEvent, WorldError> {
         if let Some(code) = self.ended {
-            return Ok(Sign::Ended(code));
+            return Ok(ProcessEvent::Exited(code));
         }
         let began = Instant::now();
         loop {
@@ -114,12 +114,12 @@ impl RunningProgram for RunningProcess {
                 return self.reap();
             }
             if began.elapsed() >= wait_max {
-                return Ok(Sign::Nothing);
+                return Ok(ProcessEvent::Nothing);
             }
         }
     }
 
-    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&Sign)) {
+    fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&ProcessEvent)) {
         if self.ended.is_some() {
             return;
         }
@@ -144,8 +144,8 @@ impl Drop for RunningProcess {
 /// Forwards a stream until it ends or the receiver is dropped.
 fn pass_on(
     mut pipe: impl Read + Send + 'static,
-    sign: fn(Vec<u8>) -> Sign,
-    to: SyncSender<Sign>,
+    sign: fn(Vec<u8>) -> ProcessEvent,
+    to: SyncSender<ProcessEvent>,
 ) -> Result<(), WorldError> {
     alongside(move || {
         let mut buffer = vec![0_u8; CHUNK];

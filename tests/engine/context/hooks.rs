@@ -107,7 +107,7 @@ fn state_is_saved_only_where_it_moves() {
 fn a_tier_that_cannot_be_remembered_is_not_told_at_every_event() {
     let desk = Desk::new();
     desk.write("s-1", &[prompt("p1", "Build it."), call("m1", 150_000)]);
-    desk.world.refuse_always(Op::Write, "", WorldError::Refused("disk full".to_owned()));
+    desk.world.refuse_always(Op::Write, "", WorldError::Io("disk full".to_owned()));
     assert_eq!(after_tool(&desk, "s-1"), None);
     desk.world.refuse_nothing();
     assert!(after_tool(&desk, "s-1").is_some());
@@ -335,7 +335,7 @@ fn a_session_that_was_killed_is_summarised_when_it_is_resumed() {
 fn where_nothing_can_be_written_hooks_still_answer() {
     let desk = Desk::new();
     desk.write("s-1", &[prompt("p1", "Build it."), call("m1", 150_000)]);
-    desk.world.refuse_always(Op::Write, "", WorldError::Refused("read-only".to_owned()));
+    desk.world.refuse_always(Op::Write, "", WorldError::Io("read-only".to_owned()));
     answer(&desk, "PreCompact", "s-1", &json!({"trigger": "auto"}));
     answer(&desk, "SessionEnd", "s-1", &json!({}));
     begins(&desk, "s-1", "compact");

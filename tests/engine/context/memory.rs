@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::facts::Facts;
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::cursor::{Key, Position, encode};
-use policyd::facts::lens::Lens;
+use policyd::facts::lens::MatcherConfig;
 use policyd::policy::{builtin, load};
 use policyd::store::transcript::{self, Places};
 
@@ -16,16 +16,19 @@ use super::status::{Desk, call, prompt, transcript as path_of};
 
 /// Bytes of a cursor after so many calls of the model, a prompt before every tenth.
 fn kept(calls: u64) -> usize {
-    let (mut facts, lens) = (Facts::default(), CompiledLens::new(Lens::default()));
+    let (mut facts, lens) = (Facts::default(), CompiledMatchers::new(MatcherConfig::default()));
     for number in 0..calls {
         if number % 10 == 0 {
-            facts.absorb(prompt(&format!("p{number:06}"), "Go on.").to_string().as_bytes(), &lens);
+            facts.ingest_record(
+                prompt(&format!("p{number:06}"), "Go on.").to_string().as_bytes(),
+                &lens,
+            );
         }
         let line = call(&format!("m{number:06}"), 50_000 + number % 1_000).to_string();
-        facts.absorb(line.as_bytes(), &lens);
+        facts.ingest_record(line.as_bytes(), &lens);
     }
     assert_eq!(facts.tokens.meters.calls, calls);
-    encode(&Position::default(), &facts, Key::of(&Lens::default())).unwrap().len()
+    encode(&Position::default(), &facts, Key::of(&MatcherConfig::default())).unwrap().len()
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn with_a_warm_cursor_only_what_is_new_is_read() {
             cursor: Some(Path::new(cursor)),
             subagent: false,
         };
-        let lens = CompiledLens::new(policy.lens.clone());
+        let lens = CompiledMatchers::new(policy.lens.clone());
         let limit = Duration::from_secs(60);
         let read = transcript::read(&desk.world, places, &lens, policy.lens_key, limit);
         assert!(read.from_cursor);

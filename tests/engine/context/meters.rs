@@ -1,7 +1,7 @@
 //! What is counted, and what it comes to: occupancy and spend, each by itself.
 
+use policyd::evaluation::context::{of_meters, window};
 use policyd::facts::meters::{Meters, Prices, Usage};
-use policyd::judge::context::{of_meters, window};
 use policyd::policy::context::ContextRules;
 use policyd::policy::{builtin, load};
 use policyd::state::context::Overrides;

@@ -1,7 +1,7 @@
 //! The replaced systems' cases, and the validation criteria of seed 004 that concern the meters.
 
+use policyd::evaluation::context::of_meters;
 use policyd::facts::meters::{Meters, Usage};
-use policyd::judge::context::of_meters;
 use policyd::state::context::{Overrides, THRESHOLD, WINDOW, exhausted, number, percent, share};
 use serde_json::{Value, json};
 

@@ -1,20 +1,20 @@
 //! The table of the tiers: every state with every reading.
 
 use policyd::state::context::{
-    Effect, Measured, Overrides, Reading, Settings, Standing, Tier, step,
+    ContextMeasurement, ContextSettings, MeterKind, Overrides, Tier, TierEffect, TierState, step,
 };
 
-fn settings() -> Settings {
+fn settings() -> ContextSettings {
     let tier = |(id, at): (&str, f64)| Tier { id: id.to_owned(), at };
-    Settings {
-        measured: Measured::Occupancy,
+    ContextSettings {
+        measured: MeterKind::Occupancy,
         tiers: [("notice", 55.0), ("warn", 65.0), ("act", 70.0)].map(tier).into(),
         hysteresis: 5.0,
     }
 }
 
-fn standing(tier: &str) -> Standing {
-    Standing { tier: tier.to_owned(), compactions: 1, since: 10, ..Standing::default() }
+fn standing(tier: &str) -> TierState {
+    TierState { tier: tier.to_owned(), compactions: 1, since: 10, ..TierState::default() }
 }
 
 /// Percentages, and what each state becomes at them: `+` is a crossing, `~` a re-arming, `-` no tier.
@@ -41,11 +41,16 @@ const TABLE: [(&str, &str); 4] = [
 fn every_state_with_every_reading() {
     for (state, row) in TABLE {
         for (percent, expected) in PERCENTS.into_iter().zip(row.split(' ')) {
-            let reading = Reading { percent, compactions: 1, position: 99, ..Reading::default() };
+            let reading = ContextMeasurement {
+                percent,
+                compactions: 1,
+                position: 99,
+                ..ContextMeasurement::default()
+            };
             let (next, found) = step(&standing(state), &reading, &settings());
             let effect = match expected.chars().last() {
-                Some('+') => Some(Effect::Crossed),
-                Some('~') => Some(Effect::Rearmed),
+                Some('+') => Some(TierEffect::Crossed),
+                Some('~') => Some(TierEffect::Rearmed),
                 _ => None,
             };
             let tier = expected.trim_matches(['+', '~', '-']);
@@ -64,13 +69,18 @@ fn after_a_compaction_each_tier_is_told_anew() {
         for (percent, tier) in
             [(None, ""), (Some(10.0), ""), (Some(56.0), "notice"), (Some(99.0), "act")]
         {
-            let reading = Reading { percent, compactions: 2, position: 99, ..Reading::default() };
+            let reading = ContextMeasurement {
+                percent,
+                compactions: 2,
+                position: 99,
+                ..ContextMeasurement::default()
+            };
             let (next, found) = step(&standing(state), &reading, &settings());
             assert_eq!((next.tier.as_str(), next.compactions), (tier, 2), "{state:?} {percent:?}");
             let expected = match (tier, state) {
                 ("", "") => None,
-                ("", _) => Some(Effect::Rearmed),
-                _ => Some(Effect::Crossed),
+                ("", _) => Some(TierEffect::Rearmed),
+                _ => Some(TierEffect::Crossed),
             };
             assert_eq!(found, expected, "{state:?} {percent:?}");
         }
@@ -79,11 +89,12 @@ fn after_a_compaction_each_tier_is_told_anew() {
 
 #[test]
 fn a_meter_that_swings_is_told_once() {
-    let (mut standing, mut told) = (Standing::default(), 0);
+    let (mut standing, mut told) = (TierState::default(), 0);
     for percent in [54.0, 55.0, 53.0, 56.0, 51.0, 57.0, 54.0, 55.0] {
-        let reading = Reading { percent: Some(percent), ..Reading::default() };
+        let reading =
+            ContextMeasurement { percent: Some(percent), ..ContextMeasurement::default() };
         let (next, effect) = step(&standing, &reading, &settings());
-        told += usize::from(effect == Some(Effect::Crossed));
+        told += usize::from(effect == Some(TierEffect::Crossed));
         standing = next;
     }
     assert_eq!((standing.tier.as_str(), told), ("notice", 1));
@@ -127,14 +138,14 @@ fn windows_of_the_environment_are_numbers_or_said_to_be_none() {
 }
 
 /// Readings of a transcript: its compactions and calls.
-fn reading(percent: f64, compactions: u64, calls: u64) -> Reading {
-    Reading { percent: Some(percent), compactions, calls, position: 99 }
+fn reading(percent: f64, compactions: u64, calls: u64) -> ContextMeasurement {
+    ContextMeasurement { percent: Some(percent), compactions, calls, position: 99 }
 }
 
 #[test]
 fn a_client_that_says_so_first_is_believed_until_its_transcript_shows_more() {
     for state in ["", "notice", "warn", "act"] {
-        let before = Standing { model: "m".to_owned(), ..standing(state) };
+        let before = TierState { model: "m".to_owned(), ..standing(state) };
         let emptied = before.emptied(&reading(80.0, 1, 40));
         assert_eq!(
             (emptied.tier.as_str(), emptied.compactions, emptied.model.as_str()),
@@ -147,10 +158,10 @@ fn a_client_that_says_so_first_is_believed_until_its_transcript_shows_more() {
         let (next, effect) = step(&emptied, &reading(20.0, 2, 41), &settings());
         assert_eq!((next.tier.as_str(), next.compactions, effect), ("", 2, None));
         let (next, effect) = step(&next, &reading(56.0, 2, 50), &settings());
-        assert_eq!((next.tier.as_str(), effect), ("notice", Some(Effect::Crossed)));
+        assert_eq!((next.tier.as_str(), effect), ("notice", Some(TierEffect::Crossed)));
         // A client that writes no boundary is measured again from its next call on.
         let (next, effect) = step(&emptied, &reading(71.0, 1, 41), &settings());
-        assert_eq!((next.tier.as_str(), effect), ("act", Some(Effect::Crossed)));
+        assert_eq!((next.tier.as_str(), effect), ("act", Some(TierEffect::Crossed)));
         // Told of after its boundary was read it is the same compaction.
         assert_eq!(before.emptied(&reading(20.0, 2, 40)).compactions, 2);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use policyd::report::summary::{Known, known::Git, markdown};
+use policyd::report::summary::{SummaryInput, known::Git, markdown};
 use policyd::world::fake::Op;
 use policyd::world::{CommandOutput, WorldError};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn criterion_goal_turn_files_errors_and_tests_are_told() {
 #[test]
 fn without_git_and_on_an_unborn_branch_the_rest_is_told() {
     for answers in [
-        [("status", Err(WorldError::Missing)), ("log", Err(WorldError::Missing))],
+        [("status", Err(WorldError::NotFound)), ("log", Err(WorldError::NotFound))],
         [("status", output(128, "")), ("log", output(128, ""))],
         [("status", output(0, "## No commits yet on main\0")), ("log", output(128, ""))],
         [("status", Err(WorldError::TimedOut)), ("log", Err(WorldError::TimedOut))],
@@ -134,12 +134,12 @@ fn the_seeds_cases() {
         let name = case["name"].as_str().unwrap();
         let many = input["changed_files"].as_u64().unwrap_or(0);
         let entries = input["log_entries"].as_str().unwrap_or_default().lines().rev();
-        let known = Known {
+        let known = SummaryInput {
             iteration: input["iteration"].as_u64().unwrap_or(0),
             goal: input["goal"].as_str().unwrap_or_default().to_owned(),
             files: (0..many).map(|it| format!("src/file_{it}.py")).collect(),
             progress: entries.map(str::to_owned).collect(),
-            ..Known::default()
+            ..SummaryInput::default()
         };
         let text = markdown(&known);
         let mut judged = false;
@@ -162,7 +162,7 @@ fn the_seeds_cases() {
             // Nowhere to write: the caller goes on, and nothing is printed that was not kept.
             let desk = Desk::new();
             desk.write("s-1", &worked());
-            let refused = || WorldError::Refused("no such folder".to_owned());
+            let refused = || WorldError::Io("no such folder".to_owned());
             desk.world.refuse_always(Op::Write, "", refused());
             desk.world.refuse_always(Op::CreateFolder, "", refused());
             let payload = json!({"session_id": "s-1", "cwd": "/work",
@@ -178,8 +178,8 @@ fn the_seeds_cases() {
 #[test]
 fn what_git_says_is_read_as_it_is_written() {
     let facts = policyd::facts::Facts::default();
-    let gauge = policyd::script::context_facts::Gauge::default();
-    let of = |git: &Git| Known::of(&facts, &gauge, git, std::path::Path::new("/work"));
+    let gauge = policyd::expr::context_facts::ContextUsage::default();
+    let of = |git: &Git| SummaryInput::of(&facts, &gauge, git, std::path::Path::new("/work"));
     let git = Git {
         status: Some(
             "## main\0 M with space.py\0R  new.py\0old.py\0?? ä/\0UU both.py\0".to_owned(),

@@ -2,7 +2,7 @@
 //! One recorded session for each place where a client states it.
 
 use super::lens;
-use policyd::facts::{Facts, Outcome, Verdict};
+use policyd::facts::{CommandOutcome, CommandVerdict, Facts};
 
 fn sample(name: &str) -> Facts {
     fold(&text(name))
@@ -17,12 +17,12 @@ fn text(name: &str) -> String {
 fn fold(lines: &str) -> Facts {
     let lens = lens::builtin();
     let mut facts = Facts::default();
-    lines.lines().for_each(|line| facts.absorb(line.as_bytes(), &lens));
+    lines.lines().for_each(|line| facts.ingest_record(line.as_bytes(), &lens));
     facts
 }
 
 /// The last command: text, outcome, exit code, verdict.
-fn last(facts: &Facts) -> (&str, Outcome, Option<i32>, Verdict) {
+fn last(facts: &Facts) -> (&str, CommandOutcome, Option<i32>, CommandVerdict) {
     let command = facts.commands.recent.last().unwrap();
     (command.text.as_str(), command.outcome, command.exit_code, command.verdict)
 }
@@ -36,7 +36,7 @@ const TEST: &str = "python3 -m unittest -q";
 #[test]
 fn codex_in_code_mode_is_read_from_its_items() {
     let facts = sample("codex/rollout.code-mode.jsonl");
-    assert_eq!(last(&facts), (TEST, Outcome::Failed, Some(1), Verdict::Failed));
+    assert_eq!(last(&facts), (TEST, CommandOutcome::Failed, Some(1), CommandVerdict::Failed));
     let edited = [("/home/dev/project/calc.py", 1), ("/home/dev/project/test_calc.py", 1)];
     assert_eq!(files(&facts), edited);
     assert_eq!(facts.commands.total, 1);
@@ -46,7 +46,7 @@ fn codex_in_code_mode_is_read_from_its_items() {
 fn codex_counts_a_call_and_its_item_once_and_a_polled_test_by_its_end() {
     let facts = sample("codex/rollout.long-test.jsonl");
     let test = "sleep 3; python3 -m unittest -q";
-    assert_eq!(last(&facts), (test, Outcome::Failed, Some(1), Verdict::Failed));
+    assert_eq!(last(&facts), (test, CommandOutcome::Failed, Some(1), CommandVerdict::Failed));
     assert_eq!((facts.commands.total, facts.tools.failed), (1, 1));
     assert_eq!(facts.files.iter().map(|it| it.edits).collect::<Vec<_>>(), [1, 1]);
     assert!(facts.pending.is_empty(), "{:?}", facts.pending);
@@ -71,13 +71,19 @@ fn codex_joins_a_running_command_with_the_output_that_ends_it() {
         "Chunk ID: 1\nWall time: 0.5 seconds\nProcess running with session ID 7\nOutput:\n";
     const ENDED: &str = "Chunk ID: 2\nProcess exited with code 101\nOutput:\ntest result: FAILED. 1 passed; 1 failed\n";
     let running = codex(&[("c1", RUNS)]);
-    assert_eq!(last(&running), ("cargo test", Outcome::Pending, None, Verdict::Unknown));
+    assert_eq!(
+        last(&running),
+        ("cargo test", CommandOutcome::Pending, None, CommandVerdict::Unknown)
+    );
     let polled = codex(&[("c1", RUNS), ("c2", RUNS)]);
-    assert_eq!(last(&polled).1, Outcome::Pending);
+    assert_eq!(last(&polled).1, CommandOutcome::Pending);
     let ended = codex(&[("c1", RUNS), ("c2", ENDED)]);
-    assert_eq!(last(&ended), ("cargo test", Outcome::Failed, Some(101), Verdict::Failed));
+    assert_eq!(
+        last(&ended),
+        ("cargo test", CommandOutcome::Failed, Some(101), CommandVerdict::Failed)
+    );
     let blocked = codex(&[("c1", "Command blocked by PreToolUse hook: policyd: no")]);
-    assert_eq!(last(&blocked).1, Outcome::Denied);
+    assert_eq!(last(&blocked).1, CommandOutcome::Denied);
 }
 
 #[test]
@@ -95,19 +101,25 @@ fn codex_edits_that_failed_are_no_edits() {
 #[test]
 fn gemini_states_the_exit_code_behind_the_output() {
     let facts = sample("gemini/session.exit-code.jsonl");
-    assert_eq!(last(&facts), ("make test", Outcome::Failed, Some(2), Verdict::Failed));
+    assert_eq!(
+        last(&facts),
+        ("make test", CommandOutcome::Failed, Some(2), CommandVerdict::Failed)
+    );
 }
 
 #[test]
 fn copilot_states_the_exit_code_beside_the_result() {
     let facts = sample("copilot/events.exit-code.jsonl");
-    assert_eq!(last(&facts), ("make test", Outcome::Failed, Some(2), Verdict::Failed));
+    assert_eq!(
+        last(&facts),
+        ("make test", CommandOutcome::Failed, Some(2), CommandVerdict::Failed)
+    );
     let output = &facts.commands.recent.last().unwrap().output;
     assert!(!output.contains("shellId"), "{output}");
     let call = r#"{"type":"assistant.message","data":{"content":"","toolRequests":[{"toolCallId":"t1","name":"bash","arguments":{"command":"echo x > a.py"}}]}}"#;
     let denied = r#"{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":false,"error":{"message":"Denied by preToolUse hook: policyd: no"}}}"#;
     let facts = fold(&format!("{call}\n{denied}"));
-    assert_eq!((last(&facts).1, files(&facts)), (Outcome::Denied, vec![]));
+    assert_eq!((last(&facts).1, files(&facts)), (CommandOutcome::Denied, vec![]));
 }
 
 #[test]
@@ -115,11 +127,17 @@ fn claude_code_reports_the_end_of_a_background_command_later() {
     let test = |seconds: u32| format!("sleep {seconds}; {TEST}");
     let facts = sample("claude-code/transcript.background-pass.jsonl");
     let command = facts.commands.by_kind.get("test").unwrap().last.as_ref();
-    assert_eq!((command.text.as_str(), command.verdict), (test(2).as_str(), Verdict::Passed));
+    assert_eq!(
+        (command.text.as_str(), command.verdict),
+        (test(2).as_str(), CommandVerdict::Passed)
+    );
     let facts = sample("claude-code/transcript.background-test.jsonl");
     let command = facts.commands.by_kind.get("test").unwrap().last.as_ref();
-    assert_eq!((command.text.as_str(), command.verdict), (test(3).as_str(), Verdict::Failed));
-    assert_eq!((command.outcome, command.exit_code), (Outcome::Failed, Some(1)));
+    assert_eq!(
+        (command.text.as_str(), command.verdict),
+        (test(3).as_str(), CommandVerdict::Failed)
+    );
+    assert_eq!((command.outcome, command.exit_code), (CommandOutcome::Failed, Some(1)));
     assert!(facts.background.is_empty());
 }
 
@@ -136,14 +154,17 @@ fn background(status: &str) -> Facts {
 #[test]
 fn a_background_test_that_was_stopped_did_not_pass() {
     let running = background("");
-    assert_eq!(last(&running).1, Outcome::Background);
+    assert_eq!(last(&running).1, CommandOutcome::Background);
     assert_eq!(running.background.len(), 1);
     let killed = background("<status>killed</status><summary>was stopped</summary>");
-    assert_eq!(last(&killed).1, Outcome::Failed);
+    assert_eq!(last(&killed).1, CommandOutcome::Failed);
     let passed = background(
         "<status>completed</status><summary>Background command completed (exit code 0)</summary>",
     );
-    assert_eq!(last(&passed), ("cargo test", Outcome::Succeeded, Some(0), Verdict::Passed));
+    assert_eq!(
+        last(&passed),
+        ("cargo test", CommandOutcome::Succeeded, Some(0), CommandVerdict::Passed)
+    );
     assert_eq!(passed.prompts.count, 0, "a notification is not a prompt");
 }
 
@@ -153,7 +174,7 @@ fn subagents_work_counts_before_their_report() {
     let lens = lens::builtin();
     let mut part = Facts { sidechain: true, ..Facts::default() };
     let lines = text("claude-code/transcript.subagent-work.jsonl");
-    lines.lines().for_each(|line| part.absorb(line.as_bytes(), &lens));
+    lines.lines().for_each(|line| part.ingest_record(line.as_bytes(), &lens));
     let (total, own) = (facts.tools.total, part.tools.total);
     let test_at = part.commands.by_kind.get("test").unwrap().last.seq;
     let prompt_at = facts.prompts.first[0].seq;
@@ -170,7 +191,7 @@ fn subagents_work_counts_before_their_report() {
 }
 
 /// Holds the verdict on what a run of tests printed, with exit status 0, against the expected one.
-fn holds(cases: &[(&str, &str, Verdict)]) {
+fn holds(cases: &[(&str, &str, CommandVerdict)]) {
     for (command, output, expected) in cases {
         let call = serde_json::json!({"type": "assistant", "message": {"content": [
             {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": command}}]}});
@@ -184,7 +205,7 @@ fn holds(cases: &[(&str, &str, Verdict)]) {
 
 #[test]
 fn a_run_without_tests_did_not_pass() {
-    use Verdict::{Passed, Unknown};
+    use CommandVerdict::{Passed, Unknown};
     holds(&[
         ("python3 -m unittest", "\n---\nRan 0 tests in 0.000s\n\nOK\n", Unknown),
         ("python3 -m unittest", "\n---\nRan 0 tests in 0.000s\n\nNO TESTS RAN\n", Unknown),
@@ -241,7 +262,7 @@ fn a_run_without_tests_did_not_pass() {
 
 #[test]
 fn a_module_without_tests_beside_a_tested_one_does_not_count() {
-    use Verdict::Passed;
+    use CommandVerdict::Passed;
     holds(&[
         (
             "gradle test",
@@ -266,5 +287,8 @@ fn a_copilot_command_that_still_runs_did_not_pass() {
     let call = r#"{"type":"assistant.message","data":{"content":"","toolRequests":[{"toolCallId":"t1","name":"bash","arguments":{"command":"npm test"}}]}}"#;
     let runs = r#"{"type":"tool.execution_complete","data":{"toolCallId":"t1","success":true,"result":{"content":"<command with shellId: 0 is still running after 30 seconds. Use read_bash to read more>"}}}"#;
     let facts = fold(&format!("{call}\n{runs}"));
-    assert_eq!((last(&facts).1, last(&facts).3), (Outcome::Background, Verdict::Unknown));
+    assert_eq!(
+        (last(&facts).1, last(&facts).3),
+        (CommandOutcome::Background, CommandVerdict::Unknown)
+    );
 }

@@ -3,7 +3,7 @@
 use super::lens;
 use super::session::{bash, call, every_kind, facts, prompts, result, said, user, with};
 use policyd::facts::cursor::{self, Key, Position};
-use policyd::facts::{Facts, Verdict};
+use policyd::facts::{CommandVerdict, Facts};
 use serde_json::{Value, json};
 
 #[test]
@@ -109,7 +109,7 @@ fn gemini_messages_are_replaced_by_later_ones() {
         (facts.messages.count, facts.tools.total, facts.tokens.meters.total().input),
         (1, 1, 100)
     );
-    assert_eq!(facts.commands.by_kind["test"].last.verdict, Verdict::Passed);
+    assert_eq!(facts.commands.by_kind["test"].last.verdict, CommandVerdict::Passed);
     assert_eq!((prompts(&facts), facts.lines_skipped), (vec!["do it"], 0));
 }
 
@@ -149,7 +149,7 @@ fn lines_that_are_no_records_are_counted() {
         (b"{\"type\":\"assistant\",\"message\":[null,1.5,-3,{\"a\":[]}]}", 0),
     ] {
         let mut facts = Facts::default();
-        facts.absorb(line, &lens);
+        facts.ingest_record(line, &lens);
         assert_eq!(facts.lines_skipped, skipped, "{}", String::from_utf8_lossy(line));
     }
 }
@@ -163,7 +163,7 @@ fn damaged_text_is_read_all_the_same() {
         b"{\"type\":\"user\",\"message\":{\"content\":\"x\\udc00\\\\ud800 y\"}}\r",
     ] {
         let mut facts = Facts::default();
-        facts.absorb(line, &lens);
+        facts.ingest_record(line, &lens);
         assert_eq!((facts.prompts.count, facts.lines_skipped), (1, 0));
         assert!(
             facts.prompts.first[0].text.starts_with('x')
@@ -171,11 +171,11 @@ fn damaged_text_is_read_all_the_same() {
         );
     }
     let mut facts = Facts::default();
-    facts.absorb("[".repeat(1_000_000).as_bytes(), &lens);
-    facts.absorb(format!("{{\"message\":{}", "{\"a\":".repeat(100_000)).as_bytes(), &lens);
+    facts.ingest_record("[".repeat(1_000_000).as_bytes(), &lens);
+    facts.ingest_record(format!("{{\"message\":{}", "{\"a\":".repeat(100_000)).as_bytes(), &lens);
     let nested =
         format!("{{\"type\":\"user\",\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    facts.absorb(nested.as_bytes(), &lens);
+    facts.ingest_record(nested.as_bytes(), &lens);
     assert_eq!(facts.lines_skipped, 2);
 }
 
@@ -205,7 +205,7 @@ fn mutated_records_never_fail() {
                 _ => line.truncate(at.max(1)),
             }
         }
-        facts.absorb(&line, &lens);
+        facts.ingest_record(&line, &lens);
     }
     assert!(facts.seq >= 2_900);
 }
@@ -240,7 +240,7 @@ fn a_cursor_holds_no_secret_and_goes_on_as_one_fold() {
         let text = String::from_utf8_lossy(&bytes);
         assert!(!text.contains(&secret) && !text.contains("hunter2"), "cut at {cut}: {text}");
         let (_, mut warm) = cursor::decode(&bytes, key).unwrap();
-        lines[cut..].iter().for_each(|it| warm.absorb(it.to_string().as_bytes(), &lens));
+        lines[cut..].iter().for_each(|it| warm.ingest_record(it.to_string().as_bytes(), &lens));
         assert_eq!(warm, whole, "cut at {cut}");
     }
 }

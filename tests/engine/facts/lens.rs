@@ -1,7 +1,9 @@
 //! The lens the facts tests look through: a small vocabulary of every kind of row.
 
-use policyd::facts::compiled::CompiledLens;
-use policyd::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
+use policyd::facts::compiled::CompiledMatchers;
+use policyd::facts::lens::{
+    CommandKind, ContentPattern, FileKindRow, MatcherConfig, ValueOptions, Wrapper,
+};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -22,14 +24,14 @@ fn values(program: &str, options: &[&str]) -> ValueOptions {
 }
 
 /// The lens of the built-in pack.
-pub(crate) fn builtin() -> CompiledLens {
+pub(crate) fn builtin() -> CompiledMatchers {
     let pack = policyd::policy::builtin::pack();
-    CompiledLens::new(policyd::policy::load::load(&pack, &pack).policy.unwrap().lens)
+    CompiledMatchers::new(policyd::policy::load::load(&pack, &pack).policy.unwrap().lens)
 }
 
 /// Ten test runners, the usual wrappers, four kinds of files and two content patterns.
-pub(crate) fn test_lens() -> Lens {
-    Lens {
+pub(crate) fn test_lens() -> MatcherConfig {
+    MatcherConfig {
         wrappers: vec![
             wrapper("sudo", &["-u", "-g"], 0, ""),
             wrapper("env", &["-u", "-C"], 0, ""),
@@ -138,6 +140,6 @@ pub(crate) fn test_lens() -> Lens {
 }
 
 /// The same, ready to match.
-pub(crate) fn compiled() -> CompiledLens {
-    CompiledLens::new(test_lens())
+pub(crate) fn compiled() -> CompiledMatchers {
+    CompiledMatchers::new(test_lens())
 }

@@ -1,7 +1,7 @@
 //! What the reader makes of OpenCode's messages: recorded ones, shortened.
 
 use super::session::{facts, prompts};
-use policyd::facts::{Outcome, record};
+use policyd::facts::{CommandOutcome, record};
 use serde_json::{Value, json};
 
 fn message(id: &str, role: &str, parts: &Value) -> Value {
@@ -60,7 +60,10 @@ fn messages_are_prompts_texts_calls_and_results() {
         .iter()
         .map(|it| (it.text.as_str(), it.outcome, it.exit_code))
         .collect();
-    let expected = [("make test", Outcome::Failed, Some(3)), ("ls", Outcome::Succeeded, Some(0))];
+    let expected = [
+        ("make test", CommandOutcome::Failed, Some(3)),
+        ("ls", CommandOutcome::Succeeded, Some(0)),
+    ];
     assert_eq!(ran, expected);
     assert_eq!(facts.todos.items[0].content, "document it");
     let total = facts.tokens.meters.total();

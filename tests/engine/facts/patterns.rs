@@ -1,7 +1,7 @@
 //! Command patterns held against command lines.
 
 use super::lens;
-use policyd::facts::Command;
+use policyd::facts::ShellCommand;
 use policyd::facts::pattern::CommandPattern;
 use policyd::facts::shell::parse;
 
@@ -69,7 +69,7 @@ fn patterns_and_the_lines_they_match() {
         ("*", "anything", true),
     ] {
         let (programs, _) = parse(line, &lens);
-        let command = Command { programs, ..Command::default() };
+        let command = ShellCommand { programs, ..ShellCommand::default() };
         let matched = command.ran(&CommandPattern::parse(pattern), &lens.lens().value_options);
         assert_eq!(matched, expected, "`{pattern}` on `{line}`");
     }

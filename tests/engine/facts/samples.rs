@@ -3,13 +3,13 @@
 
 use super::lens;
 use crate::support::shared;
-use policyd::facts::{Facts, Outcome, Verdict};
+use policyd::facts::{CommandOutcome, CommandVerdict, Facts};
 
 fn sample(name: &str) -> Option<Facts> {
     let bytes = std::fs::read(shared::path("samples")?.join(name)).unwrap();
     let lens = lens::compiled();
     let mut facts = Facts::default();
-    bytes.split(|b| *b == b'\n').for_each(|line| facts.absorb(line, &lens));
+    bytes.split(|b| *b == b'\n').for_each(|line| facts.ingest_record(line, &lens));
     Some(facts)
 }
 
@@ -21,7 +21,7 @@ fn said(facts: &Facts) -> Vec<&str> {
     facts.messages.last.iter().map(|message| message.text.as_str()).collect()
 }
 
-fn commands(facts: &Facts) -> Vec<(&str, Outcome, Option<i32>)> {
+fn commands(facts: &Facts) -> Vec<(&str, CommandOutcome, Option<i32>)> {
     facts.commands.recent.iter().map(|c| (c.text.as_str(), c.outcome, c.exit_code)).collect()
 }
 
@@ -46,14 +46,14 @@ fn claude_code() {
     assert_eq!(
         commands(&facts),
         [
-            ("ls", Outcome::Succeeded, None),
-            ("python3 -m pytest -q", Outcome::Failed, Some(1)),
-            ("git push --force origin main", Outcome::Denied, None),
-            (last, Outcome::Succeeded, None),
+            ("ls", CommandOutcome::Succeeded, None),
+            ("python3 -m pytest -q", CommandOutcome::Failed, Some(1)),
+            ("git push --force origin main", CommandOutcome::Denied, None),
+            (last, CommandOutcome::Succeeded, None),
         ]
     );
     let test = &facts.commands.by_kind["test"];
-    assert_eq!((test.count, test.failed, test.last.verdict), (1, 1, Verdict::Failed));
+    assert_eq!((test.count, test.failed, test.last.verdict), (1, 1, CommandVerdict::Failed));
     assert_eq!(test.last.quote, "python3: No module named pytest");
     assert!(!facts.commands.by_kind.contains_key("force_push"));
     assert_eq!((facts.tools.total, facts.tools.failed, facts.tools.denied), (9, 1, 1));
@@ -83,7 +83,10 @@ fn codex() {
     let Some(facts) = sample("codex/rollout.jsonl") else { return };
     assert_eq!(prompts(&facts), ["do the task"]);
     assert_eq!(said(&facts), ["running", "All done.", "Second answer."]);
-    assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, Some(0))]);
+    assert_eq!(
+        commands(&facts),
+        [("echo hello > f.txt; cat f.txt", CommandOutcome::Succeeded, Some(0))]
+    );
     assert_eq!(facts.files[0].path, "f.txt");
     assert_eq!(
         (
@@ -100,7 +103,10 @@ fn codex() {
 fn gemini() {
     let Some(facts) = sample("gemini/session.jsonl") else { return };
     assert_eq!(said(&facts), ["running", "All done.", "Second answer."]);
-    assert_eq!(commands(&facts), [("echo hello > f.txt; cat f.txt", Outcome::Succeeded, None)]);
+    assert_eq!(
+        commands(&facts),
+        [("echo hello > f.txt; cat f.txt", CommandOutcome::Succeeded, None)]
+    );
     // This client records a hook's text as if a human had asked.
     assert_eq!(prompts(&facts), ["do the task", "REASON_MARK fix it"]);
     assert_eq!((facts.tokens.meters.total().input, facts.lines_skipped), (300, 0));

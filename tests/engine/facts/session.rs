@@ -10,7 +10,7 @@ pub(crate) fn facts(lines: &[Value]) -> Facts {
     let lens = lens::compiled();
     let mut facts = Facts::default();
     for line in lines {
-        facts.absorb(line.to_string().as_bytes(), &lens);
+        facts.ingest_record(line.to_string().as_bytes(), &lens);
     }
     facts
 }

@@ -4,7 +4,7 @@ use super::session::{
     assistant, bash, call, denied, every_kind, facts, failed, output, prompts, result, said, user,
     with,
 };
-use policyd::facts::{Facts, Outcome, Verdict};
+use policyd::facts::{CommandOutcome, CommandVerdict, Facts};
 use serde_json::{Value, json};
 
 fn findings(facts: &Facts) -> Vec<(&str, &str)> {
@@ -44,12 +44,12 @@ fn a_session_with_everything() {
     assert_eq!(
         outcomes,
         [
-            Outcome::Succeeded,
-            Outcome::Denied,
-            Outcome::Background,
-            Outcome::Failed,
-            Outcome::Pending,
-            Outcome::Pending
+            CommandOutcome::Succeeded,
+            CommandOutcome::Denied,
+            CommandOutcome::Background,
+            CommandOutcome::Failed,
+            CommandOutcome::Pending,
+            CommandOutcome::Pending
         ]
     );
     let test = &facts.commands.by_kind["test"];
@@ -212,28 +212,33 @@ fn verdicts() {
     let passed = "running 3\ntest result: ok. 3 passed\n";
     let failure = "x\ntest result: FAILED. 1 passed\nmore\n";
     for (command, end, verdict, quote) in [
-        ("cargo test", output("c", ""), Verdict::Passed, ""),
-        ("cargo test", output("c", passed), Verdict::Passed, "test result: ok. 3 passed"),
-        ("cargo test", failed("c", "Exit code 101\nboom"), Verdict::Failed, "boom"),
-        ("cargo test | tail", output("c", ""), Verdict::Unknown, ""),
-        ("cargo test | tail", output("c", passed), Verdict::Passed, "test result: ok. 3 passed"),
+        ("cargo test", output("c", ""), CommandVerdict::Passed, ""),
+        ("cargo test", output("c", passed), CommandVerdict::Passed, "test result: ok. 3 passed"),
+        ("cargo test", failed("c", "Exit code 101\nboom"), CommandVerdict::Failed, "boom"),
+        ("cargo test | tail", output("c", ""), CommandVerdict::Unknown, ""),
+        (
+            "cargo test | tail",
+            output("c", passed),
+            CommandVerdict::Passed,
+            "test result: ok. 3 passed",
+        ),
         (
             "cargo test | tail",
             output("c", failure),
-            Verdict::Failed,
+            CommandVerdict::Failed,
             "test result: FAILED. 1 passed",
         ),
         (
             "cargo test || true",
             output("c", failure),
-            Verdict::Failed,
+            CommandVerdict::Failed,
             "test result: FAILED. 1 passed",
         ),
-        ("cargo test", denied("c"), Verdict::Unknown, ""),
-        ("git push", output("c", "ok"), Verdict::Passed, "ok"),
-        ("git push; true", output("c", ""), Verdict::Unknown, ""),
-        ("git push", failed("c", "Exit code 1\nrejected"), Verdict::Failed, "rejected"),
-        ("echo 'cargo test'", output("c", passed), Verdict::Unknown, ""),
+        ("cargo test", denied("c"), CommandVerdict::Unknown, ""),
+        ("git push", output("c", "ok"), CommandVerdict::Passed, "ok"),
+        ("git push; true", output("c", ""), CommandVerdict::Unknown, ""),
+        ("git push", failed("c", "Exit code 1\nrejected"), CommandVerdict::Failed, "rejected"),
+        ("echo 'cargo test'", output("c", passed), CommandVerdict::Unknown, ""),
     ] {
         let facts = facts(&[bash("c", command), end]);
         let found = &facts.commands.recent[0];
@@ -246,7 +251,7 @@ fn the_verdict_sees_the_full_output_and_keeps_its_end() {
     let long = format!("test result: FAILED\n{}\u{e4}end", "x\n".repeat(5_000));
     let facts = facts(&[bash("c", "cargo test | cat"), output("c", &long)]);
     let command = &facts.commands.recent[0];
-    assert_eq!(command.verdict, Verdict::Failed);
+    assert_eq!(command.verdict, CommandVerdict::Failed);
     assert!(command.output.len() <= 2048 && command.output.ends_with("\u{e4}end"));
 }
 
@@ -271,54 +276,54 @@ fn results_say_how_a_call_ended() {
     let list = json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c",
         "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]}]}});
     for (end, outcome, code, text) in [
-        (output("c", "hi"), Outcome::Succeeded, None, "hi"),
-        (failed("c", "Exit code 2\nboom"), Outcome::Failed, Some(2), "boom"),
-        (result("c", "Exit code 3", false), Outcome::Failed, Some(3), ""),
-        (result("c", "Exit code 0\nx", false), Outcome::Succeeded, Some(0), "x"),
-        (interrupted, Outcome::Failed, None, ""),
-        (denied("c"), Outcome::Denied, None, "PreToolUse:Bash hook error: no"),
+        (output("c", "hi"), CommandOutcome::Succeeded, None, "hi"),
+        (failed("c", "Exit code 2\nboom"), CommandOutcome::Failed, Some(2), "boom"),
+        (result("c", "Exit code 3", false), CommandOutcome::Failed, Some(3), ""),
+        (result("c", "Exit code 0\nx", false), CommandOutcome::Succeeded, Some(0), "x"),
+        (interrupted, CommandOutcome::Failed, None, ""),
+        (denied("c"), CommandOutcome::Denied, None, "PreToolUse:Bash hook error: no"),
         (
             with(failed("c", "stop"), "toolDenialKind", json!("interrupted")),
-            Outcome::Failed,
+            CommandOutcome::Failed,
             None,
             "stop",
         ),
         (
             result("c", "The user doesn't want to proceed with this tool use. x", true),
-            Outcome::Denied,
+            CommandOutcome::Denied,
             None,
             "The user doesn't want to proceed with this tool use. x",
         ),
-        (list, Outcome::Succeeded, None, "one\ntwo"),
+        (list, CommandOutcome::Succeeded, None, "one\ntwo"),
         (
             json!({"type": "tool_result", "id": "c", "content": "flat"}),
-            Outcome::Succeeded,
+            CommandOutcome::Succeeded,
             None,
             "flat",
         ),
         (
             json!({"role": "tool", "tool_call_id": "c", "content": "ok"}),
-            Outcome::Succeeded,
+            CommandOutcome::Succeeded,
             None,
             "ok",
         ),
         (
             json!({"type": "tool.execution_complete", "data": {"toolCallId": "c", "success": false, "error": {"message": "bad"}}}),
-            Outcome::Failed,
+            CommandOutcome::Failed,
             None,
             "bad",
         ),
         (
             json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c",
             "output": "Process exited with code 4\nOutput:\nx"}}),
-            Outcome::Failed,
+            CommandOutcome::Failed,
             Some(4),
             "Process exited with code 4\nOutput:\nx",
         ),
         (
             json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": "c",
             "output": "{\"output\":\"y\",\"metadata\":{\"exit_code\":1}}"}}),
-            Outcome::Failed,
+            CommandOutcome::Failed,
             Some(1),
             "y",
         ),
@@ -393,7 +398,7 @@ fn calls_in_one_line_have_positions_of_their_own() {
     );
     let facts = facts(&[line, failed("b", "Exit code 1"), output("a", "")]);
     let shown: Vec<_> = facts.commands.recent.iter().map(|c| (c.seq, c.outcome)).collect();
-    assert_eq!(shown, [(1, Outcome::Succeeded), (2, Outcome::Failed)]);
+    assert_eq!(shown, [(1, CommandOutcome::Succeeded), (2, CommandOutcome::Failed)]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::shared;
 use policyd::facts::Facts;
 use policyd::facts::cursor::Key;
 use policyd::limits::TRANSCRIPT_LINE_BYTES_MAX;
-use policyd::store::transcript::{Places, Reading, keep, read};
+use policyd::store::transcript::{Places, TranscriptDelta, keep, read};
 use policyd::world::fake::{FakeWorld, Op, Survival};
 use policyd::world::{World, WorldError};
 
@@ -27,11 +27,11 @@ fn writes(world: &FakeWorld) -> Vec<String> {
     world.log().into_iter().filter(|line| line.starts_with("write")).collect()
 }
 
-fn read_now(world: &FakeWorld) -> Reading {
+fn read_now(world: &FakeWorld) -> TranscriptDelta {
     read_until(world, FOREVER)
 }
 
-fn read_until(world: &FakeWorld, deadline: Duration) -> Reading {
+fn read_until(world: &FakeWorld, deadline: Duration) -> TranscriptDelta {
     let places = Places {
         transcript: Path::new(TRANSCRIPT),
         cursor: Some(Path::new(CURSOR)),
@@ -180,7 +180,7 @@ fn what_cannot_be_read_says_so() {
     }
     let world = FakeWorld::new();
     set(&world, TRANSCRIPT, &session());
-    let refused = WorldError::Refused("input/output error".to_owned());
+    let refused = WorldError::Io("input/output error".to_owned());
     world.refuse_always(Op::ReadAt, "t", refused);
     assert!(read_now(&world).problem.unwrap().contains("input/output"));
 }

@@ -10,7 +10,7 @@ fn without_audit_log() -> [fn(&Scene); 2] {
     [
         |scene| scene.world.put("/work/.policyd/logs", "a file"),
         |scene| {
-            let why = WorldError::Refused("Permission denied (os error 13)".to_owned());
+            let why = WorldError::Io("Permission denied (os error 13)".to_owned());
             scene.world.refuse_always(Op::Append, "decisions.jsonl", why);
         },
     ]
@@ -25,7 +25,7 @@ fn a_stop_that_could_not_be_evaluated_reports_that_it_is_not_recorded() {
         let mut scene = Scene::new();
         scene.events(&[json!({"user": "Do it"})]);
         hinder(&scene);
-        let why = WorldError::Refused("Input/output error (os error 5)".to_owned());
+        let why = WorldError::Io("Input/output error (os error 5)".to_owned());
         scene.world.refuse_always(Op::ReadAt, "session.jsonl", why);
         let unread = scene.stop().json();
         assert!(unread["decision"].is_null(), "{unread}");

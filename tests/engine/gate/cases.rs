@@ -4,17 +4,17 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use policyd::evaluation;
+use policyd::evaluation::preference;
+use policyd::expr::pattern::prose_regex;
+use policyd::expr::reply;
 use policyd::facts::record::lenient::Either;
 use policyd::facts::record::wire::Input;
-use policyd::facts::record::{self, Entry};
-use policyd::judge;
-use policyd::judge::preference;
+use policyd::facts::record::{self, RecordEntry};
 use policyd::policy::{builtin, load};
-use policyd::script::pattern::prose_regex;
-use policyd::script::reply;
 use policyd::source::Source;
-use policyd::state::GuardState;
-use policyd::state::guard::{self, GuardLimits, Ruling, Stop};
+use policyd::state::BlockLimiterState;
+use policyd::state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
@@ -157,8 +157,8 @@ fn failing_events() -> Vec<Value> {
     ]
 }
 
-fn guard_after(blocks: u64, limits: &GuardLimits) -> (GuardState, Option<Ruling>) {
-    let mut state = GuardState::default();
+fn guard_after(blocks: u64, limits: &BlockLimits) -> (BlockLimiterState, Option<LimiterDecision>) {
+    let mut state = BlockLimiterState::default();
     let mut last = None;
     for number in 0..blocks {
         let fingerprint = format!("finding-{number}");
@@ -170,7 +170,7 @@ fn guard_after(blocks: u64, limits: &GuardLimits) -> (GuardState, Option<Ruling>
             tools: number + 1,
             edits: number,
         };
-        let (next, ruling) = guard::step(&state, &stop, limits, Timestamp::default());
+        let (next, ruling) = block_limiter::step(&state, &stop, limits, Timestamp::default());
         (state, last) = (next, Some(ruling));
     }
     (state, last)
@@ -178,10 +178,10 @@ fn guard_after(blocks: u64, limits: &GuardLimits) -> (GuardState, Option<Ruling>
 
 fn auto_approve(input: &Value) -> Value {
     let number = |key: &str| input[key].as_u64().unwrap();
-    let limits = GuardLimits {
+    let limits = BlockLimits {
         max_consecutive_blocks: u32::try_from(number("max")).unwrap(),
         warn_from: u32::try_from(number("warn_at")).unwrap(),
-        ..GuardLimits::default()
+        ..BlockLimits::default()
     };
     let blocks = number("consecutive_blocks").min(number("max"));
     let (state, last) = guard_after(blocks, &limits);
@@ -193,13 +193,15 @@ fn auto_approve(input: &Value) -> Value {
         tools: 99,
         edits: 99,
     };
-    let (_, ruling) = guard::step(&state, &stop, &limits, Timestamp::default());
-    let approve = matches!(ruling, Ruling::Release(_));
+    let (_, ruling) = block_limiter::step(&state, &stop, &limits, Timestamp::default());
+    let approve = matches!(ruling, LimiterDecision::Release(_));
     let escalation = match last {
-        Some(Ruling::Block { number, remaining, warn: true, .. }) if !approve => Some(format!(
-            "Warning: {number}/{} blocks used. Auto-approval in {remaining} more blocks if issues persist.",
-            limits.max_consecutive_blocks
-        )),
+        Some(LimiterDecision::Block { number, remaining, warn: true, .. }) if !approve => {
+            Some(format!(
+                "Warning: {number}/{} blocks used. Auto-approval in {remaining} more blocks if issues persist.",
+                limits.max_consecutive_blocks
+            ))
+        }
         _ => None,
     };
     json!({"approve": approve, "escalation": escalation})
@@ -209,10 +211,10 @@ fn auto_approve(input: &Value) -> Value {
 fn loop_detect(input: &Value) -> Option<Value> {
     let before = input["failure_fingerprints"].as_array().or(input["fingerprints"].as_array())?;
     let current = input["current"].as_str()?;
-    let state = GuardState {
+    let state = BlockLimiterState {
         episode: "p".to_owned(),
         fingerprints: before.iter().map(|it| it.as_str().unwrap().to_owned()).collect(),
-        ..GuardState::default()
+        ..BlockLimiterState::default()
     };
     let stop = Stop {
         episode: "p",
@@ -222,13 +224,14 @@ fn loop_detect(input: &Value) -> Option<Value> {
         tools: 9,
         edits: 9,
     };
-    let (_, ruling) = guard::step(&state, &stop, &GuardLimits::default(), Timestamp::default());
-    Some(json!({"loop": matches!(ruling, Ruling::Release(_))}))
+    let (_, ruling) =
+        block_limiter::step(&state, &stop, &BlockLimits::default(), Timestamp::default());
+    Some(json!({"loop": matches!(ruling, LimiterDecision::Release(_))}))
 }
 
 fn fingerprint(input: &Value) -> Value {
     let ids = input["ids"].as_array().unwrap().iter().map(|it| it.as_str().unwrap());
-    json!({"fingerprint": judge::fingerprint(ids)})
+    json!({"fingerprint": evaluation::fingerprint(ids)})
 }
 
 /// Several stops of one session; each transcript replaces the one before.
@@ -274,21 +277,21 @@ fn transcript_normalize(input: &Value) -> Value {
         let (mut who, mut text, mut tools) = ("", String::new(), vec![]);
         for entry in record::read(line.as_bytes())?.entries {
             match entry {
-                Entry::Prompt { text: said, .. } => (who, text) = ("user", said.into_owned()),
-                Entry::Said(said) => (who, text) = ("assistant", said.into_owned()),
-                Entry::Call { name, input, .. } => {
+                RecordEntry::Prompt { text: said, .. } => (who, text) = ("user", said.into_owned()),
+                RecordEntry::Said(said) => (who, text) = ("assistant", said.into_owned()),
+                RecordEntry::Call { name, input, .. } => {
                     who = "assistant";
                     tools.push(json!({"name": name, "input": call_input(&input)}));
                 }
-                Entry::Asked(_)
-                | Entry::Injected { .. }
-                | Entry::Result(_)
-                | Entry::Done { .. }
-                | Entry::Stopping { .. }
-                | Entry::Usage(_)
-                | Entry::Stopped { .. }
-                | Entry::CutOff
-                | Entry::Compacted => {}
+                RecordEntry::Asked(_)
+                | RecordEntry::Injected { .. }
+                | RecordEntry::Result(_)
+                | RecordEntry::Done { .. }
+                | RecordEntry::Stopping { .. }
+                | RecordEntry::Usage(_)
+                | RecordEntry::Stopped { .. }
+                | RecordEntry::CutOff
+                | RecordEntry::Compacted => {}
             }
         }
         (!who.is_empty()).then(|| json!({"type": who, "text": text, "tools": tools}))

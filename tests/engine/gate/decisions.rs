@@ -125,7 +125,7 @@ fn a_block_that_cannot_be_remembered_is_not_spoken() {
     let mut scene = Scene::new();
     scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
     for op in [Op::Write, Op::SyncFile] {
-        let why = WorldError::Refused("No space left on device (os error 28)".to_owned());
+        let why = WorldError::Io("No space left on device (os error 28)".to_owned());
         scene.world.refuse_always(op, "state.json", why.clone());
         scene.world.refuse_always(op, ".state.json.tmp", why);
     }

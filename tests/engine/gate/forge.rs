@@ -29,7 +29,7 @@ pub(crate) fn script(world: &FakeWorld, program: &str, answer: &Value) {
     let output =
         CommandOutput { code: Some(code), stdout, stderr: text("stderr"), truncated: false };
     let takes = Duration::from_secs(answer["seconds"].as_u64().unwrap_or(0));
-    let answer = if answer["missing"] == true { Err(WorldError::Missing) } else { Ok(output) };
+    let answer = if answer["missing"] == true { Err(WorldError::NotFound) } else { Ok(output) };
     world.script(&[program], answer, takes);
 }
 
@@ -252,7 +252,7 @@ fn a_preference_that_cannot_be_read_is_none() {
     let mut scene = Scene::new();
     script_gh(&scene.world, &with(open(json!([])), "mergeable", "UNKNOWN"));
     scene.world.put(PREFERENCES, NO_AUTO_MERGE);
-    let why = WorldError::Refused("Permission denied (os error 13)".to_owned());
+    let why = WorldError::Io("Permission denied (os error 13)".to_owned());
     scene.world.refuse_always(policyd::world::fake::Op::Read, "USER_PREFERENCES.md", why);
     scene.events(&pushed());
     assert_eq!(verdict(&scene.report(), "ci_status")["status"], "unsatisfied", "fail-open");

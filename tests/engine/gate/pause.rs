@@ -244,7 +244,7 @@ fn a_switch_file_counts_only_if_the_user_honors_it() {
 #[test]
 fn a_pause_that_cannot_be_written_is_no_pause() {
     let scene = untested();
-    let full = WorldError::Refused("disk full".to_owned());
+    let full = WorldError::Io("disk full".to_owned());
     scene.world.refuse_always(Op::Write, "", full.clone());
     scene.world.refuse_always(Op::Append, "", full);
     let refused = called(&scene, "pause");

@@ -52,7 +52,7 @@ fn a_folder_that_cannot_be_made_is_found_before_a_block_is_lost() {
         checks.find(|it| it["about"] == "state").unwrap()
     };
     assert_eq!(state(&scene)["health"], "ok", "{}", state(&scene));
-    let denied = WorldError::Refused("permission denied".to_owned());
+    let denied = WorldError::Io("permission denied".to_owned());
     scene.world.refuse_always(Op::Write, ".policyd-doctor.tmp", denied);
     let found = state(&scene);
     assert_eq!(found["health"], "failed", "{found}");

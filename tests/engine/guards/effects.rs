@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
+use policyd::evaluation::situation::{EventContext, Matchers};
+use policyd::expr::Evaluator;
+use policyd::expr::call_facts::CallFacts;
 use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::{Event, EventKind};
 use policyd::id::SessionId;
-use policyd::judge::situation::{Situation, Words};
 use policyd::policy::{builtin, load};
-use policyd::script::Evaluator;
-use policyd::script::call_facts::Seen;
 use policyd::time::Timestamp;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use serde_json::json;
 fn what_is_not_asked_would_be_silent() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
-    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
     let (mut left_out, mut asked) = (0, 0);
     for (line, effects) in [
@@ -32,7 +32,7 @@ fn what_is_not_asked_would_be_silent() {
         let event = Event {
             tool_name: Some("Bash".to_owned()),
             tool_input: json!({ "command": line }),
-            ..Event::of(kind, SessionId::sanitise("s"))
+            ..Event::of(kind, SessionId::sanitize("s"))
         };
         let knowledge = &*policy.guards.knowledge;
         let reading = AnalysisContext {
@@ -43,10 +43,10 @@ fn what_is_not_asked_would_be_silent() {
         };
         let call = Call::from_event(&event, reading);
         assert_eq!(call.has_effects(), effects, "{line}");
-        let situation = Situation::alone(event, "/work".into(), Timestamp::from_millis(0));
+        let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));
         let context = Rc::new(situation.context(&policy, &words));
         context.learned.borrow_mut().call =
-            Some(Rc::new(Seen { call, around: Rc::new(around.clone()) }));
+            Some(Rc::new(CallFacts { call, around: Rc::new(around.clone()) }));
         let mut evaluator = Evaluator::new(context);
         for guard in policy.guards.rules.iter().filter(|it| it.commands.is_empty()) {
             asked += u32::from(!guard.needs_effects);

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use policyd::evaluation::situation::Matchers;
 use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
-use policyd::facts::compiled::CompiledLens;
-use policyd::judge::situation::Words;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::policy::{builtin, load};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ const LINES: &[Line] = &[
 fn a_line_of_simple_parts_takes_time_in_proportion_to_its_length() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
-    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
     let knowledge = &*policy.guards.knowledge;
     let reading = AnalysisContext {
@@ -63,7 +63,7 @@ fn a_line_of_simple_parts_takes_time_in_proportion_to_its_length() {
 fn what_is_not_read_in_time_is_not_read_further() {
     let pack = builtin::pack();
     let policy = load::load(&pack, &pack).policy.unwrap();
-    let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+    let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let around = CallEnvironment::default();
     let knowledge = &*policy.guards.knowledge;
     let left = Cell::new(3);

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use policyd::evaluation::combine::Decision;
 use policyd::facts::event::EventKind;
-use policyd::harness::{Ability, HARNESSES, Harness, Moment};
-use policyd::hook::payload::{self, Expected};
-use policyd::hook::{Answer, Caller, fit, speak};
-use policyd::judge::combine::Decision;
+use policyd::harness::{Capability, ClientEvent, HARNESSES, Harness};
+use policyd::hook::payload::{self, PayloadExpectation};
+use policyd::hook::{Caller, HookResponse, adapt, speak};
 use policyd::limits::SPOKEN_CHARS_MAX;
 use serde_json::{Map, Value, json};
 
@@ -23,9 +23,9 @@ pub(crate) fn payloads(harness: &Harness) -> Map<String, Value> {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-fn full(decision: Decision) -> Answer {
+fn full(decision: Decision) -> HookResponse {
     let changed = decision <= Decision::Ask;
-    Answer {
+    HookResponse {
         decision,
         reason: "because of a rule".to_owned(),
         notice: Some("for the user".to_owned()),
@@ -35,8 +35,8 @@ fn full(decision: Decision) -> Answer {
     }
 }
 
-fn bare(decision: Decision) -> Answer {
-    Answer { decision, reason: "because of a rule".to_owned(), ..Answer::default() }
+fn bare(decision: Decision) -> HookResponse {
+    HookResponse { decision, reason: "because of a rule".to_owned(), ..HookResponse::default() }
 }
 
 #[test]
@@ -52,8 +52,9 @@ fn every_event_of_every_client() {
     }
 }
 
-fn situation(harness: &'static Harness, moment: &'static Moment, payload: &Value) -> String {
-    let expected = Expected { hook: moment.native, harness: Some(harness), is_set: &|_| false };
+fn situation(harness: &'static Harness, moment: &'static ClientEvent, payload: &Value) -> String {
+    let expected =
+        PayloadExpectation { hook: moment.native, harness: Some(harness), is_set: &|_| false };
     let bytes = payload.to_string();
     let (event, caller) = payload::read(bytes.as_bytes(), &expected).map_err(|it| it.0).unwrap();
     let mut text = format!("input: {payload}\n");
@@ -82,8 +83,8 @@ fn nothing_to_say_is_silence_and_no_opinion_is_never_an_allow() {
     for harness in HARNESSES {
         for moment in harness.moments {
             let caller = Caller { harness, moment: Some(moment) };
-            assert_eq!(speak(caller, &Answer::default(), None).0, harness.silence);
-            let told = Answer { context: Some("x".into()), ..Answer::notice("y") };
+            assert_eq!(speak(caller, &HookResponse::default(), None).0, harness.silence);
+            let told = HookResponse { context: Some("x".into()), ..HookResponse::notice("y") };
             let said = speak(caller, &told, None).0;
             assert!(!said.contains("allow"), "{} {}: {said}", harness.name, moment.native);
         }
@@ -102,16 +103,16 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
                 answer.notice = Some(long.clone());
                 answer.context = Some(long.clone());
                 answer.updated_output = Some(json!({"stdout": "«masked»"}));
-                let adapted = fit::adapt(caller, &answer).answer;
-                let can = fit::ability(adapted.decision).is_none_or(|it| moment.can(it));
+                let adapted = adapt::adapt(caller, &answer).answer;
+                let can = adapt::ability(adapted.decision).is_none_or(|it| moment.can(it));
                 assert!(can, "{} {}", harness.name, moment.native);
-                assert!(adapted.notice.is_none() || moment.can(Ability::Notice));
-                assert!(adapted.context.is_none() || moment.can(Ability::Context));
-                assert!(adapted.updated_input.is_none() || moment.can(Ability::Input));
-                assert!(adapted.updated_output.is_none() || moment.can(Ability::Output));
+                assert!(adapted.notice.is_none() || moment.can(Capability::Notice));
+                assert!(adapted.context.is_none() || moment.can(Capability::Context));
+                assert!(adapted.updated_input.is_none() || moment.can(Capability::Input));
+                assert!(adapted.updated_output.is_none() || moment.can(Capability::Output));
                 // Never weaker than meant, where something stronger could be said.
                 let blocks =
-                    moment.can(Ability::Block) && moment.kind == Some(EventKind::PreToolUse);
+                    moment.can(Capability::Block) && moment.kind == Some(EventKind::PreToolUse);
                 let weaker = decision > Decision::Allow && adapted.decision < decision;
                 assert!(!blocks || !weaker || decision == Decision::Halt);
                 for text in [Some(adapted.reason), adapted.notice, adapted.context].iter().flatten()
@@ -131,7 +132,7 @@ fn what_is_fitted_can_be_said_and_is_one_short_object() {
 #[test]
 fn an_empty_reason_still_refuses() {
     let caller = Caller::default();
-    let (said, _) = speak(caller, &Answer::block(" \n"), None);
+    let (said, _) = speak(caller, &HookResponse::block(" \n"), None);
     let said: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(said["decision"], "block");
     assert!(!said["reason"].as_str().unwrap().trim().is_empty());
@@ -139,7 +140,7 @@ fn an_empty_reason_still_refuses() {
 
 #[test]
 fn a_stop_is_blocked_in_the_smallest_form() {
-    let (said, changed) = speak(Caller::default(), &Answer::block("tests fail"), None);
+    let (said, changed) = speak(Caller::default(), &HookResponse::block("tests fail"), None);
     assert_eq!(said, r#"{"decision":"block","reason":"tests fail"}"#);
     assert!(changed.is_empty());
 }
@@ -148,10 +149,10 @@ fn a_stop_is_blocked_in_the_smallest_form() {
 fn a_context_stays_below_the_limit_of_its_client() {
     let long = "日本語 ".repeat(SPOKEN_CHARS_MAX);
     for harness in HARNESSES {
-        for moment in harness.moments.iter().filter(|it| it.can(Ability::Context)) {
+        for moment in harness.moments.iter().filter(|it| it.can(Capability::Context)) {
             let caller = Caller { harness, moment: Some(moment) };
-            let answer = Answer { context: Some(long.clone()), ..Answer::default() };
-            let context = fit::adapt(caller, &answer).answer.context.unwrap();
+            let answer = HookResponse { context: Some(long.clone()), ..HookResponse::default() };
+            let context = adapt::adapt(caller, &answer).answer.context.unwrap();
             // Codex CLI moves more than 2,500 tokens of about 4 bytes into a file.
             assert!(harness.name != "codex" || context.len() < 10_000, "{}", moment.native);
             assert!(context.contains("[cut"), "{} {}", harness.name, moment.native);

@@ -1,10 +1,10 @@
 //! Codex CLI drops an answer that its schemas do not take: every answer is held against them, where
 //! they lie beside the repository.
 
+use policyd::evaluation::combine::Decision;
 use policyd::facts::event::EventKind;
 use policyd::harness::codex::HARNESS;
-use policyd::hook::{Answer, Caller, speak};
-use policyd::judge::combine::Decision;
+use policyd::hook::{Caller, HookResponse, speak};
 use serde_json::{Value, json};
 
 use crate::support::shared;
@@ -29,7 +29,7 @@ fn every_answer_is_taken() {
         for decision in Decision::ALL {
             for told in [false, true] {
                 let text = told.then(|| "text".to_owned());
-                let answer = Answer {
+                let answer = HookResponse {
                     decision,
                     reason: "because".to_owned(),
                     notice: text.clone(),

@@ -1,7 +1,7 @@
 //! Whose payload it is, told from the payload alone where it can be.
 
 use policyd::harness::{self, HARNESSES};
-use policyd::hook::payload::{self, Expected};
+use policyd::hook::payload::{self, PayloadExpectation};
 use serde_json::{Value, json};
 
 use super::answers::payloads;
@@ -30,7 +30,7 @@ fn the_command_line_wins_and_a_variable_decides_between_equals() {
     let read = |harness: Option<&str>, set: &'static str| {
         let harness = harness.map(|it| harness::find(it).unwrap());
         let is_set = move |name: &str| name == set;
-        let expected = Expected { hook: "stop", harness, is_set: &is_set };
+        let expected = PayloadExpectation { hook: "stop", harness, is_set: &is_set };
         let (event, caller) =
             payload::read(payload.as_bytes(), &expected).map_err(|it| it.0).unwrap();
         assert_eq!(event.unwrap().kind.name(), "stop");
@@ -95,7 +95,7 @@ fn one_deed_is_one_event_in_every_client() {
     for (tool, input, deeds) in [command, file] {
         for (name, event, payload) in deeds {
             let harness = harness::find(name);
-            let expected = Expected { hook: event, harness, is_set: &|_| false };
+            let expected = PayloadExpectation { hook: event, harness, is_set: &|_| false };
             let read = payload::read(payload.as_bytes(), &expected);
             let event = read.map_err(|it| it.0).unwrap().0.unwrap();
             assert_eq!(event.kind.name(), "pre_tool_use", "{name}");
@@ -122,7 +122,8 @@ fn a_stop_that_the_user_broke_off_is_no_stop() {
         ("cursor", "stop", json!({"status": "aborted", "conversation_id": "c"})),
         ("copilot", "agentStop", json!({"sessionId": "s", "stopReason": "aborted"})),
     ] {
-        let expected = Expected { hook: event, harness: harness::find(name), is_set: &|_| false };
+        let expected =
+            PayloadExpectation { hook: event, harness: harness::find(name), is_set: &|_| false };
         let read = payload::read(payload.to_string().as_bytes(), &expected);
         assert_eq!(read.map_err(|it| it.0).unwrap().0, None, "{name}");
     }

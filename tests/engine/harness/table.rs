@@ -1,7 +1,7 @@
 //! The table of `src/docs/reference/clients.md`: the responses that each client supports, from the rows.
 
 use policyd::facts::event::EventKind;
-use policyd::harness::{Ability, HARNESSES};
+use policyd::harness::{Capability, HARNESSES};
 
 const BEGIN: &str = "<!-- harnesses -->\n";
 const END: &str = "<!-- /harnesses -->";
@@ -24,8 +24,8 @@ fn table() -> String {
             let Some(moment) = EventKind::find(event).and_then(|it| harness.moment_of(it)) else {
                 return "–".to_owned();
             };
-            let can = Ability::ALL.into_iter().filter(|it| moment.can(*it));
-            let can: Vec<&str> = can.map(Ability::as_str).collect();
+            let can = Capability::ALL.into_iter().filter(|it| moment.can(*it));
+            let can: Vec<&str> = can.map(Capability::as_str).collect();
             if can.is_empty() { "nothing".to_owned() } else { can.join(", ") }
         });
         text += &format!("| {}, `{}` | {} |\n", harness.title, harness.name, cells.join(" | "));

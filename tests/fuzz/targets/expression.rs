@@ -3,22 +3,22 @@
 
 use std::rc::Rc;
 
+use policyd::evaluation::situation::{EventContext, Matchers};
+use policyd::expr::check::check;
+use policyd::expr::types::Type;
+use policyd::expr::{Evaluator, ScriptErrorKind, Value};
 use policyd::facts::Facts;
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::EventKind;
 use policyd::hook::payload as wire;
-use policyd::judge::situation::{Situation, Words};
 use policyd::policy::load;
 use policyd::policy::review::{Base, Reviewed};
 use policyd::policy::{Policy, builtin};
-use policyd::script::check::check;
-use policyd::script::types::Type;
-use policyd::script::{Evaluator, ScriptErrorKind, Value};
 use policyd::time::Timestamp;
 
 struct Known {
     policy: Policy,
-    words: Words,
+    words: Matchers,
     reviewed: Reviewed,
 }
 
@@ -26,13 +26,13 @@ impl Known {
     fn new() -> Self {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.expect("the built-in pack loads");
-        let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
+        let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
         Self { policy, words, reviewed: Reviewed::new(&pack, &Base::new(&pack)) }
     }
 
     fn evaluator(&self) -> Evaluator {
         let payload = br#"{"session_id": "s", "last_assistant_message": "All done? No."}"#;
-        let situation = Situation {
+        let situation = EventContext {
             gauged: true,
             event: wire::parse(payload, EventKind::Stop).expect("a payload"),
             facts: Facts::default(),

@@ -2,20 +2,20 @@
 //! programs.
 
 use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, Invocation, TimeLimit};
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::policy::{Policy, builtin, load};
 use serde_json::json;
 
 struct Known {
     policy: Policy,
-    lens: CompiledLens,
+    lens: CompiledMatchers,
 }
 
 thread_local! {
     static KNOWN: Known = {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.expect("the built-in pack loads");
-        let lens = CompiledLens::new(policy.lens.clone());
+        let lens = CompiledMatchers::new(policy.lens.clone());
         Known { policy, lens }
     };
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use policyd::facts::Facts;
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::cursor::Key;
 use policyd::policy::{builtin, load};
 use policyd::store::transcript::{Places, keep, read};
@@ -16,10 +16,10 @@ const TRANSCRIPT: &str = "/t/session.jsonl";
 const CURSOR: &str = "/t/cursor";
 
 thread_local! {
-    static LENS: (CompiledLens, Key) = {
+    static LENS: (CompiledMatchers, Key) = {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.expect("the built-in pack loads");
-        (CompiledLens::new(policy.lens), policy.lens_key)
+        (CompiledMatchers::new(policy.lens), policy.lens_key)
     };
 }
 

@@ -3,8 +3,8 @@
 use policyd::report::run::{event, typed};
 use policyd::state::run::budget;
 use policyd::state::run::health::verdict;
-use policyd::state::run::iterations::{Allowed, Extension, Progress, allowed};
-use policyd::state::run::stuckness::{Around, Mark, Settings, Trail};
+use policyd::state::run::iterations::{Extension, Progress, TurnPermission, allowed};
+use policyd::state::run::stuckness::{RunContext, StuckSettings, TurnHistory, TurnRecord};
 use policyd::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -32,14 +32,14 @@ fn stuck(input: &Value) -> Value {
     let turns = contents.len().max(errors.len()).max(codes.len()).max(1);
     // The last of several is the last turn.
     let from_end = |list: usize, at: usize| (at + list).checked_sub(turns);
-    let mut trail = Trail::default();
+    let mut trail = TurnHistory::default();
     for at in 0..turns {
         let of = |list: &[String]| {
             from_end(list.len(), at).and_then(|it| list.get(it)).cloned().unwrap_or_default()
         };
         let error = of(&errors);
         let last = at + 1 == turns;
-        trail.add(Mark {
+        trail.add(TurnRecord {
             content: of(&contents),
             lines: if last {
                 input["uncommitted_diff_lines"].as_u64().map(|it| it as u32)
@@ -54,13 +54,13 @@ fn stuck(input: &Value) -> Value {
             tests: input["tests"].as_bool(),
         });
     }
-    let around = Around {
+    let around = RunContext {
         iteration: count(&input["iteration"]),
         iterations_max: input["max"].as_u64().map_or(20, |it| it as u32),
         content: input["audit"] == "pass" || input["gate"] == true,
         circle: &[],
     };
-    let settings = Settings::default();
+    let settings = StuckSettings::default();
     let signs = trail.signs(settings, around).len();
     json!({"stuck": signs as u64 >= u64::from(settings.signs), "signals": signs})
 }
@@ -83,11 +83,11 @@ fn limit(input: &Value) -> Value {
         velocity: u32::try_from(lines.len()).ok().and_then(|it| sum.checked_div(it)).unwrap_or(0),
     };
     match allowed(count(&input["iteration"]), max, extension, progress) {
-        Allowed::Yes => json!({"cont": true, "max": max}),
-        Allowed::Extended(by) => {
+        TurnPermission::Yes => json!({"cont": true, "max": max}),
+        TurnPermission::Extended(by) => {
             json!({"cont": true, "max": max + by, "extension_count": progress.extended + 1})
         }
-        Allowed::No => json!({"cont": false, "status": "max_iterations"}),
+        TurnPermission::No => json!({"cont": false, "status": "max_iterations"}),
     }
 }
 
@@ -191,7 +191,7 @@ fn answer(kind: &str, input: &Value, expected: &Value) -> Option<Value> {
         "budget" => {
             let level =
                 budget::level(input["spent"].as_f64().unwrap(), input["limit"].as_f64(), 80);
-            json!({"exceeded": level == budget::Level::Spent, "warn": level == budget::Level::Warn})
+            json!({"exceeded": level == budget::BudgetLevel::Spent, "warn": level == budget::BudgetLevel::Warn})
         }
         "budget_parse" => json!(budget::parse(input.as_str().unwrap())),
         "event_encode" => encoded(input.as_str().unwrap(), expected),

@@ -2,86 +2,88 @@
 
 use std::time::Duration;
 
-use policyd::state::run::stuckness::{Mark, Settings};
+use policyd::state::run::stuckness::{StuckSettings, TurnRecord};
 use policyd::state::run::{
-    Admission, Claim, Context, Effect, Event, Failure, Limits, Look, Phase, Renewal, Run, STATUSES,
-    Spend, Status, Turn, UnseenChanges, Used, step,
+    Admission, Claim, ContextRequest, ControlSignals, RestartReason, Run, RunEffect, RunEvent,
+    RunLimits, RunPhase, RunStatus, STATUSES, Spend, TurnFailure, TurnResult, TurnUsage,
+    UnseenChanges, step,
 };
 use policyd::time::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> RunLimits {
+    RunLimits {
         iterations: 10,
         restarts: 1,
         warn_percent: 80,
         idle: 3,
         breaker_wait: Duration::from_secs(60),
         restart_when_stuck: true,
-        ..Limits::default()
+        ..RunLimits::default()
     }
 }
 
-fn run(phase: Phase) -> Run {
+fn run(phase: RunPhase) -> Run {
     let mut run = Run::new("r", "goal", &["agent".to_owned()], NOW);
     run.phase = phase;
     run.iteration = 2;
     run
 }
 
-fn waiting(until_ms: i64) -> Phase {
-    Phase::Waiting { until_ms, why: String::new() }
+fn waiting(until_ms: i64) -> RunPhase {
+    RunPhase::Waiting { until_ms, why: String::new() }
 }
 
-fn over(status: Status) -> Phase {
-    Phase::Over { status, why: String::new() }
+fn over(status: RunStatus) -> RunPhase {
+    RunPhase::Over { status, why: String::new() }
 }
 
 /// The phase in one word, with how it ended.
 fn word(run: &Run) -> String {
     match &run.phase {
-        Phase::Ready => "ready".to_owned(),
-        Phase::Asking => "asking".to_owned(),
-        Phase::Working => "working".to_owned(),
-        Phase::Waiting { .. } => "waiting".to_owned(),
-        Phase::Paused => "paused".to_owned(),
-        Phase::Over { status, .. } => status.as_str().to_owned(),
+        RunPhase::Ready => "ready".to_owned(),
+        RunPhase::Asking => "asking".to_owned(),
+        RunPhase::Working => "working".to_owned(),
+        RunPhase::Waiting { .. } => "waiting".to_owned(),
+        RunPhase::Paused => "paused".to_owned(),
+        RunPhase::Over { status, .. } => status.as_str().to_owned(),
     }
 }
 
 #[test]
 fn every_phase_meets_every_event() {
-    let (look, turn) = (Look::default(), Turn { moved: Some(true), ..Turn::default() });
+    let (look, turn) =
+        (ControlSignals::default(), TurnResult { moved: Some(true), ..TurnResult::default() });
     let (yes, no) = (
         Admission::Admitted,
         Admission::Rejected { wait: Some(Duration::from_secs(60)), why: "open".to_owned() },
     );
     let never = Admission::Rejected { wait: None, why: "open".to_owned() };
     let events = [
-        Event::Looked(&look),
-        Event::Asked(&yes),
-        Event::Asked(&no),
-        Event::Asked(&never),
-        Event::Ended(&turn),
-        Event::Resumed(None),
-        Event::Interrupted(None),
-        Event::CannotRun("no such program"),
+        RunEvent::Looked(&look),
+        RunEvent::Asked(&yes),
+        RunEvent::Asked(&no),
+        RunEvent::Asked(&never),
+        RunEvent::Ended(&turn),
+        RunEvent::Resumed(None),
+        RunEvent::Interrupted(None),
+        RunEvent::CannotRun("no such program"),
     ];
     let (later, earlier) = (waiting(NOW.millis() + 1), waiting(NOW.millis()));
     let ended = ["interrupted", "cannot_run"];
-    let table: [(Phase, [&str; 6]); 8] = [
-        (Phase::Ready, ["asking", "ready", "ready", "ready", "ready", "ready"]),
-        (Phase::Asking, ["asking", "working", "waiting", "breaker_open", "asking", "ready"]),
-        (Phase::Working, ["working", "working", "working", "working", "ready", "ready"]),
+    let table: [(RunPhase, [&str; 6]); 8] = [
+        (RunPhase::Ready, ["asking", "ready", "ready", "ready", "ready", "ready"]),
+        (RunPhase::Asking, ["asking", "working", "waiting", "breaker_open", "asking", "ready"]),
+        (RunPhase::Working, ["working", "working", "working", "working", "ready", "ready"]),
         (later, ["waiting"; 6]),
         (earlier, ["asking", "waiting", "waiting", "waiting", "waiting", "waiting"]),
-        (Phase::Paused, ["asking", "paused", "paused", "paused", "paused", "ready"]),
-        (over(Status::Complete), ["complete"; 6]),
-        (over(Status::Stuck), ["stuck", "stuck", "stuck", "stuck", "stuck", "ready"]),
+        (RunPhase::Paused, ["asking", "paused", "paused", "paused", "paused", "ready"]),
+        (over(RunStatus::Complete), ["complete"; 6]),
+        (over(RunStatus::Stuck), ["stuck", "stuck", "stuck", "stuck", "stuck", "ready"]),
     ];
     for (phase, wanted) in table {
-        let ends = if matches!(phase, Phase::Over { .. }) { [wanted[0]; 2] } else { ended };
+        let ends = if matches!(phase, RunPhase::Over { .. }) { [wanted[0]; 2] } else { ended };
         let wanted: Vec<&str> = wanted.into_iter().chain(ends).collect();
         let got: Vec<String> = events
             .iter()
@@ -93,15 +95,15 @@ fn every_phase_meets_every_event() {
 
 #[test]
 fn what_happens_to_nobody_changes_nothing() {
-    let complete = run(over(Status::Complete));
+    let complete = run(over(RunStatus::Complete));
     let (after, effects) =
-        step(&complete, &Event::Resumed(None), &limits(), NOW.plus(Duration::from_secs(9)));
+        step(&complete, &RunEvent::Resumed(None), &limits(), NOW.plus(Duration::from_secs(9)));
     assert_eq!((after, effects), (complete, vec![]));
 }
 
 #[test]
 fn between_two_turns_the_first_that_holds_decides() {
-    let all = Look {
+    let all = ControlSignals {
         stop: true,
         stop_by: String::new(),
         pause: true,
@@ -110,14 +112,14 @@ fn between_two_turns_the_first_that_holds_decides() {
     };
     let spent = |run: &mut Run| run.spend.cost_usd = 5.0;
     let used = |run: &mut Run| run.iteration = 10;
-    let limits = Limits { budget_usd: Some(5.0), ..limits() };
+    let limits = RunLimits { budget_usd: Some(5.0), ..limits() };
     let mut seen = Vec::new();
     let mut look = all;
-    let mut before = run(Phase::Ready);
+    let mut before = run(RunPhase::Ready);
     spent(&mut before);
     used(&mut before);
     for _ in 0..6 {
-        let (after, _) = step(&before, &Event::Looked(&look), &limits, NOW);
+        let (after, _) = step(&before, &RunEvent::Looked(&look), &limits, NOW);
         assert_eq!(after.human, look.input, "whatever is decided, what humans say is not lost");
         seen.push(word(&after));
         match seen.len() {
@@ -133,47 +135,47 @@ fn between_two_turns_the_first_that_holds_decides() {
 
 #[test]
 fn a_human_who_is_asked_may_be_waited_for() {
-    let look = Look { review: Some("a look".to_owned()), ..Look::default() };
-    let limits = Limits { wait_for_human: true, ..limits() };
-    let (paused, _) = step(&run(Phase::Ready), &Event::Looked(&look), &limits, NOW);
+    let look = ControlSignals { review: Some("a look".to_owned()), ..ControlSignals::default() };
+    let limits = RunLimits { wait_for_human: true, ..limits() };
+    let (paused, _) = step(&run(RunPhase::Ready), &RunEvent::Looked(&look), &limits, NOW);
     assert_eq!(word(&paused), "paused");
-    let (still, _) = step(&paused, &Event::Looked(&look), &limits, NOW);
+    let (still, _) = step(&paused, &RunEvent::Looked(&look), &limits, NOW);
     assert_eq!(word(&still), "paused");
-    let (after, _) = step(&still, &Event::Looked(&Look::default()), &limits, NOW);
+    let (after, _) = step(&still, &RunEvent::Looked(&ControlSignals::default()), &limits, NOW);
     assert_eq!(word(&after), "asking");
 }
 
 /// A turn to which everything happened at once.
-fn everything() -> Turn {
-    let failure = Failure {
+fn everything() -> TurnResult {
+    let failure = TurnFailure {
         class: "x".to_owned(),
         permanent: true,
         put_aside: true,
         retry: Some((Duration::from_secs(30), "again".to_owned())),
-        ..Failure::default()
+        ..TurnFailure::default()
     };
-    Turn {
+    TurnResult {
         failure: Some(failure),
         claim: Claim::Accepted,
         spend: Spend { cost_usd: 5.0, ..Spend::default() },
-        context: Context::Exhausted,
+        context: ContextRequest::Exhausted,
         moved: Some(false),
-        ..Turn::default()
+        ..TurnResult::default()
     }
 }
 
 #[test]
 fn at_the_end_of_a_turn_completion_comes_first_and_exhaustion_after_the_money() {
-    let limits = Limits { budget_usd: Some(5.0), ..limits() };
+    let limits = RunLimits { budget_usd: Some(5.0), ..limits() };
     let mut turn = everything();
     let mut seen = Vec::new();
     for number in 0..9 {
-        let mut before = run(Phase::Working);
+        let mut before = run(RunPhase::Working);
         before.idle = 2;
         before.restarts = u32::from(number == 4);
-        let (after, effects) = step(&before, &Event::Ended(&turn), &limits, NOW);
+        let (after, effects) = step(&before, &RunEvent::Ended(&turn), &limits, NOW);
         assert_eq!(after.spend, turn.spend, "what was used is booked whatever happens");
-        let renewed = effects.iter().any(|it| matches!(it, Effect::Renew(_)));
+        let renewed = effects.iter().any(|it| matches!(it, RunEffect::Renew(_)));
         seen.push(if renewed { format!("{} renewed", word(&after)) } else { word(&after) });
         let failure = turn.failure.as_mut();
         match number {
@@ -182,8 +184,8 @@ fn at_the_end_of_a_turn_completion_comes_first_and_exhaustion_after_the_money() 
             2 => failure.unwrap().put_aside = false,
             3 => turn.spend.cost_usd = 0.0,
             4 => {}
-            5 => turn.context = Context::ClearRequested,
-            6 => turn.context = Context::Fits,
+            5 => turn.context = ContextRequest::ClearRequested,
+            6 => turn.context = ContextRequest::Fits,
             _ => failure.unwrap().retry = None,
         }
     }
@@ -205,29 +207,29 @@ fn at_the_end_of_a_turn_completion_comes_first_and_exhaustion_after_the_money() 
 
 #[test]
 fn a_turn_that_is_made_again_uses_up_no_turn() {
-    let turn = Turn { moved: None, ..everything() };
-    let mut turn = Turn { claim: Claim::None, context: Context::Fits, ..turn };
+    let turn = TurnResult { moved: None, ..everything() };
+    let mut turn = TurnResult { claim: Claim::None, context: ContextRequest::Fits, ..turn };
     let failure = turn.failure.as_mut().unwrap();
     (failure.permanent, failure.put_aside) = (false, false);
-    let (waits, _) = step(&run(Phase::Working), &Event::Ended(&turn), &limits(), NOW);
+    let (waits, _) = step(&run(RunPhase::Working), &RunEvent::Ended(&turn), &limits(), NOW);
     assert_eq!((waits.iteration, waits.attempt, waits.again), (2, 1, true));
     let at = NOW.plus(Duration::from_secs(30));
-    let (asks, _) = step(&waits, &Event::Looked(&Look::default()), &limits(), at);
-    let (works, effects) = step(&asks, &Event::Asked(&Admission::Admitted), &limits(), at);
-    assert_eq!((works.iteration, works.attempt, effects), (2, 1, vec![Effect::Begin]));
-    let (after, _) = step(&works, &Event::Ended(&Turn::default()), &limits(), at);
+    let (asks, _) = step(&waits, &RunEvent::Looked(&ControlSignals::default()), &limits(), at);
+    let (works, effects) = step(&asks, &RunEvent::Asked(&Admission::Admitted), &limits(), at);
+    assert_eq!((works.iteration, works.attempt, effects), (2, 1, vec![RunEffect::Begin]));
+    let (after, _) = step(&works, &RunEvent::Ended(&TurnResult::default()), &limits(), at);
     assert_eq!((after.iteration, after.attempt, after.failures), (2, 0, 0));
 }
 
 #[test]
 fn a_turn_that_broke_off_is_made_again_under_its_number() {
-    for event in [Event::Resumed(None), Event::Interrupted(None)] {
-        let (broken, _) = step(&run(Phase::Working), &event, &limits(), NOW);
-        let (ready, _) = step(&broken, &Event::Resumed(None), &limits(), NOW);
+    for event in [RunEvent::Resumed(None), RunEvent::Interrupted(None)] {
+        let (broken, _) = step(&run(RunPhase::Working), &event, &limits(), NOW);
+        let (ready, _) = step(&broken, &RunEvent::Resumed(None), &limits(), NOW);
         let mut ready = ready;
         ready.iteration = 10;
-        let (asks, _) = step(&ready, &Event::Looked(&Look::default()), &limits(), NOW);
-        let (works, _) = step(&asks, &Event::Asked(&Admission::Admitted), &limits(), NOW);
+        let (asks, _) = step(&ready, &RunEvent::Looked(&ControlSignals::default()), &limits(), NOW);
+        let (works, _) = step(&asks, &RunEvent::Asked(&Admission::Admitted), &limits(), NOW);
         assert_eq!((word(&works).as_str(), works.iteration), ("working", 10), "{event:?}");
     }
 }
@@ -235,25 +237,25 @@ fn a_turn_that_broke_off_is_made_again_under_its_number() {
 #[test]
 fn what_a_turn_used_that_was_interrupted_is_booked() {
     let spend = Spend { cost_usd: 0.25, input: 7, ..Spend::default() };
-    let used = Used { spend, priced: false, took: Duration::from_secs(3) };
+    let used = TurnUsage { spend, priced: false, took: Duration::from_secs(3) };
     let (over, effects) =
-        step(&run(Phase::Working), &Event::Interrupted(Some(used)), &limits(), NOW);
-    assert_eq!(effects, [Effect::End(Status::Interrupted)]);
+        step(&run(RunPhase::Working), &RunEvent::Interrupted(Some(used)), &limits(), NOW);
+    assert_eq!(effects, [RunEffect::End(RunStatus::Interrupted)]);
     assert_eq!((over.spend, over.session_spend), (spend, spend));
     assert_eq!((over.worked_ms, over.unpriced, over.again), (3_000, 1, true));
 }
 
 #[test]
 fn a_restart_forgets_the_session_and_never_what_was_spent() {
-    let mut before = run(Phase::Working);
+    let mut before = run(RunPhase::Working);
     before.spend.cost_usd = 0.5;
     before.session_spend.cost_usd = 0.5;
     before.session_iteration = 2;
-    before.trail.add(Mark::default());
+    before.trail.add(TurnRecord::default());
     let spend = Spend { cost_usd: 0.25, input: 7, ..Spend::default() };
-    let turn = Turn { context: Context::Exhausted, spend, ..Turn::default() };
-    let (after, effects) = step(&before, &Event::Ended(&turn), &limits(), NOW);
-    assert_eq!(effects, [Effect::Renew(Renewal::Exhausted)]);
+    let turn = TurnResult { context: ContextRequest::Exhausted, spend, ..TurnResult::default() };
+    let (after, effects) = step(&before, &RunEvent::Ended(&turn), &limits(), NOW);
+    assert_eq!(effects, [RunEffect::Renew(RestartReason::Exhausted)]);
     assert_eq!((after.session, after.restarts, after.session_iteration), (2, 1, 0));
     assert_eq!((after.spend.cost_usd, after.session_spend), (0.75, Spend::default()));
     assert!(after.trail.marks.is_empty() && after.iteration == 2);
@@ -261,84 +263,97 @@ fn a_restart_forgets_the_session_and_never_what_was_spent() {
 
 #[test]
 fn a_clear_context_uses_up_no_restart() {
-    let turn = Turn { context: Context::ClearRequested, ..Turn::default() };
-    let mut now = run(Phase::Working);
+    let turn = TurnResult { context: ContextRequest::ClearRequested, ..TurnResult::default() };
+    let mut now = run(RunPhase::Working);
     for session in 2..9 {
-        let (after, effects) = step(&now, &Event::Ended(&turn), &limits(), NOW);
-        assert_eq!(effects, [Effect::Renew(Renewal::Cleared)]);
+        let (after, effects) = step(&now, &RunEvent::Ended(&turn), &limits(), NOW);
+        assert_eq!(effects, [RunEffect::Renew(RestartReason::Cleared)]);
         assert_eq!((after.session, after.restarts), (session, 0));
-        now = Run { phase: Phase::Working, ..after };
+        now = Run { phase: RunPhase::Working, ..after };
     }
 }
 
 #[test]
 fn a_clear_context_each_turn_hides_nothing() {
-    let clear = Context::ClearRequested;
-    let ends = |turn: &Turn, limits: &Limits| {
-        let mut now = run(Phase::Working);
+    let clear = ContextRequest::ClearRequested;
+    let ends = |turn: &TurnResult, limits: &RunLimits| {
+        let mut now = run(RunPhase::Working);
         for turns in 1..50 {
-            let (after, _) = step(&now, &Event::Ended(turn), limits, NOW);
+            let (after, _) = step(&now, &RunEvent::Ended(turn), limits, NOW);
             if after.status().is_some() {
                 return (word(&after), turns);
             }
-            now = Run { phase: Phase::Working, ..after };
+            now = Run { phase: RunPhase::Working, ..after };
         }
         panic!("it ends");
     };
-    let idle = Turn { context: clear, moved: Some(false), ..Turn::default() };
+    let idle = TurnResult { context: clear, moved: Some(false), ..TurnResult::default() };
     assert_eq!(ends(&idle, &limits()), ("circuit_breaker".to_owned(), 3));
-    let mark =
-        Mark { content: "a".to_owned(), error: "e".to_owned(), exit_code: 1, ..Mark::default() };
-    let failure = Failure { class: "x".to_owned(), ..Failure::default() };
-    let stuck = Turn { context: clear, mark, failure: Some(failure), ..Turn::default() };
-    let limits = Limits { iterations: 1_000, restart_when_stuck: false, ..limits() };
+    let mark = TurnRecord {
+        content: "a".to_owned(),
+        error: "e".to_owned(),
+        exit_code: 1,
+        ..TurnRecord::default()
+    };
+    let failure = TurnFailure { class: "x".to_owned(), ..TurnFailure::default() };
+    let stuck =
+        TurnResult { context: clear, mark, failure: Some(failure), ..TurnResult::default() };
+    let limits = RunLimits { iterations: 1_000, restart_when_stuck: false, ..limits() };
     assert_eq!(ends(&stuck, &limits).0, "stuck");
     // A turn that is made again is waited for all the same.
-    let again = Failure {
+    let again = TurnFailure {
         retry: Some((Duration::from_secs(9), String::new())),
         ..stuck.failure.clone().unwrap()
     };
-    let turn = Turn { failure: Some(again), ..stuck };
-    let (waits, effects) = step(&run(Phase::Working), &Event::Ended(&turn), &limits, NOW);
-    assert_eq!(effects.last(), Some(&Effect::Renew(Renewal::Cleared)));
+    let turn = TurnResult { failure: Some(again), ..stuck };
+    let (waits, effects) = step(&run(RunPhase::Working), &RunEvent::Ended(&turn), &limits, NOW);
+    assert_eq!(effects.last(), Some(&RunEffect::Renew(RestartReason::Cleared)));
     assert_eq!((word(&waits).as_str(), waits.again, waits.attempt), ("waiting", true, 1));
     assert_eq!((waits.session, waits.session_iteration), (2, 1));
 }
 
 #[test]
 fn no_more_restarts_than_ever_whatever_is_asked() {
-    let limits = Limits { restarts: 99, iterations: 1_000, ..limits() };
-    let turn = Turn { context: Context::Exhausted, ..Turn::default() };
-    let mut now = run(Phase::Working);
+    let limits = RunLimits { restarts: 99, iterations: 1_000, ..limits() };
+    let turn = TurnResult { context: ContextRequest::Exhausted, ..TurnResult::default() };
+    let mut now = run(RunPhase::Working);
     for _ in 0..20 {
-        let (after, _) = step(&now, &Event::Ended(&turn), &limits, NOW);
+        let (after, _) = step(&now, &RunEvent::Ended(&turn), &limits, NOW);
         if after.status().is_some() {
             assert_eq!((word(&after).as_str(), after.restarts), ("context_exhaustion", 5));
             return;
         }
-        now = Run { phase: Phase::Working, ..after };
+        now = Run { phase: RunPhase::Working, ..after };
     }
     panic!("it ends");
 }
 
 #[test]
 fn stuck_is_told_then_restarted_then_over() {
-    let mark =
-        Mark { content: "a".to_owned(), error: "e".to_owned(), exit_code: 1, ..Mark::default() };
-    let failure = Failure { class: "x".to_owned(), ..Failure::default() };
-    let turn = Turn { mark, failure: Some(failure), moved: None, ..Turn::default() };
-    let limits = Limits { iterations: 1_000, ..limits() };
-    let mut now = run(Phase::Working);
+    let mark = TurnRecord {
+        content: "a".to_owned(),
+        error: "e".to_owned(),
+        exit_code: 1,
+        ..TurnRecord::default()
+    };
+    let failure = TurnFailure { class: "x".to_owned(), ..TurnFailure::default() };
+    let turn = TurnResult { mark, failure: Some(failure), moved: None, ..TurnResult::default() };
+    let limits = RunLimits { iterations: 1_000, ..limits() };
+    let mut now = run(RunPhase::Working);
     let mut seen = Vec::new();
     while now.status().is_none() && seen.len() < 50 {
-        let (after, effects) = step(&now, &Event::Ended(&turn), &limits, NOW);
-        let renewed = effects.contains(&Effect::Renew(Renewal::Stuck));
+        let (after, effects) = step(&now, &RunEvent::Ended(&turn), &limits, NOW);
+        let renewed = effects.contains(&RunEffect::Renew(RestartReason::Stuck));
         seen.push(match (renewed, after.hint.is_empty()) {
             (true, _) => "restart",
             (false, false) => "hint",
             (false, true) => "",
         });
-        now = if after.status().is_some() { after } else { Run { phase: Phase::Working, ..after } };
+        now = if after.status().is_some() {
+            after
+        } else {
+            Run { phase: RunPhase::Working, ..after }
+        };
     }
     assert_eq!(seen, ["", "", "hint", "restart", "", "", "hint", "hint"]);
     assert_eq!(word(&now), "stuck");
@@ -346,10 +361,10 @@ fn stuck_is_told_then_restarted_then_over() {
 
 #[test]
 fn whoever_goes_on_with_a_run_has_seen_to_what_ended_it() {
-    let mut before = run(over(Status::CircuitBreaker));
+    let mut before = run(over(RunStatus::CircuitBreaker));
     (before.idle, before.stuck_rounds, before.failures) = (3, 2, 4);
     before.spend.cost_usd = 1.5;
-    let (after, _) = step(&before, &Event::Resumed(None), &limits(), NOW);
+    let (after, _) = step(&before, &RunEvent::Resumed(None), &limits(), NOW);
     assert_eq!(
         (after.idle, after.stuck_rounds, after.failures, after.spend.cost_usd),
         (0, 0, 0, 1.5)
@@ -371,18 +386,25 @@ fn none_of_the_failures_is_0_and_no_two_kinds_share_a_code() {
 
 #[test]
 fn the_money_is_warned_of_once() {
-    let limits = Limits { budget_usd: Some(10.0), ..limits() };
-    let turn = |cost_usd| Turn { spend: Spend { cost_usd, ..Spend::default() }, ..Turn::default() };
-    let mut now = run(Phase::Working);
+    let limits = RunLimits { budget_usd: Some(10.0), ..limits() };
+    let turn = |cost_usd| TurnResult {
+        spend: Spend { cost_usd, ..Spend::default() },
+        ..TurnResult::default()
+    };
+    let mut now = run(RunPhase::Working);
     let mut warned = Vec::new();
     for cost in [5.0, 3.0, 1.0, 1.0] {
-        let (after, effects) = step(&now, &Event::Ended(&turn(cost)), &limits, NOW);
+        let (after, effects) = step(&now, &RunEvent::Ended(&turn(cost)), &limits, NOW);
         for it in effects {
-            if let Effect::BudgetWarning(percent) = it {
+            if let RunEffect::BudgetWarning(percent) = it {
                 warned.push(percent);
             }
         }
-        now = if after.status().is_some() { after } else { Run { phase: Phase::Working, ..after } };
+        now = if after.status().is_some() {
+            after
+        } else {
+            Run { phase: RunPhase::Working, ..after }
+        };
     }
     assert_eq!((warned, word(&now).as_str()), (vec![80], "budget"));
 }
@@ -390,66 +412,68 @@ fn the_money_is_warned_of_once() {
 #[test]
 fn what_a_turn_used_that_broke_off_is_booked_once() {
     let spend = Spend { input: 10, cost_usd: 0.5, ..Spend::default() };
-    let used = Used { spend, priced: true, took: Duration::ZERO };
-    let mut broken = run(Phase::Working);
+    let used = TurnUsage { spend, priced: true, took: Duration::ZERO };
+    let mut broken = run(RunPhase::Working);
     let (idle, spent) = (2, broken.spend.plus(spend));
     broken.idle = idle;
-    let (after, _) = step(&broken, &Event::Resumed(Some(used)), &limits(), NOW);
+    let (after, _) = step(&broken, &RunEvent::Resumed(Some(used)), &limits(), NOW);
     assert_eq!((after.spend, after.session_spend.input, after.idle), (spent, 10, idle));
-    let (again, _) = step(&after, &Event::Resumed(Some(used)), &limits(), NOW);
+    let (again, _) = step(&after, &RunEvent::Resumed(Some(used)), &limits(), NOW);
     assert_eq!(again.spend, spent, "no turn is at work any more");
 }
 
 #[test]
 fn a_health_that_says_abort_turn_after_turn_ends_the_run() {
-    let limits = Limits { idle: 0, aborts: 3, ..limits() };
-    let mut now = run(Phase::Working);
-    let mark = Mark { content: "a".to_owned(), exit_code: 1, ..Mark::default() };
+    let limits = RunLimits { idle: 0, aborts: 3, ..limits() };
+    let mut now = run(RunPhase::Working);
+    let mark = TurnRecord { content: "a".to_owned(), exit_code: 1, ..TurnRecord::default() };
     let mut verdicts = Vec::new();
     for number in 1.. {
         // Errors differ, so that it is not stuck; nothing moves, and all fails.
-        let mark = Mark { error: format!("e{}", number / 2), ..mark.clone() };
-        let turn = Turn { mark, moved: Some(false), ..Turn::default() };
-        now.phase = Phase::Working;
+        let mark = TurnRecord { error: format!("e{}", number / 2), ..mark.clone() };
+        let turn = TurnResult { mark, moved: Some(false), ..TurnResult::default() };
+        now.phase = RunPhase::Working;
         now.iteration = number;
-        (now, _) = step(&now, &Event::Ended(&turn), &limits, NOW);
+        (now, _) = step(&now, &RunEvent::Ended(&turn), &limits, NOW);
         verdicts.push(now.verdict.clone());
         if now.status().is_some() || number > 8 {
             break;
         }
     }
-    assert_eq!(now.status(), Some(Status::CircuitBreaker), "{verdicts:?}");
+    assert_eq!(now.status(), Some(RunStatus::CircuitBreaker), "{verdicts:?}");
     assert!(verdicts.ends_with(&["abort", "abort", "abort"].map(str::to_owned)), "{verdicts:?}");
     assert_eq!(verdicts.iter().filter(|it| *it == "abort").count(), 3);
-    let (again, _) = step(&now, &Event::Resumed(None), &limits, NOW);
+    let (again, _) = step(&now, &RunEvent::Resumed(None), &limits, NOW);
     assert_eq!(again.aborts, 0, "whoever goes on has seen to it");
 }
 
 #[test]
 fn a_fresh_session_is_tried_once_for_each_circle() {
-    let limits = Limits { restarts: 5, stuckness: Settings::default(), idle: 9, ..limits() };
-    let mark = |content: char| Mark {
+    let limits =
+        RunLimits { restarts: 5, stuckness: StuckSettings::default(), idle: 9, ..limits() };
+    let mark = |content: char| TurnRecord {
         content: content.to_string(),
         lines: Some(20),
         error: "the test fails".to_owned(),
-        ..Mark::default()
+        ..TurnRecord::default()
     };
     let ended = |contents: &str| {
-        let mut now = Run { iteration: 0, ..run(Phase::Working) };
+        let mut now = Run { iteration: 0, ..run(RunPhase::Working) };
         let mut renewed = Vec::new();
         for (at, content) in contents.chars().enumerate() {
             now.iteration += 1;
-            let mut turn = Turn { mark: mark(content), moved: Some(true), ..Turn::default() };
+            let mut turn =
+                TurnResult { mark: mark(content), moved: Some(true), ..TurnResult::default() };
             if at % 3 == 2 {
-                turn.context = Context::ClearRequested;
+                turn.context = ContextRequest::ClearRequested;
             }
-            let (after, effects) = step(&now, &Event::Ended(&turn), &limits, NOW);
-            let stuck = effects.contains(&Effect::Renew(Renewal::Stuck));
+            let (after, effects) = step(&now, &RunEvent::Ended(&turn), &limits, NOW);
+            let stuck = effects.contains(&RunEffect::Renew(RestartReason::Stuck));
             renewed.extend(stuck.then_some(now.iteration));
             if after.status().is_some() {
                 return (renewed, word(&after), after.iteration);
             }
-            now = Run { phase: Phase::Working, ..after };
+            now = Run { phase: RunPhase::Working, ..after };
         }
         (renewed, word(&now), now.iteration)
     };
@@ -462,19 +486,23 @@ fn a_fresh_session_is_tried_once_for_each_circle() {
 fn a_claim_that_could_not_be_verified_goes_as_the_pack_says() {
     let files = vec!["a.rs".to_owned()];
     let claim = Claim::Unverified("nobody saw it".to_owned());
-    let turn = Turn { claim, files, moved: Some(true), ..Turn::default() };
+    let turn = TurnResult { claim, files, moved: Some(true), ..TurnResult::default() };
     for (setting, wanted, asks) in [
         (UnseenChanges::Continue, "ready", false),
         (UnseenChanges::Human, "ready", true),
         (UnseenChanges::End, "unverified", false),
     ] {
-        let limits = Limits { unseen_changes: setting, ..limits() };
-        let (after, effects) = step(&run(Phase::Working), &Event::Ended(&turn), &limits, NOW);
+        let limits = RunLimits { unseen_changes: setting, ..limits() };
+        let (after, effects) = step(&run(RunPhase::Working), &RunEvent::Ended(&turn), &limits, NOW);
         assert_eq!((word(&after).as_str(), after.feedback.as_str()), (wanted, "nobody saw it"));
         assert_eq!(after.unseen, ["a.rs"], "{setting:?}");
-        assert_eq!(effects.iter().any(|it| matches!(it, Effect::AskHuman(_))), asks, "{setting:?}");
+        assert_eq!(
+            effects.iter().any(|it| matches!(it, RunEffect::AskHuman(_))),
+            asks,
+            "{setting:?}"
+        );
         // Once the human who was asked has answered, the changes are theirs.
-        let (after, _) = step(&after, &Event::Looked(&Look::default()), &limits, NOW);
+        let (after, _) = step(&after, &RunEvent::Looked(&ControlSignals::default()), &limits, NOW);
         assert_eq!(after.unseen.is_empty(), asks, "{setting:?}");
     }
 }

@@ -212,7 +212,7 @@ fn what_is_said_while_a_turn_is_ended_is_heard() {
 #[test]
 fn a_turn_that_cannot_be_waited_for_failed_and_cost_what_it_cost() {
     let stage = Stage::new();
-    let lost = Play::Lost(WorldError::Refused("no child processes".to_owned()));
+    let lost = Play::Lost(WorldError::Io("no child processes".to_owned()));
     stage.play(usage(10, 1, 0.5).into_iter().chain([lost]));
     let said = stage.run(&["--max-iterations", "1"]);
     assert_eq!(said.status(), "max_iterations", "{said:?}");
@@ -467,7 +467,7 @@ fn a_run_that_cannot_be_remembered_goes_on_and_says_so() {
     let stage = Stage::new();
     stage.play(turn("a", vec![]));
     for op in [Op::Write, Op::Append, Op::CreateFolder] {
-        stage.world.refuse_always(op, "", WorldError::Refused("disk full".to_owned()));
+        stage.world.refuse_always(op, "", WorldError::Io("disk full".to_owned()));
     }
     stage.world.put_folder("/work/.policyd/runs");
     let said = stage.run(&["--max-iterations", "1"]);

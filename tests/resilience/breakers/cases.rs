@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use policyd::state::breaker::{Answer, Breaker, Event, Phase, Settings, Window, step};
+use policyd::state::breaker::{
+    Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, Window, step,
+};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
@@ -26,13 +28,13 @@ fn sequence(input: &Value) -> Value {
     let config = &input["config"];
     let span = |key: &str| Duration::from_secs(config[key].as_u64().unwrap());
     let count = |key: &str| u32::try_from(config[key].as_u64().unwrap()).unwrap();
-    let settings = Settings {
+    let settings = BreakerSettings {
         threshold: count("threshold"),
         window: Window::Time(span("window_s")),
         cooldown: span("cooldown_s"),
         half_open_interval: span("half_open_interval_s"),
         recovery_threshold: count("recovery_threshold"),
-        ..Settings::default()
+        ..BreakerSettings::default()
     };
     let start = Timestamp::parse(input["t0"].as_str().unwrap()).unwrap();
     let world = FakeWorld::new();
@@ -52,15 +54,15 @@ fn sequence(input: &Value) -> Value {
             match it["op"].as_str().unwrap() {
                 "request" => {
                     let (_, answer) = store.request("api/claude", &settings, now);
-                    row["allowed"] = (answer == Answer::Admitted).into();
+                    row["allowed"] = (answer == BreakerResponse::Permitted).into();
                 }
                 "success" => {
-                    store.record("api/claude", Event::success(), &settings, now).unwrap();
+                    store.record("api/claude", BreakerEvent::success(), &settings, now).unwrap();
                 }
                 other => {
                     assert_eq!(other, "failure");
                     store
-                        .record("api/claude", Event::failure("overloaded"), &settings, now)
+                        .record("api/claude", BreakerEvent::failure("overloaded"), &settings, now)
                         .unwrap();
                 }
             }
@@ -83,7 +85,7 @@ fn state_file(input: &Value, expected: &Value) -> Value {
     for moment in expected.as_object().unwrap().keys().filter(|it| it.starts_with("at_")) {
         let now = Timestamp::parse(moment.trim_start_matches("at_")).unwrap();
         for (key, breaker) in store.all() {
-            got[moment][key] = breaker.phase_at(&Settings::default(), now).as_str().into();
+            got[moment][key] = breaker.phase_at(&BreakerSettings::default(), now).as_str().into();
         }
     }
     got
@@ -109,14 +111,14 @@ fn the_sequences_of_the_replaced_system_agree() {
 }
 
 /// Settings of a breaker that counts failures in a row, under the names of the two systems that do.
-fn in_a_row(config: &Value) -> Settings {
-    let default = Settings::default();
+fn in_a_row(config: &Value) -> BreakerSettings {
+    let default = BreakerSettings::default();
     let number = |names: &[&str]| names.iter().find_map(|it| config[*it].as_u64());
     let count =
         |names: &[&str], base: u32| number(names).map_or(base, |it| u32::try_from(it).unwrap());
     let seconds = number(&["cooldownSeconds"]).map(Duration::from_secs);
     let cooldown = seconds.or_else(|| number(&["resetTimeoutMs"]).map(Duration::from_millis));
-    Settings {
+    BreakerSettings {
         window: Window::Consecutive,
         threshold: count(&["failureThreshold"], 5),
         cooldown: cooldown.unwrap_or(default.cooldown),
@@ -126,7 +128,7 @@ fn in_a_row(config: &Value) -> Settings {
 }
 
 /// The name of a state there: `half-open`.
-fn small_name(breaker: &Breaker, settings: &Settings, now: Timestamp) -> String {
+fn small_name(breaker: &Breaker, settings: &BreakerSettings, now: Timestamp) -> String {
     breaker.phase_at(settings, now).as_str().to_ascii_lowercase().replace('_', "-")
 }
 
@@ -135,19 +137,19 @@ fn counts(input: &Value, expected: &Value) -> Value {
     let settings = in_a_row(&input["config"]);
     let now = Timestamp::from_millis(1_000_000_000);
     let phase = match input["state"].as_str().unwrap_or("closed") {
-        "half-open" => Phase::HalfOpen,
-        "open" => Phase::Open,
-        _ => Phase::Closed,
+        "half-open" => BreakerPhase::HalfOpen,
+        "open" => BreakerPhase::Open,
+        _ => BreakerPhase::Closed,
     };
     let successes = u32::try_from(input["halfOpenAttempts"].as_u64().unwrap_or(0)).unwrap();
-    let cooldown_until = (phase == Phase::Open).then(|| now.plus(settings.cooldown));
+    let cooldown_until = (phase == BreakerPhase::Open).then(|| now.plus(settings.cooldown));
     let mut breaker = Breaker { phase, successes, cooldown_until, ..Breaker::default() };
     let mut group = |failures: &Value, wanted: &Value| {
         for _ in 0..failures.as_u64().unwrap() {
-            breaker = step(&breaker, Event::failure("e"), &settings, now).0;
+            breaker = step(&breaker, BreakerEvent::failure("e"), &settings, now).0;
         }
         for _ in 0..input["successes"].as_u64().unwrap_or(0) {
-            breaker = step(&breaker, Event::success(), &settings, now).0;
+            breaker = step(&breaker, BreakerEvent::success(), &settings, now).0;
         }
         let known = json!({
             "failures": breaker.failures().count(),
@@ -179,7 +181,7 @@ fn consecutive(input: &Value, expected: &Value) -> Value {
         };
         // A call that nobody asked about is asked about first, as their `execute` does.
         let mut call = |result| {
-            if happens(Event::Request) == Answer::Admitted {
+            if happens(BreakerEvent::Request) == BreakerResponse::Permitted {
                 happens(result);
             }
         };
@@ -187,7 +189,7 @@ fn consecutive(input: &Value, expected: &Value) -> Value {
             now = now.plus(Duration::from_millis(wait.trim().parse().unwrap()));
         } else if let Some(count) = op.split_once(" concurrent").map(|it| it.0) {
             for _ in 0..count.parse().unwrap() {
-                let count = if happens(Event::Request) == Answer::Admitted {
+                let count = if happens(BreakerEvent::Request) == BreakerResponse::Permitted {
                     &mut admitted
                 } else {
                     &mut rejected
@@ -196,7 +198,7 @@ fn consecutive(input: &Value, expected: &Value) -> Value {
             }
         } else {
             assert!(["f", "s"].contains(&op), "unknown operation {op}");
-            call(if op == "f" { Event::failure("e") } else { Event::success() });
+            call(if op == "f" { BreakerEvent::failure("e") } else { BreakerEvent::success() });
         }
         if breaker.phase != before {
             events.push(small_name(&breaker, &settings, now));

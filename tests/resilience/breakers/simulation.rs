@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use policyd::state::breaker::{Answer, Event, Failure, Phase, Settings, Told};
+use policyd::state::breaker::{
+    BreakerEvent, BreakerFailure, BreakerPhase, BreakerResponse, BreakerSettings, CallMetadata,
+};
 use policyd::store::breakers::BreakerStore;
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
@@ -21,7 +23,7 @@ const KEY: &str = "api/claude";
 
 /// What can be seen of a breaker: its state, when failures came, the end of its cooldown or its last
 /// probe, successes, generation.
-type Seen = (Phase, Vec<i64>, Option<i64>, u32, u64);
+type Seen = (BreakerPhase, Vec<i64>, Option<i64>, u32, u64);
 
 /// Numbers without a pattern, the same for the same seed (xorshift).
 struct Chance(u64);
@@ -115,9 +117,9 @@ impl Model {
     /// What can be seen of it from outside.
     fn seen(&self) -> Seen {
         let phase = match (self.open_until, self.half_open) {
-            (Some(_), _) => Phase::Open,
-            (None, true) => Phase::HalfOpen,
-            (None, false) => Phase::Closed,
+            (Some(_), _) => BreakerPhase::Open,
+            (None, true) => BreakerPhase::HalfOpen,
+            (None, false) => BreakerPhase::Closed,
         };
         let probe = self.half_open.then_some(self.probe);
         let until = self.open_until.or(probe);
@@ -199,7 +201,7 @@ impl Simulation {
         match fault {
             Fault::None => {}
             Fault::Dies(op) => self.world.crash_at(op),
-            Fault::Refused(op) => self.world.refuse_at(op, WorldError::Refused("EIO".to_owned())),
+            Fault::Refused(op) => self.world.refuse_at(op, WorldError::Io("EIO".to_owned())),
         }
         let answer = act(&store(&self.world));
         self.world.refuse_nothing();
@@ -236,7 +238,7 @@ impl Simulation {
     }
 
     fn request(&mut self, process: usize) {
-        let (now, fault, settings) = (self.world.now(), self.fault(), Settings::default());
+        let (now, fault, settings) = (self.world.now(), self.fault(), BreakerSettings::default());
         let at = now.millis();
         let mut expected = false;
         let (breaker, answer) = self.happens(
@@ -246,7 +248,7 @@ impl Simulation {
         );
         self.story.push(format!("{now}: {process} asks ({fault:?}): {answer:?}"));
         // Who died asks no more; who could not be asked is let through.
-        if matches!(fault, Fault::Dies(_)) || answer != Answer::Admitted {
+        if matches!(fault, Fault::Dies(_)) || answer != BreakerResponse::Permitted {
             return;
         }
         self.calls[process] = Some(breaker.generation);
@@ -256,7 +258,7 @@ impl Simulation {
         if self.weather != Weather::FaultsAndJumps {
             assert!(expected, "{:#?}", self.story);
         }
-        if breaker.phase == Phase::HalfOpen {
+        if breaker.phase == BreakerPhase::HalfOpen {
             let generation = breaker.generation;
             if let Some((last, _)) = self.probe.filter(|it| it.1 == generation) {
                 let apart = now.since(last).as_secs();
@@ -267,13 +269,13 @@ impl Simulation {
     }
 
     fn result(&mut self, process: usize, generation: u64) {
-        let (now, fault, settings) = (self.world.now(), self.fault(), Settings::default());
+        let (now, fault, settings) = (self.world.now(), self.fault(), BreakerSettings::default());
         let worked = self.chance.one_in(2);
-        let told = Told { generation: Some(generation), took: None };
+        let told = CallMetadata { generation: Some(generation), took: None };
         let event = if worked {
-            Event::Success(told)
+            BreakerEvent::Success(told)
         } else {
-            Event::Failure(Failure { told, ..Failure::new("529") })
+            BreakerEvent::Failure(BreakerFailure { told, ..BreakerFailure::new("529") })
         };
         let at = now.millis();
         let saved = self.happens(
@@ -310,19 +312,21 @@ impl Simulation {
 
     /// Whatever happened: when calls succeed again, it closes.
     fn comes_back(&self) {
-        let (store, settings) = (store(&self.world), Settings::default());
+        let (store, settings) = (store(&self.world), BreakerSettings::default());
         for _ in 0..40 {
-            if store.peek(KEY).phase == Phase::Closed {
+            if store.peek(KEY).phase == BreakerPhase::Closed {
                 return;
             }
             self.world.advance(Duration::from_secs(10));
             let (breaker, answer) = store.request(KEY, &settings, self.world.now());
-            if answer == Answer::Admitted {
-                let told = Told { generation: Some(breaker.generation), took: None };
-                store.record(KEY, Event::Success(told), &settings, self.world.now()).unwrap();
+            if answer == BreakerResponse::Permitted {
+                let told = CallMetadata { generation: Some(breaker.generation), took: None };
+                store
+                    .record(KEY, BreakerEvent::Success(told), &settings, self.world.now())
+                    .unwrap();
             }
         }
-        assert_eq!(store.peek(KEY).phase, Phase::Closed, "{:#?}", self.story);
+        assert_eq!(store.peek(KEY).phase, BreakerPhase::Closed, "{:#?}", self.story);
     }
 }
 

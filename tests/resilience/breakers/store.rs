@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use policyd::state::breaker::{
-    Answer, Breaker, Effect, Event, Failure, Phase, Settings, Told, Window, step,
+    Breaker, BreakerEvent, BreakerFailure, BreakerPhase, BreakerResponse, BreakerSettings,
+    CallMetadata, FailureEffect, Window, step,
 };
 use policyd::time::Timestamp;
 use policyd::world::fake::{FakeWorld, Op};
@@ -21,22 +22,25 @@ fn machine() -> FakeWorld {
 
 #[test]
 fn the_seeds_own_walk_through_the_states() {
-    let settings = Settings::default();
+    let settings = BreakerSettings::default();
     let (world, start) = (FakeWorld::new(), Timestamp::parse("2025-01-20T10:30:00Z").unwrap());
     let store = store(&world);
     let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
     for second in [0, 20, 52] {
-        let failure = Event::failure("529 overloaded");
+        let failure = BreakerEvent::failure("529 overloaded");
         store.record("api/claude", failure, &settings, at(second)).unwrap();
     }
     let (breaker, answer) = store.request("api/claude", &settings, at(53));
-    assert_eq!(answer, Answer::Rejected { wait: Some(Duration::from_secs(299)) });
+    assert_eq!(answer, BreakerResponse::Rejected { wait: Some(Duration::from_secs(299)) });
     assert_eq!(breaker.last_error, "529 overloaded");
     for (request, success) in [(352, 353), (362, 363), (372, 373)] {
-        assert_eq!(store.request("api/claude", &settings, at(request)).1, Answer::Admitted);
-        store.record("api/claude", Event::success(), &settings, at(success)).unwrap();
+        assert_eq!(
+            store.request("api/claude", &settings, at(request)).1,
+            BreakerResponse::Permitted
+        );
+        store.record("api/claude", BreakerEvent::success(), &settings, at(success)).unwrap();
     }
-    assert_eq!(store.peek("api/claude").phase, Phase::Closed);
+    assert_eq!(store.peek("api/claude").phase, BreakerPhase::Closed);
     let log =
         String::from_utf8(world.get("/w/.policyd/logs/circuit-recovery.log").unwrap()).unwrap();
     assert_eq!(log, "2025-01-20T10:36:13Z Circuit recovered: api/claude\n");
@@ -49,8 +53,8 @@ fn what_others_wrote_into_the_file_is_kept() {
         "last_failure_time": "2025-01-20T10:30:00Z", "last_state_change": null}, "note": "hello"});
     world.put(FILE, foreign.to_string());
     let now = Timestamp::parse("2025-01-20T10:30:30Z").unwrap();
-    let settings = Settings::default();
-    store(&world).record("api/x", Event::failure("e"), &settings, now).unwrap();
+    let settings = BreakerSettings::default();
+    store(&world).record("api/x", BreakerEvent::failure("e"), &settings, now).unwrap();
     assert_eq!(record(&world, "api/x")["state"], "OPEN", "its two failures count");
     assert_eq!(record(&world, "api/x")["owner"], "me");
     assert_eq!(record(&world, "note"), "hello");
@@ -61,9 +65,9 @@ fn a_torn_file_is_put_aside_and_admits() {
     for torn in [&b"{ \"api/x\": {"[..], b"[]", b"", &[0xff; 9]] {
         let world = FakeWorld::new();
         world.put(FILE, torn);
-        let (store, settings) = (store(&world), Settings::default());
-        assert_eq!(store.request("api/x", &settings, world.now()).1, Answer::Admitted);
-        store.record("api/x", Event::failure("e"), &settings, world.now()).unwrap();
+        let (store, settings) = (store(&world), BreakerSettings::default());
+        assert_eq!(store.request("api/x", &settings, world.now()).1, BreakerResponse::Permitted);
+        store.record("api/x", BreakerEvent::failure("e"), &settings, world.now()).unwrap();
         assert_eq!(record(&world, "api/x")["failure_count"], 1);
         let aside = format!("{FILE}.corrupt-{}", world.now().millis());
         assert_eq!(world.get(aside).unwrap(), torn);
@@ -73,85 +77,88 @@ fn a_torn_file_is_put_aside_and_admits() {
 #[test]
 fn a_file_that_cannot_be_read_now_is_left_alone() {
     let world = FakeWorld::new();
-    let (store, settings) = (store(&world), Settings::default());
-    store.record("k", Event::failure("e"), &settings, world.now()).unwrap();
+    let (store, settings) = (store(&world), BreakerSettings::default());
+    store.record("k", BreakerEvent::failure("e"), &settings, world.now()).unwrap();
     let before = world.get(FILE).unwrap();
-    world.refuse_always(Op::Read, "circuit-breakers.json", WorldError::Refused("EIO".to_owned()));
-    assert!(store.record("k", Event::failure("e"), &settings, world.now()).is_err());
+    world.refuse_always(Op::Read, "circuit-breakers.json", WorldError::Io("EIO".to_owned()));
+    assert!(store.record("k", BreakerEvent::failure("e"), &settings, world.now()).is_err());
     assert_eq!(world.get(FILE).unwrap(), before);
 }
 
 #[test]
 fn times_are_in_the_form_that_the_seeds_recipes_read() {
     let world = FakeWorld::new();
-    let (store, settings) = (store(&world), Settings { threshold: 1, ..Settings::default() });
+    let (store, settings) =
+        (store(&world), BreakerSettings { threshold: 1, ..BreakerSettings::default() });
     let now = Timestamp::parse("2025-01-20T10:30:00.400Z").unwrap();
-    store.record("k", Event::failure("a\nb"), &settings, now).unwrap();
+    store.record("k", BreakerEvent::failure("a\nb"), &settings, now).unwrap();
     let kept = record(&world, "k");
     assert_eq!(kept["last_failure_time"], "2025-01-20T10:30:00Z");
     assert_eq!(kept["cooldown_until"], "2025-01-20T10:35:01Z", "not sooner than it was said");
     assert_eq!(kept["last_error"], "a b");
     let (_, answer) = store.request("k", &settings, now);
-    assert!(matches!(answer, Answer::Rejected { .. }));
+    assert!(matches!(answer, BreakerResponse::Rejected { .. }));
     assert_eq!(record(&world, "k"), kept, "a rejected call moves nothing");
 }
 
 #[test]
 fn a_breaker_that_cannot_be_written_admits() {
     let world = FakeWorld::new();
-    let (store, settings) = (store(&world), Settings { threshold: 1, ..Settings::default() });
-    store.record("k", Event::failure("e"), &settings, world.now()).unwrap();
+    let (store, settings) =
+        (store(&world), BreakerSettings { threshold: 1, ..BreakerSettings::default() });
+    store.record("k", BreakerEvent::failure("e"), &settings, world.now()).unwrap();
     world.advance(Duration::from_secs(301));
     world.refuse_always(Op::Lock, ".lock", WorldError::TimedOut);
-    assert_eq!(store.request("k", &settings, world.now()).1, Answer::Admitted);
-    assert!(store.record("k", Event::failure("e"), &settings, world.now()).is_err());
+    assert_eq!(store.request("k", &settings, world.now()).1, BreakerResponse::Permitted);
+    assert!(store.record("k", BreakerEvent::failure("e"), &settings, world.now()).is_err());
 }
 
 #[test]
 fn nothing_is_written_where_nothing_changes() {
     let world = FakeWorld::new();
-    let (store, settings) = (store(&world), Settings::default());
-    assert_eq!(store.request("k", &settings, world.now()).1, Answer::Admitted);
-    store.record("k", Event::success(), &settings, world.now()).unwrap();
+    let (store, settings) = (store(&world), BreakerSettings::default());
+    assert_eq!(store.request("k", &settings, world.now()).1, BreakerResponse::Permitted);
+    store.record("k", BreakerEvent::success(), &settings, world.now()).unwrap();
     assert!(world.get(FILE).is_none());
 }
 
 /// What can happen to a breaker, with the seconds since the last one.
-fn happenings() -> Vec<(u64, Event<'static>)> {
-    let failure = Failure::new("529");
-    let took = |seconds| Told { generation: None, took: Some(Duration::from_secs(seconds)) };
+fn happenings() -> Vec<(u64, BreakerEvent<'static>)> {
+    let failure = BreakerFailure::new("529");
+    let took =
+        |seconds| CallMetadata { generation: None, took: Some(Duration::from_secs(seconds)) };
     let retry_after = Some(Duration::from_secs(900));
     vec![
-        (1, Event::success()),
-        (1, Event::Success(took(90))),
-        (1, Event::failure("500")),
-        (1, Event::Failure(Failure { effect: Effect::Ignore, ..failure })),
-        (1, Event::Failure(Failure { retry_after, ..failure })),
-        (5, Event::Request),
-        (900, Event::Request),
-        (1, Event::success()),
-        (10, Event::Request),
-        (1, Event::success()),
-        (10, Event::Request),
-        (1, Event::success()),
-        (1, Event::failure("500")),
-        (1, Event::Trip { length: Some(Duration::from_secs(60)), reason: "maintenance" }),
-        (90, Event::Request),
-        (1, Event::Failure(Failure { effect: Effect::Permanent, ..failure })),
-        (1, Event::Reset),
-        (1, Event::Trip { length: None, reason: "" }),
+        (1, BreakerEvent::success()),
+        (1, BreakerEvent::Success(took(90))),
+        (1, BreakerEvent::failure("500")),
+        (1, BreakerEvent::Failure(BreakerFailure { effect: FailureEffect::Ignore, ..failure })),
+        (1, BreakerEvent::Failure(BreakerFailure { retry_after, ..failure })),
+        (5, BreakerEvent::Request),
+        (900, BreakerEvent::Request),
+        (1, BreakerEvent::success()),
+        (10, BreakerEvent::Request),
+        (1, BreakerEvent::success()),
+        (10, BreakerEvent::Request),
+        (1, BreakerEvent::success()),
+        (1, BreakerEvent::failure("500")),
+        (1, BreakerEvent::Trip { length: Some(Duration::from_secs(60)), reason: "maintenance" }),
+        (90, BreakerEvent::Request),
+        (1, BreakerEvent::Failure(BreakerFailure { effect: FailureEffect::Permanent, ..failure })),
+        (1, BreakerEvent::Reset),
+        (1, BreakerEvent::Trip { length: None, reason: "" }),
     ]
 }
 
 #[test]
 fn what_is_written_is_read_as_it_was() {
-    let rates = Settings {
+    let rates = BreakerSettings {
         window: Window::Calls(20),
         failure_rate: Some(90),
-        slow_rate: Some(90),
-        ..Settings::default()
+        slow_call_rate: Some(90),
+        ..BreakerSettings::default()
     };
-    for settings in [Settings::default(), rates] {
+    for settings in [BreakerSettings::default(), rates] {
         let world = machine();
         let (store, mut pure) = (store(&world), Breaker::default());
         for (seconds, event) in happenings() {
@@ -170,8 +177,8 @@ fn what_is_written_is_read_as_it_was() {
 fn the_file_is_the_seeds_with_a_few_keys_more() {
     let world = machine();
     let store = store(&world);
-    let settings = Settings { slow_rate: Some(90), ..Settings::default() };
-    let put = |key: &str, settings: &Settings, events: &[(u64, Event<'static>)]| {
+    let settings = BreakerSettings { slow_call_rate: Some(90), ..BreakerSettings::default() };
+    let put = |key: &str, settings: &BreakerSettings, events: &[(u64, BreakerEvent<'static>)]| {
         for (seconds, event) in events {
             world.advance(Duration::from_secs(*seconds));
             store.record(key, *event, settings, world.now()).unwrap();
@@ -182,7 +189,7 @@ fn the_file_is_the_seeds_with_a_few_keys_more() {
     put("api/opened-by-hand", &settings, &all[17..]);
     put("api/recovered", &settings, &all[..12]);
     put("api/needs-a-human", &settings, &all[15..16]);
-    put("api/seed", &Settings::default(), &[(1, Event::failure("529 overloaded"))]);
+    put("api/seed", &BreakerSettings::default(), &[(1, BreakerEvent::failure("529 overloaded"))]);
     snapshot(
         "breakers",
         "file__a_few_keys_more",
@@ -193,8 +200,8 @@ fn the_file_is_the_seeds_with_a_few_keys_more() {
 #[test]
 fn a_breaker_that_the_user_did_not_force_open_is_not_forced() {
     let world = machine();
-    let (store, settings) = (store(&world), Settings::default());
-    let trip = Event::Trip { length: None, reason: "maintenance" };
+    let (store, settings) = (store(&world), BreakerSettings::default());
+    let trip = BreakerEvent::Trip { length: None, reason: "maintenance" };
     store.record("k", trip, &settings, world.now()).unwrap();
     assert!(store.peek("k").forced.is_some());
     // The same file in the project of another user, or brought by a repository.
@@ -202,9 +209,9 @@ fn a_breaker_that_the_user_did_not_force_open_is_not_forced() {
     let foreign = store.peek("k");
     assert_eq!(foreign.forced, None);
     let (_, answer) = store.request("k", &settings, world.now().plus(Duration::from_secs(3600)));
-    assert!(!matches!(answer, Answer::Rejected { .. }), "{answer:?}");
+    assert!(!matches!(answer, BreakerResponse::Rejected { .. }), "{answer:?}");
     world.set_env("HOME", "/home/me");
-    store.record("k", Event::Reset, &settings, world.now()).unwrap();
+    store.record("k", BreakerEvent::Reset, &settings, world.now()).unwrap();
     assert_eq!(store.peek("k").forced, None);
 }
 

@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::ReactionRunner;
 use crate::app::gate::output::Report;
 use crate::app::tasks::{Reviewed, Row, Stores};
-use crate::judge::dead_letter::{alarms, queue_record, review_due};
-use crate::judge::message::{self, quote};
+use crate::evaluation::dead_letter::{alarms, queue_record, review_due};
+use crate::evaluation::message::{self, quote};
+use crate::expr::Evaluator;
+use crate::expr::record::Record;
 use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::records;
 use crate::report::mask::mask;
-use crate::script::Evaluator;
-use crate::script::record::Record;
-use crate::state::dead_letter::{Place, Task};
+use crate::state::dead_letter::{Task, TaskQueue};
 
 impl ReactionRunner<'_> {
     /// What waits: the review of the dead letters, the questions to humans, the alarms.
@@ -110,7 +110,7 @@ impl ReactionRunner<'_> {
         let is_due =
             review_due(lists.metadata.last_reviewed, rules.review_every, self.context.request.now)
                 || !lists.review_from.is_empty();
-        let reviews = is_due && lists.on(Place::DeadLetter).next().is_some();
+        let reviews = is_due && lists.on(TaskQueue::DeadLetter).next().is_some();
         if reviews {
             match stores.review(&[]) {
                 Ok(Reviewed { rows, .. }) => {

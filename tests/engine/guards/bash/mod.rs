@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, ShellText, TimeLimit};
-use policyd::facts::compiled::CompiledLens;
+use policyd::facts::compiled::CompiledMatchers;
 use policyd::policy::{Policy, builtin, load};
 use proptest::strategy::ValueTree;
 use serde_json::json;
@@ -90,14 +90,14 @@ fn by_bash(lines: &[String]) -> Vec<Done> {
 /// The reader of calls, with what the built-in pack knows of programs.
 struct Reader {
     policy: Policy,
-    lens: CompiledLens,
+    lens: CompiledMatchers,
 }
 
 impl Reader {
     fn new() -> Self {
         let pack = builtin::pack();
         let policy = load::load(&pack, &pack).policy.unwrap();
-        let lens = CompiledLens::new(policy.lens.clone());
+        let lens = CompiledMatchers::new(policy.lens.clone());
         Self { policy, lens }
     }
 

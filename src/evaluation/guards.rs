@@ -1,0 +1,309 @@
+//! Guards: evaluates the rules on an event and combines their results.
+//!
+//! | a guard | its effect |
+//! |---|---|
+//! | fires, `enforce` | its decision; context and warnings are texts that accompany any decision |
+//! | fires, `warn` | a warning to the user |
+//! | fires, `shadow` | a log entry |
+//! | is unknown | by its `on_error`: none, a warning to the user, a question, a block |
+//! | the line was only partly analyzed | the guards that may block ask together, at least |
+//! | allows programs, and the line runs others that no guard allows | none: an allow is for the whole line |
+//!
+//! The strongest decision wins ([`Decision`]). Texts are joined in the order of the pack.
+
+mod allows;
+mod evaluator;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::Detail;
+use super::combine::Decision;
+use super::verdict::ConditionExplanation;
+use crate::expr::Evaluator;
+use crate::expr::call_facts::CallFacts;
+use crate::expr::context::Context;
+use crate::facts::event::{Event, EventKind};
+use crate::facts::glob::word_matches;
+use crate::policy::guards::{Guard, GuardAction, OnUnknown};
+use crate::policy::{Mode, Policy};
+use crate::source::secrets::secrets;
+use crate::time::Timestamp;
+use allows::Allows;
+use evaluator::{GuardEvaluator, GuardOutput, GuardResult, words};
+pub use evaluator::{matches_any_program, matching_programs};
+
+/// Result of one guard that fired or is unknown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardVerdict {
+    pub id: String,
+    /// Guard set that contains it.
+    pub set: String,
+    /// Action of the guard.
+    pub verb: GuardAction,
+    /// Message of the guard.
+    pub message: String,
+    /// Reason why the result is unknown.
+    pub unknown: Option<String>,
+    pub mode: Mode,
+    /// Program that the guard matched; otherwise empty.
+    pub program: String,
+    /// Source location of the guard.
+    pub place: String,
+    /// Conditions with the values of their parts, if requested.
+    pub explanation: Vec<ConditionExplanation>,
+}
+
+impl GuardVerdict {
+    /// Returns the status: `fired` or `unknown`.
+    #[must_use]
+    pub const fn status(&self) -> &'static str {
+        if self.unknown.is_some() { "unknown" } else { "fired" }
+    }
+
+    /// Returns the action by the guard's mode. `None` in shadow mode.
+    #[must_use]
+    pub const fn in_force(&self) -> Option<GuardAction> {
+        match self.mode {
+            Mode::Enforce => Some(self.verb),
+            Mode::Warn => Some(GuardAction::Warn),
+            Mode::Shadow => None,
+        }
+    }
+
+    /// Returns the decision. [`Decision::None`] if the guard only reports.
+    #[must_use]
+    pub const fn decision(&self) -> Decision {
+        match self.in_force() {
+            Some(GuardAction::Allow) => Decision::Allow,
+            Some(GuardAction::Defer) => Decision::Defer,
+            Some(GuardAction::Ask) => Decision::Ask,
+            Some(GuardAction::Block) => Decision::Block,
+            Some(GuardAction::Halt) => Decision::Halt,
+            Some(GuardAction::Context | GuardAction::Mask | GuardAction::Warn) | None => {
+                Decision::None
+            }
+        }
+    }
+
+    /// Returns the message with the guard's name.
+    #[must_use]
+    pub fn format_message(&self) -> String {
+        let Self { message, id, .. } = self;
+        match &self.unknown {
+            None => format!("{message} (guard `{id}`)"),
+            Some(why) => format!(
+                "policyd cannot tell whether this is allowed: {why}. {message} (guard `{id}`)"
+            ),
+        }
+    }
+}
+
+/// Combined result of all guards for one event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GuardsOutcome {
+    /// The strongest decision.
+    pub decision: Decision,
+    /// Reason of the decision, as displayed.
+    pub reason: String,
+    /// Additional text for the agent.
+    pub context: String,
+    /// Additional text for the user.
+    pub notice: String,
+    /// Changed input of the tool.
+    pub updated_input: Option<Json>,
+    /// Whether secrets in the tool's result must be replaced.
+    pub masks: bool,
+    /// Guards that fired or are unknown.
+    pub verdicts: Vec<GuardVerdict>,
+    /// Ids of the evaluated guards.
+    pub judged: Vec<String>,
+    /// Evaluated guards that passed, if their conditions were requested.
+    pub silent: Vec<SilentGuard>,
+}
+
+/// A guard that was evaluated and passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SilentGuard {
+    pub id: String,
+    /// Source location of the guard.
+    pub place: String,
+    /// Reason, if the conditions do not explain it.
+    pub why: String,
+    /// Conditions with the values of their parts, for the last program that the guard matched.
+    pub explanation: Vec<ConditionExplanation>,
+}
+
+/// Returns the guards of a pack that can apply to an event, before any input is read.
+pub fn applicable_guards<'p>(
+    policy: &'p Policy,
+    event: &Event,
+    now: Timestamp,
+) -> impl Iterator<Item = &'p Guard> {
+    let tool = event.tool_name.clone().unwrap_or_default();
+    guards_for(policy, event.kind, tool).filter(move |it| in_force(it, now))
+}
+
+/// Returns the guards of a pack for one tool and one kind of event, at any time.
+pub fn guards_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
+    let listed = policy.guarded.contains(&kind);
+    let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
+    rules.iter().filter(move |guard| {
+        let fits =
+            guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, &tool));
+        fits && guard.on.contains(&kind)
+    })
+}
+
+/// Returns whether a guard has not expired.
+#[must_use]
+pub fn in_force(guard: &Guard, now: Timestamp) -> bool {
+    guard.expires_millis.is_none_or(|at| now.millis() < at)
+}
+
+/// Evaluates guards. `seen` is the tool call of the event.
+pub fn judge<'p>(
+    guards: impl Iterator<Item = &'p Guard>,
+    event: &Event,
+    seen: &Rc<CallFacts>,
+    context: &Context,
+    evaluator: &mut Evaluator,
+    detail: Detail,
+) -> GuardsOutcome {
+    let mut guarded = GuardsOutcome::default();
+    let mut allows = Allows::default();
+    let mut unsure: Option<&Guard> = None;
+    let split = !seen.call.is_understood() && !seen.call.beyond;
+    let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
+    let initials = seen.call.programs.iter().map(|it| it.name.as_str()).collect();
+    let mut guards = guards.peekable();
+    let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
+    for guard in guards.filter(|it| secret || it.body.verb != GuardAction::Mask) {
+        let words = &words;
+        let mut of_call =
+            GuardEvaluator { guard, seen, initials, words, context, evaluator, detail };
+        let found = of_call.evaluate();
+        unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
+        context.learned.borrow_mut().program = None;
+        if !matches!(found, GuardResult::NotApplicable) {
+            guarded.judged.push(guard.id.clone());
+        }
+        match found {
+            GuardResult::NotApplicable => {}
+            GuardResult::Passed(explanation) => {
+                if !explanation.is_empty() {
+                    let (id, place) = (guard.id.clone(), guard.body.place.to_string());
+                    guarded.silent.push(SilentGuard { id, place, why: String::new(), explanation });
+                }
+            }
+            GuardResult::Allows(output, programs) => allows.add(output, programs),
+            GuardResult::Fired(output) => guarded.add(*output.verdict, output.updated_input, event),
+        }
+    }
+    allows.take_effect(&mut guarded, &seen.call, event);
+    // An unanalyzed part can contain anything, so no guard can pass for certain.
+    if let Some(guard) = unsure {
+        let why = seen.call.unread.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        guarded.ask_for(guard, &why, event);
+    }
+    guarded
+}
+
+/// Returns whether a text in the result of a tool contains a secret.
+fn holds_secrets(result: &Json) -> bool {
+    match result {
+        Json::String(text) => !secrets(text).is_empty(),
+        Json::Array(items) => items.iter().any(holds_secrets),
+        Json::Object(fields) => fields.values().any(holds_secrets),
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+    }
+}
+
+/// Returns whether a guard can block or ask, and does not ignore unknown results.
+pub fn may_stop(guard: &Guard) -> bool {
+    let body = &*guard.body;
+    guard.mode == Mode::Enforce
+        && matches!(body.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt)
+        && body.on_error != OnUnknown::Allow
+}
+
+impl GuardsOutcome {
+    /// Returns the distinct ids of the guards that determine the decision.
+    #[must_use]
+    pub fn decided_by(&self) -> Vec<&str> {
+        let deciding = self.verdicts.iter().filter(|it| it.decision() == self.decision);
+        let mut ids: Vec<&str> = Vec::new();
+        for verdict in deciding.filter(|_| self.decision != Decision::None) {
+            if !ids.contains(&verdict.id.as_str()) {
+                ids.push(&verdict.id);
+            }
+        }
+        ids
+    }
+
+    /// Adds a question in the name of a guard that may block, because a part of the call was not
+    /// analyzed. Has no effect if the decision is already as strong.
+    pub fn ask_for(&mut self, guard: &Guard, why: &str, event: &Event) {
+        if self.decision >= Decision::Ask {
+            return;
+        }
+        let verdict = GuardVerdict {
+            id: guard.id.clone(),
+            set: guard.set.clone(),
+            verb: GuardAction::Ask,
+            message: "Split it into shorter command lines".to_owned(),
+            unknown: Some(format!("not all of the command line was looked at: {why}")),
+            mode: guard.mode,
+            program: String::new(),
+            place: guard.body.place.to_string(),
+            explanation: Vec::new(),
+        };
+        self.add(verdict, Vec::new(), event);
+    }
+
+    fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {
+        let fallback = verdict.unknown.is_some();
+        let (verb, decision) = (verdict.in_force(), verdict.decision());
+        let said = verdict.format_message();
+        let join = |into: &mut String, text: &str| {
+            if !into.is_empty() {
+                into.push('\n');
+            }
+            into.push_str(text);
+        };
+        match verb {
+            Some(GuardAction::Context) => join(&mut self.context, &verdict.message),
+            Some(GuardAction::Mask) => {
+                self.masks = true;
+                join(&mut self.context, &verdict.message);
+            }
+            Some(GuardAction::Warn) => join(&mut self.notice, &format!("policyd: {said}")),
+            Some(
+                GuardAction::Allow
+                | GuardAction::Defer
+                | GuardAction::Ask
+                | GuardAction::Block
+                | GuardAction::Halt,
+            )
+            | None => {}
+        }
+        if decision != Decision::None {
+            if decision > self.decision {
+                self.reason.clear();
+            }
+            if decision >= self.decision {
+                join(&mut self.reason, &said);
+            }
+            self.decision = self.decision.combine(decision);
+        }
+        if !updated.is_empty() && verb == Some(verdict.verb) && !fallback {
+            let before = self.updated_input.take().unwrap_or_else(|| event.tool_input.clone());
+            let mut fields = before.as_object().cloned().unwrap_or_default();
+            fields.extend(updated.into_iter().map(|(key, value)| (key, Json::from(value))));
+            self.updated_input = Some(Json::Object(fields));
+        }
+        self.verdicts.push(verdict);
+    }
+}

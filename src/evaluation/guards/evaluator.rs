@@ -1,0 +1,268 @@
+//! Evaluates one guard for one call: whether it applies, whether it fires, and its message.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::GuardVerdict;
+use super::allows;
+use crate::evaluation::Detail;
+use crate::evaluation::verdict::ConditionExplanation;
+use crate::expr::call_facts::CallFacts;
+use crate::expr::context::Context;
+use crate::expr::program_facts::{MatchedProgram, line};
+use crate::expr::{Evaluator, ScriptError, template};
+use crate::facts::call::{Call, Invocation};
+use crate::facts::glob::word_matches;
+use crate::facts::lens::ValueOptions;
+use crate::facts::pattern::{CommandPattern, Initials};
+use crate::policy::guards::{Guard, GuardAction, GuardBody, OnUnknown};
+
+/// Returns whether a call contains, or might contain, a program of a guard. Always true for a guard
+/// without programs.
+#[must_use]
+pub fn matches_any_program(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
+    let found = |program: &Invocation| pattern_of(guard, program, values).is_some();
+    !guard.of_programs || call.programs.iter().any(found)
+}
+
+/// Returns the positions of the programs of a call that a guard matches.
+pub fn matching_programs<'a>(
+    guard: &'a Guard,
+    call: &'a Call,
+    values: &'a [ValueOptions],
+) -> impl Iterator<Item = usize> + 'a {
+    let programs = call.programs.iter().enumerate();
+    programs.filter(|(_, it)| pattern_of(guard, it, values).is_some()).map(|(at, _)| at)
+}
+
+/// Returns the pattern by which a guard matches a program. An unknown program matches a pattern
+/// that does not consist of a name alone.
+fn pattern_of<'g>(
+    guard: &'g Guard,
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Option<&'g CommandPattern> {
+    // Most programs end here, and no pattern is decoded.
+    if !guard.initials.meets([program.name.as_str()].into_iter().collect()) {
+        return None;
+    }
+    let mut patterns = guard.commands.iter();
+    match may_be_any(program) {
+        true => {
+            let args = || program.args.iter().map(|it| it.text.as_str());
+            patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some())
+        }
+        false => patterns.find(|it| program.is(it, values)),
+    }
+}
+
+/// Returns whether a program is unknown.
+fn may_be_any(program: &Invocation) -> bool {
+    program.name.is_empty()
+}
+
+/// Output of a guard that fires.
+pub(super) struct GuardOutput {
+    pub(super) verdict: Box<GuardVerdict>,
+    /// Changed fields of the tool's input.
+    pub(super) updated_input: Vec<(String, String)>,
+}
+
+/// Result of one guard for one call.
+pub(super) enum GuardResult {
+    /// The call contains none of its programs.
+    NotApplicable,
+    /// The guard passed. Its conditions, if requested.
+    Passed(Vec<ConditionExplanation>),
+    /// The guard allows these programs of the call, by index.
+    Allows(GuardOutput, Vec<usize>),
+    /// The guard fires, or its result is unknown.
+    Fired(GuardOutput),
+}
+
+/// Evaluator of one guard for one call.
+pub(super) struct GuardEvaluator<'a> {
+    pub(super) guard: &'a Guard,
+    pub(super) seen: &'a Rc<CallFacts>,
+    /// First bytes of the program names of the call.
+    pub(super) initials: Initials,
+    /// Words of a command line that was not understood; otherwise empty.
+    pub(super) words: &'a BTreeSet<&'a str>,
+    pub(super) context: &'a Context,
+    pub(super) evaluator: &'a mut Evaluator,
+    pub(super) detail: Detail,
+}
+
+impl GuardEvaluator<'_> {
+    pub(super) fn evaluate(&mut self) -> GuardResult {
+        if !self.guard.of_programs {
+            // Most calls touch no file, so most path guards need not be decoded.
+            let untouched = self.guard.needs_effects && !self.seen.call.has_effects();
+            if untouched && self.detail != Detail::Values {
+                return GuardResult::Passed(Vec::new());
+            }
+            let body = &*self.guard.body;
+            return match self.holds(body) {
+                Ok(false) => GuardResult::Passed(self.explained(body)),
+                Ok(true) => self.fires(body, ""),
+                Err(why) => self.unknown(body, why.message, ""),
+            };
+        }
+        // Most command guards end here.
+        if self.words.is_empty() && !self.guard.initials.meets(self.initials) {
+            return GuardResult::NotApplicable;
+        }
+        let seen = Rc::clone(self.seen);
+        let (mut concerned, mut silent) = (false, Vec::new());
+        let mut doubt: Option<(String, String)> = None;
+        let mut allowed: Option<(GuardOutput, Vec<usize>)> = None;
+        for (at, program) in seen.call.programs.iter().enumerate() {
+            let values = &self.context.lens.lens().value_options;
+            let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
+            let (body, dark) = (&*self.guard.body, may_be_any(program));
+            concerned = true;
+            let matched = MatchedProgram { at, named: pattern.operands(&program.name, values) };
+            self.context.learned.borrow_mut().program = Some(matched);
+            match self.holds(body) {
+                Ok(true) if !dark && allows::is_allow(self.guard.mode, body) => {
+                    let first = || (self.fired(body, &line(program)), Vec::new());
+                    let (_, programs) = allowed.get_or_insert_with(first);
+                    programs.extend(allows::withheld(program).is_none().then_some(at));
+                }
+                Ok(true) if !dark => return self.fires(body, &line(program)),
+                Ok(true) => {
+                    let why = format!("what `{}` runs cannot be known", program.called.text);
+                    doubt = doubt.or(Some((why, line(program))));
+                }
+                Ok(false) => silent = self.explained(body),
+                Err(why) if !dark => doubt = doubt.or(Some((why.message, line(program)))),
+                Err(_) => {}
+            }
+        }
+        // An allow for known programs does not cover unknown programs.
+        let unheard = self.guard.body.on_error == OnUnknown::Allow;
+        if let Some((said, programs)) = allowed.filter(|_| unheard || doubt.is_none()) {
+            return GuardResult::Allows(said, programs);
+        }
+        if let Some((why, program)) = doubt {
+            return self.unknown(&self.guard.body, why, &program);
+        }
+        // Above a limit all guards answer together, see `judge`.
+        let mut programs = self.guard.commands.iter().map(|it| it.program());
+        if let Some(why) = seen.call.unread.first().filter(|_| !seen.call.beyond)
+            && let Some(program) = programs.find(|it| named(self.words, it))
+        {
+            let why = format!("the command line was not understood: {why}");
+            let message = format!("It names `{program}`: write that as a command of its own.");
+            return self.doubts(&self.guard.body, message, why, "");
+        }
+        if concerned { GuardResult::Passed(silent) } else { GuardResult::NotApplicable }
+    }
+
+    fn holds(&mut self, body: &GuardBody) -> Result<bool, ScriptError> {
+        let when = match &body.when {
+            Some(when) => self.evaluator.eval_bool(when),
+            None => Ok(true),
+        };
+        if when == Ok(false) {
+            return Ok(false);
+        }
+        let unless = match &body.unless {
+            Some(unless) => self.evaluator.eval_bool(unless),
+            None => Ok(false),
+        };
+        match (when, unless) {
+            (_, Ok(true)) => Ok(false),
+            (Ok(_), Ok(_)) => Ok(true),
+            (Err(why), _) | (_, Err(why)) => Err(why),
+        }
+    }
+
+    /// Returns the result of a guard that fires.
+    fn fired(&mut self, body: &GuardBody, program: &str) -> GuardOutput {
+        let message = template::render(&body.message, self.evaluator);
+        let verdict = self.verdict(body, body.verb, message, None, program);
+        let fields = body.updated_input.iter();
+        let updated_input = fields
+            .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
+            .collect();
+        GuardOutput { verdict: Box::new(verdict), updated_input }
+    }
+
+    fn fires(&mut self, body: &GuardBody, program: &str) -> GuardResult {
+        GuardResult::Fired(self.fired(body, program))
+    }
+
+    fn unknown(&mut self, body: &GuardBody, why: String, program: &str) -> GuardResult {
+        let message = template::render(&body.message, self.evaluator);
+        self.doubts(body, message, why, program)
+    }
+
+    /// Returns the result of a guard whose condition is unknown.
+    fn doubts(
+        &mut self,
+        body: &GuardBody,
+        message: String,
+        why: String,
+        program: &str,
+    ) -> GuardResult {
+        let verb = match body.on_error {
+            OnUnknown::Allow => return GuardResult::Passed(self.explained(body)),
+            OnUnknown::Warn => GuardAction::Warn,
+            OnUnknown::Ask => GuardAction::Ask,
+            OnUnknown::Block => GuardAction::Block,
+        };
+        let verdict = Box::new(self.verdict(body, verb, message, Some(why), program));
+        GuardResult::Fired(GuardOutput { verdict, updated_input: Vec::new() })
+    }
+
+    /// Explains the conditions with their values for the current program.
+    fn explained(&mut self, body: &GuardBody) -> Vec<ConditionExplanation> {
+        let written = [("when", &body.when), ("unless", &body.unless)];
+        let asked = written.into_iter().filter(|_| self.detail == Detail::Values);
+        asked
+            .filter_map(|(key, it)| Some((key, it.as_ref()?)))
+            .map(|(key, it)| ConditionExplanation {
+                key,
+                place: it.place.to_string(),
+                expression: it.text.clone(),
+                parts: self.evaluator.explain(&it.text),
+            })
+            .collect()
+    }
+
+    fn verdict(
+        &mut self,
+        body: &GuardBody,
+        verb: GuardAction,
+        message: String,
+        unknown: Option<String>,
+        program: &str,
+    ) -> GuardVerdict {
+        let guard = self.guard;
+        let message = if message.is_empty() { format!("`{}` says so", guard.id) } else { message };
+        GuardVerdict {
+            id: guard.id.clone(),
+            set: guard.set.clone(),
+            verb,
+            message,
+            unknown,
+            mode: guard.mode,
+            program: program.to_owned(),
+            place: body.place.to_string(),
+            explanation: self.explained(body),
+        }
+    }
+}
+
+/// Splits a command line into words, without its grammar.
+pub(super) fn words(line: &str) -> BTreeSet<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    line.split(|c: char| !is_part(c)).collect()
+}
+
+/// Returns whether the words name a program.
+fn named(words: &BTreeSet<&str>, program: &str) -> bool {
+    words.contains(program)
+        || (program.contains('*') && words.iter().any(|it| word_matches(program, it)))
+}

@@ -1,0 +1,144 @@
+//! Formats the messages of a decision from the texts of the pack. The finding comes first, and
+//! every message is bounded.
+
+use std::borrow::Cow;
+
+use crate::expr::{Evaluator, template};
+use crate::limits;
+use crate::policy::Policy;
+
+use super::verdict::{CheckVerdict, Consequence};
+
+/// Maximum characters of a header or footer. The finding uses the rest.
+const FRAME_CHARS_MAX: usize = limits::SPOKEN_CHARS_MAX / 6;
+
+/// Maximum characters of a quoted text.
+const QUOTED_CHARS_MAX: usize = limits::EVIDENCE_CHARS_MAX;
+/// Maximum characters of a name that is displayed without quotes.
+const PLAIN_NAME_CHARS_MAX: usize = 64;
+
+/// Returns the pack's text with this message id, in the pack's voice.
+pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
+    let choices = policy.messages.get(id).map(Vec::as_slice).unwrap_or_default();
+    let voice = &policy.settings.voice;
+    let fitting = choices.iter().find(|choice| {
+        let spoken = choice.voice.as_ref().is_none_or(|own| own == voice);
+        let when = choice.choice.when.as_ref();
+        spoken && when.is_none_or(|it| evaluator.eval_bool(it).unwrap_or(false))
+    });
+    fitting.map(|it| template::render(&it.choice.text, evaluator)).unwrap_or_default()
+}
+
+/// Formats the text that a blocked agent receives: failed checks, evidence, guidance, and the
+/// number of remaining blocks.
+pub(super) fn block_reason(
+    policy: &Policy,
+    verdicts: &[CheckVerdict],
+    report_path: &str,
+    evaluator: &mut Evaluator,
+) -> String {
+    let header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
+    let mut footer = cut(&text(policy, "block_footer", evaluator), FRAME_CHARS_MAX);
+    let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
+    let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
+    let warnings: Vec<String> =
+        of(Consequence::Warns).map(|it| format!("- {}: {}", it.id, below(&it.details))).collect();
+    if !warnings.is_empty() {
+        body.push(format!(
+            "{}\n{}",
+            text(policy, "warning_header", evaluator),
+            warnings.join("\n")
+        ));
+    }
+    let body = body.join("\n\n");
+    let frame = |footer: &str| {
+        let frame = header.chars().count().saturating_add(footer.chars().count());
+        limits::SPOKEN_CHARS_MAX.saturating_sub(frame.saturating_add(8))
+    };
+    if body.chars().count() > frame(&footer) {
+        footer = format!("The full report is the last entry of {report_path}\n\n{footer}");
+    }
+    let body = cut(&body, frame(&footer));
+    [header, body, footer].join("\n\n").trim().to_owned()
+}
+
+/// Formats one failed check.
+fn item(it: &CheckVerdict) -> String {
+    let mut lines = vec![format!("- {}: {}", it.id, below(&it.details))];
+    lines.extend(it.evidence.iter().map(|it| format!("    {}", below(it))));
+    lines.extend(it.error.iter().map(|it| format!("    error: {}", below(it))));
+    if !it.guidance.is_empty() {
+        lines.push(format!("    what to do: {}", below(&it.guidance)));
+    }
+    lines.join("\n")
+}
+
+/// Indents the further lines of a text below an item, so that output of a command cannot look like
+/// an item.
+fn below(text: &str) -> Cow<'_, str> {
+    indented(text, 6)
+}
+
+/// Indents the further lines of a text by `columns`.
+#[must_use]
+pub fn indented(text: &str, columns: usize) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => Cow::Owned(text.replace('\n', &format!("\n{}", " ".repeat(columns)))),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Replaces line breaks, for a reader that works by lines.
+#[must_use]
+pub fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Formats warnings as one paragraph for the user, without those of `repeated` rules. Can be
+/// empty.
+pub(super) fn warnings(verdicts: &[CheckVerdict], repeated: &[&str]) -> String {
+    let said = verdicts
+        .iter()
+        .filter(|it| it.consequence == Consequence::Warns && !repeated.contains(&it.id.as_str()));
+    said.map(|it| format!("{}: {}", it.id, in_one_line(&it.details))).collect::<Vec<_>>().join("; ")
+}
+
+/// Cuts a text to a number of characters, with a notice.
+#[must_use]
+pub fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let notice = " … [cut]";
+    let kept = chars_max.saturating_sub(notice.chars().count());
+    text.chars().take(kept).chain(notice.chars()).collect()
+}
+/// Quotes text of another process or of a file: in quotes, on one line, at most `QUOTED_CHARS_MAX`
+/// characters. A plain name is not quoted, because it cannot contain an instruction.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.:/@#".contains(c);
+    if text.len() <= PLAIN_NAME_CHARS_MAX && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let line = text.chars().map(|c| match c {
+        '"' => '\'',
+        c if c.is_control() || c.is_whitespace() => ' ',
+        c => c,
+    });
+    format!("\"{}\"", cut(&line.collect::<String>(), QUOTED_CHARS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn a_text_is_data_on_one_line_and_a_name_is_itself() {
+        assert_eq!(quote("task-099"), "task-099");
+        assert_eq!(quote(""), "");
+        assert_eq!(quote("a\n\u{1b}[2K \"b\""), "\"a  [2K 'b'\"");
+        let long = quote(&"word ".repeat(200));
+        assert!(long.starts_with("\"word ") && long.ends_with('"') && long.len() < 320, "{long}");
+    }
+}

@@ -1,0 +1,191 @@
+//! The outcome of a stop: decision, state to save, and texts to send.
+
+use std::sync::Arc;
+
+use super::combine::Decision;
+use super::verdict::{CheckStatus, CheckVerdict, Consequence};
+use super::{EvaluationContext, message, release_reason};
+use crate::checksum::{checksum, hex};
+use crate::expr::Evaluator;
+use crate::expr::context::OutcomeFacts;
+use crate::limits;
+use crate::policy::Policy;
+use crate::state::block_limiter::LimiterDecision;
+use crate::state::{BlockLimiterState, CheckResults, SessionState};
+
+/// Outcome of the evaluation of a stop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StopOutcome {
+    pub decision: Decision,
+    pub session_type: String,
+    /// Verdicts of all checks.
+    pub verdicts: Vec<CheckVerdict>,
+    /// Decision of the block limiter.
+    pub ruling: LimiterDecision,
+    /// Reason of a release. Empty if there was none.
+    pub release: &'static str,
+    /// Text for the agent if the stop is blocked.
+    pub reason: String,
+    /// Text for the user. Can be empty.
+    pub notice: String,
+    /// Text for the user if a block could not be saved.
+    pub forgotten_notice: String,
+    /// One line about the check results, in the pack's voice.
+    pub summary: String,
+    /// State to save.
+    pub state: SessionState,
+    /// Whether the state differs from the saved state.
+    pub moved: bool,
+}
+
+/// Combines verdicts and the decision of the block limiter.
+pub(super) fn outcome(
+    bench: EvaluationContext<'_>,
+    verdicts: Vec<CheckVerdict>,
+    mut guard: BlockLimiterState,
+    ruling: LimiterDecision,
+    evaluator: &mut Evaluator,
+) -> StopOutcome {
+    let check_results = check_results(bench, &verdicts);
+    let facts = outcome_facts(bench, &verdicts, ruling, &check_results);
+    bench.context.learned.borrow_mut().outcome = facts;
+    let policy = bench.policy;
+    let blocked = matches!(ruling, LimiterDecision::Block { .. });
+    let reason = if blocked {
+        message::block_reason(policy, &verdicts, bench.report_path, evaluator)
+    } else {
+        String::new()
+    };
+    if blocked {
+        guard.reason = reason.chars().take(limits::REASON_KEPT_CHARS_MAX).collect();
+    }
+    let forgotten_notice =
+        if blocked { message::text(policy, "not_saved", evaluator) } else { String::new() };
+    let mut said = Vec::new();
+    if matches!(ruling, LimiterDecision::Release(_)) {
+        said.push(message::text(policy, "release", evaluator));
+    }
+    let unreported: Vec<String> = once_keys(policy, &verdicts)
+        .filter(|(_, key)| !blocked && !bench.state.notified.contains(key))
+        .map(|(_, key)| key)
+        .collect();
+    let repeated: Vec<&str> = once_keys(policy, &verdicts)
+        .filter(|(_, key)| bench.state.notified.contains(key))
+        .map(|(id, _)| id)
+        .collect();
+    let warnings = message::warnings(&verdicts, &repeated);
+    if !blocked && !warnings.is_empty() {
+        said.push(format!("{} {warnings}", message::text(policy, "warning_header", evaluator)));
+    }
+    let summary = message::text(policy, "summary", evaluator);
+    let state = next_state(bench, guard, check_results, unreported);
+    StopOutcome {
+        decision: if blocked { Decision::Block } else { Decision::None },
+        session_type: bench.context.learned.borrow().session_type.clone(),
+        verdicts,
+        ruling,
+        release: release_reason(ruling),
+        reason,
+        notice: message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX),
+        forgotten_notice,
+        summary,
+        moved: state != *bench.state,
+        state,
+    }
+}
+
+/// Returns the warnings that are reported once per session: the id of the rule, and a key that
+/// depends on its details and evidence.
+fn once_keys<'v>(
+    policy: &'v Policy,
+    verdicts: &'v [CheckVerdict],
+) -> impl Iterator<Item = (&'v str, String)> {
+    let once = |id: &str| policy.considerations.iter().any(|it| it.once && it.id == id);
+    verdicts.iter().filter(move |it| it.consequence == Consequence::Warns && once(&it.id)).map(
+        |verdict| {
+            let parts = [verdict.id.as_str(), verdict.details.as_str()].into_iter();
+            let parts: Vec<&[u8]> = parts
+                .chain(verdict.evidence.iter().map(String::as_str))
+                .map(str::as_bytes)
+                .collect();
+            (verdict.id.as_str(), hex(&checksum(&parts)))
+        },
+    )
+}
+
+fn outcome_facts(
+    bench: EvaluationContext<'_>,
+    verdicts: &[CheckVerdict],
+    ruling: LimiterDecision,
+    results: &CheckResults,
+) -> OutcomeFacts {
+    let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let (block, remaining) = match ruling {
+        LimiterDecision::Block { number, same_remaining, .. } => (number, same_remaining),
+        LimiterDecision::Approve | LimiterDecision::Release(_) => (0, 0),
+    };
+    OutcomeFacts {
+        failed: number(of(Consequence::Blocks).count()),
+        warned: number(of(Consequence::Warns).count()),
+        block: i64::from(block),
+        max_blocks: i64::from(bench.policy.settings.guard.max_consecutive_blocks),
+        remaining: i64::from(remaining),
+        release: release_reason(ruling).to_owned(),
+        failed_ids: of(Consequence::Blocks).map(|it| it.id.clone()).collect(),
+        failed_details: of(Consequence::Blocks)
+            .map(|it| format!("{}: {}", it.id, it.details))
+            .collect(),
+        workflow_compliant: results.workflow_compliant,
+        quality_score: i64::from(results.quality_score),
+    }
+}
+
+/// Returns the share of passed checks among the evaluated checks, in amplihack's format.
+fn check_results(bench: EvaluationContext<'_>, verdicts: &[CheckVerdict]) -> CheckResults {
+    let count = |status: &CheckStatus| verdicts.iter().filter(|it| it.status == *status).count();
+    let (satisfied, unsatisfied) =
+        (count(&CheckStatus::Satisfied), count(&CheckStatus::Unsatisfied));
+    let judged = satisfied.saturating_add(unsatisfied);
+    let score = satisfied.saturating_mul(100).checked_div(judged).unwrap_or(100);
+    let known = &bench.state.check_results.files_modified;
+    let files = bench.context.facts.files.iter().map(|it| &it.path);
+    let files_modified =
+        if files.clone().eq(known.iter()) { Arc::clone(known) } else { files.cloned().collect() };
+    CheckResults {
+        files_modified,
+        workflow_compliant: verdicts.iter().all(|it| it.consequence != Consequence::Blocks),
+        quality_score: u8::try_from(score).unwrap_or(100),
+    }
+}
+
+/// Returns the state after this stop. Equal to the saved state if nothing changed.
+fn next_state(
+    bench: EvaluationContext<'_>,
+    guard: BlockLimiterState,
+    results: CheckResults,
+    unreported: Vec<String>,
+) -> SessionState {
+    let mut state = bench.state.clone();
+    state.check_results = results;
+    state.notified.extend(unreported);
+    let more = state.notified.len().saturating_sub(limits::NOTIFIED_KEPT_MAX);
+    state.notified.drain(..more);
+    match &bench.context.event.agent_id {
+        None => state.main = guard,
+        Some(agent) => {
+            let full =
+                state.agents.len() >= limits::AGENTS_MAX && !state.agents.contains_key(agent);
+            // The agent with the oldest block has most likely ended.
+            let oldest = state.agents.iter().min_by_key(|(_, it)| it.last_block);
+            let oldest = oldest.map(|(id, _)| id.clone()).filter(|_| full);
+            oldest.and_then(|it| state.agents.remove(&it));
+            state.agents.insert(agent.clone(), guard);
+        }
+    }
+    if state != *bench.state {
+        state.turn_count = state.turn_count.saturating_add(1);
+        state.last_check = Some(bench.context.now);
+    }
+    state
+}

@@ -1,0 +1,249 @@
+//! The context of one event: the event, the facts, and the environment, before any probe runs.
+//! `eval` collects it from the machine; a case or a recorded session supplies it.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::expr::context::{Context, ConversationProse, EvaluationState};
+use crate::expr::pattern::{RationalizationMatcher, StoredPattern, TextPattern};
+use crate::facts::Facts;
+use crate::facts::compiled::CompiledMatchers;
+use crate::facts::event::Event;
+use crate::policy::Policy;
+use crate::state::context::Overrides;
+use crate::time::Timestamp;
+
+/// Inputs of the evaluation of one event, before any probe runs.
+#[derive(Debug, Clone)]
+pub struct EventContext {
+    pub event: Event,
+    /// Facts of the transcript.
+    pub facts: Facts,
+    /// Reason why the transcript could not be read.
+    pub transcript_problem: Option<String>,
+    /// Whether a user is present.
+    pub interactive: bool,
+    /// Whether this is a new evaluation of a recorded event, for which no probe can run.
+    pub recorded: bool,
+    /// Directory of the project.
+    pub project: PathBuf,
+    /// Host of the project's remote, in lower case.
+    pub remote_host: Option<String>,
+    /// Settings of the context window from the environment.
+    pub overrides: Overrides,
+    /// Whether any expression reads the context usage.
+    pub gauged: bool,
+    /// Wall-clock time.
+    pub now: Timestamp,
+}
+
+/// Matchers of a pack for facts and prose, compiled once for all events.
+#[derive(Debug, Clone)]
+pub struct Matchers {
+    /// Matchers for commands and files.
+    pub lens: Rc<CompiledMatchers>,
+    /// Text patterns by name.
+    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    /// Matcher of the pack's rationalizations.
+    pub sought: Rc<OnceCell<RationalizationMatcher>>,
+}
+
+impl Matchers {
+    /// Creates the matchers of a pack's vocabulary.
+    #[must_use]
+    pub fn new(lens: CompiledMatchers, texts: BTreeMap<String, StoredPattern>) -> Self {
+        let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
+        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
+    }
+
+    /// Removes the vocabulary from a policy and creates its matchers.
+    #[must_use]
+    pub fn out_of(policy: &mut Policy) -> Self {
+        let (lens, texts) = (std::mem::take(&mut policy.lens), std::mem::take(&mut policy.texts));
+        Self::new(CompiledMatchers::new(lens), texts)
+    }
+}
+
+impl EventContext {
+    /// Creates the context of an event without facts of a session.
+    #[must_use]
+    pub fn alone(event: Event, project: PathBuf, now: Timestamp) -> Self {
+        Self {
+            event,
+            facts: Facts::default(),
+            transcript_problem: None,
+            interactive: true,
+            recorded: false,
+            project,
+            remote_host: None,
+            overrides: Overrides::default(),
+            gauged: true,
+            now,
+        }
+    }
+
+    /// Creates the context of one evaluation.
+    #[must_use]
+    pub fn context(self, policy: &Policy, words: &Matchers) -> Context {
+        let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
+        let gauge = (policy.reads_context && self.gauged)
+            .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
+        let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
+        let last = || self.facts.messages.last.last().map(|it| it.text.clone());
+        Context {
+            last_message: said.or_else(last).unwrap_or_default(),
+            event: self.event,
+            transcript_problem: self.transcript_problem,
+            facts: self.facts,
+            lens: Rc::clone(&words.lens),
+            interactive: self.interactive,
+            recorded: self.recorded,
+            project: self.project,
+            main_branches: policy.main_branches.clone(),
+            forge: forge.unwrap_or_default(),
+            patterns: Rc::clone(&words.patterns),
+            sought: Rc::clone(&words.sought),
+            overrides: self.overrides,
+            now: self.now,
+            learned: RefCell::new(EvaluationState { context: gauge, ..EvaluationState::default() }),
+            spoken: ConversationProse::default(),
+            files_by_kind: RefCell::default(),
+        }
+    }
+}
+
+/// Returns the code host of a host name. Empty if it is unknown.
+fn forge(policy: &Policy, host: &str) -> String {
+    let mut forges = policy.forges.iter();
+    let found = forges.find(|(_, parts)| parts.iter().any(|it| host.contains(it.as_str())));
+    found.map(|(name, _)| name.clone()).unwrap_or_default()
+}
+
+/// Directories of temporary files, which do not belong to the agent's work.
+const SCRATCH: [&str; 3] = ["/tmp", "/var/tmp", "/private/tmp"];
+
+/// Facts that were excluded from the agent's work: increasing indexes into the lists of facts. A
+/// new evaluation excludes the same facts, whatever the files contain then.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct ExcludedFacts {
+    /// Scratch files.
+    pub files: Vec<usize>,
+    /// Findings in scratch files.
+    pub findings: Vec<usize>,
+    /// Fixed findings, as indexes into the remaining findings.
+    pub fixed: Vec<usize>,
+}
+
+impl ExcludedFacts {
+    /// Returns whether no fact was excluded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Excludes the same facts again.
+    pub fn again(&self, facts: &mut Facts) {
+        fn at<T>(places: &[usize]) -> impl FnMut(usize, &T) -> bool {
+            |place, _| places.contains(&place)
+        }
+        forget(&mut facts.files, at(&self.files));
+        forget(&mut facts.findings, at(&self.findings));
+        forget(&mut facts.findings, at(&self.fixed));
+    }
+}
+
+/// Removes items and returns their indexes.
+fn forget<T>(all: &mut Vec<T>, mut foreign: impl FnMut(usize, &T) -> bool) -> Vec<usize> {
+    let (mut place, mut gone) = (0, Vec::new());
+    all.retain(|item| {
+        let keep = !foreign(place, item);
+        if !keep {
+            gone.push(place);
+        }
+        place += 1;
+        keep
+    });
+    gone
+}
+
+/// Returns whether a file is in a temporary directory (`more`: further ones) and not in one of the
+/// project's `own` directories.
+#[must_use]
+pub fn is_scratch(path: &str, own: &[&Path], more: &[PathBuf]) -> bool {
+    let begins = first_letter(path.as_bytes());
+    let lies_in = |folder: &Path| {
+        // The first letter behind the root excludes most paths.
+        let letters = begins.zip(first_letter(folder.as_os_str().as_encoded_bytes()));
+        letters.is_none_or(|(one, other)| one == other) && Path::new(path).starts_with(folder)
+    };
+    let mut scratch = SCRATCH.iter().map(Path::new).chain(more.iter().map(PathBuf::as_path));
+    scratch.any(lies_in) && !own.iter().any(|it| lies_in(it))
+}
+
+/// Returns the first letter of a path in lower case. `None` if there might be none.
+fn first_letter(path: &[u8]) -> Option<u8> {
+    let letter = path.iter().find(|it| **it != b'/')?;
+    (*letter != b'.').then(|| letter.to_ascii_lowercase())
+}
+
+/// Removes scratch files from the facts, and returns what was removed.
+pub fn exclude_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> ExcludedFacts {
+    ExcludedFacts {
+        files: forget(&mut facts.files, |_, it| is_scratch(&it.path, own, more)),
+        findings: forget(&mut facts.findings, |_, it| is_scratch(&it.path, own, more)),
+        fixed: Vec::new(),
+    }
+}
+
+/// Current content of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileNow {
+    /// Text of the file.
+    Text(String),
+    /// The file does not exist.
+    Gone,
+    /// The content is unknown.
+    Unknown,
+}
+
+/// Removes findings that the file no longer contains, because a command fixed them (`sed -i`, `rm`)
+/// that the transcript does not show. Returns their indexes.
+pub fn exclude_fixed(facts: &mut Facts, mut look: impl FnMut(&str) -> FileNow) -> Vec<usize> {
+    let mut texts: BTreeMap<String, FileNow> = BTreeMap::new();
+    forget(&mut facts.findings, |_, it| {
+        match texts.entry(it.path.clone()).or_insert_with_key(|path| look(path)) {
+            FileNow::Text(text) => !text.contains(it.excerpt.as_str()),
+            FileNow::Gone => true,
+            FileNow::Unknown => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_are_scratch_unless_the_project_lies_there() {
+        let more = [PathBuf::from("/Scratch")];
+        for (path, own, expected) in [
+            ("/tmp/a.py", "/w", true),
+            ("//tmp/a.py", "/w", true),
+            ("/./tmp/a.py", "/w", true),
+            ("/tmpfs/a.py", "/w", false),
+            ("/w/tmp/a.py", "/w", false),
+            ("/Scratch/a.py", "/w", true),
+            ("/scratch/a.py", "/w", false),
+            ("/tmp/w/a.py", "/tmp/w", false),
+            ("/tmp/a.py", "/", false),
+            ("tmp/a.py", "/w", false),
+        ] {
+            assert_eq!(is_scratch(path, &[Path::new(own)], &more), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Facts about the circuit breakers of the project: `breakers.load_level`, `breakers["api/claude"].open`.
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::{Object, Part};
+use super::dynamic::{count, texts};
+use super::row::{Member, field, with_range, with_values};
+pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
+use super::types::{Evidence::Structure, Type};
+use crate::state::breaker::PHASES;
+use crate::state::breaker::load::LOAD_LEVELS;
+
+/// Rows of `breakers` and of one of them.
+pub(super) const ROWS: &[Member] = &[
+    with_values(
+        field(
+            Type::Breakers,
+            "load_level",
+            Type::Text,
+            Structure,
+            [
+                "`reduced` while something is left alone, `recovering` just after it came back, else `normal`.",
+                "breakers.load_level == \"normal\"",
+            ],
+            |it, _| all(it, |it| it.load_level.clone().into()),
+        ),
+        &LOAD_LEVELS,
+    ),
+    field(
+        Type::Breakers,
+        "open",
+        Type::Texts,
+        Structure,
+        ["Names of those that reject calls.", "breakers.open.contains(\"api/claude\")"],
+        |it, _| all(it, |it| names(it, |it| it.open)),
+    ),
+    field(
+        Type::Breakers,
+        "needs_human",
+        Type::Texts,
+        Structure,
+        [
+            "Names of those that waiting does not cure.",
+            "breakers.needs_human.contains(\"api/claude\")",
+        ],
+        |it, _| all(it, |it| names(it, |it| it.needs_human)),
+    ),
+    field(
+        Type::Breakers,
+        "parallelism",
+        Type::Int,
+        Structure,
+        ["Calls that may run side by side.", "breakers.parallelism < 5"],
+        |it, _| all(it, |it| count(it.parallelism)),
+    ),
+    with_values(
+        field(
+            Type::Breaker,
+            "state",
+            Type::Text,
+            Structure,
+            ["Where it stands.", "breakers[\"api/claude\"].state == \"HALF_OPEN\""],
+            |it, _| one(it, |it| it.state.clone().into()),
+        ),
+        &PHASES,
+    ),
+    field(
+        Type::Breaker,
+        "open",
+        Type::Bool,
+        Structure,
+        ["Whether it rejects calls.", "breakers[\"api/claude\"].open"],
+        |it, _| one(it, |it| it.open.into()),
+    ),
+    field(
+        Type::Breaker,
+        "retry_after",
+        Type::Int,
+        Structure,
+        [
+            "Seconds until it may be tried, 0 where it may be now or only a human can open it.",
+            "breakers[\"api/claude\"].retry_after > 60",
+        ],
+        |it, _| one(it, |it| count(it.retry_after)),
+    ),
+    field(
+        Type::Breaker,
+        "failures",
+        Type::Int,
+        Structure,
+        ["Failures that count.", "breakers[\"api/claude\"].failures > 1"],
+        |it, _| one(it, |it| count(it.failures)),
+    ),
+    field(
+        Type::Breaker,
+        "last_error",
+        Type::Text,
+        Structure,
+        [
+            "What the last failure said, else empty.",
+            "breakers[\"api/claude\"].last_error.contains(\"529\")",
+        ],
+        |it, _| one(it, |it| it.last_error.clone().into()),
+    ),
+    with_range(
+        field(
+            Type::Breaker,
+            "capacity",
+            Type::Int,
+            Structure,
+            [
+                "Share of the usual load that it lets through, in percent.",
+                "breakers[\"api/claude\"].capacity < 100",
+            ],
+            |it, _| one(it, |it| count(it.capacity)),
+        ),
+        (0, 100),
+    ),
+    field(
+        Type::Breaker,
+        "needs_human",
+        Type::Bool,
+        Structure,
+        [
+            "Whether waiting does not cure the last failures.",
+            "breakers[\"api/claude\"].needs_human",
+        ],
+        |it, _| one(it, |it| it.needs_human.into()),
+    ),
+];
+
+/// `breakers["name"]`: the handle of one of them.
+pub(super) fn breaker(it: &Object, key: &str) -> Dynamic {
+    it.part(Part::Breaker(std::rc::Rc::from(key)))
+}
+
+fn names(standing: &BreakersSnapshot, wanted: impl Fn(&BreakerSnapshot) -> bool) -> Dynamic {
+    texts(standing.known.iter().filter(|(_, it)| wanted(it)).map(|(key, _)| key.clone()))
+}
+
+/// Looks at all of them.
+fn all(it: &Object, look: impl FnOnce(&BreakersSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
+    let learned = it.context.learned.borrow();
+    learned.breakers.as_ref().map(look).ok_or_else(|| match it.context.recorded {
+        true => it.context.miss("where the breakers stood"),
+        false => "the breakers were not read at this event".into(),
+    })
+}
+
+/// Looks at one of them.
+fn one(it: &Object, look: impl FnOnce(&BreakerSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
+    let Part::Breaker(key) = &it.part else { return Err("not a breaker".into()) };
+    all(it, |standing| match standing.known.get(&**key) {
+        Some(known) => look(known),
+        None => look(&BreakerSnapshot::default()),
+    })
+}

@@ -1,0 +1,242 @@
+//! Facts about the tool call that is about to happen, `action`: what it would start, and what it would touch.
+//! What its programs are stands in `program_facts`, what paths are in `place_facts`.
+//!
+//! INVARIANT: what cannot be known is neither true nor false. A question that it decides fails, and
+//! `on_error` of the guard answers.
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::{Object, Part};
+use super::dynamic::{text_argument, texts};
+use super::place_facts::SOME;
+use super::row::{Member, field, method};
+pub use super::snapshots::CallFacts;
+use super::text_list::list;
+use super::types::{Domain, Evidence::Structure, Type};
+use crate::facts::call::{Access, PathMatchers};
+use crate::facts::glob::word_matches;
+use crate::facts::lens::ValueOptions;
+use crate::facts::pattern::CommandPattern;
+use crate::source::secrets;
+
+const READS: &[Access] = &[Access::Read];
+const WRITES: &[Access] = &[Access::Write];
+const DELETES: &[Access] = &[Access::Delete];
+const CHANGES: &[Access] = &[Access::Write, Access::Delete];
+const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
+
+const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `action`.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Call,
+        "tool",
+        Type::Text,
+        Structure,
+        ["Name of the tool.", "action.tool == \"Bash\""],
+        |it, _| on_call(it, |seen| Ok(seen.call.tool.clone().into())),
+    ),
+    field(
+        Type::Call,
+        "command",
+        Type::Text,
+        Structure,
+        ["The command line as it was written, else empty.", "action.command.contains(\"prod\")"],
+        |it, _| on_call(it, |seen| Ok(seen.call.command.clone().into())),
+    ),
+    field(
+        Type::Call,
+        "understood",
+        Type::Bool,
+        Structure,
+        ["Whether all of the command line could be read.", "action.understood"],
+        |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
+    ),
+    field(
+        Type::Call,
+        "endless",
+        Type::Bool,
+        Structure,
+        [
+            "Whether a function of it calls itself, or a loop starts jobs, without end.",
+            "!action.endless",
+        ],
+        |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
+    ),
+    field(
+        Type::Call,
+        "programs",
+        Type::Texts,
+        Structure,
+        ["Names of the programs that it would start.", "\"docker\" in action.programs"],
+        |it, _| on_call(it, |seen| Ok(texts(seen.call.programs.iter().map(|it| it.name.clone())))),
+    ),
+    field(
+        Type::Call,
+        "address",
+        Type::Text,
+        Structure,
+        [
+            "The address that a tool fetches, else empty.",
+            "action.address.starts_with(\"https://docs.rs/\")",
+        ],
+        |it, _| on_call(it, |seen| Ok(seen.call.address.clone().into())),
+    ),
+    method(
+        Type::Call,
+        "runs",
+        ONE,
+        (Type::Bool, Structure),
+        ["Whether it would start a program, by command pattern.", "action.runs(\"npm publish\")"],
+        |it, args| {
+            let pattern = CommandPattern::parse(&text_argument(args, 0)?);
+            let values = values(it);
+            on_call(it, |seen| {
+                Ok(seen.call.programs.iter().any(|it| it.is(&pattern, values)).into())
+            })
+        },
+    ),
+    method(
+        Type::Call,
+        "sets",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether it sets one of these variables for a program.", "action.sets([\"LD_PRELOAD\"])"],
+        |it, args| {
+            let names = list(args)?;
+            on_call(it, |seen| {
+                let mut set = seen.call.variables.keys();
+                Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
+            })
+        },
+    ),
+    method(
+        Type::Call,
+        "reads",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
+        |it, args| touches(it, list(args)?.globs(), READS),
+    ),
+    method(
+        Type::Call,
+        "writes",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
+        |it, args| touches(it, list(args)?.globs(), WRITES),
+    ),
+    method(
+        Type::Call,
+        "deletes",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether it deletes a file of these globs, or the folder they lie in.",
+            "action.deletes([\"**/tests/**\"])",
+        ],
+        |it, args| touches(it, list(args)?.globs(), DELETES),
+    ),
+    method(
+        Type::Call,
+        "changes",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether it writes or deletes a file of these globs.", "action.changes([\"src/gen/**\"])"],
+        |it, args| touches(it, list(args)?.globs(), CHANGES),
+    ),
+    method(
+        Type::Call,
+        "touches",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether it reads, writes or deletes a file of these globs.",
+            "action.touches([\"*.pem\"])",
+        ],
+        |it, args| touches(it, list(args)?.globs(), TOUCHES_ANY),
+    ),
+    field(
+        Type::Call,
+        "changed",
+        Type::Places,
+        Structure,
+        ["Files that it writes or deletes.", "action.changed.outside"],
+        |it, _| {
+            on_call(it, |seen| {
+                let files = seen.call.files.iter().filter(|it| it.does != Access::Read);
+                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    ),
+    field(
+        Type::Call,
+        "changes_transcript",
+        Type::Bool,
+        Structure,
+        [
+            "Whether it writes or deletes the file in which the client records this session.",
+            "!action.changes_transcript",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
+                Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
+            })
+        },
+    ),
+    field(
+        Type::Call,
+        "written",
+        Type::Text,
+        Structure,
+        ["Text that it would write into files.", "action.written.contains(\"@ts-ignore\")"],
+        |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
+    ),
+    field(
+        Type::Call,
+        "secrets",
+        Type::Texts,
+        Structure,
+        [
+            "Kinds of secrets in its command line, in what it writes, in a prompt.",
+            "action.secrets.len() == 0",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let call = &seen.call;
+                let said = [&call.command, &call.prompt, &call.address];
+                let parts = call.written.iter().chain(said);
+                Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
+            })
+        },
+    ),
+];
+
+/// Options with values, as the vocabulary tells them.
+pub(super) fn values(it: &Object) -> &[ValueOptions] {
+    &it.context.lens.lens().value_options
+}
+
+pub(super) fn on_call(
+    it: &Object,
+    ask: impl FnOnce(&CallFacts) -> Result<Dynamic, FactError>,
+) -> Result<Dynamic, FactError> {
+    let seen = it.context.learned.borrow().call.clone();
+    match seen {
+        Some(seen) => ask(&seen),
+        None => Err("there is no tool call at this event".into()),
+    }
+}
+
+/// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
+/// that are not known: only those count of which the globs could speak.
+fn touches(it: &Object, globs: &PathMatchers, does: &[Access]) -> Result<Dynamic, FactError> {
+    on_call(it, |seen| {
+        let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
+        let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));
+        Ok(any.into())
+    })
+}

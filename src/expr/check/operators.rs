@@ -1,0 +1,136 @@
+//! Operators: comparisons, `in`, and sums; and values that a fact never has.
+
+use super::Checker;
+use crate::expr::ast::{Expr, ExprKind, Relation, is_call};
+use crate::expr::hints::other_spelling;
+use crate::expr::members;
+use crate::expr::paths::closed_values;
+use crate::expr::types::{Domain, Type};
+use crate::source::suggest;
+use crate::time::Timestamp;
+
+const fn is_equality(relation: Relation) -> bool {
+    matches!(relation, Relation::Equal | Relation::NotEqual)
+}
+
+/// The fix for a number that is written as a text.
+fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
+    sides.into_iter().find_map(|side| {
+        let ExprKind::Text(text) = &side.kind else { return None };
+        let number: i64 = text.trim().parse().ok()?;
+        Some(format!("write {number} without quotes"))
+    })
+}
+
+/// Whether a text has the form of `now.date`, or of the beginning of one.
+fn is_date(text: &str) -> bool {
+    let form = "0000-00-00";
+    let fits = |(one, other): (u8, u8)| one == other || (one == b'0' && other.is_ascii_digit());
+    let parts = [4, 7, 10].contains(&text.len());
+    parts && form.bytes().zip(text.bytes()).all(fits)
+}
+
+impl Checker<'_> {
+    /// A call of a free function, or an operator, that the language does not have.
+    pub(super) fn unknown_function(&mut self, name: &str, expr: &Expr) -> Type {
+        let known: Vec<&str> = members::tables()
+            .filter(|it| matches!(it.owner, Type::Global))
+            .map(|it| it.name)
+            .collect();
+        let method = members::find(Type::Text, name).or_else(|| members::find(Type::Texts, name));
+        let help = other_spelling(name)
+            .map(|it| format!("write `{it}`"))
+            .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
+            .or_else(|| suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?")));
+        let text = format!("there is no function or operator `{name}`");
+        self.report("unknown-function", self.position(expr), text, help);
+        Type::Any
+    }
+
+    /// `item in list`, or `[…].contains(item)`.
+    pub(super) fn membership(&mut self, item: &Expr, list: &Expr) -> Type {
+        if is_call(item, list) {
+            self.infer(list);
+            if let Some(row) = members::find(Type::Texts, "contains") {
+                self.call_argument(row, (Type::Text, Domain::Free), item);
+            }
+        } else {
+            self.expect(item, Type::Text, "the left side of `in` must be a text");
+            let found = self.infer(list);
+            if !matches!(found, Type::Texts | Type::Text | Type::Any) {
+                self.at(list, "type-mismatch", &format!("`in` needs a list, not a {found}"), None);
+            }
+        }
+        if let ExprKind::List(items) = &list.kind {
+            items.iter().for_each(|it| self.closed_value(item, it, true));
+        }
+        Type::Bool
+    }
+
+    pub(super) fn comparison(&mut self, relation: Relation, one: &Expr, other: &Expr) -> Type {
+        let name = relation.as_str();
+        let start = one.end(self.text);
+        let (left, right) = (self.infer(one), self.infer(other));
+        let number = |it| matches!(it, Type::Int | Type::Decimal);
+        let plain = |it| number(it) || matches!(it, Type::Bool | Type::Text | Type::Any);
+        let numbers = number(left) && number(right);
+        let equal = is_equality(relation);
+        if left != right && left != Type::Any && right != Type::Any && !numbers {
+            let are = if equal { "are never equal" } else { "have no order" };
+            let text = format!("`{name}` compares a {left} with a {right}, which {are}");
+            let help = number_in_quotes([one, other]).unwrap_or_else(|| {
+                "compare two numbers, two texts, or two truth values".to_owned()
+            });
+            self.report("never-equal", start, text, Some(help));
+        } else if !plain(left) {
+            let help = Some("compare one of its fields".to_owned());
+            self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);
+        } else if left == Type::Bool && !equal {
+            let text = format!("`{name}` cannot compare true and false");
+            self.report("type-mismatch", start, text, None);
+        }
+        self.closed_value(one, other, equal);
+        self.closed_value(other, one, equal);
+        Type::Bool
+    }
+
+    /// `fact == "value"` where the fact has a closed set of values. If the value is compared by its order (`equal`
+    /// is false), it need not be a day of the calendar: `now.date <= "2026-02-31"`.
+    fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
+        let (ExprKind::Fact(path, _), ExprKind::Text(text)) = (&fact.kind, &value.kind) else {
+            return;
+        };
+        let start = value.range.start;
+        if &**path == "now.date" && !is_date(text) {
+            let message = format!("`now.date` is never like \"{text}\", and is compared as a text");
+            let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
+            return self.report("impossible-value", start, message, help);
+        }
+        if &**path == "now.date" && equal && Timestamp::parse(text).is_none() {
+            let message = format!("`now.date` is never \"{text}\"");
+            let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
+            return self.report("impossible-value", start, message, help);
+        }
+        let known = closed_values(path, self.names);
+        if !known.is_empty() && !known.contains(&text.as_str()) {
+            let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
+            let message = format!("`{}` is never \"{text}\"", &**path);
+            self.report_word(("impossible-value", start, message), (text, &named));
+        }
+    }
+
+    pub(super) fn sum(&mut self, one: &Expr, other: &Expr) -> Type {
+        let (left, right) = (self.infer(one), self.infer(other));
+        match (left, right) {
+            (Type::Int, Type::Int) => Type::Int,
+            (Type::Text, Type::Text) => Type::Text,
+            (Type::Any, _) | (_, Type::Any) => Type::Any,
+            _ => {
+                let text = format!("`+` cannot add a {left} and a {right}");
+                let help = Some("add two numbers or two texts; templates join anything".to_owned());
+                self.report("type-mismatch", one.end(self.text), text, help);
+                Type::Any
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Members: fields, calls, and brackets, and the names that a pack defines.
+
+use std::collections::BTreeSet;
+
+use super::Checker;
+use crate::expr::ast::{Access, Expr, ExprKind, Path, Step};
+use crate::expr::members::{self, Member};
+use crate::expr::pattern::compile_regex;
+use crate::expr::types::{Domain, Evidence, Type};
+
+/// A member whose owner was typed.
+struct Reached<'a> {
+    owner: Type,
+    /// The names that lead to the owner, as `uses` has them.
+    path: &'a str,
+    name: &'a str,
+    /// The byte of the name.
+    start: usize,
+}
+
+impl Checker<'_> {
+    /// A name and its members.
+    pub(super) fn fact(&mut self, path: &Path, arguments: &[Expr], whole: &Expr) -> Type {
+        if let Some(step) = path.steps().first().filter(|it| it.optional) {
+            let (sign, kind) = match step.access {
+                Access::Item => ("?[", "write `[`: every breaker is always there"),
+                Access::Field | Access::Call(_) => ("?.", "write `.`: every fact is always there"),
+            };
+            let text = format!("`{sign}` is not needed");
+            self.report("expression-syntax", whole.range.start, text, Some(kind.to_owned()));
+        }
+        let owner = self.global(path.name(), whole.range.start);
+        self.members(owner, path, arguments)
+    }
+
+    /// The members of a value of type `owner`.
+    pub(super) fn members(&mut self, owner: Type, path: &Path, arguments: &[Expr]) -> Type {
+        let (mut owner, mut names, mut rest) = (owner, path.name().to_owned(), arguments);
+        for (at, step) in path.steps().iter().enumerate() {
+            let (own, others) = rest.split_at_checked(step.arguments()).unwrap_or((rest, &[]));
+            rest = others;
+            let (name, start) = (path.member(step), step.range.start as usize);
+            let reached = Reached { owner, path: &names, name, start };
+            owner = match (step.access, own) {
+                (Access::Field, _) => self.property(&reached),
+                (Access::Call(_), arguments) => self.call(&reached, arguments),
+                (Access::Item, [key]) if at == 0 => {
+                    names = format!(
+                        "{names}[{}]",
+                        self.text.get(key.range.clone()).unwrap_or_default()
+                    );
+                    if !self.item(owner, key) {
+                        return Type::Any;
+                    }
+                    Type::Breaker
+                }
+                (Access::Item, _) => return self.item_behind(owner, path.steps().get(at - 1)),
+            };
+            if step.access != Access::Item {
+                names = format!("{names}.{name}");
+            }
+        }
+        owner
+    }
+
+    /// `breakers["name"]`; returns whether it can be a breaker.
+    fn item(&mut self, owner: Type, key: &Expr) -> bool {
+        if !matches!(owner, Type::Breakers | Type::Any) {
+            let text = format!("a {owner} has nothing in brackets");
+            let help = Some("only breakers are named so: `breakers[\"api/claude\"]`".to_owned());
+            self.at(key, "expression-syntax", &text, help);
+            return false;
+        }
+        let found = self.infer(key);
+        if !matches!(found, Type::Text | Type::Any) {
+            let text = format!("the name of a breaker is a text, not a {found}");
+            self.at(key, "argument-type", &text, None);
+        }
+        if let ExprKind::Text(name) = &key.kind
+            && members::find(Type::Breakers, name).is_some()
+        {
+            let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
+            self.at(key, "unknown-fact", &format!("`{name}` is no name of a breaker"), help);
+        }
+        true
+    }
+
+    /// Brackets behind a member, which nothing has.
+    fn item_behind(&mut self, owner: Type, step: Option<&Step>) -> Type {
+        let text = "this form is not part of the expression language".to_owned();
+        let help = "a list is asked by `.first()`, `.len()`, `.contains(…)` and `in`";
+        let help = (owner == Type::Texts).then(|| help.to_owned());
+        let start = step.map_or(0, |it| it.range.start as usize);
+        self.report("expression-syntax", start, text, help);
+        Type::Any
+    }
+
+    fn property(&mut self, reached: &Reached<'_>) -> Type {
+        let Reached { owner, path, name, start } = *reached;
+        match (owner, members::find(owner, name)) {
+            (Type::Any, _) => Type::Any,
+            (_, Some(row)) if row.params.is_none() => self.used(row, format!("{path}.{name}")),
+            (_, Some(row)) => {
+                let help = Some(format!("write `{}`", row.example));
+                let text = format!("`{name}` is called with parentheses");
+                self.report("wrong-arguments", start, text, help);
+                row.result
+            }
+            (Type::Preferences, None) => {
+                self.pack_name(name, &self.names.preferences, "preference", start);
+                self.uses.insert(format!("prefs.{name}"));
+                Type::Bool
+            }
+            (Type::Probes, None) => {
+                self.pack_name(name, &self.names.probes, "probe", start);
+                self.uses.insert(format!("probes.{name}"));
+                self.evidence = self.evidence.max(Evidence::Structure);
+                Type::Probe
+            }
+            (Type::Record, None) => self.record_field(path, name, start),
+            (_, None) => self.unknown_member(owner, name, start),
+        }
+    }
+
+    /// A field of the record that the rules speak of.
+    fn record_field(&mut self, path: &str, name: &str, start: usize) -> Type {
+        let Some(record) = self.names.record.clone() else { return Type::Any };
+        let Some(field) = record.field(name) else {
+            let known: Vec<&str> = record.fields.iter().map(|it| it.name.as_str()).collect();
+            let message = format!("`{}` has no `{name}`", record.name);
+            self.report_word(("unknown-fact", start, message), (name, &known));
+            return Type::Any;
+        };
+        self.uses.insert(format!("{path}.{name}"));
+        self.evidence = Evidence::Structure;
+        field.result
+    }
+
+    fn call(&mut self, reached: &Reached<'_>, arguments: &[Expr]) -> Type {
+        let Reached { owner, path, name, start } = *reached;
+        let Some(row) = members::find(owner, name).filter(|_| owner != Type::Any) else {
+            arguments.iter().for_each(|it| {
+                self.infer(it);
+            });
+            return if owner == Type::Any {
+                Type::Any
+            } else {
+                self.unknown_member(owner, name, start)
+            };
+        };
+        let Some(params) = row.params else {
+            let text = format!("`{}` is a field: write it without parentheses", row.name);
+            self.report("wrong-arguments", start, text, None);
+            return row.result;
+        };
+        if params.len() != arguments.len() {
+            let (wanted, found) = (params.len(), arguments.len());
+            let text = format!("`{}` takes {wanted} argument(s), not {found}", row.name);
+            let help = Some(format!("for example `{}`", row.example));
+            self.report("wrong-arguments", start, text, help);
+        }
+        for (parameter, argument) in params.iter().zip(arguments) {
+            self.call_argument(row, *parameter, argument);
+        }
+        self.used(row, format!("{path}.{}", row.name))
+    }
+
+    /// One argument of a call, by the parameter that it is for.
+    pub(super) fn call_argument(
+        &mut self,
+        row: &Member,
+        (wanted, domain): (Type, Domain),
+        argument: &Expr,
+    ) {
+        let found = self.infer(argument);
+        if found != wanted && found != Type::Any {
+            let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
+            let help = Some(format!("for example `{}`", row.example));
+            self.at(argument, "argument-type", &text, help);
+        }
+        self.argument(domain, argument);
+    }
+
+    /// A literal argument must name something that exists.
+    fn argument(&mut self, domain: Domain, argument: &Expr) {
+        let ExprKind::Text(text) = &argument.kind else { return };
+        let start = argument.range.start;
+        let names = self.names;
+        match domain {
+            Domain::Free => {}
+            Domain::CommandKind => {
+                self.pack_name(text, &names.command_kinds, "command kind", start)
+            }
+            Domain::FileKind => self.pack_name(text, &names.file_kinds, "file kind", start),
+            Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
+            Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
+            Domain::Tier => self.pack_name(text, &names.tiers, "tier of the context", start),
+            Domain::Regex if !self.regexes => {}
+            Domain::Regex => {
+                if let Err(why) = compile_regex(text) {
+                    self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);
+                }
+            }
+        }
+    }
+
+    fn pack_name(&mut self, name: &str, known: &BTreeSet<String>, what: &str, start: usize) {
+        if !known.contains(name) && !self.names.incomplete {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let message = format!("there is no {what} `{name}`");
+            match known.as_slice() {
+                [] => {
+                    let help = format!("the pack defines no {what}");
+                    self.report("unknown-name", start, message, Some(help));
+                }
+                known => self.report_word(("unknown-name", start, message), (name, known)),
+            }
+        }
+    }
+
+    pub(super) fn used(&mut self, row: &Member, path: String) -> Type {
+        if !matches!(row.owner, Type::Text | Type::Texts) {
+            self.uses.insert(path);
+        }
+        self.evidence = self.evidence.max(row.evidence);
+        row.result
+    }
+
+    fn unknown_member(&mut self, owner: Type, name: &str, start: usize) -> Type {
+        let mut known: Vec<&str> =
+            members::tables().filter(|it| it.owner == owner).map(|it| it.name).collect();
+        known.sort_unstable();
+        let found = ("unknown-fact", start, format!("{owner} has no `{name}`"));
+        self.report_word(found, (name, &known));
+        Type::Any
+    }
+}

@@ -1,0 +1,345 @@
+//! The context of one evaluation: every value an expression can see, gathered before it runs.
+//! Lives here: values and the handles (`Object`) under which Rhai sees them. No logic of rules.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::FactError;
+use super::snapshots::{
+    BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, QueueSnapshot, SignalSnapshot,
+};
+use super::types::Type;
+use crate::expr::pattern::{RationalizationMatcher, TextPattern};
+use crate::expr::prose::Prose;
+use crate::facts::call::ResolvedPath;
+use crate::facts::compiled::CompiledMatchers;
+use crate::facts::event::Event;
+use crate::facts::{Facts, KindFacts, ShellCommand};
+use crate::state::context::Overrides;
+use crate::time::Timestamp;
+
+/// Everything that expressions can read. It is built once per evaluation of a pack.
+#[derive(Debug)]
+pub struct Context {
+    /// What just happened.
+    pub event: Event,
+    /// What the transcript says.
+    pub facts: Facts,
+    /// How commands are recognised.
+    pub lens: Rc<CompiledMatchers>,
+    /// Why the transcript could not be read, if it could not.
+    pub transcript_problem: Option<String>,
+    /// The agent's last text: from the payload, else from the transcript.
+    pub last_message: String,
+    /// Whether a human watches (false for headless runs).
+    pub interactive: bool,
+    /// Whether this happened before and is judged again: what was not asked then is not known.
+    pub recorded: bool,
+    /// The project's folder.
+    pub project: PathBuf,
+    /// Branches that everybody builds on.
+    pub main_branches: Vec<String>,
+    /// The forge that the project's remote is on, empty where none of the known ones is.
+    pub forge: String,
+    /// Named text patterns of the pack.
+    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    /// What the pack's table of excuses looks for, once a text may hold one.
+    pub sought: Rc<OnceCell<RationalizationMatcher>>,
+    /// What the environment says of the context's window.
+    pub overrides: Overrides,
+    /// The wall clock.
+    pub now: Timestamp,
+    /// What is learned while a pack is evaluated.
+    pub learned: RefCell<EvaluationState>,
+    /// What was said, prepared when it is first looked at.
+    pub spoken: ConversationProse,
+    /// Places of the edited files of each kind that was asked for.
+    pub files_by_kind: RefCell<BTreeMap<String, Rc<[usize]>>>,
+}
+
+/// What the agent and the humans said, as prose.
+#[derive(Debug, Default)]
+pub struct ConversationProse {
+    messages: ProseCache,
+    prompts: ProseCache,
+}
+
+impl ConversationProse {
+    /// For the next context of the same pack: what is said there again is not cut again.
+    #[must_use]
+    pub fn again(self) -> Self {
+        Self { messages: self.messages.again(), prompts: self.prompts.again() }
+    }
+}
+
+/// Texts as prose, cut when they are first looked at.
+#[derive(Debug, Default)]
+struct ProseCache {
+    now: OnceCell<Vec<Prose>>,
+    /// Of the context before, as far as it was looked at there.
+    earlier: RefCell<Vec<Prose>>,
+}
+
+impl ProseCache {
+    fn of<'t>(&self, texts: impl Iterator<Item = &'t str>) -> &[Prose] {
+        self.now.get_or_init(|| {
+            let mut earlier = self.earlier.take();
+            let prose = |text: &str| match earlier.iter().position(|it| it.text() == text) {
+                Some(at) => earlier.swap_remove(at),
+                None => Prose::new(text),
+            };
+            texts.map(prose).collect()
+        })
+    }
+
+    fn again(self) -> Self {
+        let earlier = self.now.into_inner().map_or(self.earlier, RefCell::new);
+        Self { now: OnceCell::new(), earlier }
+    }
+}
+
+impl Context {
+    /// What is wrong with looking at something that is not in a recording.
+    pub fn miss(&self, what: &str) -> FactError {
+        FactError::NotRecorded(format!("a recording does not tell {what}"))
+    }
+
+    /// The agent's last texts, the one of the payload at the end.
+    pub fn messages(&self) -> &[Prose] {
+        let earlier = self.facts.messages.last.iter().map(|it| it.text.as_str());
+        self.spoken.messages.of(earlier.chain([self.last_message.as_str()]))
+    }
+
+    /// The prompts by humans that are kept, oldest first.
+    pub fn prompts(&self) -> &[Prose] {
+        let prompts = &self.facts.prompts;
+        self.spoken.prompts.of(prompts.first.iter().chain(&prompts.last).map(|it| it.text.as_str()))
+    }
+}
+
+/// What is learned while a pack is evaluated: answers first, then verdicts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EvaluationState {
+    /// Type of the session, once classified.
+    pub session_type: String,
+    /// What the session remembers, read under the lock.
+    pub memory: Memory,
+    /// Preferences found, by id.
+    pub preferences: BTreeMap<String, bool>,
+    /// Answers of probes, by id.
+    pub probes: BTreeMap<String, ProbeResult>,
+    /// Where the circuit breakers stand, if somebody looked.
+    pub breakers: Option<BreakersSnapshot>,
+    /// What waits in the project, if somebody looked.
+    pub waiting: Option<QueueSnapshot>,
+    /// Which signals wait, if somebody looked.
+    pub signals: Option<SignalSnapshot>,
+    /// How full the context is, if somebody looked.
+    pub context: Option<Rc<ContextUsage>>,
+    /// The consideration that is being judged.
+    pub rule: RuleFacts,
+    /// What was decided; only messages see it.
+    pub outcome: OutcomeFacts,
+    /// Excuses in the agent's last text; nothing before they were looked for.
+    pub rationalizations: Option<Rc<Vec<Excuse>>>,
+    /// The tool call that is about to happen; only guards see it.
+    pub call: Option<Rc<CallFacts>>,
+    /// The program of it that a guard recognised.
+    pub program: Option<MatchedProgram>,
+}
+
+/// An excuse that was found in the agent's last text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excuse {
+    /// Its name.
+    pub name: String,
+    /// The family it belongs to.
+    pub family: String,
+    /// The sentence.
+    pub quote: String,
+    /// Why it is wrong.
+    pub wrong: String,
+    /// What is to be done instead.
+    pub action: String,
+    /// Whether what happened speaks against it.
+    pub proven: bool,
+}
+
+/// The consideration that is being judged, as its checker sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleFacts {
+    /// Its id.
+    pub id: String,
+    /// Significant words of its question.
+    pub keywords: Vec<String>,
+}
+
+/// What the session remembers, as expressions see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Blocks in this episode.
+    pub blocks: u32,
+    /// Blocks in the whole session.
+    pub total_blocks: u64,
+    /// Stops that moved the state.
+    pub turns: u64,
+}
+
+/// What was decided, as messages see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutcomeFacts {
+    /// Blockers that are not satisfied.
+    pub failed: i64,
+    /// Warnings.
+    pub warned: i64,
+    /// Number of this block in its episode.
+    pub block: i64,
+    /// Blocks at which the agent is let go.
+    pub max_blocks: i64,
+    /// Blocks that remain.
+    pub remaining: i64,
+    /// Why the agent was let go, or empty.
+    pub release: String,
+    /// Ids of the unsatisfied blockers.
+    pub failed_ids: Vec<String>,
+    /// The same with what is wrong with each.
+    pub failed_details: Vec<String>,
+    /// Whether every blocker was satisfied.
+    pub workflow_compliant: bool,
+    /// Share of satisfied checks, 0 to 100.
+    pub quality_score: i64,
+}
+
+/// What a probe answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProbeResult {
+    /// It ran and its output was understood.
+    Answer {
+        /// Exit code.
+        code: i32,
+        /// Output as JSON, or as a JSON string where the probe parses text.
+        value: Value,
+    },
+    /// It could not answer; the text says why and names the cure where one is known.
+    Failed(String),
+}
+
+/// A handle under which Rhai sees a part of the context; cloning it copies a pointer.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The context it belongs to.
+    pub context: Rc<Context>,
+    /// The part.
+    pub part: Part,
+}
+
+impl Object {
+    /// The handle of another part of the same context.
+    pub fn part(&self, part: Part) -> rhai::Dynamic {
+        rhai::Dynamic::from(Self { context: self.context.clone(), part })
+    }
+}
+
+/// A part of the context.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// `event`
+    Event,
+    /// `session`
+    Session,
+    /// `transcript`
+    Transcript,
+    /// `tools`
+    Tools,
+    /// `commands`
+    Commands,
+    /// One command; `None` where there is none, so that no expression needs a guard.
+    Command(Option<Rc<ShellCommand>>),
+    /// All commands of one kind; `None` where none ran.
+    CommandKind(Option<Rc<KindFacts>>),
+    /// `files`: all of them (`None`), or some by their places, rising.
+    Files(Option<Rc<[usize]>>),
+    /// Content findings of one pattern, by their places among all.
+    Findings(Rc<[usize]>),
+    /// `todos`
+    Todos,
+    /// `tokens`
+    Tokens,
+    /// `patterns`
+    Patterns,
+    /// `prefs`
+    Preferences,
+    /// `probes`
+    Probes,
+    /// One probe by id.
+    Probe(Rc<str>),
+    /// `breakers`
+    Breakers,
+    /// `dead_letter`
+    DeadLetters,
+    /// `escalations`
+    Escalations,
+    /// One breaker by its name.
+    Breaker(Rc<str>),
+    /// `signals`
+    Signals,
+    /// `context`
+    Context,
+    /// `state`
+    State,
+    /// `now`
+    Now,
+    /// `rule`
+    Rule,
+    /// `outcome`
+    Outcome,
+    /// `action`
+    Call,
+    /// `program`
+    Program,
+    /// Some of the places that the call touches.
+    Places(Rc<[ResolvedPath]>),
+    /// `rationalizations`
+    Rationalizations,
+}
+
+impl Part {
+    /// The type whose members the part has.
+    pub(super) const fn owner(&self) -> Type {
+        match self {
+            Self::Event => Type::Event,
+            Self::Session => Type::Session,
+            Self::Transcript => Type::Transcript,
+            Self::Tools => Type::Tools,
+            Self::Commands => Type::Commands,
+            Self::Command(_) => Type::Command,
+            Self::CommandKind(_) => Type::CommandKind,
+            Self::Files(_) => Type::Files,
+            Self::Findings(_) => Type::Findings,
+            Self::Todos => Type::Todos,
+            Self::Tokens => Type::Tokens,
+            Self::Patterns => Type::Patterns,
+            Self::Preferences => Type::Preferences,
+            Self::Probes => Type::Probes,
+            Self::Probe(_) => Type::Probe,
+            Self::Breakers => Type::Breakers,
+            Self::DeadLetters => Type::DeadLetters,
+            Self::Escalations => Type::Escalations,
+            Self::Signals => Type::Signals,
+            Self::Context => Type::Context,
+            Self::Breaker(_) => Type::Breaker,
+            Self::State => Type::State,
+            Self::Now => Type::Now,
+            Self::Rule => Type::Rule,
+            Self::Outcome => Type::Outcome,
+            Self::Rationalizations => Type::Rationalizations,
+            Self::Call => Type::Call,
+            Self::Program => Type::Invocation,
+            Self::Places(_) => Type::Places,
+        }
+    }
+}

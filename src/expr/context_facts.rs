@@ -1,0 +1,225 @@
+//! Facts about how full the agent's context is: `context.percent`, `context.reached("act")`.
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::Object;
+use super::dynamic::{count, text_argument};
+use super::row::{Member, field, method, with_range};
+pub use super::snapshots::ContextUsage;
+use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Type};
+use crate::limits::CONTEXT_TURNS_MAX;
+
+const TIER: &[(Type, Domain)] = &[(Type::Text, Domain::Tier)];
+
+/// Rows of `context`.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Context,
+        "percent",
+        Type::Int,
+        Structure,
+        ["How full the context is, in percent; 0 where nothing is known.", "context.percent > 60"],
+        |it, _| look(it, |it| count(it.percent)),
+    ),
+    field(
+        Type::Context,
+        "known",
+        Type::Bool,
+        Structure,
+        ["Whether an API call since the last compaction tells how full it is.", "context.known"],
+        |it, _| look(it, |it| it.known.into()),
+    ),
+    field(
+        Type::Context,
+        "tokens",
+        Type::Int,
+        Structure,
+        ["Tokens before the model at the last API call.", "context.tokens > 150000"],
+        |it, _| look(it, |it| count(it.tokens)),
+    ),
+    field(
+        Type::Context,
+        "window",
+        Type::Int,
+        Neutral,
+        ["Tokens that the model can hold.", "context.window >= 1000000"],
+        |it, _| look(it, |it| count(it.window)),
+    ),
+    field(
+        Type::Context,
+        "measured",
+        Type::Int,
+        Structure,
+        ["Percentage of the meter that the tiers are measured on.", "context.measured >= 70"],
+        |it, _| look(it, |it| count(it.measured)),
+    ),
+    field(
+        Type::Context,
+        "tier",
+        Type::Text,
+        Structure,
+        ["The tier of context.yaml that was reached, else empty.", "context.tier != \"\""],
+        |it, _| look(it, |it| it.tier.clone().into()),
+    ),
+    method(
+        Type::Context,
+        "reached",
+        TIER,
+        (Type::Bool, Structure),
+        ["Whether this tier was reached, or a higher one.", "context.reached(\"act\")"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            look(it, |it| it.reached.iter().any(|it| **it == *name).into())
+        },
+    ),
+    field(
+        Type::Context,
+        "threshold",
+        Type::Int,
+        Neutral,
+        ["Percentage of the tier `act`.", "context.percent < context.threshold"],
+        |it, _| look(it, |it| count(it.threshold)),
+    ),
+    field(
+        Type::Context,
+        "growth",
+        Type::Int,
+        Structure,
+        ["Tokens that a turn adds, on average; 0 where nothing grows.", "context.growth > 5000"],
+        |it, _| look(it, |it| count(it.growth)),
+    ),
+    with_range(
+        field(
+            Type::Context,
+            "turns_left",
+            Type::Int,
+            Structure,
+            [
+                "Turns until the threshold at this growth; 1000000 where nothing grows.",
+                "context.turns_left < 10",
+            ],
+            |it, _| look(it, |it| count(it.turns_left)),
+        ),
+        (0, TURNS_MAX),
+    ),
+    field(
+        Type::Context,
+        "call_growth",
+        Type::Int,
+        Structure,
+        [
+            "Tokens that an API call adds, on average; 0 where nothing grows.",
+            "context.call_growth > 5000",
+        ],
+        |it, _| look(it, |it| count(it.call_growth)),
+    ),
+    with_range(
+        field(
+            Type::Context,
+            "calls_left",
+            Type::Int,
+            Structure,
+            [
+                "API calls until the threshold at this growth; 1000000 where nothing grows.",
+                "context.calls_left < 10",
+            ],
+            |it, _| look(it, |it| count(it.calls_left)),
+        ),
+        (0, TURNS_MAX),
+    ),
+    field(
+        Type::Context,
+        "calls",
+        Type::Int,
+        Structure,
+        ["API calls of the session.", "context.calls > 200"],
+        |it, _| look(it, |it| count(it.calls)),
+    ),
+    field(
+        Type::Context,
+        "prompts",
+        Type::Int,
+        Structure,
+        ["Prompts by humans since the last compaction.", "context.prompts > 25"],
+        |it, _| look(it, |it| count(it.prompts)),
+    ),
+    field(
+        Type::Context,
+        "compactions",
+        Type::Int,
+        Structure,
+        ["Compactions of the session.", "context.compactions > 2"],
+        |it, _| look(it, |it| count(it.compactions)),
+    ),
+    field(
+        Type::Context,
+        "spent",
+        Type::Int,
+        Structure,
+        ["Tokens spent, those of caches too.", "context.spent > 5000000"],
+        |it, _| look(it, |it| count(it.input_tokens.saturating_add(it.output_tokens))),
+    ),
+    field(
+        Type::Context,
+        "cumulative_pct",
+        Type::Int,
+        Structure,
+        [
+            "Tokens spent in percent of the window (seed 004); it says nothing about the context.",
+            "context.cumulative_pct > 500",
+        ],
+        |it, _| look(it, |it| count(it.cumulative_pct)),
+    ),
+    field(
+        Type::Context,
+        "exhausted",
+        Type::Bool,
+        Structure,
+        ["Whether that is at least the threshold (seed 004).", "!context.exhausted"],
+        |it, _| look(it, |it| it.exhausted.into()),
+    ),
+    field(
+        Type::Context,
+        "cost_cents",
+        Type::Int,
+        Structure,
+        ["What was spent by the prices of the pack, in US cents.", "context.cost_cents > 1000"],
+        |it, _| look(it, |it| count(it.cost_nano / NANO_PER_CENT)),
+    ),
+    field(
+        Type::Context,
+        "noted",
+        Type::Bool,
+        Structure,
+        [
+            "Whether a file of the `notes` of context.yaml was edited since the tier was reached.",
+            "context.noted",
+        ],
+        |it, _| look(it, |it| it.noted.into()),
+    ),
+    field(
+        Type::Context,
+        "restated",
+        Type::Bool,
+        Structure,
+        [
+            "Whether a summary with the goal was given to the context after the last compaction.",
+            "transcript.objective_kept || context.restated",
+        ],
+        |it, _| look(it, |it| it.restated.into()),
+    ),
+];
+
+/// Billionths of a US dollar in a cent.
+const NANO_PER_CENT: u64 = 10_000_000;
+#[expect(clippy::cast_possible_wrap, reason = "a small constant")]
+const TURNS_MAX: i64 = CONTEXT_TURNS_MAX as i64;
+
+fn look(it: &Object, look: impl FnOnce(&ContextUsage) -> Dynamic) -> Result<Dynamic, FactError> {
+    let learned = it.context.learned.borrow();
+    learned.context.as_deref().map(look).ok_or_else(|| match it.context.recorded {
+        true => it.context.miss("how full the context was"),
+        false => "the context window was not measured at this event".into(),
+    })
+}

@@ -1,0 +1,350 @@
+//! Facts whose names a pack defines: text patterns, preferences, probes.
+
+use std::rc::Rc;
+
+use rhai::{Dynamic, ImmutableString};
+use serde_json::Value;
+
+use super::FactError;
+use super::context::{Object, Part, ProbeResult};
+use super::dynamic::{count, text_argument, texts};
+use super::pattern::TextPattern;
+use super::prose::Prose;
+use super::reply;
+use super::row::{Member, field, method, with_range, with_values};
+use super::session_facts::json_text;
+use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+
+const PATTERN: &[(Type, Domain)] = &[(Type::Text, Domain::Text)];
+const PATH: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `patterns` and of a probe. `prefs.<id>` and `probes.<id>` are named by the pack.
+pub(super) const ROWS: &[Member] = &[
+    method(
+        Type::Patterns,
+        "in_message",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether the agent's last text matches.", "patterns.in_message(\"next_steps\")"],
+        |it, args| Ok(message_quote(it, args)?.is_some().into()),
+    ),
+    method(
+        Type::Patterns,
+        "message_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of the agent's last text that matches, else empty.",
+            "patterns.message_quote(\"next_steps\") != \"\"",
+        ],
+        |it, args| Ok(message_quote(it, args)?.unwrap_or_default().into()),
+    ),
+    method(
+        Type::Patterns,
+        "in_messages",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether one of the agent's last texts matches.", "patterns.in_messages(\"completion\")"],
+        |it, args| Ok(any_quote(it, args, it.context.messages())?.is_some().into()),
+    ),
+    method(
+        Type::Patterns,
+        "messages_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of one of the agent's last texts that matches, else empty.",
+            "patterns.messages_quote(\"completion\") != \"\"",
+        ],
+        |it, args| Ok(any_quote(it, args, it.context.messages())?.unwrap_or_default().into()),
+    ),
+    method(
+        Type::Patterns,
+        "prompted_at",
+        PATTERN,
+        (Type::Int, Words),
+        [
+            "Position of the newest prompt by a human that matches, 0 when none.",
+            "files.last_at > patterns.prompted_at(\"operations\")",
+        ],
+        |it, args| {
+            let ((name, pattern), prompts) = (pattern(it, args)?, &it.context.facts.prompts);
+            let known = prompts.first.iter().chain(&prompts.last).zip(it.context.prompts());
+            let hits = known
+                .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
+            Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
+        },
+    ),
+    method(
+        Type::Patterns,
+        "in_prompts",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether a prompt by a human matches.", "patterns.in_prompts(\"operations\")"],
+        |it, args| Ok(any_quote(it, args, it.context.prompts())?.is_some().into()),
+    ),
+    method(
+        Type::Patterns,
+        "prompt_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of a human's prompt that matches, else empty.",
+            "patterns.prompt_quote(\"operations\") != \"\"",
+        ],
+        |it, args| Ok(any_quote(it, args, it.context.prompts())?.unwrap_or_default().into()),
+    ),
+    field(
+        Type::Probe,
+        "ok",
+        Type::Bool,
+        Structure,
+        ["Whether it answered and exited with 0.", "probes.pr.ok"],
+        |it, _| with_reading(it, |it| matches!(it, ProbeResult::Answer { code: 0, .. }).into()),
+    ),
+    field(
+        Type::Probe,
+        "error",
+        Type::Text,
+        Structure,
+        ["Why it could not answer, else empty.", "probes.pr.error == \"\""],
+        |it, _| {
+            with_reading(it, |it| match it {
+                ProbeResult::Failed(why) => why.clone().into(),
+                ProbeResult::Answer { .. } => String::new().into(),
+            })
+        },
+    ),
+    with_range(
+        field(
+            Type::Probe,
+            "code",
+            Type::Int,
+            Structure,
+            ["Exit code, -1 when it could not answer.", "probes.pr.code == 0"],
+            |it, _| {
+                with_reading(it, |it| match it {
+                    ProbeResult::Answer { code, .. } => count(*code),
+                    ProbeResult::Failed(_) => count(-1),
+                })
+            },
+        ),
+        (i32::MIN as i64, i32::MAX as i64),
+    ),
+    method(
+        Type::Probe,
+        "text",
+        PATH,
+        (Type::Text, Structure),
+        ["The value at a path as text, else empty.", "probes.pr.text(\"state\") == \"OPEN\""],
+        |it, args| {
+            at_path(it, args, |found| {
+                found.first().map(|it| json_text(it)).unwrap_or_default().into()
+            })
+        },
+    ),
+    with_values(
+        method(
+            Type::Probe,
+            "verdict",
+            PATH,
+            (Type::Text, Structure),
+            [
+                "What the reply at a path says: `SATISFIED: …` or `NOT SATISFIED: …` at the start of a line; `unknown` where it says neither, or could not answer.",
+                "probes.pr.verdict(\"\") == \"unknown\"",
+            ],
+            |it, args| {
+                let path = text_argument(args, 0)?;
+                with_reading(it, |reading| match reading {
+                    ProbeResult::Answer { value, .. } => {
+                        values(value, &path).first().map_or("unknown", |it| reply::verdict(it))
+                    }
+                    ProbeResult::Failed(_) => "unknown",
+                })
+                .map(Dynamic::from)
+            },
+        ),
+        &["satisfied", "unsatisfied", "unknown"],
+    ),
+    method(
+        Type::Probe,
+        "flag",
+        PATH,
+        (Type::Bool, Structure),
+        ["Whether the value at a path is true.", "probes.pr.flag(\"isDraft\")"],
+        |it, args| {
+            at_path(it, args, |found| {
+                found.first().is_some_and(|it| it.as_bool() == Some(true)).into()
+            })
+        },
+    ),
+    with_range(
+        method(
+            Type::Probe,
+            "number",
+            PATH,
+            (Type::Int, Structure),
+            ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
+            |it, args| {
+                at_path(it, args, |found| {
+                    count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
+                })
+            },
+        ),
+        (i64::MIN, i64::MAX),
+    ),
+    method(
+        Type::Probe,
+        "list",
+        PATH,
+        (Type::Texts, Structure),
+        [
+            "The values at a path; `[]` is every element of a list, `[0]` the first, `[key=text]` those with that value. Nulls and empty texts are left out.",
+            "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
+        ],
+        |it, args| {
+            at_path(it, args, |found| {
+                texts(found.into_iter().map(json_text).filter(|it| !it.is_empty()))
+            })
+        },
+    ),
+];
+
+/// `prefs.<id>`: whether a preference was found.
+pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, FactError> {
+    match it.context.learned.borrow().preferences.get(id) {
+        Some(found) => Ok((*found).into()),
+        None if it.context.recorded => Err(it.context.miss(&format!("the preference `{id}`"))),
+        None => Ok(false.into()),
+    }
+}
+
+/// `probes.<id>`: the handle of a probe.
+pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
+    it.part(Part::Probe(Rc::from(id)))
+}
+
+fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, FactError> {
+    any_quote(it, args, it.context.messages().last())
+}
+
+/// The text pattern that is asked for, with its name.
+fn pattern<'o>(
+    it: &'o Object,
+    args: &[Dynamic],
+) -> Result<(ImmutableString, &'o TextPattern), FactError> {
+    let name = text_argument(args, 0)?;
+    match it.context.patterns.get(name.as_str()) {
+        Some(pattern) => Ok((name, pattern)),
+        None => Err(format!("no text pattern `{name}`").into()),
+    }
+}
+
+fn any_quote<'t>(
+    it: &Object,
+    args: &[Dynamic],
+    said: impl IntoIterator<Item = &'t Prose>,
+) -> Result<Option<String>, FactError> {
+    let (name, pattern) = pattern(it, args)?;
+    let quote = |it: &'t Prose| it.remembered(&name, |it| pattern.quote(it));
+    Ok(said.into_iter().find_map(quote).map(|it| it.trim().to_owned()))
+}
+
+/// Looks at the reading of a probe.
+fn with_reading<T>(it: &Object, look: impl FnOnce(&ProbeResult) -> T) -> Result<T, FactError> {
+    let Part::Probe(id) = &it.part else { return Err("not a probe".into()) };
+    let learned = it.context.learned.borrow();
+    learned.probes.get(&**id).map(look).ok_or_else(|| match it.context.recorded {
+        true => it.context.miss(&format!("what probe `{id}` answered")),
+        false => format!("probe `{id}` was not run").into(),
+    })
+}
+
+/// Looks at the values at a path of a probe's answer.
+fn at_path<T>(
+    it: &Object,
+    args: &[Dynamic],
+    look: impl FnOnce(Vec<&Value>) -> T,
+) -> Result<T, FactError> {
+    let path = text_argument(args, 0)?;
+    with_reading(it, |reading| match reading {
+        ProbeResult::Answer { value, .. } => Ok(look(values(value, &path))),
+        ProbeResult::Failed(why) => Err(why.as_str().into()),
+    })?
+}
+
+/// Values at a path such as `a.b[].c`, `a[0].c` or `[head=main].ci`; the empty path is the whole
+/// answer, and a path that is none of these leads nowhere.
+fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
+    let mut found = vec![root];
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (key, after) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
+        if !key.is_empty() {
+            found = found.into_iter().filter_map(|it| it.get(key)).collect();
+        }
+        rest = after.strip_prefix('.').unwrap_or(after);
+        if let Some(inside) = rest.strip_prefix('[') {
+            let Some((wanted, after)) = inside_brackets(inside) else { return Vec::new() };
+            found = elements(found, wanted);
+            rest = after.strip_prefix('.').unwrap_or(after);
+        }
+    }
+    found
+}
+
+/// Elements of lists: all of them, one by its place, or those with a certain value; one such
+/// condition may follow another.
+fn elements<'v>(found: Vec<&'v Value>, wanted: &str) -> Vec<&'v Value> {
+    let (lists, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.is_array());
+    let lists = lists.into_iter().filter_map(Value::as_array);
+    match (wanted.split_once('='), wanted.parse::<usize>()) {
+        (Some((key, text)), _) => {
+            let fits = |it: &&Value| it.get(key).is_some_and(|it| json_text(it) == text);
+            others.into_iter().chain(lists.flatten()).filter(fits).collect()
+        }
+        (None, Ok(place)) => lists.filter_map(|it| it.get(place)).collect(),
+        (None, Err(_)) if wanted.is_empty() => lists.flatten().collect(),
+        (None, Err(_)) => Vec::new(),
+    }
+}
+
+/// What stands before the bracket that closes a step, and what follows; a wanted value may hold
+/// brackets of its own.
+fn inside_brackets(rest: &str) -> Option<(&str, &str)> {
+    let closes = |after: &str| after.is_empty() || after.starts_with(['.', '[']);
+    rest.match_indices(']').find_map(|(at, _)| {
+        let after = rest.get(at.saturating_add(1)..).filter(|it| closes(it))?;
+        Some((rest.get(..at)?, after))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_into_lists() {
+        let answer = serde_json::json!({"a": [{"b": "x"}, {"b": null}, {"c": 1}], "n": 3});
+        let texts = |path| values(&answer, path).into_iter().map(json_text).collect::<Vec<_>>();
+        assert_eq!(texts("a[].b"), ["x", ""]);
+        assert_eq!(texts("n"), ["3"]);
+        assert!(texts("missing[].b").is_empty());
+        let pulls = serde_json::json!([
+            {"head": "v1.2", "ci": "success", "labels": [{"name": "x"}]},
+            {"head": "main", "ci": "failure"},
+            {"head": "v1.2", "ci": "pending"},
+        ]);
+        let texts = |path| values(&pulls, path).into_iter().map(json_text).collect::<Vec<_>>();
+        assert_eq!(texts("[head=v1.2].ci"), ["success", "pending"]);
+        assert_eq!(texts("[head=v1.2].labels[].name"), ["x"]);
+        assert_eq!(texts("[].head"), ["v1.2", "main", "v1.2"]);
+        assert_eq!(texts("[head=v1.2][ci=pending].head"), ["v1.2"]);
+        assert_eq!(texts("[1].head"), ["main"]);
+        for nowhere in ["[head=other].ci", "[head", "[9].head", "[-1].head", "[x].head", "[]head"] {
+            assert!(texts(nowhere).is_empty(), "{nowhere}");
+        }
+        let odd = serde_json::json!([{"head": "feat]x", "ci": "failure"}]);
+        assert_eq!(values(&odd, "[head=feat]x].ci"), [&serde_json::json!("failure")]);
+    }
+}

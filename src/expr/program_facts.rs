@@ -1,0 +1,374 @@
+//! Facts about one program that a tool call would start, `program`: its words, its input, what it runs.
+
+use std::collections::BTreeSet;
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::call_facts::{CallFacts, on_call, values};
+use super::context::{Object, Part};
+use super::dynamic::{text_argument, texts};
+use super::place_facts::{SOME, not_known};
+use super::row::{Member, field, method};
+pub use super::snapshots::MatchedProgram;
+use super::text_list::list;
+use super::types::{Domain, Evidence::Structure, Type};
+use crate::facts::call::{Access, FileAccess, Invocation, ShellText};
+use crate::facts::glob::word_matches;
+use crate::facts::pattern::CommandPattern;
+
+const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `program`.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Invocation,
+        "name",
+        Type::Text,
+        Structure,
+        ["Its name without its folder, empty where unknown.", "program.name == \"rm\""],
+        |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
+    ),
+    field(
+        Type::Invocation,
+        "line",
+        Type::Text,
+        Structure,
+        ["The program with its arguments.", "program.line.contains(\"prod\")"],
+        |it, _| on_program(it, |it, _, _| Ok(line(it).into())),
+    ),
+    field(
+        Type::Invocation,
+        "args",
+        Type::Texts,
+        Structure,
+        ["Its arguments.", "\"--yes\" in program.args"],
+        |it, _| on_program(it, |it, _, _| Ok(texts(it.args.iter().map(|it| it.text.clone())))),
+    ),
+    method(
+        Type::Invocation,
+        "has",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether one of these options is given, bundled or shortened too.",
+            "program.has([\"-f\", \"--force\"])",
+        ],
+        |it, args| {
+            let options = list(args)?;
+            let values = values(it);
+            // A whole argument that is not known is a file or a name much more often.
+            on_program(it, |program, _, _| {
+                Ok(options.texts().iter().any(|it| program.has(it, values)).into())
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "value",
+        ONE,
+        (Type::Text, Structure),
+        ["The value of an option, else empty.", "program.value(\"--namespace\") == \"prod\""],
+        |it, args| {
+            let option = text_argument(args, 0)?;
+            on_program(it, |it, _, _| {
+                Ok(it.values(&option).next().map(|it| it.text).unwrap_or_default().into())
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "values",
+        ONE,
+        (Type::Texts, Structure),
+        [
+            "All values of an option that may be given more than once.",
+            "program.values(\"-c\").join(\" \").contains(\"core.pager\")",
+        ],
+        |it, args| {
+            let option = text_argument(args, 0)?;
+            on_program(it, |it, _, _| Ok(texts(it.values(&option).map(|it| it.text))))
+        },
+    ),
+    field(
+        Type::Invocation,
+        "operands",
+        Type::Texts,
+        Structure,
+        [
+            "Its arguments that are no options, those of its command pattern left out.",
+            "program.operands.len() == 0",
+        ],
+        |it, _| {
+            let values = values(it);
+            on_program(it, |it, named, _| {
+                let operands = it.operands(values).into_iter().skip(named);
+                Ok(texts(operands.map(|it| it.text.clone())))
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "names",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether one of its operands is one of these; `*` stands for any letters.",
+            "program.names([\"main\", \"release/*\"])",
+        ],
+        |it, args| {
+            let (wanted, values) = (list(args)?, values(it));
+            on_program(it, |it, named, _| {
+                let operands: Vec<_> = it.operands(values).into_iter().skip(named).collect();
+                let fits = |text: &str| wanted.texts().iter().any(|it| word_matches(it, text));
+                if operands.iter().any(|it| fits(&it.text)) {
+                    return Ok(true.into());
+                }
+                let could = |it: &ShellText| {
+                    let known = it.known_part();
+                    let begins = |glob: &String| {
+                        let literal = glob.split('*').next().unwrap_or_default();
+                        literal.starts_with(known) || known.starts_with(literal)
+                    };
+                    !it.is_known() && wanted.texts().iter().any(begins)
+                };
+                match operands.iter().find(|it| could(it)) {
+                    Some(unknown) => Err(not_known(&unknown.text).into()),
+                    None => Ok(false.into()),
+                }
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "targets",
+        Type::Places,
+        Structure,
+        ["Its operands as paths.", "program.targets.outside"],
+        |it, _| {
+            let values = values(it);
+            let at = recognised(it)?.at;
+            on_program(it, |program, named, seen| {
+                let operands = program.operands(values).into_iter().skip(named);
+                let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
+                // The empty word is the name of no file.
+                let named = operands.filter(|it| !it.text.is_empty());
+                let places = named
+                    .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
+                Ok(it.part(Part::Places(places.collect())))
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "fed_by",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether the output of such a program reaches it, by command pattern.",
+            "program.fed_by([\"curl\", \"wget\"])",
+        ],
+        |it, args| {
+            let (wanted, values) = (list(args)?, values(it));
+            let patterns: Vec<_> =
+                wanted.texts().iter().map(|it| CommandPattern::parse(it)).collect();
+            let at = recognised(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let mut programs = upstream.iter().filter_map(|it| seen.call.programs.get(*it));
+                let any = programs.any(|it| patterns.iter().any(|pattern| it.is(pattern, values)));
+                Ok(any.into())
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "fed_from",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether it, or what its input comes from, reads a file of these globs.",
+            "program.fed_from([\"**/.ssh/**\"])",
+        ],
+        |it, args| {
+            let wanted = list(args)?;
+            let at = recognised(it)?.at;
+            on_call(it, |seen| {
+                let upstream = seen.call.upstream(at);
+                let near = |it: &&FileAccess| {
+                    it.does == Access::Read
+                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
+                };
+                let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
+                Ok(places.any(|it| wanted.globs().fit(it, &seen.around)).into())
+            })
+        },
+    ),
+    method(
+        Type::Invocation,
+        "expands",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether a variable of the environment of such a name stands in its arguments.",
+            "program.expands([\"*_TOKEN\"])",
+        ],
+        |it, args| {
+            let globs = list(args)?;
+            on_program(it, |it, _, _| {
+                let any = it
+                    .args
+                    .iter()
+                    .flat_map(ShellText::variables)
+                    .any(|name| globs.texts().iter().any(|glob| word_matches(glob, name)));
+                Ok(any.into())
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "read",
+        Type::Places,
+        Structure,
+        ["Files that it reads.", "program.read.outside"],
+        |it, _| {
+            let at = recognised(it)?.at;
+            on_call(it, |seen| {
+                let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "changed",
+        Type::Places,
+        Structure,
+        ["Files that it writes or deletes.", "program.changed.outside"],
+        |it, _| {
+            let at = recognised(it)?.at;
+            on_call(it, |seen| {
+                let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
+                let files = seen.call.files.iter().filter(own);
+                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "input",
+        Type::Text,
+        Structure,
+        [
+            "What it reads from its standard input, as far as known.",
+            "program.input.matches(\"drop table\")",
+        ],
+        |it, _| on_program(it, |it, _, _| Ok(it.input.text.clone().unwrap_or_default().into())),
+    ),
+    field(
+        Type::Invocation,
+        "said",
+        Type::Text,
+        Structure,
+        [
+            "The program with its arguments, and what it reads from its standard input.",
+            "program.said.matches(\"drop table\")",
+        ],
+        |it, _| {
+            on_program(it, |it, _, _| {
+                let input = it.input.text.clone().unwrap_or_default();
+                Ok([line(it), input].join(" ").into())
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "is_fed",
+        Type::Bool,
+        Structure,
+        ["Whether anything is piped into it.", "program.is_fed"],
+        |it, _| on_program(it, |it, _, _| Ok(it.input.piped.into())),
+    ),
+    field(
+        Type::Invocation,
+        "tree_clean",
+        Type::Bool,
+        Structure,
+        [
+            "Whether git reports no change to a tracked file where this git command would run.",
+            "program.tree_clean",
+        ],
+        |it, _| {
+            let at = recognised(it)?.at;
+            on_program(it, |program, _, seen| {
+                let folder = seen.call.tree_folder(at, &seen.around);
+                let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
+                let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
+                clean.map(Dynamic::from).ok_or_else(|| why().into())
+            })
+        },
+    ),
+    field(
+        Type::Invocation,
+        "runs_unknown",
+        Type::Bool,
+        Structure,
+        ["Whether it runs code that cannot be known.", "program.runs_unknown"],
+        |it, _| on_program(it, |it, _, _| Ok(it.runs_unknown.into())),
+    ),
+    field(
+        Type::Invocation,
+        "called_by_path",
+        Type::Bool,
+        Structure,
+        ["Whether it is called by its path: `./install.sh`.", "program.called_by_path"],
+        |it, _| on_program(it, |it, _, _| Ok(it.called.text.contains('/').into())),
+    ),
+    field(
+        Type::Invocation,
+        "code",
+        Type::Text,
+        Structure,
+        ["Code that it is given to run, else empty.", "program.code.contains(\"rmtree\")"],
+        |it, _| on_program(it, |it, _, _| Ok(it.code.clone().into())),
+    ),
+    method(
+        Type::Invocation,
+        "wrapped_by",
+        SOME,
+        (Type::Bool, Structure),
+        ["Whether one of these programs starts it.", "program.wrapped_by([\"sudo\", \"doas\"])"],
+        |it, args| {
+            let wanted = list(args)?;
+            on_program(it, |it, _, _| {
+                Ok(it.wrappers.iter().any(|it| wanted.texts().contains(it)).into())
+            })
+        },
+    ),
+];
+
+fn recognised(it: &Object) -> Result<MatchedProgram, FactError> {
+    it.context.learned.borrow().program.ok_or_else(|| "no program was recognized".into())
+}
+
+fn on_program(
+    it: &Object,
+    ask: impl FnOnce(&Invocation, usize, &CallFacts) -> Result<Dynamic, FactError>,
+) -> Result<Dynamic, FactError> {
+    let MatchedProgram { at, named } = recognised(it)?;
+    on_call(it, |seen| match seen.call.programs.get(at) {
+        Some(program) => ask(program, named, seen),
+        None => Err("no program was recognized".into()),
+    })
+}
+
+/// A program as it is shown.
+#[must_use]
+pub fn line(program: &Invocation) -> String {
+    let called = if program.name.is_empty() { &program.called.text } else { &program.name };
+    let args = program.args.iter().map(|it| it.text.as_str());
+    std::iter::once(called.as_str()).chain(args).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,284 @@
+//! Records: what the rules of one file speak of, such as the `task` of `dead_letter.yaml`.
+//! Lives here: the shape that expressions are typed by, and the values they are evaluated on.
+
+use std::collections::BTreeMap;
+
+use rhai::Dynamic;
+use serde::{Deserialize, Serialize};
+
+use super::FactError;
+use super::types::Type;
+
+/// What a record holds: its name in expressions, and its fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Its name: `task`.
+    pub name: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Type of its value: true-or-false, a number, a decimal, a text, or a list of texts.
+    pub result: Type,
+    /// One sentence.
+    pub doc: String,
+    /// The values it can have, where they are few.
+    pub values: Vec<String>,
+    /// The limits of its number.
+    pub limits: Limits,
+}
+
+/// The least and the greatest number that a field can have; `None` if there is no such limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The least number.
+    pub min: Option<i64>,
+    /// The greatest number.
+    pub max: Option<i64>,
+}
+
+impl Limits {
+    /// The limits of a count: zero or more.
+    pub const COUNT: Self = Self { min: Some(0), max: None };
+
+    /// Returns whether a number is within the limits.
+    #[must_use]
+    pub fn contains(self, number: f64) -> bool {
+        self.min.is_none_or(|it| as_decimal(it) <= number)
+            && self.max.is_none_or(|it| number <= as_decimal(it))
+    }
+
+    /// Returns whether no number is within the limits.
+    #[must_use]
+    pub fn are_contradictory(self) -> bool {
+        self.min.zip(self.max).is_some_and(|(min, max)| min > max)
+    }
+
+    /// Formats the limits, such as `from 0 to 1`; `None` if there are none.
+    #[must_use]
+    pub fn text(self) -> Option<String> {
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => Some(format!("from {min} to {max}")),
+            (Some(min), None) => Some(format!("at least {min}")),
+            (None, Some(max)) => Some(format!("at most {max}")),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the least and the greatest whole number within the limits.
+    #[must_use]
+    pub fn range(self) -> (i64, i64) {
+        (self.min.unwrap_or(i64::MIN), self.max.unwrap_or(i64::MAX))
+    }
+}
+
+/// A whole number that is compared with a decimal.
+#[expect(clippy::cast_precision_loss, reason = "limits are far below the precision of a decimal")]
+pub(super) fn as_decimal(number: i64) -> f64 {
+    number as f64
+}
+
+impl Field {
+    /// A field that can have any value of its type; counts begin at zero.
+    #[must_use]
+    pub fn new(name: &str, result: Type, doc: &str) -> Self {
+        let values = Vec::new();
+        Self { name: name.to_owned(), result, doc: doc.to_owned(), values, limits: Limits::COUNT }
+    }
+
+    /// The same of a number that counts from one.
+    #[must_use]
+    pub fn from_one(self) -> Self {
+        Self { limits: Limits { min: Some(1), ..self.limits }, ..self }
+    }
+
+    /// The same with the closed set of its values.
+    #[must_use]
+    pub fn of_values(self, values: &[&str]) -> Self {
+        Self { values: values.iter().map(|it| (*it).to_owned()).collect(), ..self }
+    }
+}
+
+impl Shape {
+    /// The field of this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|it| it.name == name)
+    }
+
+    /// The field at a path such as `task.attempts`.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<&Field> {
+        self.field(path.strip_prefix(self.name.as_str())?.strip_prefix('.')?)
+    }
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldValue {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number with a fraction.
+    Decimal(f64),
+    /// Text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+}
+
+impl FieldValue {
+    /// The value of a field that was not given: false, 0, empty.
+    #[must_use]
+    pub fn empty(kind: Type) -> Self {
+        let known = [
+            (Type::Bool, Self::Bool(false)),
+            (Type::Int, Self::Int(0)),
+            (Type::Decimal, Self::Decimal(0.0)),
+            (Type::Texts, Self::Texts(Vec::new())),
+        ];
+        let found = known.into_iter().find(|(it, _)| *it == kind);
+        found.map_or(Self::Text(String::new()), |(_, empty)| empty)
+    }
+}
+
+impl From<bool> for FieldValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for FieldValue {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for FieldValue {
+    fn from(value: f64) -> Self {
+        Self::Decimal(value)
+    }
+}
+
+impl From<&str> for FieldValue {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<Vec<String>> for FieldValue {
+    fn from(values: Vec<String>) -> Self {
+        Self::Texts(values)
+    }
+}
+
+/// One record: what its fields hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its name in expressions.
+    pub name: String,
+    values: BTreeMap<String, FieldValue>,
+}
+
+impl Record {
+    /// A record of this shape in which every field holds what an absent one does.
+    #[must_use]
+    pub fn new(shape: &Shape) -> Self {
+        let empty = |it: &Field| (it.name.clone(), FieldValue::empty(it.result));
+        Self { name: shape.name.clone(), values: shape.fields.iter().map(empty).collect() }
+    }
+
+    /// The same with the value of one field.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: impl Into<FieldValue>) -> Self {
+        self.set(field, value);
+        self
+    }
+
+    /// Sets a field; the shape says which there are.
+    pub fn set(&mut self, field: &str, value: impl Into<FieldValue>) {
+        if let Some(held) = self.values.get_mut(field) {
+            *held = value.into();
+        }
+    }
+
+    /// What a field holds.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<&FieldValue> {
+        self.values.get(field)
+    }
+
+    /// What a field holds, as expressions see it.
+    pub(super) fn value(&self, field: &str) -> Result<Dynamic, FactError> {
+        match self.values.get(field) {
+            Some(FieldValue::Bool(value)) => Ok((*value).into()),
+            Some(FieldValue::Int(value)) => Ok((*value).into()),
+            Some(FieldValue::Decimal(value)) => Ok((*value).into()),
+            Some(FieldValue::Text(text)) => Ok(text.clone().into()),
+            Some(FieldValue::Texts(items)) => Ok(super::dynamic::texts(items.iter().cloned())),
+            None => Err(format!("`{}` has no `{field}`", self.name).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::expr::Evaluator;
+    use crate::expr::check::check;
+    use crate::expr::types::Names;
+
+    fn shape() -> Shape {
+        Shape {
+            name: "task".to_owned(),
+            fields: vec![
+                Field::new("attempts", Type::Int, "Failed attempts."),
+                Field::new("confidence", Type::Decimal, "From 0 to 1."),
+                Field::new("title", Type::Text, "Its title."),
+                Field::new("priority", Type::Text, "How urgent it is.")
+                    .of_values(&["high", "medium", "low"]),
+            ],
+        }
+    }
+
+    #[test]
+    fn rules_see_their_record_and_nothing_else() {
+        let names = Names { record: Some(Arc::new(shape())), ..Names::default() };
+        let findings = |text: &str| {
+            let typed = check(text, &names);
+            typed.findings.into_iter().map(|it| it.message).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(findings("task.attempts >= 5 && task.confidence < 0.30"), "");
+        assert_eq!(findings("task.confidence < 1 && task.title.matches(\"auth\")"), "");
+        assert_eq!(findings("task.attemps >= 5"), "`task` has no `attemps`");
+        assert_eq!(findings("files.count > 0"), "there is no `files` here");
+        assert_eq!(findings("task.priority == \"urgent\""), "`task.priority` is never \"urgent\"");
+        assert_eq!(
+            findings("task.title > 0.5"),
+            "`>` compares a text with a decimal, which have no order"
+        );
+    }
+
+    #[test]
+    fn what_was_not_given_is_empty() {
+        let record = Record::new(&shape()).with("confidence", 0.3).with("nothing", 1_i64);
+        let mut evaluator = Evaluator::about(record);
+        for (text, value) in [
+            ("task.attempts == 0", true),
+            ("task.confidence < 0.3", false),
+            ("task.confidence < 0.31 && task.confidence > 0", true),
+            ("task.title == \"\"", true),
+        ] {
+            assert_eq!(evaluator.eval_bool(text), Ok(value), "{text}");
+        }
+        assert_eq!(evaluator.eval("task.confidence").unwrap().to_string(), "0.3");
+    }
+}

@@ -1,0 +1,59 @@
+//! Facts about the signals of the project: `signals.pending`, `signals.count("DOCS_NEEDED")`.
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::Object;
+use super::dynamic::{count, text_argument, texts};
+use super::row::{Member, field, method};
+pub use super::snapshots::SignalSnapshot;
+use super::types::{Domain, Evidence::Structure, Type};
+
+const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `signals`.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Signals,
+        "pending",
+        Type::Texts,
+        Structure,
+        ["Names of the signals that wait, the oldest first.", "signals.pending.contains(\"STOP\")"],
+        |it, _| look(it, |it| texts(it.pending.iter().cloned())),
+    ),
+    method(
+        Type::Signals,
+        "count",
+        FREE,
+        (Type::Int, Structure),
+        ["Signals of a name that wait.", "signals.count(\"HUMAN_REVIEW_NEEDED\") > 0"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            look(it, |it| count(it.pending.iter().filter(|it| **it == name).count()))
+        },
+    ),
+    field(
+        Type::Signals,
+        "drifts",
+        Type::Int,
+        Structure,
+        ["Drifts since the context was last cleared.", "signals.drifts >= 3"],
+        |it, _| look(it, |it| count(it.drifts)),
+    ),
+    field(
+        Type::Signals,
+        "awaiting_human",
+        Type::Int,
+        Structure,
+        ["Requests that no human answered.", "signals.awaiting_human > 0"],
+        |it, _| look(it, |it| count(it.awaiting_human)),
+    ),
+];
+
+fn look(it: &Object, look: impl FnOnce(&SignalSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
+    let learned = it.context.learned.borrow();
+    learned.signals.as_ref().map(look).ok_or_else(|| match it.context.recorded {
+        true => it.context.miss("which signals waited"),
+        false => "the signals were not read at this event".into(),
+    })
+}

@@ -1,0 +1,352 @@
+//! Facts about what the agent did: tools and commands.
+
+use std::rc::Rc;
+
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::{Object, Part};
+use super::dynamic::{count, text_argument, texts};
+use super::row::{Member, field, method, with_values};
+use super::types::{Domain, Evidence::Structure, Type};
+use crate::facts::pattern::CommandPattern;
+use crate::facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
+
+const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+
+/// Rows of `tools`, `commands` and what they lead to.
+pub(super) const ROWS: &[Member] = &[
+    field(
+        Type::Tools,
+        "total",
+        Type::Int,
+        Structure,
+        ["Tool calls.", "tools.total == 0"],
+        |it, _| Ok(count(it.context.facts.tools.total)),
+    ),
+    field(
+        Type::Tools,
+        "failed",
+        Type::Int,
+        Structure,
+        ["Tool calls whose result was an error.", "tools.failed > 3"],
+        |it, _| Ok(count(it.context.facts.tools.failed)),
+    ),
+    field(
+        Type::Tools,
+        "denied",
+        Type::Int,
+        Structure,
+        ["Tool calls that were refused.", "tools.denied > 0"],
+        |it, _| Ok(count(it.context.facts.tools.denied)),
+    ),
+    field(
+        Type::Tools,
+        "unseen",
+        Type::Int,
+        Structure,
+        [
+            "Tool calls that hooks saw and the transcript does not show; 0 where hooks do not report calls.",
+            "tools.unseen == 0",
+        ],
+        |it, _| Ok(count(it.context.facts.tools.unseen)),
+    ),
+    field(
+        Type::Tools,
+        "last",
+        Type::Text,
+        Structure,
+        ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
+        |it, _| Ok(it.context.facts.tools.last_name.clone().into()),
+    ),
+    field(
+        Type::Tools,
+        "last_at",
+        Type::Int,
+        Structure,
+        ["Position of the newest tool call, 0 when none.", "tools.last_at > files.last_at"],
+        |it, _| Ok(count(it.context.facts.tools.last_seq)),
+    ),
+    method(
+        Type::Tools,
+        "count",
+        FREE,
+        (Type::Int, Structure),
+        ["Calls of one tool.", "tools.count(\"Read\") > 1"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            Ok(count(it.context.facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
+        },
+    ),
+    method(
+        Type::Tools,
+        "skill_used",
+        FREE,
+        (Type::Bool, Structure),
+        ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
+        |it, args| Ok(it.context.facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
+    ),
+    field(
+        Type::Tools,
+        "skills",
+        Type::Texts,
+        Structure,
+        ["Names of the skills that were invoked.", "tools.skills.len() == 0"],
+        |it, _| Ok(texts(it.context.facts.skills.iter().cloned())),
+    ),
+    field(
+        Type::Tools,
+        "skills_missed",
+        Type::Texts,
+        Structure,
+        [
+            "Names of the skills that a human asked for and nobody invoked.",
+            "tools.skills_missed.len() == 0",
+        ],
+        |it, _| Ok(texts(skills_missed(&it.context.facts))),
+    ),
+    field(
+        Type::Commands,
+        "total",
+        Type::Int,
+        Structure,
+        ["Shell commands.", "commands.total > 0"],
+        |it, _| Ok(count(it.context.facts.commands.total)),
+    ),
+    field(
+        Type::Commands,
+        "recent",
+        Type::Texts,
+        Structure,
+        ["The last commands with what they came to, oldest first.", "commands.recent.len() > 20"],
+        |it, _| {
+            let recent = &it.context.facts.commands.recent;
+            Ok(texts(recent.iter().map(|it| format!("{} ({})", it.text, came_to(it)))))
+        },
+    ),
+    method(
+        Type::Commands,
+        "ran",
+        FREE,
+        (Type::Bool, Structure),
+        ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
+        |it, args| Ok(last_command(it, args)?.is_some().into()),
+    ),
+    method(
+        Type::Commands,
+        "last",
+        FREE,
+        (Type::Command, Structure),
+        ["The newest command that matches.", "commands.last(\"git commit\").exists"],
+        |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+    ),
+    method(
+        Type::Commands,
+        "kind",
+        &[(Type::Text, Domain::CommandKind)],
+        (Type::CommandKind, Structure),
+        ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
+        |it, args| {
+            let name = text_argument(args, 0)?;
+            let kind = it.context.facts.commands.by_kind.get(name.as_str()).cloned();
+            Ok(it.part(Part::CommandKind(kind)))
+        },
+    ),
+    field(
+        Type::CommandKind,
+        "count",
+        Type::Int,
+        Structure,
+        ["How many ran.", "commands.kind(\"test\").count > 0"],
+        |it, _| Ok(count(of_kind(it, |it| it.count))),
+    ),
+    field(
+        Type::CommandKind,
+        "passed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
+        |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
+    ),
+    field(
+        Type::CommandKind,
+        "failed",
+        Type::Bool,
+        Structure,
+        ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
+        |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
+    ),
+    field(
+        Type::CommandKind,
+        "pending",
+        Type::Bool,
+        Structure,
+        [
+            "Whether the newest one has not ended: its result is missing, or it still runs in the background.",
+            "!commands.kind(\"test\").pending",
+        ],
+        |it, _| Ok(is_pending(it).into()),
+    ),
+    field(
+        Type::CommandKind,
+        "last_passed_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last one that passed, 0 when none.",
+            "commands.kind(\"test\").last_passed_at > files.last_at",
+        ],
+        |it, _| Ok(count(of_kind(it, |it| it.last_passed_seq))),
+    ),
+    field(
+        Type::CommandKind,
+        "last",
+        Type::Command,
+        Structure,
+        ["The newest one.", "commands.kind(\"test\").last.exists"],
+        |it, _| {
+            let last = of_kind(it, |it| (it.count > 0).then(|| Rc::clone(&it.last)));
+            Ok(it.part(Part::Command(last)))
+        },
+    ),
+    field(
+        Type::Command,
+        "exists",
+        Type::Bool,
+        Structure,
+        ["Whether there is one.", "commands.last(\"git push\").exists"],
+        |it, _| Ok(command(it).is_some().into()),
+    ),
+    field(
+        Type::Command,
+        "text",
+        Type::Text,
+        Structure,
+        ["The command line.", "commands.last(\"git push\").text.contains(\"--force\")"],
+        |it, _| Ok(of_command(it, |it| it.text.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "at",
+        Type::Int,
+        Structure,
+        ["Its position in the transcript.", "commands.last(\"git push\").at > files.last_at"],
+        |it, _| Ok(command(it).map_or_else(|| count(0), |it| count(it.seq))),
+    ),
+    with_values(
+        field(
+            Type::Command,
+            "outcome",
+            Type::Text,
+            Structure,
+            ["How the call ended.", "commands.last(\"git push\").outcome == \"succeeded\""],
+            |it, _| Ok(of_command(it, |it| outcome_name(it.outcome).into())),
+        ),
+        &["", "pending", "succeeded", "failed", "denied", "background"],
+    ),
+    with_values(
+        field(
+            Type::Command,
+            "verdict",
+            Type::Text,
+            Structure,
+            ["What it came to.", "commands.kind(\"test\").last.verdict == \"failed\""],
+            |it, _| Ok(of_command(it, |it| verdict_name(it.verdict).into())),
+        ),
+        &["", "unknown", "passed", "failed"],
+    ),
+    field(
+        Type::Command,
+        "quote",
+        Type::Text,
+        Structure,
+        [
+            "The line of output that decided, else empty.",
+            "commands.kind(\"test\").last.quote != \"\"",
+        ],
+        |it, _| Ok(of_command(it, |it| it.quote.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "output",
+        Type::Text,
+        Structure,
+        ["End of its output.", "commands.last(\"git status\").output.contains(\"behind\")"],
+        |it, _| Ok(of_command(it, |it| it.output.clone().into())),
+    ),
+    field(
+        Type::Command,
+        "branch",
+        Type::Text,
+        Structure,
+        ["Git branch when it ran, else empty.", "commands.last(\"git commit\").branch == \"main\""],
+        |it, _| Ok(of_command(it, |it| it.branch.clone().into())),
+    ),
+];
+
+fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<ShellCommand>>, FactError> {
+    let pattern = CommandPattern::parse(&text_argument(args, 0)?);
+    let recent = it.context.facts.commands.recent.iter().rev();
+    let mut ran = recent.filter(|it| it.outcome != CommandOutcome::Denied);
+    Ok(ran.find(|command| command.ran(&pattern, &it.context.lens.lens().value_options)).cloned())
+}
+
+fn command(it: &Object) -> Option<&ShellCommand> {
+    if let Part::Command(command) = &it.part { command.as_deref() } else { None }
+}
+
+fn of_command(it: &Object, value: fn(&ShellCommand) -> Dynamic) -> Dynamic {
+    command(it).map_or_else(|| String::new().into(), value)
+}
+
+fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
+    if let Part::CommandKind(Some(kind)) = &it.part { value(kind) } else { T::default() }
+}
+
+/// Whether the newest command of a kind has not ended. What the client put into the background runs
+/// as long as the client lists a running shell.
+fn is_pending(it: &Object) -> bool {
+    let event = &it.context.event;
+    let shells = event.shells_in_background() > 0;
+    !event.transcript_final
+        && of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
+            CommandOutcome::Pending => {
+                let last = of_kind(it, |it| it.last.seq);
+                it.context.facts.pending.iter().any(|call| call.seq == last)
+            }
+            CommandOutcome::Background => shells,
+            CommandOutcome::Succeeded | CommandOutcome::Failed | CommandOutcome::Denied => false,
+        })
+}
+
+/// Skills asked for that were not invoked; a plugin's name before the last colon does not count.
+fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
+    let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
+    let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
+    facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
+}
+
+fn came_to(command: &ShellCommand) -> String {
+    match command.quote.as_str() {
+        "" => outcome_name(command.outcome).to_owned(),
+        quote => format!("{}: {quote}", outcome_name(command.outcome)),
+    }
+}
+
+const fn outcome_name(outcome: CommandOutcome) -> &'static str {
+    match outcome {
+        CommandOutcome::Pending => "pending",
+        CommandOutcome::Succeeded => "succeeded",
+        CommandOutcome::Failed => "failed",
+        CommandOutcome::Denied => "denied",
+        CommandOutcome::Background => "background",
+    }
+}
+
+const fn verdict_name(verdict: CommandVerdict) -> &'static str {
+    match verdict {
+        CommandVerdict::Unknown => "unknown",
+        CommandVerdict::Passed => "passed",
+        CommandVerdict::Failed => "failed",
+    }
+}
