@@ -1,5 +1,6 @@
 //! The README and the pages of the book are true: their console blocks are run, their packs are checked, and
-//! their tables match the program. `POLICYD_REGEN=1 cargo test --test repository readme` writes what console blocks print.
+//! their tables match the program. `POLICYD_REGEN=1 cargo test --test repository readme` writes what console blocks
+//! print, and the files of the examples.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -61,32 +62,118 @@ fn the_first_command_prints_what_the_readme_shows() {
     assert_eq!(stdout.trim(), shown);
 }
 
+/// A YAML block by its first line: a file of the page's pack, a file of an example, or a mistake and its fix.
+const PACK: &str = "# .policyd/policies/";
+const EXAMPLE: &str = "# examples/";
+const MISTAKE: &str = "# do not: ";
+const FIX: &str = "# do: ";
+
+/// The YAML blocks with one marker: the rest of the first line, and the other lines.
+fn packs<'t>(text: &'t str, marker: &str) -> Vec<(&'t str, &'t str)> {
+    let marked = blocks(text, "yaml").into_iter().filter_map(|it| it.strip_prefix(marker));
+    marked.map(|it| it.split_once('\n').unwrap()).collect()
+}
+
+fn policyd(arguments: &[&str], path: &Path) -> Output {
+    Command::new(PROGRAM).args(arguments).arg(path).current_dir(root()).output().unwrap()
+}
+
+fn assert_success(output: &Output, place: &Path) {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stdout}{stderr}", place.display());
+}
+
 #[test]
 fn the_packs_of_every_page_are_valid() {
     let mut count = 0;
     for (path, text) in pages() {
+        for block in blocks(&text, "yaml") {
+            let is_known = [PACK, EXAMPLE, MISTAKE, FIX].iter().any(|it| block.starts_with(it));
+            assert!(is_known, "{}: {block}", path.display());
+        }
         let folder = tempfile::tempdir().unwrap();
         let policies = folder.path().join("policies");
         fs::create_dir_all(policies.join("tests")).unwrap();
-        let packs = blocks(&text, "yaml");
+        let packs = packs(&text, PACK);
         if packs.is_empty() {
             continue;
         }
         count += packs.len();
-        for pack in packs {
-            let file = pack.lines().next().unwrap().split_once("policies/").unwrap().1;
+        for (file, pack) in packs {
             fs::write(policies.join(file), pack).unwrap();
         }
-        let has_cases = fs::read_dir(policies.join("tests")).unwrap().next().is_some();
-        let commands = if has_cases { ["lint", "test"].as_slice() } else { &["lint"] };
-        for command in commands {
-            let output = Command::new(PROGRAM).arg(command).arg(&policies).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}: {said}{complaint}", path.display());
+        assert_success(&policyd(&["lint"], &policies), &path);
+        if fs::read_dir(policies.join("tests")).unwrap().next().is_some() {
+            assert_success(&policyd(&["test"], &policies), &path);
         }
     }
     assert!(count >= 10, "{count} files of packs");
+}
+
+#[test]
+fn the_examples_are_clean_and_their_cases_pass() {
+    let examples = root().join("src/docs/examples");
+    assert_success(
+        &policyd(&["lint", "--profile", "strict", "--fail-level", "note"], &examples),
+        &examples,
+    );
+    let output = policyd(&["test"], &examples);
+    assert_success(&output, &examples);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let cookbook = page("src/docs/write/cookbook.md");
+    for entry in fs::read_dir(&examples).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let passed = stdout.lines().find_map(|it| it.split_once(&format!("/{name}: "))).unwrap().1;
+        let passed: usize = passed.split(' ').next().unwrap().parse().unwrap();
+        assert!(passed >= 2, "{name}: a case that fires and one that passes");
+        assert!(cookbook.contains(&format!("{EXAMPLE}{name}/")), "{name} is not in the cookbook");
+    }
+}
+
+#[test]
+fn the_recipes_are_the_files_of_the_examples() {
+    let is_regenerated = std::env::var_os("POLICYD_REGEN").is_some();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let mut written = text.clone();
+        for (file, shown) in packs(&text, EXAMPLE) {
+            let content = page(&format!("src/docs/examples/{file}"));
+            assert!(is_regenerated || shown == content, "{}: {file}", path.display());
+            written = written.replace(
+                &format!("{EXAMPLE}{file}\n{shown}```"),
+                &format!("{EXAMPLE}{file}\n{content}```"),
+            );
+            count += 1;
+        }
+        if written != text {
+            fs::write(&path, written).unwrap();
+        }
+    }
+    assert!(count >= 20, "{count} files of examples");
+}
+
+#[test]
+fn mistakes_have_the_code_that_the_page_names_and_their_fixes_are_clean() {
+    let code = regex::Regex::new("PD[0-9]{3}").unwrap();
+    let mut count = 0;
+    for (path, text) in pages() {
+        let mistakes = packs(&text, MISTAKE).into_iter().map(|(label, pack)| {
+            let (file, code) = label.split_once(", ").unwrap();
+            (file, pack, vec![code])
+        });
+        let fixes = packs(&text, FIX).into_iter().map(|(file, pack)| (file, pack, vec![]));
+        for (file, pack, expected) in mistakes.chain(fixes) {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join(file), pack).unwrap();
+            let output = policyd(&["lint", "--format", "compact"], folder.path());
+            let stdout = String::from_utf8(output.stdout).unwrap();
+            let found: Vec<_> = code.find_iter(&stdout).map(|it| it.as_str()).collect();
+            assert_eq!(found, expected, "{}: {pack}{stdout}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 30, "{count} mistakes and fixes");
 }
 
 /// A command of a console block, with what it should print.
