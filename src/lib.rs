@@ -13,15 +13,15 @@ pub mod id;
 pub mod judge;
 pub mod limits;
 pub mod lint;
-pub mod pairs;
 pub mod path;
 pub mod policy;
 pub mod probe;
 pub mod replay;
 pub mod report;
 pub mod script;
-pub mod source;
 pub mod state;
 pub mod store;
-pub mod time;
 pub mod world;
+
+pub use policyd_yaml as source;
+pub use policyd_yaml::{pairs, time};

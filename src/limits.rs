@@ -1,11 +1,15 @@
-//! Every limit of the program. The relations between them are checked at compile time.
+//! Every limit of the program; those of policy files are defined in `src/yaml`. The relations between them are checked
+//! at compile time.
 
 use std::time::Duration;
 
+pub use crate::source::limits::{
+    EXPRESSION_BYTES_MAX, FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, REGEX_SOURCE_MAX,
+    YAML_DEPTH_MAX, YAML_NODES_MAX,
+};
+
 /// Hook payload on standard input, in bytes. A larger payload gets no decision.
 pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// One policy file, in bytes.
-pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// A git configuration file, in bytes. A longer file is ignored.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of git's index that are read first. The state directory is among the first names.
@@ -16,12 +20,6 @@ pub const GIT_INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Files in one pack.
 pub const POLICY_FILES_MAX: usize = 256;
-/// Nesting depth of YAML collections in a policy file.
-pub const YAML_DEPTH_MAX: usize = 32;
-/// Nodes in one policy file.
-pub const YAML_NODES_MAX: usize = 100_000;
-/// Findings that are reported for one policy file. The next run reports the rest.
-pub const FILE_FINDINGS_MAX: usize = 100;
 /// An id in a pack, in characters. Tables pad ids to at most this width, because logs can contain
 /// any id.
 pub const ID_CHARS_MAX: usize = 128;
@@ -30,8 +28,6 @@ pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.
 pub const EXTENDS_DEPTH_MAX: usize = 8;
 
-/// One expression, in bytes. Rhai columns saturate at 65,535; this limit is far below.
-pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 /// Operations of one evaluation of an expression.
 pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 /// Nesting of one expression.
@@ -42,8 +38,6 @@ pub const EXPRESSION_CALLS_MAX: usize = 8;
 pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
 /// Length of an array inside an expression.
 pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
-/// Source length of one regular expression.
-pub const REGEX_SOURCE_MAX: usize = 4 * 1024;
 /// Globs that the braces of one glob can expand to.
 pub const GLOB_ALTERNATIVES_MAX: usize = 64;
 /// Compiled size of one regular expression, in bytes.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::builder::{Builder, text};
+use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, Record, record};
 use super::shared::Shared;
@@ -14,7 +15,6 @@ use crate::facts::call::{
 use crate::facts::lens::{CommandKind, ContentPattern, FileKindRow, Lens, ValueOptions, Wrapper};
 use crate::facts::pattern::CommandPattern;
 use crate::script::pattern::{KeptPattern, TextPatternSource};
-use crate::source::field_value::FieldValue;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
-    &["checksum", "deferred", "git_index", "id", "pairs", "path", "time", "limits"],
-    &["source"],
+    &["source", "pairs", "time"], // The crate `src/yaml`.
+    &["checksum", "deferred", "git_index", "id", "path", "limits"],
     &["facts", "state"],
     &["script", "harness"],
     &["policy"],
@@ -96,6 +96,9 @@ fn modules_name_only_lower_floors() {
     let mut wrong = vec![];
     for (path, text) in files("src", "rs") {
         let own = module(&path);
+        if root().join("src").join(&own).join("Cargo.toml").exists() {
+            continue; // A crate of its own cannot name the program.
+        }
         let Some(own_floor) = floor(&own) else {
             wrong.push(format!("{own}: is on no floor"));
             continue;

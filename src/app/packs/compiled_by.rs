@@ -22,6 +22,7 @@ pub(super) const COMPILED_BY: u64 = fingerprint(&[
     include_str!("../../../src/policy/context.rs"),
     include_str!("../../../src/policy/expression.rs"),
     include_str!("../../../src/policy/failures.rs"),
+    include_str!("../../../src/policy/field_value.rs"),
     include_str!("../../../src/policy/fields.rs"),
     include_str!("../../../src/policy/guards.rs"),
     include_str!("../../../src/policy/layering.rs"),

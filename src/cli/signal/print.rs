@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{Console, EXIT_OK, ListFormat};
 use crate::judge::signals::{DriftAnswer, Due};
+use crate::policy::field_value::Word;
 use crate::policy::signals::Signals;
 use crate::report::mask::mask;
-use crate::source::field_value::Word;
 use crate::state::signal::{End, Phase};
 use crate::store::signals::{Deed, Found, Processed};
 use crate::time::{Timestamp, duration_text, rough_text};

@@ -1,9 +1,15 @@
 //! Points in time, durations with units, and their text forms. Does not contain: a clock.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::schema::DATE_PATTERN;
 
 /// A point in time in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -56,6 +62,33 @@ impl fmt::Display for Timestamp {
             Some(at) => f.write_str(&at.to_rfc3339_opts(SecondsFormat::Millis, true)),
             None => write!(f, "{}ms", self.0),
         }
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'_, str>::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| D::Error::custom("invalid timestamp"))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": DATE_PATTERN })
     }
 }
 

@@ -16,6 +16,13 @@ use crate::pairs::Searched;
 use arguments::ARGUMENTS;
 use formats::{BY_CONTEXT, PUBLISHED};
 
+/// The source text of the search. Masked texts that are stored depend on it.
+pub const SOURCE_TEXT: &str = concat!(
+    include_str!("secrets.rs"),
+    include_str!("secrets/formats.rs"),
+    include_str!("secrets/arguments.rs")
+);
+
 /// What replaces a secret.
 pub const MARK: &str = "«masked»";
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Node;
-use super::shape::Kind;
+use crate::source::Node;
+use crate::source::shape::Kind;
 use crate::time::duration_text;
 
 /// A Rust value that a key of a policy file holds.

@@ -1,11 +1,12 @@
 //! Laws of the YAML tree, on generated documents in all five scalar styles: it says what
 //! `serde_yaml` says, and every decoded character is traced to the bytes it was written with.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a broken law is a failing test")]
 
 use std::sync::Arc;
 
-use policyd::source::meaning::{Meaning, meaning};
-use policyd::source::scalar::decoded_map;
-use policyd::source::{Diagnostic, Node, NodeKind, ScalarStyle, Source, yaml};
+use policyd_yaml::meaning::{Meaning, meaning};
+use policyd_yaml::scalar::decoded_map;
+use policyd_yaml::{Diagnostic, Node, NodeKind, ScalarStyle, Source, yaml};
 use proptest::prelude::*;
 use serde_yaml::Value;
 

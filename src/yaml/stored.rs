@@ -76,7 +76,7 @@ impl<'a> Stored<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::yaml;
+    use crate::yaml;
 
     fn source(text: &str) -> Arc<Source> {
         Arc::new(Source { name: "a.yaml".to_owned(), text: text.to_owned() })

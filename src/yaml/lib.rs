@@ -2,10 +2,11 @@
 //! Does not contain: the meaning of a policy.
 
 pub mod check;
-pub mod field_value;
 pub mod layered_map;
+pub mod limits;
 pub mod meaning;
 pub mod node;
+pub mod pairs;
 pub mod scalar;
 pub mod schema;
 pub mod secrets;
@@ -13,6 +14,7 @@ pub mod shape;
 pub mod stored;
 pub mod suggest;
 mod syntax;
+pub mod time;
 mod value;
 pub mod yaml;
 
