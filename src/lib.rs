@@ -13,7 +13,6 @@ pub mod id;
 pub mod judge;
 pub mod limits;
 pub mod lint;
-pub mod path;
 pub mod policy;
 pub mod probe;
 pub mod replay;
@@ -23,5 +22,6 @@ pub mod state;
 pub mod store;
 pub mod world;
 
+pub use policyd_shell::path;
 pub use policyd_yaml as source;
 pub use policyd_yaml::{pairs, time};

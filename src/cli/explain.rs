@@ -10,7 +10,7 @@ use crate::app::packs;
 use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
-use crate::facts::call::{AnalysisContext, Call, TimeLimit};
+use crate::facts::call::{AnalysisContext, TimeLimit};
 use crate::facts::compiled::CompiledLens;
 use crate::judge::called::Called;
 use crate::judge::guards::{self, Guarded};
@@ -182,12 +182,12 @@ fn guard_again(
     let words = Words::new(CompiledLens::new(policy.lens.clone()), policy.texts.clone());
     let knowledge = &*policy.guards.knowledge;
     let reading = AnalysisContext {
-        lens: &words.lens,
+        lens: &*words.lens,
         knowledge,
         around: &called.around,
         patience: TimeLimit::ENDLESS,
     };
-    let call = Call::from_event(&event, reading);
+    let call = event.call(reading);
     let seen = Rc::new(Seen { call, around: Rc::new(called.around.clone()) });
     let situation = Situation::alone(event.clone(), called.around.project.clone().into(), whose.at);
     let context = Rc::new(situation.context(&policy, &words));

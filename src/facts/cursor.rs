@@ -23,6 +23,7 @@ const SHAPES: u64 = fingerprint(&[
     include_str!("mod.rs"),
     include_str!("command.rs"),
     include_str!("meters.rs"),
+    policyd_shell::SOURCE_TEXT,
     SOURCE_TEXT,
 ]);
 

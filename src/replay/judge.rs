@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::facts::Facts;
-use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use crate::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use crate::facts::compiled::CompiledLens;
 use crate::facts::event::{Event, EventKind};
 use crate::judge::guards::{self, Guarded};
@@ -146,15 +146,12 @@ impl<'p> Judge<'p> {
         }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext {
-            lens: &self.words.lens,
+            lens: &*self.words.lens,
             knowledge,
             around,
             patience: TimeLimit::ENDLESS,
         };
-        let seen = Rc::new(Seen {
-            call: Call::from_event(&call.event, reading),
-            around: Rc::clone(around),
-        });
+        let seen = Rc::new(Seen { call: call.event.call(reading), around: Rc::clone(around) });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {

@@ -14,7 +14,7 @@ use super::request::Request;
 use super::work_tree::CleanTrees;
 use crate::app::packs;
 use crate::app::workspace::project;
-use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use crate::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use crate::judge::called::{By, Called};
 use crate::judge::combine::Decision;
 use crate::judge::guards::{self, Guarded};
@@ -112,12 +112,12 @@ impl GuardEvaluation<'_> {
         let around = Rc::new(self.around());
         let knowledge = &*self.context.policy.guards.knowledge;
         let reading = AnalysisContext {
-            lens: &self.context.words.lens,
+            lens: &*self.context.words.lens,
             knowledge,
             around: &around,
             patience,
         };
-        let call = Call::from_event(&self.context.request.event, reading);
+        let call = self.context.request.event.call(reading);
         Seen { call, around }
     }
 

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use tree_sitter::{Node, Tree};
 
-use super::super::shell::{child_of_kind, is_assignment, node_text, syntax};
 use super::heredoc::Heredocs;
 use super::paths::{ResolvedPath, follow_links};
 use super::scope::{CommandOutput, FunctionTable, ShellState};
@@ -23,6 +22,7 @@ use crate::limits::{
     CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX,
     SHELL_TEXT_MAX,
 };
+use crate::shell::{child_of_kind, is_assignment, node_text, syntax};
 
 /// Scans a command line and adds its programs, files and variables to a call.
 pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_>) {

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::glob::{PathGlob, word_matches};
 use super::words::ShellText;
+use crate::glob::{PathGlob, word_matches};
 use crate::path::in_shell;
 
 /// Where a call happens.

@@ -10,18 +10,17 @@ use std::str::Chars;
 
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
-use super::command::Program;
-use super::compiled::CompiledLens;
 use super::glob::{begins_alike, word_matches};
-use super::lens::Wrapper;
 use super::pattern::ValuesOf;
+use super::program::Program;
+use super::vocabulary::{ShellVocabulary, Wrapper};
 use crate::limits::{
     COMMAND_PROGRAMS_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX, SHELL_STEPS_MAX, SHELL_TEXT_MAX,
 };
 
 /// Returns the programs of a command line in order, and whether the whole line was understood.
 #[must_use]
-pub fn parse(text: &str, lens: &CompiledLens) -> (Vec<Program>, bool) {
+pub fn parse(text: &str, lens: &dyn ShellVocabulary) -> (Vec<Program>, bool) {
     let mut reader = ProgramReader { lens, programs: Vec::new(), understood: true, text_depth: 0 };
     reader.text(text, StatusWeight::Status);
     (reader.programs, reader.understood)
@@ -63,7 +62,7 @@ impl WalkState<'_> {
 }
 
 struct ProgramReader<'l> {
-    lens: &'l CompiledLens,
+    lens: &'l dyn ShellVocabulary,
     programs: Vec<Program>,
     understood: bool,
     text_depth: usize,
@@ -344,7 +343,7 @@ impl ProgramReader<'_> {
 ///
 /// After a line of only assignments and redirections, the grammar may parse the next line as a part
 /// of the same command. Such a line is parsed again with `;` at its end.
-pub(in crate::facts) fn syntax(source: &str) -> Option<Tree> {
+pub(crate) fn syntax(source: &str) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let mut tree = parse_once(&mut parser, source)?;
@@ -421,7 +420,7 @@ const PREFIXES: [&str; 5] = ["command", "exec", "builtin", "time", "coproc"];
 /// as programs, which a shell never does.
 const RESERVED: [&str; 9] = ["!", "{", "if", "then", "elif", "else", "while", "until", "do"];
 /// The prefix that starts a process for a command, which may be a function.
-pub(in crate::facts) const COPROCESS: &str = "coproc";
+pub(crate) const COPROCESS: &str = "coproc";
 /// Programs that search for files.
 const FINDERS: [&str; 3] = ["find", "fd", "fdfind"];
 /// Options of `find` and `fd` that run a program for each file.
@@ -429,7 +428,7 @@ const FIND_ACTIONS: [&str; 8] =
     ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// A word that a shell passes to a program.
-pub(in crate::facts) trait ShellWord: Clone {
+pub(crate) trait ShellWord: Clone {
     /// Returns the text of the word.
     fn text(&self) -> &str;
     /// Joins words, separated by blanks.
@@ -459,7 +458,7 @@ impl ShellWord for String {
 }
 
 /// What a list of words runs, after one wrapper was removed.
-pub(in crate::facts) enum UnwrapResult<W> {
+pub(crate) enum UnwrapResult<W> {
     /// A program that wraps no other program.
     Program(Vec<W>),
     /// Words to unwrap again. They are the end of the given list.
@@ -473,19 +472,19 @@ pub(in crate::facts) enum UnwrapResult<W> {
 }
 
 /// Returns the program name without its directory.
-pub(in crate::facts) fn base_name(word: &str) -> &str {
+pub(crate) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
 }
 
 /// Returns whether a word is a keyword. A function may follow it.
-pub(in crate::facts) fn is_keyword(word: &str) -> bool {
+pub(crate) fn is_keyword(word: &str) -> bool {
     RESERVED.contains(&word) || word == COPROCESS
 }
 
 /// Removes one wrapper, if there is one.
-pub(in crate::facts) fn unwrap_command<W: ShellWord>(
+pub(crate) fn unwrap_command<W: ShellWord>(
     words: Vec<W>,
-    lens: &CompiledLens,
+    lens: &dyn ShellVocabulary,
 ) -> UnwrapResult<W> {
     let Some((first, args)) = words.split_first() else {
         return UnwrapResult::Program(words);
@@ -505,8 +504,7 @@ pub(in crate::facts) fn unwrap_command<W: ShellWord>(
     }
     // The longest wrapper wins: `uv run` before `uv`.
     let wrapper = lens
-        .lens()
-        .wrappers
+        .wrappers()
         .iter()
         .filter(|wrapper| begins_alike(&wrapper.command, name))
         .filter_map(|wrapper| Some((wrapper, after_command(wrapper, name, args, lens)?)))
@@ -530,13 +528,13 @@ fn after_command<'a, W: ShellWord>(
     wrapper: &Wrapper,
     name: &str,
     args: &'a [W],
-    lens: &CompiledLens,
+    lens: &dyn ShellVocabulary,
 ) -> Option<&'a [W]> {
     let mut wanted = wrapper.command.split_whitespace();
     if !word_matches(wanted.next()?, name) {
         return None;
     }
-    let values = ValuesOf { program: name, rows: &lens.lens().value_options };
+    let values = ValuesOf { program: name, rows: lens.value_options() };
     let mut rest = args;
     for word in wanted {
         loop {
@@ -690,7 +688,7 @@ struct ShellOptions {
     pipefail: bool,
 }
 
-pub(in crate::facts) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
+pub(crate) fn child_of_kind<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).find(|child| child.kind() == kind)
 }
@@ -775,7 +773,7 @@ fn word_text(node: Node<'_>, source: &str) -> String {
 
 /// Returns the source of a node. Inside quotes, the grammar adds the blanks before a node to it;
 /// they are removed.
-pub(in crate::facts) fn node_text<'s>(node: Node<'_>, source: &'s str) -> &'s str {
+pub(crate) fn node_text<'s>(node: Node<'_>, source: &'s str) -> &'s str {
     let whole = source.get(node.byte_range()).unwrap_or_default();
     let begins: &[char] = match node.kind() {
         "\"" => &['"'],
@@ -809,14 +807,14 @@ fn append_word_text(node: Node<'_>, source: &str, out: &mut String) {
     }
 }
 
-pub(in crate::facts) fn strip_delimiters<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
+pub(crate) fn strip_delimiters<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
     let text = text.strip_prefix(open).unwrap_or(text);
     text.strip_suffix(close).unwrap_or(text)
 }
 
 /// Removes the backslash before each character for which `protects` is true. An escaped newline is
 /// removed.
-pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
+pub(crate) fn unescape(text: &str, protects: impl Fn(char) -> bool, out: &mut String) {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
@@ -833,13 +831,13 @@ pub(in crate::facts) fn unescape(text: &str, protects: impl Fn(char) -> bool, ou
 }
 
 /// Unescapes the text of an expanded here-document.
-pub(in crate::facts) fn unescape_heredoc(text: &str) -> String {
+pub(crate) fn unescape_heredoc(text: &str) -> String {
     let mut out = String::new();
     unescape(text, |c| "\\$`".contains(c), &mut out);
     out
 }
 
-pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
+pub(crate) fn unescape_ansi(text: &str, out: &mut String) {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         if c != '\\' {
@@ -878,11 +876,7 @@ pub(in crate::facts) fn unescape_ansi(text: &str, out: &mut String) {
 }
 
 /// Parses the number of an escape sequence with at most `most` digits. `None` without a digit.
-pub(in crate::facts) fn escape_number(
-    chars: &mut Chars<'_>,
-    radix: u32,
-    most: usize,
-) -> Option<u32> {
+pub(crate) fn escape_number(chars: &mut Chars<'_>, radix: u32, most: usize) -> Option<u32> {
     let mut value = None;
     for _ in 0..most {
         let Some(digit) = chars.clone().next().and_then(|it| it.to_digit(radix)) else { break };
@@ -893,7 +887,7 @@ pub(in crate::facts) fn escape_number(
 }
 
 /// Quotes a word, so that a shell reads it as that word.
-pub(in crate::facts) fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();

@@ -7,8 +7,8 @@
 
 use tree_sitter::Node;
 
-use super::super::shell::node_text;
 use crate::limits::SHELL_NESTING_MAX;
+use crate::shell::node_text;
 
 /// Conditions, without blanks, with which `while` never ends.
 const TRUE: [&str; 11] = [

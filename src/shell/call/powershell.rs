@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::super::shell::{ShellWord, quote};
 use super::words::ShellText;
 use crate::limits::SHELL_TEXT_MAX;
+use crate::shell::{ShellWord, quote};
 
 /// The tool that runs PowerShell.
 const TOOL: &str = "PowerShell";

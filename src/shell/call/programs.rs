@@ -5,15 +5,15 @@
 //! Does not contain: wrappers (`wrappers`), the files that a program touches (`files`), code of other languages
 //! (`code`).
 
-use super::super::lens::ValueOptions;
-use super::super::pattern::{CommandPattern, ValuesOf};
-use super::super::shell::{base_name, is_keyword, unescape, unescape_ansi};
 use super::paths::CallEnvironment;
 use super::scope::{CommandOutput, ShellState};
 use super::statements::{Redirects, Scanner};
 use super::words::{ShellText, is_blank};
 use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
 use super::{Invocation, StandardInput};
+use crate::pattern::{CommandPattern, ValuesOf};
+use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
+use crate::vocabulary::ValueOptions;
 
 impl Scanner<'_> {
     /// Builds the program that a list of words starts.

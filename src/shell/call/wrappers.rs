@@ -4,20 +4,20 @@
 //! another program for each item, and options whose value is shell text.
 //! Does not contain: the generic recognition of one wrapper (`facts::shell`), the program itself (`programs`).
 
-use super::super::glob::word_matches;
-use super::super::lens::Wrapper;
-use super::super::pattern::CommandPattern;
-use super::super::shell::{
-    COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
-};
 use super::files::ShellValue;
 use super::programs::find_roots;
 use super::scope::{CommandOutput, ShellState};
 use super::statements::{Redirects, Scanner};
 use super::words::ShellText;
 use super::{Invocation, StandardInput};
+use crate::glob::word_matches;
 use crate::limits::SHELL_DEPTH_MAX;
 use crate::path::in_folder;
+use crate::pattern::CommandPattern;
+use crate::shell::{
+    COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
+};
+use crate::vocabulary::Wrapper;
 
 /// A simple command after the expansion of its words.
 #[derive(Debug, Default)]
@@ -259,7 +259,7 @@ impl Scanner<'_> {
     /// Returns the directory in which a wrapper runs its command: `env -C directory`. The outer
     /// `None` means that the wrapper does not change it.
     fn wrapper_folder(&self, taken: &[ShellText], scope: &ShellState) -> Option<Option<String>> {
-        let wrappers = &self.context.lens.lens().wrappers;
+        let wrappers = self.context.lens.wrappers();
         let name = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let rows = wrappers.iter().filter(|it| it.command == name && !it.folder_options.is_empty());
         let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
@@ -270,12 +270,12 @@ impl Scanner<'_> {
 
     /// Returns whether a wrapper has effects of its own.
     fn is_kept(&self, word: &ShellText) -> bool {
-        let (wrappers, name) = (&self.context.lens.lens().wrappers, base_name(&word.text));
+        let (wrappers, name) = (self.context.lens.wrappers(), base_name(&word.text));
         wrappers.iter().any(|it| it.kept && word_matches(&it.command, name))
     }
 
     fn is_shell(&self, word: &ShellText) -> bool {
-        let wrappers: &[Wrapper] = &self.context.lens.lens().wrappers;
+        let wrappers: &[Wrapper] = self.context.lens.wrappers();
         let name = base_name(&word.text);
         name != "env"
             && wrappers
@@ -505,7 +505,7 @@ impl Scanner<'_> {
     pub(super) fn starts_lines(&self, program: &[ShellText]) -> bool {
         let named = program.split_first().filter(|it| base_name(&it.0.text) == PARALLEL);
         let Some((_, args)) = named else { return false };
-        let rows = &self.context.lens.lens().wrappers;
+        let rows = self.context.lens.wrappers();
         let Some(row) = rows.iter().find(|it| it.command == PARALLEL) else { return false };
         let mut args = args.iter().map(|it| it.text.as_str());
         while let Some(arg) = args.next() {
@@ -531,7 +531,7 @@ impl Scanner<'_> {
             .position(|it| matches!(it.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
         let words = words.get(..end.unwrap_or(words.len())).unwrap_or_default();
         let program = self.build_invocation(words, scope, &StandardInput::default(), Vec::new());
-        let values = &self.context.lens.lens().value_options;
+        let values = self.context.lens.value_options();
         let folders: Vec<ShellText> =
             program.operands(values).into_iter().skip(1).cloned().collect();
         if folders.is_empty() { vec![ShellText::known(".")] } else { folders }
@@ -660,7 +660,7 @@ impl Scanner<'_> {
         if !rows.iter().any(|it| it.programs.iter().any(begins)) {
             return;
         }
-        let values = &context.lens.lens().value_options;
+        let values = context.lens.value_options();
         let program = self.build_invocation(words, scope, &StandardInput::default(), Vec::new());
         for row in rows {
             let pattern = row.programs.iter().find(|it| program.is(it, values));

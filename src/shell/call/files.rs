@@ -7,9 +7,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::super::lens::ValueOptions;
-use super::super::pattern::CommandPattern;
-use super::super::shell::base_name;
 use super::paths::{CallEnvironment, ResolvedPath};
 use super::programs::find_roots;
 use super::scope::{CommandOutput, ShellState};
@@ -17,8 +14,11 @@ use super::statements::Scanner;
 use super::words::ShellText;
 use super::wrappers::{file_below, find_names};
 use super::{AnalysisContext, Call, Invocation, StandardInput};
-use crate::facts::fold::patch;
+use crate::patch;
 use crate::path::in_folder;
+use crate::pattern::CommandPattern;
+use crate::shell::base_name;
+use crate::vocabulary::ValueOptions;
 
 /// Facts about programs, from `vocabulary.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -297,7 +297,7 @@ const PATCHERS: [&str; 5] = ["apply_patch", "applypatch", "patch", "git apply", 
 impl Scanner<'_> {
     /// Adds the files of the patches that a program applies.
     fn apply_patches(&mut self, at: usize, program: &Invocation, scope: &ShellState) {
-        let values = &self.context.lens.lens().value_options;
+        let values = self.context.lens.value_options();
         let known = PATCHERS.iter().any(|it| {
             it.starts_with(&program.name) && program.is(&CommandPattern::parse(it), values)
         });
@@ -343,7 +343,7 @@ impl Scanner<'_> {
     ) {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
         self.apply_patches(at, &program, scope);
-        let values = &self.context.lens.lens().value_options;
+        let values = self.context.lens.value_options();
         let rows = self.context.knowledge.effects.iter().filter(|row| {
             let any =
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));

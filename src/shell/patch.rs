@@ -2,16 +2,16 @@
 
 /// One file of a patch.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct FilePatch<'a> {
-    pub(super) path: &'a str,
-    pub(super) old: String,
-    pub(super) new: String,
+pub struct FilePatch<'a> {
+    pub path: &'a str,
+    pub old: String,
+    pub new: String,
     /// Whether the patch creates or replaces the whole file.
-    pub(super) whole: bool,
+    pub whole: bool,
 }
 
 /// Returns the files of a patch in order. Text of an unknown format has none.
-pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
+pub fn files(patch: &str) -> Vec<FilePatch<'_>> {
     let mut files: Vec<FilePatch<'_>> = Vec::new();
     for line in patch.lines() {
         if let Some((verb, path)) = header(line) {
@@ -37,7 +37,7 @@ pub(super) fn files(patch: &str) -> Vec<FilePatch<'_>> {
 
 /// Returns the operation and the path of a header line of a patch. Operations: `Add File`, `Update
 /// File`, `Delete File`, `Move to`.
-pub(in crate::facts) fn header(line: &str) -> Option<(&str, &str)> {
+pub(crate) fn header(line: &str) -> Option<(&str, &str)> {
     let (verb, path) = line.strip_prefix("*** ")?.split_once(": ")?;
     let known = ["Update File", "Add File", "Delete File", "Move to"].contains(&verb);
     known.then_some((verb, path.trim()))

@@ -21,14 +21,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::compiled::CompiledLens;
-use super::event::Event;
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
     ProgramDatabase, ShellValue,
 };
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
 pub use words::ShellText;
+
+use crate::vocabulary::ShellVocabulary;
 
 /// A tool call before it runs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -134,7 +134,7 @@ pub struct StandardInput {
 #[derive(Debug, Clone, Copy)]
 pub struct AnalysisContext<'a> {
     /// Which tools are shells and editors, and which programs are wrappers.
-    pub lens: &'a CompiledLens,
+    pub lens: &'a dyn ShellVocabulary,
     /// Facts about programs.
     pub knowledge: &'a ProgramDatabase,
     /// Where the call happens.
@@ -177,14 +177,6 @@ impl Call {
         }
         call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
         call
-    }
-
-    /// Analyzes the call of an event. The call is empty if the event has no tool.
-    #[must_use]
-    pub fn from_event(event: &Event, context: AnalysisContext<'_>) -> Self {
-        let tool = event.tool_name.as_deref();
-        let call = tool.map(|it| Self::read(it, &event.tool_input, context)).unwrap_or_default();
-        Self { prompt: event.prompt.clone().unwrap_or_default(), ..call }
     }
 
     /// Returns whether the whole command line was understood.

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Program};
 use super::glob::{begins_alike, word_matches};
-use super::lens::ValueOptions;
+use super::program::Program;
+use super::vocabulary::ValueOptions;
 
 /// Words that identify a program: its name, its leading arguments, and options that it must have.
 /// Stored as one text, because most patterns consist of a name.
@@ -159,23 +159,15 @@ impl<'n> FromIterator<&'n str> for Initials {
     }
 }
 
-impl Command {
-    /// Returns whether one of the programs of this command matches.
-    #[must_use]
-    pub fn ran(&self, pattern: &CommandPattern, value_options: &[ValueOptions]) -> bool {
-        self.programs.iter().any(|program| pattern.matches(program, value_options))
-    }
-}
-
 /// Options of one program that take a value from the next argument.
 #[derive(Clone, Copy)]
-pub(super) struct ValuesOf<'a> {
-    pub(super) program: &'a str,
-    pub(super) rows: &'a [ValueOptions],
+pub(crate) struct ValuesOf<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) rows: &'a [ValueOptions],
 }
 
 impl ValuesOf<'_> {
-    pub(super) fn takes_value(&self, option: &str) -> bool {
+    pub(crate) fn takes_value(&self, option: &str) -> bool {
         self.rows
             .iter()
             .filter(|row| word_matches(&row.program, self.program))

@@ -9,12 +9,12 @@
 
 use tree_sitter::Node;
 
-use super::super::shell::{
-    ShellWord, node_text, quote, strip_delimiters, unescape, unescape_ansi, unescape_heredoc,
-};
 use super::StandardInput;
 use super::scope::{CommandOutput, ShellState, name_end, variable_in};
 use super::statements::Scanner;
+use crate::shell::{
+    ShellWord, node_text, quote, strip_delimiters, unescape, unescape_ansi, unescape_heredoc,
+};
 
 /// The value of a shell word or of a part of it, as far as policyd can know it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

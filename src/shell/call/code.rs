@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::str::Chars;
 
-use super::super::glob::word_matches;
-use super::super::shell::escape_number;
 use super::files::Interpreter;
 use super::scope::ShellState;
 use super::statements::Scanner;
 use super::words::ShellText;
 use super::wrappers::{is_standard_input, line};
 use super::{Invocation, StandardInput, powershell};
+use crate::glob::word_matches;
 use crate::limits::SHELL_TEXT_MAX;
+use crate::shell::escape_number;
 
 /// Maximum number of calls of one function that are followed.
 const CALLS_MAX: usize = 16;

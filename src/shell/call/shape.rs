@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::super::shell::{quote, syntax};
 use super::files::{Access, FileAccess};
 use super::paths::ResolvedPath;
 use super::{AnalysisContext, Call, powershell, statements};
+use crate::shell::{quote, syntax};
 
 /// Keys of a command line, normalized by [`normal`].
 const COMMANDS: [&str; 6] = ["command", "commands", "cmd", "script", "commandline", "shellcommand"];

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use tree_sitter::{Node, Tree};
 
-use super::super::shell::{child_of_kind, node_text};
+use crate::shell::{child_of_kind, node_text};
 
 /// Shorter lines, in bytes, are parsed unchanged.
 const LINE_SHORT: usize = 8 * 1024;
@@ -201,8 +201,8 @@ fn parse_delimiter(text: &str) -> Option<HeredocDelimiter> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::shell::syntax;
     use super::*;
+    use crate::shell::syntax;
 
     #[test]
     fn bodies_of_long_lines_are_taken_out_and_put_back() {

@@ -9,7 +9,6 @@ use std::rc::Rc;
 
 use tree_sitter::Node;
 
-use super::super::shell::{ShellWord, child_of_kind, node_text};
 use super::StandardInput;
 use super::endless::{self, Likelihood};
 use super::statements::Scanner;
@@ -17,6 +16,7 @@ use super::words::{
     ShellText, UnitKind, WordUnit, adjacent_nodes, escaped_blanks, expand_braces, join_units,
     plain, push_gap, push_value, push_values, separates_words, split, split_after_value,
 };
+use crate::shell::{ShellWord, child_of_kind, node_text};
 
 /// Variables that every process inherits.
 const OF_SURROUNDINGS: [&str; 9] =
