@@ -29,19 +29,21 @@ class Crates:
         metadata = json.loads(found.stdout)
         nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
         self.root = metadata["resolve"]["root"]
-        self.edges: dict[str, list[str]] = {}
-        waiting = [self.root]
+        members = set(metadata["workspace_members"])  # parts of the program
+        below: dict[str, set[str]] = {}
+        waiting, visited = [self.root], {self.root}
         while waiting:
             node = waiting.pop()
-            if node not in self.edges:
-                deps = nodes[node]["deps"]
-                normal = [
-                    dep["pkg"]
-                    for dep in deps
-                    if any(kind["kind"] is None for kind in dep["dep_kinds"])
-                ]
-                self.edges[node] = sorted(normal)
-                waiting += normal
+            normal = {
+                dep["pkg"]
+                for dep in nodes[node]["deps"]
+                if any(kind["kind"] is None for kind in dep["dep_kinds"])
+            }
+            owner = self.root if node in members else node
+            below.setdefault(owner, set()).update(normal - members)
+            waiting += normal - visited
+            visited |= normal
+        self.edges = {node: sorted(normal) for node, normal in below.items()}
         packages = [it for it in metadata["packages"] if it["id"] in self.edges]
         self.packages = sorted(packages, key=lambda it: (it["name"], it["version"]))
         lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]

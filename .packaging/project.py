@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]
+MANIFEST = tomllib.loads((ROOT / "Cargo.toml").read_text())
+PACKAGE = MANIFEST["package"] | MANIFEST["workspace"]["package"]
 NAME = PACKAGE["name"]
 VERSION = PACKAGE["version"]
 REPOSITORY = PACKAGE["repository"]

@@ -1,29 +1,16 @@
 //! The build script: the files of the built-in pack are parsed once, here, and go into the program as trees.
-//! It is made of the same lowest floors as the program, so that there is one way to read a policy file.
+//! The program and this script read policy files with the same crate.
 
 #![expect(clippy::disallowed_methods, reason = "a build script works on files, for cargo alone")]
-
-#[expect(dead_code, unreachable_pub, reason = "the program uses the rest")]
-mod limits;
-#[expect(dead_code, unreachable_pub, reason = "the program uses the rest")]
-mod pairs;
-#[expect(dead_code, unreachable_pub, reason = "the program uses the rest")]
-mod source;
-#[expect(dead_code, unreachable_pub, reason = "the program uses the rest")]
-mod time;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, error, fs};
 
-use source::{Diagnostic, Source, stored, yaml};
+use policyd_yaml::{Diagnostic, Source, stored, yaml};
 
 /// The built-in pack, below the folder of the package.
 const POLICIES: &str = "policies";
-/// What this program is made of: cargo runs it again where one of these changed.
-const MADE_OF: &[&str] =
-    &["src/build.rs", "src/limits.rs", "src/pairs.rs", "src/source", "src/time.rs", POLICIES];
-
 fn main() -> Result<(), Box<dyn error::Error>> {
     let (package, out) = (folder("CARGO_MANIFEST_DIR")?, folder("OUT_DIR")?);
     for entry in fs::read_dir(package.join(POLICIES))? {
@@ -32,7 +19,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
             fs::write(out.join(name).with_extension("tree"), tree(&file)?)?;
         }
     }
-    for path in MADE_OF {
+    for path in ["src/build.rs", POLICIES] {
         println!("cargo::rerun-if-changed={path}");
     }
     Ok(())

@@ -14,14 +14,14 @@ pub mod hook;
 pub mod id;
 pub mod limits;
 pub mod lint;
-pub mod pairs;
-pub mod path;
 pub mod policy;
 pub mod probe;
 pub mod replay;
 pub mod report;
-pub mod source;
 pub mod state;
 pub mod store;
-pub mod time;
 pub mod world;
+
+pub use policyd_shell::path;
+pub use policyd_yaml as source;
+pub use policyd_yaml::{pairs, time};

@@ -1,11 +1,20 @@
-//! Every limit of the program. The relations between them are checked at compile time.
+//! Every limit of the program. The crates `src/yaml` and `src/shell` define their own. The relations between limits are
+//! checked at compile time.
 
 use std::time::Duration;
 
+pub use policyd_shell::limits::{
+    CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, COMMAND_PROGRAMS_MAX,
+    GLOB_ALTERNATIVES_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX, SHELL_STEPS_MAX, SHELL_TEXT_MAX,
+};
+
+pub use crate::source::limits::{
+    EXPRESSION_BYTES_MAX, FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, REGEX_SOURCE_MAX,
+    YAML_DEPTH_MAX, YAML_NODES_MAX,
+};
+
 /// Hook payload on standard input, in bytes. A larger payload gets no decision.
 pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// One policy file, in bytes.
-pub const POLICY_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// A git configuration file, in bytes. A longer file is ignored.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of git's index that are read first. The state directory is among the first names.
@@ -16,12 +25,6 @@ pub const GIT_INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Files in one pack.
 pub const POLICY_FILES_MAX: usize = 256;
-/// Nesting depth of YAML collections in a policy file.
-pub const YAML_DEPTH_MAX: usize = 32;
-/// Nodes in one policy file.
-pub const YAML_NODES_MAX: usize = 100_000;
-/// Findings that are reported for one policy file. The next run reports the rest.
-pub const FILE_FINDINGS_MAX: usize = 100;
 /// An id in a pack, in characters. Tables pad ids to at most this width, because logs can contain
 /// any id.
 pub const ID_CHARS_MAX: usize = 128;
@@ -30,8 +33,6 @@ pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.
 pub const EXTENDS_DEPTH_MAX: usize = 8;
 
-/// One expression, in bytes. Rhai columns saturate at 65,535; this limit is far below.
-pub const EXPRESSION_BYTES_MAX: usize = 8 * 1024;
 /// Operations of one evaluation of an expression.
 pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
 /// Nesting of one expression.
@@ -42,10 +43,6 @@ pub const EXPRESSION_CALLS_MAX: usize = 8;
 pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
 /// Length of an array inside an expression.
 pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
-/// Source length of one regular expression.
-pub const REGEX_SOURCE_MAX: usize = 4 * 1024;
-/// Globs that the braces of one glob can expand to.
-pub const GLOB_ALTERNATIVES_MAX: usize = 64;
 /// Compiled size of one regular expression, in bytes.
 pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 
@@ -75,18 +72,8 @@ pub const COMMAND_OUTPUT_KEPT_MAX: usize = 2 * 1024;
 pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
 /// Stored text of one command line, in bytes.
 pub const COMMAND_TEXT_MAX: usize = 1024;
-/// Programs that are read from one command line.
-pub const COMMAND_PROGRAMS_MAX: usize = 64;
-/// Programs that one tool call would start. A program that is started again with the same arguments
-/// counts once.
-pub const CALL_PROGRAMS_MAX: usize = 512;
-/// Steps of the analysis of one tool call. Each statement is one step, in each iteration of a loop.
-/// Each `CALL_STEP_BYTES` of statements and of expanded values are one more step.
-pub const CALL_STEPS_MAX: usize = 10_000;
 /// Time for the analysis of a tool call and the evaluation of its guards.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(1);
-/// Text that counts as one step, in bytes.
-pub const CALL_STEP_BYTES: usize = 256;
 /// Paths of one tool call whose symbolic links are resolved.
 pub const CALL_PATHS_MAX: usize = 512;
 /// Patch files that are read for one tool call.
@@ -97,18 +84,10 @@ pub const CALL_PATCH_BYTES_MAX: usize = 256 * 1024;
 pub const PROGRAM_ARG_MAX: usize = 512;
 /// Stored arguments of one program.
 pub const PROGRAM_ARGS_MAX: usize = 64;
-/// Nesting of shells in shells (`bash -c "sh -c …"`).
-pub const SHELL_DEPTH_MAX: usize = 6;
-/// Nesting of groups, substitutions and bodies inside one shell text.
-pub const SHELL_NESTING_MAX: usize = 64;
 /// Command lines with a cached analysis.
 pub const SHELL_LINES_KEPT_MAX: usize = 512;
 /// A command line with a cached analysis, in bytes.
 pub const SHELL_LINE_KEPT_BYTES_MAX: usize = 1024;
-/// Parser steps, in hundreds, for one shell text. A text that needs more counts as not understood.
-pub const SHELL_STEPS_MAX: usize = 1_000;
-/// A command line that is parsed as shell, in bytes.
-pub const SHELL_TEXT_MAX: usize = 64 * 1024;
 /// Edited files that are stored, the most recently edited.
 pub const FILES_KEPT_MAX: usize = 300;
 /// Command classes that are stored. Further classes are not distinguished.

@@ -17,7 +17,7 @@ use crate::evaluation::situation::{EventContext, Matchers};
 use crate::evaluation::{self, Detail, EvaluationContext, StopOutcome};
 use crate::expr::Evaluator;
 use crate::expr::call_facts::CallFacts;
-use crate::facts::call::{AnalysisContext, Call, TimeLimit};
+use crate::facts::call::{AnalysisContext, TimeLimit};
 use crate::facts::compiled::CompiledMatchers;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
@@ -182,12 +182,12 @@ fn guard_again(
     let words = Matchers::new(CompiledMatchers::new(policy.lens.clone()), policy.texts.clone());
     let knowledge = &*policy.guards.knowledge;
     let reading = AnalysisContext {
-        lens: &words.lens,
+        lens: &*words.lens,
         knowledge,
         around: &called.around,
         patience: TimeLimit::ENDLESS,
     };
-    let call = Call::from_event(&event, reading);
+    let call = event.call(reading);
     let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
     let situation =
         EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use policyd_shell::pattern::CommandPattern;
+use policyd_shell::program::Program;
+use policyd_shell::vocabulary::ValueOptions;
 use serde::{Deserialize, Serialize};
 
 /// One call of a shell tool.
@@ -59,16 +62,10 @@ pub enum CommandVerdict {
     Failed,
 }
 
-/// A program with its arguments, as the shell would pass them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
-    /// Base name of the program: `cargo` for `/usr/bin/cargo`.
-    pub name: String,
-    /// Arguments after quote removal. Unexpanded parts stay as written (`$HOME/x`).
-    pub args: Vec<String>,
-    /// Files that its output is redirected to.
-    pub writes: Vec<String>,
-    /// Whether success of the whole line implies success of this program. False to the left of a
-    /// pipe or `||`, before `;`, in the background, negated, or inside a substitution.
-    pub decisive: bool,
+impl ShellCommand {
+    /// Returns whether one of the programs of this command matches.
+    #[must_use]
+    pub fn ran(&self, pattern: &CommandPattern, value_options: &[ValueOptions]) -> bool {
+        self.programs.iter().any(|program| pattern.matches(program, value_options))
+    }
 }

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::command::Program;
+use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
+
+use super::Program;
 use super::glob::PathGlob;
 use super::lazy::{LazyRegex, LinePatterns};
 use super::lens::{CommandKind, ContentPattern, FileKindRow, MatcherConfig};
@@ -85,18 +87,6 @@ impl CompiledMatchers {
         &self.lens
     }
 
-    /// Returns whether calls of this tool edit files.
-    #[must_use]
-    pub fn is_edit_tool(&self, name: &str) -> bool {
-        self.lens.edit_tools.iter().any(|tool| tool == name)
-    }
-
-    /// Returns whether calls of this tool run a shell command.
-    #[must_use]
-    pub fn is_shell_tool(&self, name: &str) -> bool {
-        self.lens.shell_tools.iter().any(|tool| tool == name)
-    }
-
     /// Returns whether the program matches a command pattern.
     #[must_use]
     pub fn runs(&self, program: &Program, pattern: &CommandPattern) -> bool {
@@ -147,6 +137,24 @@ impl CompiledMatchers {
             .filter(|kind| kind.includes(path))
             .map(|kind| kind.name.clone())
             .collect()
+    }
+}
+
+impl ShellVocabulary for CompiledMatchers {
+    fn wrappers(&self) -> &[Wrapper] {
+        &self.lens.wrappers
+    }
+
+    fn value_options(&self) -> &[ValueOptions] {
+        &self.lens.value_options
+    }
+
+    fn is_edit_tool(&self, name: &str) -> bool {
+        self.lens.edit_tools.iter().any(|tool| tool == name)
+    }
+
+    fn is_shell_tool(&self, name: &str) -> bool {
+        self.lens.shell_tools.iter().any(|tool| tool == name)
     }
 }
 

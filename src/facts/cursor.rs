@@ -9,6 +9,7 @@ use super::Facts;
 use super::lens::MatcherConfig;
 use crate::checksum::{checksum, fingerprint};
 use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
+use crate::source::secrets::SOURCE_TEXT;
 
 const MAGIC: &[u8; 8] = b"policyd\x03"; // the last byte is the version of the format
 const HASH_BYTES: usize = 8;
@@ -22,9 +23,8 @@ const SHAPES: u64 = fingerprint(&[
     include_str!("mod.rs"),
     include_str!("command.rs"),
     include_str!("meters.rs"),
-    include_str!("../source/secrets.rs"),
-    include_str!("../source/secrets/formats.rs"),
-    include_str!("../source/secrets/arguments.rs"),
+    policyd_shell::SOURCE_TEXT,
+    SOURCE_TEXT,
 ]);
 
 /// Hash of the lens, on which a cursor depends.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::facts::call::{AnalysisContext, Call};
 use crate::id::SessionId;
 
 /// Declares the kinds of events, each with its neutral name.
@@ -259,6 +260,14 @@ pub struct Event {
 }
 
 impl Event {
+    /// Analyzes the tool call of the event. The call is empty if the event has no tool.
+    #[must_use]
+    pub fn call(&self, context: AnalysisContext<'_>) -> Call {
+        let tool = self.tool_name.as_deref();
+        let call = tool.map(|it| Call::read(it, &self.tool_input, context)).unwrap_or_default();
+        Call { prompt: self.prompt.clone().unwrap_or_default(), ..call }
+    }
+
     /// Creates an event with only a kind and a session.
     #[must_use]
     pub const fn of(kind: EventKind, session_id: SessionId) -> Self {

@@ -1,6 +1,7 @@
 //! The lens: the commands, files and texts that a pack wants the fold to detect, as plain data from
 //! `vocabulary.yaml`.
 
+pub use policyd_shell::vocabulary::{ValueOptions, Wrapper};
 use serde::{Deserialize, Serialize};
 
 use crate::deferred::Lazy;
@@ -22,34 +23,6 @@ pub struct MatcherConfig {
     pub edit_tools: Vec<String>,
     /// Tools that run a shell command.
     pub shell_tools: Vec<String>,
-}
-
-/// A program that runs another program: `sudo`, `timeout 60`, `uv run`, `bash -c`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wrapper {
-    /// Words of the wrapper itself: `uv run`.
-    pub command: String,
-    /// Options that take a value from the next argument.
-    pub value_options: Vec<String>,
-    /// Number of the wrapper's own arguments before the wrapped program (1 for `timeout 60 cmd`).
-    pub skip: usize,
-    /// Option whose value is shell text (`-c` of `bash`). Empty if it wraps plain words.
-    pub shell_option: String,
-    /// Option that makes the wrapper only check its input (`-n` of `bash`) without running it.
-    pub check_option: String,
-    /// Options whose value is the working directory of the wrapped program: `-C` of `env`.
-    pub folder_options: Vec<String>,
-    /// Whether the wrapper itself also counts as a program, because it has effects of its own:
-    /// `ssh`.
-    pub kept: bool,
-}
-
-/// Options of a program that take a value from the next argument.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValueOptions {
-    pub program: String,
-    /// Options such as `-C`.
-    pub options: Vec<String>,
 }
 
 /// A command class.

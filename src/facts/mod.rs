@@ -1,33 +1,30 @@
 //! Facts: the content of a session's transcript, bounded in size and independent of the client.
 //!
-//! Contains: the values. Does not contain: the fold that computes them (`fold`), the shell parser
-//! (`shell`), rules, files and clocks.
+//! Contains: the values. Does not contain: the fold that computes them (`fold`), the analysis of command lines
+//! (the crate `policyd-shell`), rules, files and clocks.
 
-pub mod call;
 pub mod command;
 pub mod compiled;
 pub mod complete;
-pub mod covers;
 pub mod cursor;
 pub mod event;
 pub mod fold;
-pub mod glob;
 pub mod lazy;
 pub mod lens;
 pub mod lines;
 pub mod merge;
 pub mod meters;
-pub mod pattern;
 pub mod record;
-pub mod shell;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-pub use command::{CommandOutcome, CommandVerdict, Program, ShellCommand};
+pub use command::{CommandOutcome, CommandVerdict, ShellCommand};
 use meters::Meters;
+pub use policyd_shell::program::Program;
+pub use policyd_shell::{call, covers, glob, pattern, shell};
 
 /// All facts of one transcript: of the main chain, or of a subagent's own file. `limits` bounds
 /// every collection.

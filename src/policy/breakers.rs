@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::SourceLocation;
 use super::builder::{Builder, place};
+use super::field_value::{FieldValue, words};
 use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
 use super::layers::Entry;
 use super::record::{Conversion, record, words};
 use crate::facts::glob::{specificity, word_matches};
-use crate::source::field_value::{FieldValue, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::state::breaker::{BreakerSettings, Mode, OnPermanent, Window};

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
+use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
@@ -15,7 +16,6 @@ use crate::deferred::Lazy;
 use crate::expr::types::{Names, Type};
 use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::source::Diagnostic;
-use crate::source::field_value::words;
 use crate::source::node::Node;
 use crate::source::shape::{Field, Kind, field};
 

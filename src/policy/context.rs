@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Choice;
 use super::builder::{Builder, text};
+use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::Layers;
 use super::record::{TEMPLATE, record, words};
 use super::records;
 use crate::facts::glob::{specificity, word_matches};
 use crate::facts::meters::{Meters, Prices, Usage};
-use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;

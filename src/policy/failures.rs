@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::Policy;
 use super::builder::{Builder, text};
+use super::field_value::words;
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use super::layers::Layers;
 use super::record::{Conversion, REGEXES, record, words};
 use crate::expr::pattern::prose_regex;
-use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
+use super::field_value::{Word, words};
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
@@ -15,7 +16,6 @@ use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::facts::pattern::{CommandPattern, Initials};
 use crate::harness::{Capability, HARNESSES, plain};
 use crate::source::Diagnostic;
-use crate::source::field_value::{Word, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 

@@ -4,12 +4,12 @@
 
 pub use super::Pack;
 use super::build;
+use super::field_value::FieldValue;
 use super::layering;
 use super::layers::Layers;
 pub use super::parse::Files;
 use super::parse::read_files;
 use super::{OnError, Policy, builtin, guards};
-use crate::source::field_value::FieldValue;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 

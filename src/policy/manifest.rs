@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::Builder;
 use super::builtin;
+use super::field_value::words;
 use super::fields::TEXTS;
 use super::record::{record, words};
 use super::shared::Shared;
 use crate::limits;
-use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::{Field, Kind, field};

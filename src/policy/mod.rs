@@ -11,6 +11,7 @@ mod considerations;
 pub mod context;
 mod expression;
 pub mod failures;
+pub mod field_value;
 mod fields;
 pub mod guards;
 mod layering;

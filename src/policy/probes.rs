@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, text};
 use super::builtin;
+use super::field_value::words;
 use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::Entry;
 use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
 use crate::limits;
 use crate::source::Diagnostic;
-use crate::source::field_value::words;
 use crate::source::shape::Kind;
 use crate::time::duration_text;
 

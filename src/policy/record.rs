@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::builder::Builder;
+use super::field_value::FieldValue;
 use super::layers::{Entry, Layers, wanted};
 use super::records;
 use super::{Choice, Expression};
@@ -14,7 +15,6 @@ use crate::expr::types::Type;
 use crate::facts::event::EventKind;
 use crate::facts::pattern::CommandPattern;
 use crate::source::Node;
-use crate::source::field_value::FieldValue;
 use crate::source::layered_map::LayeredMap;
 use crate::source::shape::{Field, Kind};
 
@@ -331,7 +331,7 @@ pub(super) use record;
 /// States the word of each variant of enums in policy files, in the order in which the words are documented.
 macro_rules! words {
     ($($words:ty { $($variant:ident = $word:literal),+ $(,)? })+) => {
-        $(impl $crate::source::field_value::Word for $words {
+        $(impl $crate::policy::field_value::Word for $words {
             const NAMES: &'static [&'static str] = &[$($word),+];
             const VALUES: &'static [Self] = &[$(Self::$variant),+];
         })+

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::Builder;
+use super::field_value::words;
 use super::fields::{OVERRIDE, enabled};
 use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
 use crate::limits::RESTARTS_MAX;
-use crate::source::field_value::words;
 use crate::source::shape::Kind;
 use crate::state::retry::Pause;
 use crate::state::run::iterations::Extension;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, text};
+use super::field_value::words;
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::layers::{Entry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
@@ -15,7 +16,6 @@ use crate::expr::record::Shape;
 use crate::expr::types::Names;
 use crate::facts::glob::word_matches;
 use crate::source::Diagnostic;
-use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::Kind;

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Expression;
 use super::builder::{Builder, text, texts};
+use super::field_value::words;
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
 use crate::expr::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
 use crate::expr::types::{Names, Type};
 use crate::expr::words as input_words;
-use crate::source::field_value::words;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::{Field, Kind, field, required};

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::builder::{Builder, text};
+use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, Record, record};
 use super::shared::Shared;
@@ -16,7 +17,6 @@ use crate::facts::lens::{
     CommandKind, ContentPattern, FileKindRow, MatcherConfig, ValueOptions, Wrapper,
 };
 use crate::facts::pattern::CommandPattern;
-use crate::source::field_value::FieldValue;
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::{Node, NodeKind};
 use crate::source::shape::Kind;

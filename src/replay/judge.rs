@@ -15,7 +15,7 @@ use crate::expr::Evaluator;
 use crate::expr::call_facts::CallFacts;
 use crate::expr::context::{Context, ConversationProse};
 use crate::facts::Facts;
-use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use crate::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::{Event, EventKind};
 use crate::policy::Policy;
@@ -151,13 +151,13 @@ impl<'p> Judge<'p> {
         }
         let knowledge = &*self.policy.guards.knowledge;
         let reading = AnalysisContext {
-            lens: &self.words.lens,
+            lens: &*self.words.lens,
             knowledge,
             around,
             patience: TimeLimit::ENDLESS,
         };
         let seen = Rc::new(CallFacts {
-            call: Call::from_event(&call.event, reading),
+            call: call.event.call(reading),
             around: Rc::clone(around),
         });
         let (policy, kind) = (self.policy, call.event.kind);

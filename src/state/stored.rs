@@ -1,4 +1,4 @@
-//! How values are stored as JSON. Contains: timestamps, ids, and readers of fields that others might have written.
+//! How values are stored as JSON. Contains: ids, and readers of fields that others might have written.
 //! Does not contain: files, and the formats themselves, which are the structures that derive them.
 //!
 //! A field that is read by [`or_default`], [`items`], or [`count`] never makes its file unreadable: a value of
@@ -13,35 +13,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::id::SessionId;
-use crate::source::schema::DATE_PATTERN;
-use crate::time::Timestamp;
-
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'_, str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom("invalid timestamp"))
-    }
-}
-
-impl JsonSchema for Timestamp {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Timestamp".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": DATE_PATTERN })
-    }
-}
 
 impl Serialize for SessionId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -62,5 +62,5 @@ macro_rules! each_holds {
 // How many variants of a seed are tried: some targets cost more than others.
 each_holds! {
     payload: 20 pack: 2 expression: 60 template: 200
-    shell: 200 transcript: 60 stored: 20 settings: 60
+    shell: 200 transcript: 60 stored: 20 settings: 60 yaml: 200
 }

@@ -21,5 +21,4 @@ mod rationalizations;
 mod schemas;
 mod tables;
 mod yaml_limits;
-mod yaml_maps;
 mod yaml_reports;

@@ -54,7 +54,7 @@ fn sources() -> BTreeMap<String, String> {
             let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
             let text = fs::read_to_string(path).unwrap();
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap().to_owned();
-            let is_test = name.ends_with("/tests.rs");
+            let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
             (!is_test).then_some((name, code))
         })
         .collect()

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
-    &["checksum", "deferred", "git_index", "id", "pairs", "path", "time", "limits"],
-    &["source"],
+    &["source", "pairs", "time", "path"], // The crates `src/yaml` and `src/shell`.
+    &["checksum", "deferred", "git_index", "id", "limits"],
     &["facts", "state"],
     &["expr", "harness"],
     &["policy"],
@@ -96,6 +96,9 @@ fn modules_name_only_lower_floors() {
     let mut wrong = vec![];
     for (path, text) in files("src", "rs") {
         let own = module(&path);
+        if root().join("src").join(&own).join("Cargo.toml").exists() {
+            continue; // A crate of its own cannot name the program.
+        }
         let Some(own_floor) = floor(&own) else {
             wrong.push(format!("{own}: is on no floor"));
             continue;
@@ -274,7 +277,7 @@ fn a_compiled_pack_is_read_by_what_made_it_only() {
 
 #[test]
 fn commands_of_powershell_that_policies_name_are_read_in_any_case() {
-    let known = fs::read_to_string(root().join("src/facts/call/powershell.rs")).unwrap();
+    let known = fs::read_to_string(root().join("src/shell/call/powershell.rs")).unwrap();
     let is_one = |word: &&str| {
         let parts: Vec<&str> = word.split('-').collect();
         let begins_large = |it: &&str| it.starts_with(|c: char| c.is_ascii_uppercase());

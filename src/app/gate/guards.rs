@@ -22,7 +22,7 @@ use crate::evaluation::situation::EventContext;
 use crate::expr::Evaluator;
 use crate::expr::call_facts::CallFacts;
 use crate::expr::context::Context;
-use crate::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use crate::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use crate::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
 use crate::policy::guards::{Guard, GuardAction};
 use crate::report::decision_log;
@@ -114,12 +114,12 @@ impl GuardEvaluation<'_> {
         let around = Rc::new(self.around());
         let knowledge = &*self.context.policy.guards.knowledge;
         let reading = AnalysisContext {
-            lens: &self.context.words.lens,
+            lens: &*self.context.words.lens,
             knowledge,
             around: &around,
             patience,
         };
-        let call = Call::from_event(&self.context.request.event, reading);
+        let call = self.context.request.event.call(reading);
         CallFacts { call, around }
     }
 

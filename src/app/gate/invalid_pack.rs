@@ -16,6 +16,7 @@ use crate::state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
 use crate::store::file::Saved;
 use crate::store::session::{Layout, SessionStore};
 use crate::world::World;
+use policyd_shell::vocabulary::ShellVocabulary;
 
 pub(super) const BROKEN: &str = "the policy pack is broken";
 

@@ -8,6 +8,7 @@ use super::super::record::wire::Input;
 use super::super::{Facts, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
 use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+use policyd_shell::vocabulary::ShellVocabulary;
 
 /// Codex's tool that polls a command that runs in a session.
 pub(super) const POLL: &str = "write_stdin";

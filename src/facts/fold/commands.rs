@@ -1,16 +1,17 @@
 //! Commands: the programs that a shell tool runs, how the call ended, and the verdict of its
 //! output.
 
+use policyd_shell::patch;
 use std::iter;
 use std::rc::Rc;
 
-use super::super::command::{CommandOutcome, CommandVerdict, Program, ShellCommand};
+use super::super::command::{CommandOutcome, CommandVerdict, ShellCommand};
 use super::super::compiled::{CommandLine, CompiledKind, CompiledMatchers};
 use super::super::lazy::LinePatterns;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
-use super::super::{EditUndo, Facts, KindFacts, shell};
-use super::{cut, masked_end, masked_front, patch, push_bounded};
+use super::super::{EditUndo, Facts, KindFacts, Program, shell};
+use super::{cut, masked_end, masked_front, push_bounded};
 use crate::limits::{
     COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
     EVIDENCE_CHARS_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX, PROGRAM_ARGS_MAX,

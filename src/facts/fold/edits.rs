@@ -1,13 +1,14 @@
 //! Edited files and the findings in their text. An edit counts when the tool is called. It is
 //! reverted if its result says that it did not happen.
 
+use policyd_shell::patch;
 use std::collections::BTreeSet;
 
 use super::super::compiled::{CompiledContent, CompiledMatchers};
 use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{EditUndo, EditedFile, Facts, Finding};
-use super::{cut, masked_front, patch};
+use super::{cut, masked_front};
 use crate::limits::{EVIDENCE_CHARS_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX};
 use crate::source::secrets::{MARK, mask};
 

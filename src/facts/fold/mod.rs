@@ -8,7 +8,6 @@
 mod calls;
 mod commands;
 mod edits;
-pub(super) mod patch;
 mod results;
 mod todos;
 

@@ -1,5 +1,6 @@
 //! Results of tool calls: how a call ended, and the facts that change with it.
 
+use policyd_shell::vocabulary::ShellVocabulary;
 use std::borrow::Cow;
 
 use super::super::command::CommandOutcome;

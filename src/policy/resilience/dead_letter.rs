@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::builder::Builder;
+use crate::policy::field_value::{FieldValue, Word, words};
 use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
 use crate::policy::layers::{Entry, Layers};
 use crate::policy::record::{Conversion, record, words};
 use crate::policy::records::STRATEGIES;
 use crate::policy::{Choice, Expression};
 use crate::source::Diagnostic;
-use crate::source::field_value::{FieldValue, Word, words};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 

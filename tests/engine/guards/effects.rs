@@ -5,7 +5,7 @@ use std::rc::Rc;
 use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::Evaluator;
 use policyd::expr::call_facts::CallFacts;
-use policyd::facts::call::{AnalysisContext, Call, CallEnvironment, TimeLimit};
+use policyd::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd::facts::compiled::CompiledMatchers;
 use policyd::facts::event::{Event, EventKind};
 use policyd::id::SessionId;
@@ -36,12 +36,12 @@ fn what_is_not_asked_would_be_silent() {
         };
         let knowledge = &*policy.guards.knowledge;
         let reading = AnalysisContext {
-            lens: &words.lens,
+            lens: &*words.lens,
             knowledge,
             around: &around,
             patience: TimeLimit::ENDLESS,
         };
-        let call = Call::from_event(&event, reading);
+        let call = event.call(reading);
         assert_eq!(call.has_effects(), effects, "{line}");
         let situation = EventContext::alone(event, "/work".into(), Timestamp::from_millis(0));
         let context = Rc::new(situation.context(&policy, &words));

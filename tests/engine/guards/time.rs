@@ -38,7 +38,7 @@ fn a_line_of_simple_parts_takes_time_in_proportion_to_its_length() {
     let around = CallEnvironment { folder: "/work".to_owned(), ..CallEnvironment::default() };
     let knowledge = &*policy.guards.knowledge;
     let reading = AnalysisContext {
-        lens: &words.lens,
+        lens: &*words.lens,
         knowledge,
         around: &around,
         patience: TimeLimit::ENDLESS,
@@ -69,7 +69,7 @@ fn what_is_not_read_in_time_is_not_read_further() {
     let left = Cell::new(3);
     let is_late = || left.replace(left.get() - 1) <= 0;
     let patience = TimeLimit(&is_late);
-    let reading = AnalysisContext { lens: &words.lens, knowledge, around: &around, patience };
+    let reading = AnalysisContext { lens: &*words.lens, knowledge, around: &around, patience };
     let input = json!({"command": "a; b; c; d; e; f; g"});
     let call = Call::read("Bash", &input, reading);
     assert!(call.beyond && call.unread == ["it takes too long to analyze"], "{call:?}");

@@ -10,12 +10,13 @@ mod shell;
 mod stored;
 mod template;
 mod transcript;
+mod yaml;
 
 /// Fails where what was promised about any such text does not hold.
 type Promise = fn(&[u8]);
 
 /// Name of each folder of the corpus, and what must hold for anything like what is in it.
-pub(crate) const TARGETS: [(&str, Promise); 8] = [
+pub(crate) const TARGETS: [(&str, Promise); 9] = [
     ("payload", payload::run),
     ("pack", pack::run),
     ("expression", expression::run),
@@ -24,6 +25,7 @@ pub(crate) const TARGETS: [(&str, Promise); 8] = [
     ("transcript", transcript::run),
     ("stored", stored::run),
     ("settings", settings::run),
+    ("yaml", yaml::run),
 ];
 
 /// Fails where a promise is broken.

@@ -1,0 +1,576 @@
+//! The files that a call reads, writes or deletes.
+//!
+//! Contains: [`ProgramDatabase`] (data from `vocabulary.yaml`), the file effects of programs and of tools,
+//! patches, and the git work tree that a program changes.
+//! Does not contain: the resolution of paths (`paths`), redirections (`statements`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::paths::{CallEnvironment, ResolvedPath};
+use super::programs::find_roots;
+use super::scope::{CommandOutput, ShellState};
+use super::statements::Scanner;
+use super::words::ShellText;
+use super::wrappers::{file_below, find_names};
+use super::{AnalysisContext, Call, Invocation, StandardInput};
+use crate::patch;
+use crate::path::in_folder;
+use crate::pattern::CommandPattern;
+use crate::shell::base_name;
+use crate::vocabulary::ValueOptions;
+
+/// Facts about programs, from `vocabulary.yaml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramDatabase {
+    /// Programs that run code of other languages.
+    pub interpreters: Vec<Interpreter>,
+    /// Effects of programs on the files in their arguments.
+    pub effects: Vec<FileEffect>,
+    /// Calls in code that start programs or access files.
+    pub calls: Vec<CodeCall>,
+    /// Options and operands that are shell text.
+    pub shell_values: Vec<ShellValue>,
+    /// Tools that read files.
+    pub read_tools: Vec<String>,
+}
+
+/// A program that runs code of another language.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interpreter {
+    /// Name; `*` matches any letters: `python*`.
+    pub program: String,
+    /// Options whose value is code: `-c`.
+    pub code: Vec<String>,
+    /// Options that are followed by something else than code: `-m`.
+    pub other: Vec<String>,
+    /// Whether the first argument is code: `awk`.
+    pub first: bool,
+}
+
+/// Selects operands of a program by position.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OperandSelector {
+    /// No operand.
+    #[default]
+    None,
+    /// All operands.
+    All,
+    /// The first operand.
+    First,
+    /// The last operand.
+    Last,
+    /// All operands but the first.
+    AfterFirst,
+    /// All operands but the last.
+    BeforeLast,
+}
+
+impl OperandSelector {
+    /// Returns the selection for a program whose target is given by an option (`mv -t directory`).
+    pub(super) const fn without_target(self) -> Self {
+        match self {
+            Self::BeforeLast => Self::All,
+            Self::Last => Self::None,
+            Self::None | Self::All | Self::First | Self::AfterFirst => self,
+        }
+    }
+
+    /// Names in `vocabulary.yaml`.
+    pub const NAMES: &[&str] = &["all", "first", "last", "after_first", "before_last"];
+
+    /// Returns the selector with this name, `None` if it is unknown.
+    #[must_use]
+    pub fn find(name: &str) -> Self {
+        match name {
+            "all" => Self::All,
+            "first" => Self::First,
+            "last" => Self::Last,
+            "after_first" => Self::AfterFirst,
+            "before_last" => Self::BeforeLast,
+            _ => Self::None,
+        }
+    }
+
+    /// Returns whether the operand at index `at` of `count` is selected.
+    #[must_use]
+    pub const fn takes(self, at: usize, count: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::First => at == 0,
+            Self::Last => at.saturating_add(1) == count,
+            Self::AfterFirst => at > 0,
+            Self::BeforeLast => at.saturating_add(1) < count,
+        }
+    }
+}
+
+/// Effect of programs on the files in their arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEffect {
+    /// Programs with this effect.
+    pub programs: Vec<CommandPattern>,
+    /// Exceptions to `programs`.
+    pub except: Vec<CommandPattern>,
+    /// Operands that are read.
+    pub read: OperandSelector,
+    /// Operands that are written.
+    pub write: OperandSelector,
+    /// Operands that are deleted.
+    pub delete: OperandSelector,
+    /// Operands whose last path segment is the name of a written file in the working directory: a
+    /// downloaded URL.
+    pub saves: OperandSelector,
+    /// Options whose value is a file that is read.
+    pub read_options: Vec<String>,
+    /// Options whose value is a file that is written.
+    pub write_options: Vec<String>,
+    /// Options whose value is a directory into which files are written.
+    pub folder_options: Vec<String>,
+}
+
+/// A call in code that starts a program or accesses a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeCall {
+    /// Name before the parenthesis: `os.system`.
+    pub call: String,
+    /// Words of the equivalent command; the arguments of the call follow them. If empty, the
+    /// argument is shell text or a list of words.
+    pub like: Vec<String>,
+    /// Programs whose code may contain the call. If empty, all programs.
+    pub only: Vec<String>,
+}
+
+/// Options or operands of some programs that are shell text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShellValue {
+    /// Programs with these options.
+    pub programs: Vec<CommandPattern>,
+    /// Options whose value is shell text. If empty, the operands are shell text.
+    pub options: Vec<String>,
+    /// Required prefixes of the shell text: `!` in `vim -c '!ls'`. If empty, no prefix is required.
+    pub after: Vec<String>,
+}
+
+/// Kind of access to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The content is read.
+    Read,
+    /// The file is changed or created.
+    Write,
+    /// The file is deleted.
+    Delete,
+}
+
+/// An access to a file by a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileAccess {
+    /// Kind of access.
+    pub does: Access,
+    /// Path of the file.
+    pub place: ResolvedPath,
+    /// Index of the program. `None` if the tool itself accesses the file.
+    pub program: Option<usize>,
+}
+
+/// A patch file that a program applies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchFile {
+    /// Absolute path of the patch file.
+    pub path: String,
+    /// Directory to which the paths in the patch are relative, as written. `None` for the working
+    /// directory of the program.
+    pub folder: Option<String>,
+    /// Index of the program.
+    pub program: usize,
+}
+
+impl Call {
+    /// Adds the files of a patch whose text was read from disk.
+    pub fn apply(&mut self, patch: &PatchFile, text: &str, around: &CallEnvironment) {
+        let runs_in = self.programs.get(patch.program).and_then(|it| it.folder.clone());
+        let (files, added) = parse_patch(text);
+        for (does, path) in files {
+            let below = patch.folder.as_ref().map(|it| format!("{it}/")).unwrap_or_default();
+            let place = around.known_place(&format!("{below}{path}"), runs_in.as_deref());
+            self.files.push(FileAccess { does, place, program: Some(patch.program) });
+        }
+        self.written.extend(added);
+    }
+}
+
+/// Keys of tool inputs that contain a path.
+const PATH_KEYS: [&str; 6] =
+    ["file_path", "notebook_path", "path", "filePath", "absolute_path", "pattern"];
+/// Keys of tool inputs that contain text to write.
+const TEXT_KEYS: [&str; 6] =
+    ["content", "new_string", "new_source", "newString", "text", "file_text"];
+/// Keys of tool inputs that contain a patch.
+const PATCH_KEYS: [&str; 3] = ["input", "patch", "command"];
+
+/// Adds the files that a tool for reading or editing accesses.
+pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
+    let edits = context.lens.is_edit_tool(&call.tool);
+    let reads = context.knowledge.read_tools.contains(&call.tool);
+    let does = match (edits, reads) {
+        (true, _) => Access::Write,
+        (false, true) => Access::Read,
+        (false, false) => return,
+    };
+    let around = context.around;
+    let folder = Some(around.folder.as_str()).filter(|it| !it.is_empty());
+    let place = |path: &str| {
+        let place = around.known_place(path, folder);
+        ResolvedPath { glob: path.contains(['*', '?', '[']), ..place }
+    };
+    let edits = input.get("edits").and_then(Json::as_array);
+    for part in std::iter::once(input).chain(edits.into_iter().flatten()) {
+        for key in PATH_KEYS {
+            // For other tools than `Glob`, `pattern` is a search pattern for text.
+            let is_search = key == "pattern" && call.tool != "Glob";
+            let path =
+                part.get(key).and_then(Json::as_str).filter(|it| !it.is_empty() && !is_search);
+            let place = path.map(place);
+            call.files.extend(place.map(|place| FileAccess { does, place, program: None }));
+        }
+        let texts = TEXT_KEYS.iter().filter_map(|it| part.get(*it).and_then(Json::as_str));
+        if does == Access::Write {
+            call.written.extend(texts.map(str::to_owned));
+        }
+    }
+    let patch = PATCH_KEYS.iter().find_map(|key| input.get(*key)).unwrap_or(input).as_str();
+    let (files, added) = parse_patch(patch.unwrap_or_default());
+    for (does, path) in files {
+        let file = FileAccess { does, place: place(path), program: None };
+        // The input may also name the first file of the patch.
+        if !call.files.contains(&file) {
+            call.files.push(file);
+        }
+    }
+    call.written.extend(added);
+}
+
+/// Returns the path in a patch header. A timestamp may follow it.
+fn in_header(line: &str) -> &str {
+    line.split('\t').next().unwrap_or(line).trim()
+}
+
+/// Returns the files of a patch, and the text that it adds.
+pub(super) fn parse_patch(text: &str) -> (Vec<(Access, &str)>, Option<String>) {
+    let (mut files, mut added, mut before) = (Vec::new(), String::new(), "");
+    for line in text.lines() {
+        if let Some((verb, path)) = patch::header(line.trim()) {
+            files.push((if verb == "Delete File" { Access::Delete } else { Access::Write }, path));
+        } else if let Some(path) = line.strip_prefix("--- ").map(in_header) {
+            before = path.strip_prefix("a/").unwrap_or(path);
+        } else if let Some(path) = line.strip_prefix("+++ ").map(in_header) {
+            files.push(match path {
+                "/dev/null" => (Access::Delete, before),
+                path => (Access::Write, path.strip_prefix("b/").unwrap_or(path)),
+            });
+        } else if let Some(path) = line.strip_prefix("rename from ") {
+            files.push((Access::Delete, path.trim()));
+        } else if let Some(path) =
+            line.strip_prefix("rename to ").or_else(|| line.strip_prefix("copy to "))
+        {
+            files.push((Access::Write, path.trim()));
+        } else if let Some(text) = line.strip_prefix('+') {
+            added.push_str(text);
+            added.push('\n');
+        }
+    }
+    (files, Some(added).filter(|it| !it.is_empty()))
+}
+
+/// Files without stored content.
+const NOWHERE: [&str; 6] =
+    ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin", "/dev/tty", "/dev/zero"];
+
+/// Maximum number of copied files that are followed into the target directory.
+const SOURCES_MAX: usize = 64;
+
+/// Programs that apply a patch.
+const PATCHERS: [&str; 5] = ["apply_patch", "applypatch", "patch", "git apply", "git am"];
+
+impl Scanner<'_> {
+    /// Adds the files of the patches that a program applies.
+    fn apply_patches(&mut self, at: usize, program: &Invocation, scope: &ShellState) {
+        let values = self.context.lens.value_options();
+        let known = PATCHERS.iter().any(|it| {
+            it.starts_with(&program.name) && program.is(&CommandPattern::parse(it), values)
+        });
+        let looks = ["--check", "--stat", "--numstat", "--summary", "--dry-run"];
+        if !known || looks.iter().any(|it| program.has(it, values)) {
+            return;
+        }
+        let below = ["--directory", "-d"].iter().find_map(|it| program.values(it).next());
+        let args = program.args.iter().map(|it| it.text.clone());
+        let mut texts: Vec<String> = program.input.text.iter().cloned().chain(args).collect();
+        // The content of a file that the line itself wrote is known. Other patch files are read
+        // from disk later.
+        let named = program.operands(values).into_iter().chain(&program.reads);
+        let options = ["-i", "--input"].iter().flat_map(|it| program.values(it));
+        for file in named.chain(options.collect::<Vec<_>>().iter()) {
+            match self.known_content(file, scope) {
+                Some(written) => texts.extend(written.text),
+                None => {
+                    self.call.patches.extend(self.resolve_path(file, scope).absolute.map(|path| {
+                        let folder = below.as_ref().and_then(ShellText::all).map(str::to_owned);
+                        PatchFile { path, folder, program: at }
+                    }))
+                }
+            }
+        }
+        for text in &texts {
+            let (files, added) = parse_patch(text);
+            for (does, path) in files {
+                let folder = below.as_ref().map(|it| format!("{}/", it.text)).unwrap_or_default();
+                let place = self.resolve_path(&ShellText::known(format!("{folder}{path}")), scope);
+                self.call.files.push(FileAccess { does, place, program: Some(at) });
+            }
+            self.call.written.extend(added);
+        }
+    }
+
+    /// Adds the files that a program accesses.
+    pub(super) fn record_effects(
+        &mut self,
+        at: usize,
+        output: &CommandOutput,
+        scope: &mut ShellState,
+    ) {
+        let Some(program) = self.call.programs.get(at).cloned() else { return };
+        self.apply_patches(at, &program, scope);
+        let values = self.context.lens.value_options();
+        let rows = self.context.knowledge.effects.iter().filter(|row| {
+            let any =
+                |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
+            any(&row.programs) && !any(&row.except)
+        });
+        let mut touched: Vec<(Access, ShellText)> =
+            rows.flat_map(|it| files_of_row(it, &program, values)).collect();
+        if program.name == "find" && program.has("-delete", values) {
+            touched
+                .extend(deleted_by_find(&program.args).into_iter().map(|it| (Access::Delete, it)));
+        }
+        if program.name == "dd" {
+            let marked = |mark: &str, does: Access| {
+                let args = program.args.iter().filter(move |it| it.text.starts_with(mark));
+                args.map(move |it| (does, it.clone())).collect::<Vec<_>>()
+            };
+            touched.extend(marked("if=", Access::Read));
+            touched.extend(marked("of=", Access::Write));
+        }
+        let addressed = program.args.iter().filter(|it| it.text.starts_with("file://"));
+        touched.extend(addressed.map(|it| (Access::Read, it.clone())));
+        touched.extend(program.reads.iter().map(|it| (Access::Read, it.clone())));
+        touched.extend(program.writes.iter().map(|it| (Access::Write, it.clone())));
+        for (does, file) in touched {
+            // `@file`, `if=file` and `name=@file` name files.
+            let file = without_mark(&program.name, &file);
+            if file.pipe || file.text.is_empty() || NOWHERE.contains(&file.text.as_str()) {
+                continue;
+            }
+            let place = self.resolve_path(&file, scope);
+            if let Some(path) = place.absolute.clone().filter(|_| does == Access::Write)
+                && !program.writes.contains(&file)
+            {
+                let written = self.written_content(at, &program, output, scope);
+                if let Some(written) = written {
+                    scope.files.insert(path, written);
+                }
+            }
+            let place = ResolvedPath { itself: does == Access::Delete, ..place };
+            self.call.files.push(FileAccess { does, place, program: Some(at) });
+        }
+    }
+
+    /// Returns the content that a program writes into files. `None` if it does not change their
+    /// content.
+    fn written_content(
+        &self,
+        at: usize,
+        program: &Invocation,
+        output: &CommandOutput,
+        scope: &ShellState,
+    ) -> Option<StandardInput> {
+        let unknown = StandardInput { piped: true, from: vec![at], ..StandardInput::default() };
+        match program.name.as_str() {
+            "chmod" | "chown" | "chgrp" | "touch" | "mkdir" | "setfacl" | "chattr" => None,
+            "tee" => Some(StandardInput { text: output.text.clone(), ..unknown }),
+            "cp" | "mv" | "install" | "ln" | "dd" => {
+                let from = match program.name.as_str() {
+                    "dd" => program.args.iter().find(|it| it.text.starts_with("if=")),
+                    _ => program.args.iter().find(|it| !it.text.starts_with('-')),
+                };
+                let from = from.map(|it| without_mark(&program.name, it));
+                let known = from.and_then(|it| self.known_content(&it, scope));
+                Some(known.unwrap_or(unknown))
+            }
+            _ => Some(unknown),
+        }
+    }
+}
+
+/// Returns the file accesses of a program by one row of the database.
+fn files_of_row(
+    row: &FileEffect,
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Vec<(Access, ShellText)> {
+    let mut touched: Vec<(Access, ShellText)> = Vec::new();
+    // Subcommand words are not files.
+    let pattern = row.programs.iter().find(|it| program.is(it, values));
+    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
+    let mut into: Vec<ShellText> = Vec::new();
+    let options = [
+        (Access::Read, &row.read_options),
+        (Access::Write, &row.write_options),
+        (Access::Write, &row.folder_options),
+    ];
+    for (does, names) in options {
+        for name in names {
+            for value in program.values(name).chain(program.bundled_values(name, values)) {
+                into.extend(row.folder_options.contains(name).then(|| value.clone()));
+                touched.push((does, value));
+            }
+        }
+    }
+    // With `mv -t directory a b`, the last operand is not the target.
+    let target_given = !into.is_empty();
+    let operands = program.operands(values);
+    let files = operands.iter().skip(own_words);
+    let files: Vec<&&ShellText> =
+        files.filter(|it| !touched.iter().any(|known| known.1 == ***it)).collect();
+    let saved = files.iter().enumerate().filter(|it| row.saves.takes(it.0, files.len()));
+    touched.extend(saved.filter_map(|it| Some((Access::Write, last_step(it.1)?))));
+    let parts =
+        [(Access::Read, row.read), (Access::Write, row.write), (Access::Delete, row.delete)];
+    for (does, which) in parts {
+        let which = if target_given { which.without_target() } else { which };
+        let taken = files.iter().enumerate().filter(|it| which.takes(it.0, files.len()));
+        touched.extend(taken.map(|it| (does, (**it.1).clone())));
+    }
+    touched.extend(copied(row, &files, into.last()).into_iter().map(|it| (Access::Write, it)));
+    touched
+}
+
+/// Returns the files that `find` deletes. Without a test it is the root itself, otherwise files
+/// below the root.
+fn deleted_by_find(finder: &[ShellText]) -> Vec<ShellText> {
+    let names = find_names(finder);
+    let mut tests = finder.iter().filter(|it| it.text.starts_with('-'));
+    let all = tests.all(|it| matches!(it.text.as_str(), "-delete" | "-depth" | "-type"));
+    let found = |root: ShellText| -> Vec<ShellText> {
+        match names.as_slice() {
+            [] if all => vec![root],
+            [] => vec![root.below()],
+            names => names.iter().filter_map(|it| file_below(&root, it)).collect(),
+        }
+    };
+    find_roots(finder).into_iter().flat_map(found).collect()
+}
+
+/// Returns the files that a program creates in its target directory: one for each source with a
+/// known name. A target that may be a file counts as a directory.
+fn copied(row: &FileEffect, files: &[&&ShellText], into: Option<&ShellText>) -> Vec<ShellText> {
+    let has_sources = row.read == OperandSelector::BeforeLast;
+    let (sources, folder) = match (files, into) {
+        (files, Some(folder)) if has_sources => (files, folder),
+        ([sources @ .., last], None) if has_sources => (sources, **last),
+        (_, into) => return into.map(ShellText::below).into_iter().collect(),
+    };
+    let name = |it: &ShellText| Some(it.all().map(base_name)?.to_owned());
+    // If the source is `directory/`, its content is copied to the target.
+    let is_name = |it: &String| !it.is_empty() && !it.ends_with('/') && it != "." && it != "..";
+    let within = |source: &&&ShellText| match (folder.all(), name(source).filter(is_name)) {
+        (Some(folder), Some(name)) => {
+            ShellText { glob: source.glob, ..ShellText::known(in_folder(folder, &name)) }
+        }
+        _ => folder.below(),
+    };
+    let rest = (sources.len() > SOURCES_MAX).then(|| folder.below());
+    sources.iter().take(SOURCES_MAX).map(within).chain(rest).collect()
+}
+
+/// Returns the last path segment of a URL, without the query.
+fn last_step(address: &ShellText) -> Option<ShellText> {
+    let text = address.text.split(['?', '#']).next()?;
+    let (_, path) = text.split_once("://").unwrap_or(("", text));
+    let (_, step) = path.rsplit_once('/')?;
+    (!step.is_empty()).then(|| ShellText { from: address.from.clone(), ..ShellText::known(step) })
+}
+
+/// Returns the file in `@file`, `if=file` and `name=@file`, and in the `revision:file` of git.
+fn without_mark(program: &str, word: &ShellText) -> ShellText {
+    let text = word.text.as_str();
+    if let Some((revision, _)) = text.split_once(':').filter(|_| program == "git") {
+        return word.tail(revision.len() + 1);
+    }
+    let marks = ["if=", "of=", "@"];
+    if let Some(mark) = marks.iter().find(|it| text.starts_with(**it)) {
+        return word.tail(mark.len());
+    }
+    match text.split_once("=@") {
+        // Parameters of the file follow behind a comma or a semicolon.
+        Some((name, file)) => {
+            let end = file.find([',', ';']).unwrap_or(file.len());
+            let tail = word.tail(name.len() + 2);
+            let text = tail.text.get(..end).unwrap_or_default().to_owned();
+            ShellText { known_to: tail.known_to.min(text.len()), text, ..tail }
+        }
+        None => word.clone(),
+    }
+}
+
+/// Programs that do not change tracked files when they run before another program of the same line.
+const HARMLESS: [&str; 7] = ["cd", "echo", "git", "ls", "pwd", "test", "true"];
+
+/// Options of git with a value, before its subcommand.
+const WITH_VALUE: [&str; 2] = ["-c", "--namespace"];
+
+/// Environment variables that select another work tree.
+const VARIABLES: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"];
+
+impl Call {
+    /// Returns the directory whose work tree a git command changes. `None` if it is unknown, or if
+    /// an earlier program of the line may change the tree.
+    #[must_use]
+    pub fn tree_folder(&self, at: usize, around: &CallEnvironment) -> Option<String> {
+        let program = self.programs.get(at).filter(|it| it.name == "git")?;
+        let other_tree = VARIABLES.iter().any(|it| self.variables.contains_key(*it));
+        let mut before = self.programs.iter().take(at);
+        let touched = before.any(changes_tree);
+        let redirected = self.programs.iter().take(at).any(|it| !it.writes.is_empty());
+        if other_tree || touched || redirected || !program.wrappers.is_empty() {
+            return None;
+        }
+        folder_of(program, around)
+    }
+}
+
+/// Returns whether a program may change tracked files in another way than git does.
+fn changes_tree(program: &Invocation) -> bool {
+    let stash = program.name == "git" && program.args.iter().any(|it| it.text == "stash");
+    stash || !HARMLESS.contains(&program.name.as_str())
+}
+
+/// Returns the directory in which git runs, after its `-C` options.
+fn folder_of(git: &Invocation, around: &CallEnvironment) -> Option<String> {
+    let mut folder = git.folder.clone()?;
+    let mut args = git.args.iter();
+    while let Some(arg) = args.next().filter(|it| it.text.starts_with('-')) {
+        let text = arg.text.as_str();
+        if text == "-C" {
+            let place = around.place(args.next()?, Some(&folder));
+            folder = place.absolute.filter(|_| !place.open && !place.glob)?;
+        } else if WITH_VALUE.contains(&text) {
+            args.next()?;
+        } else if ["--git-dir", "--work-tree"].iter().any(|it| text.starts_with(it)) {
+            return None;
+        }
+    }
+    Some(folder)
+}

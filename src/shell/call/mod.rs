@@ -1,0 +1,241 @@
+//! One tool call before it runs: the programs that a command line starts, with the values of their words, and
+//! the files that the tool accesses.
+//!
+//! Contains: [`Call`] and [`Invocation`], and the choice of the analysis by tool.
+//! Does not contain: the decision whether a call is allowed (guards).
+
+mod code;
+mod endless;
+mod files;
+mod heredoc;
+mod paths;
+mod powershell;
+mod programs;
+mod scope;
+mod shape;
+mod statements;
+mod words;
+mod wrappers;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+pub use files::{
+    Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
+    ProgramDatabase, ShellValue,
+};
+pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
+pub use words::ShellText;
+
+use crate::vocabulary::ShellVocabulary;
+
+/// A tool call before it runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Call {
+    /// Name of the tool.
+    pub tool: String,
+    /// Command line. Empty if the tool runs none.
+    pub command: String,
+    /// Programs that the call starts, in order, without wrappers and shells.
+    pub programs: Vec<Invocation>,
+    /// Variables that the call sets for its programs, by name.
+    pub variables: BTreeMap<String, ShellText>,
+    /// Files that the call accesses.
+    pub files: Vec<FileAccess>,
+    /// Patch files that a program applies. Their content is not part of the call.
+    pub patches: Vec<PatchFile>,
+    /// Text that the call writes into files, one entry for each text.
+    pub written: Vec<String>,
+    /// URL that the tool fetches. Can be empty.
+    pub address: String,
+    /// Prompt of the user. Empty for other events.
+    pub prompt: String,
+    /// Whether a function calls itself endlessly, or a loop starts jobs endlessly.
+    pub endless: bool,
+    /// Reasons why parts of the command line were not understood, each once.
+    pub unread: Vec<String>,
+    /// Whether a part was not analyzed because it exceeds a limit: too long, too deep, or too many
+    /// programs.
+    pub beyond: bool,
+}
+
+/// One program that a command line starts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Invocation {
+    /// Base name. Empty if it is unknown.
+    pub name: String,
+    /// The program as written.
+    pub called: ShellText,
+    /// Arguments, without the program.
+    pub args: Vec<ShellText>,
+    /// Working directory. `None` if it is unknown.
+    pub folder: Option<String>,
+    /// Files to which its output is redirected.
+    pub writes: Vec<ShellText>,
+    /// Files from which its input is redirected.
+    pub reads: Vec<ShellText>,
+    /// Its standard input.
+    pub input: StandardInput,
+    /// Indexes of the programs whose output it receives: by a pipe, as an argument, or as a file.
+    pub fed_by: Vec<usize>,
+    /// Code that it runs. Empty without code or if it is unknown.
+    pub code: String,
+    /// Whether it runs unknown code.
+    pub runs_unknown: bool,
+    /// Removed wrappers, outermost first: `sudo`, `xargs`.
+    pub wrappers: Vec<String>,
+    /// Targets of the symbolic links that the line created before, by absolute path.
+    pub links: BTreeMap<String, String>,
+}
+
+impl Invocation {
+    /// Resolves an operand of the program through the links that the line created. If `deleted`,
+    /// the result is the link itself and not its target.
+    #[must_use]
+    pub fn place(
+        &self,
+        operand: &ShellText,
+        deleted: bool,
+        around: &CallEnvironment,
+    ) -> ResolvedPath {
+        let place = around.place(operand, self.folder.as_deref());
+        let through = ["/", "/."].iter().any(|it| operand.text.ends_with(it));
+        let absolute = place.absolute.map(|it| match it.rsplit_once('/') {
+            Some((folder, last)) if deleted && !through => {
+                let folder = paths::follow_links(folder.to_owned(), &self.links);
+                crate::path::in_folder(&folder, last)
+            }
+            _ => paths::follow_links(it, &self.links),
+        });
+        ResolvedPath { absolute, itself: deleted, ..place }
+    }
+}
+
+/// The standard input of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StandardInput {
+    /// Whether the input comes from a pipe, a here-document or a here-string.
+    pub piped: bool,
+    /// Content of the input. `None` if it is unknown.
+    pub text: Option<String>,
+    /// Whether `text` contains unknown values as written in the source.
+    pub as_written: bool,
+    /// Whether the input is a file.
+    pub is_file: bool,
+    /// Indexes of the programs that write the input.
+    pub from: Vec<usize>,
+    /// The files that the input names: first an unknown path below their common directory, then the
+    /// names that were searched for.
+    pub files: Vec<ShellText>,
+}
+
+/// Everything that the analysis of a call needs besides the call.
+#[derive(Debug, Clone, Copy)]
+pub struct AnalysisContext<'a> {
+    /// Which tools are shells and editors, and which programs are wrappers.
+    pub lens: &'a dyn ShellVocabulary,
+    /// Facts about programs.
+    pub knowledge: &'a ProgramDatabase,
+    /// Where the call happens.
+    pub around: &'a CallEnvironment,
+    /// Time limit of the analysis.
+    pub patience: TimeLimit<'a>,
+}
+
+/// Returns whether the time limit is reached. Polled during the analysis.
+#[derive(Clone, Copy)]
+pub struct TimeLimit<'a>(pub &'a dyn Fn() -> bool);
+
+impl TimeLimit<'_> {
+    /// No time limit.
+    pub const ENDLESS: Self = Self(&|| false);
+}
+
+impl std::fmt::Debug for TimeLimit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TimeLimit")
+    }
+}
+
+impl Call {
+    /// Analyzes a call of a tool.
+    #[must_use]
+    pub fn read(tool: &str, input: &Json, context: AnalysisContext<'_>) -> Self {
+        let mut call = Self { tool: tool.to_owned(), ..Self::default() };
+        if context.lens.is_shell_tool(tool) {
+            call.command = command_of(input);
+            let command = call.command.clone();
+            statements::scan_line(&mut call, &powershell::command(tool, &command), context);
+            files::add(&mut call, input, context);
+        } else if context.lens.is_edit_tool(tool)
+            || context.knowledge.read_tools.iter().any(|it| it == tool)
+        {
+            files::add(&mut call, input, context);
+        } else {
+            shape::add(&mut call, input, context);
+        }
+        call.address = input.get("url").and_then(Json::as_str).unwrap_or_default().to_owned();
+        call
+    }
+
+    /// Returns whether the whole command line was understood.
+    #[must_use]
+    pub const fn is_understood(&self) -> bool {
+        self.unread.is_empty()
+    }
+
+    /// Returns whether the call may access a file or set a variable, or was not understood.
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        !(self.files.is_empty() && self.variables.is_empty() && self.is_understood())
+            || self.endless
+            || self.beyond
+    }
+
+    /// Records a reason why a part was not understood.
+    pub(super) fn mark_not_understood(&mut self, why: &str) {
+        if !self.unread.iter().any(|it| it == why) {
+            self.unread.push(why.to_owned());
+        }
+    }
+
+    /// Records that a part was not analyzed because it exceeds a limit.
+    pub fn over(&mut self, why: &str) {
+        self.beyond = true;
+        self.mark_not_understood(why);
+    }
+
+    /// Returns the indexes of all programs whose output reaches a program, directly or through
+    /// other programs. Sorted.
+    #[must_use]
+    pub fn upstream(&self, program: usize) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        let mut open = vec![program];
+        while let Some(next) = open.pop() {
+            let fed = self.programs.get(next).map(|it| it.fed_by.as_slice()).unwrap_or_default();
+            for from in fed {
+                if !found.contains(from) && *from != program {
+                    found.push(*from);
+                    open.push(*from);
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Returns the command line of a shell tool. The input is a text or a list of words.
+fn command_of(input: &Json) -> String {
+    let found = ["command", "cmd", "script"].iter().find_map(|key| input.get(*key));
+    match found {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Array(words)) => {
+            let words: Vec<String> =
+                words.iter().filter_map(Json::as_str).map(super::shell::quote).collect();
+            words.join(" ")
+        }
+        _ => input.as_str().unwrap_or_default().to_owned(),
+    }
+}

@@ -1,0 +1,687 @@
+//! One program that a command line starts, after its wrappers were removed.
+//!
+//! Contains: [`Invocation`] values and their options and operands, builtins of the shell, and the text that
+//! simple programs (`echo`, `printf`, `base64 -d`) print.
+//! Does not contain: wrappers (`wrappers`), the files that a program touches (`files`), code of other languages
+//! (`code`).
+
+use super::paths::CallEnvironment;
+use super::scope::{CommandOutput, ShellState};
+use super::statements::{Redirects, Scanner};
+use super::words::{ShellText, is_blank};
+use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
+use super::{Invocation, StandardInput};
+use crate::pattern::{CommandPattern, ValuesOf};
+use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
+use crate::vocabulary::ValueOptions;
+
+impl Scanner<'_> {
+    /// Builds the program that a list of words starts.
+    pub(super) fn build_invocation(
+        &self,
+        words: &[ShellText],
+        scope: &ShellState,
+        input: &StandardInput,
+        wrappers: Vec<String>,
+    ) -> Invocation {
+        let (called, args) = match words.split_first() {
+            Some((called, args)) => (called.clone(), args.to_vec()),
+            None => (ShellText::default(), Vec::new()),
+        };
+        let name = called.all().map(program_name).unwrap_or_default();
+        let mut fed_by = input.from.clone();
+        let more: Vec<usize> = args.iter().flat_map(|it| it.from.clone()).collect();
+        fed_by.extend(more);
+        fed_by.dedup();
+        Invocation {
+            name,
+            called,
+            args,
+            folder: scope.folder.clone(),
+            input: input.clone(),
+            fed_by,
+            wrappers: self.starters.iter().cloned().chain(wrappers).collect(),
+            links: scope.links.clone(),
+            ..Invocation::default()
+        }
+    }
+
+    /// Starts a program, or a builtin of the shell, that wraps no other program.
+    pub(super) fn start_program(
+        &mut self,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let SimpleCommand { words, redirects, mut wrappers, .. } = simple;
+        let starts_lines = self.starts_lines(&words);
+        if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
+            wrappers.extend(words.first().map(|it| base_name(&it.text).to_owned()));
+            let output = self.run_text(
+                wrappers,
+                lines,
+                &mut scope.of_a_process(),
+                &StandardInput::default(),
+            );
+            return self.redirect_output(redirects, output, scope);
+        }
+        let mut program = self.build_invocation(&words, scope, input, wrappers);
+        if program.called.text.is_empty() {
+            return CommandOutput::empty();
+        }
+        program.runs_unknown = starts_lines && input.piped;
+        self.apply_builtin(&program, scope, input);
+        if matches!(program.name.as_str(), "source" | ".") {
+            let file = program.args.first().cloned().unwrap_or_default();
+            let written = self.known_content(&file, scope);
+            let is_input = is_standard_input(&file.text);
+            let read = program.input.text.clone().filter(|_| is_input);
+            let known = written.as_ref().and_then(|it| it.text.clone());
+            if let Some(text) = known.or_else(|| file.piped.clone()).or(read) {
+                return self.scan_text(&text, scope, input);
+            }
+            scope.forget_empty();
+            program.runs_unknown = file.pipe || written.is_some() || (is_input && input.piped);
+            program.fed_by.extend(written.into_iter().flat_map(|it| it.from));
+        } else {
+            self.find_code(&mut program, scope);
+        }
+        // The line may start a file that it wrote itself: `./x.sh`.
+        if program.called.text.contains('/')
+            && let Some(written) = self.known_content(&program.called.clone(), scope)
+        {
+            if let Some(text) = &written.text {
+                let parameters = Some(program.args.clone());
+                let mut inner = ShellState { parameters, ..scope.of_a_process() };
+                return self.run_text(Vec::new(), text, &mut inner, input);
+            }
+            program.runs_unknown = true;
+            program.fed_by.extend(written.from);
+        }
+        let code = program.code.clone();
+        let name = program.name.clone();
+        let output = self.finish_program(program, redirects, scope);
+        if !code.is_empty() {
+            self.run_code(&name, &code, scope);
+        }
+        output
+    }
+
+    /// Adds a program and returns its output.
+    pub(super) fn finish_program(
+        &mut self,
+        mut program: Invocation,
+        redirects: Redirects,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
+        program.writes.clone_from(&redirects.writes);
+        program.reads.clone_from(&redirects.reads);
+        let text = printed_text(&program, self.context.around, |it| {
+            self.known_content(it, scope).and_then(|it| it.text)
+        });
+        let files = listed_files(&program);
+        let Some(at) = self.add_program(program) else { return CommandOutput::default() };
+        let output = CommandOutput { text, from: vec![at], files };
+        self.record_effects(at, &output, scope);
+        self.record_link(at, scope);
+        self.record_content(&redirects, &output, scope);
+        if redirects.away { CommandOutput::empty() } else { output }
+    }
+
+    /// Records the target of a link that `ln` creates, after the effects of the program itself.
+    fn record_link(&self, at: usize, scope: &mut ShellState) {
+        let Some(program) = self.call.programs.get(at).filter(|it| it.name == "ln") else { return };
+        let paths: Vec<&ShellText> =
+            program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
+        if let [target, link] = paths.as_slice() {
+            let target = self.resolve_path(target, scope).absolute;
+            let link = self.resolve_path(link, scope).absolute;
+            scope.links.extend(link.zip(target).filter(|(link, target)| link != target));
+        }
+    }
+
+    /// Redirects the output of shell text or of a function.
+    pub(super) fn redirect_output(
+        &mut self,
+        redirects: Redirects,
+        output: CommandOutput,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
+        self.add_redirect_program(&redirects, scope);
+        self.record_content(&redirects, &output, scope);
+        if redirects.away { CommandOutput::empty() } else { output }
+    }
+}
+
+/// Returns the name of a program: without its directory and `.exe`, and in lower case if all
+/// letters are capitals.
+fn program_name(called: &str) -> String {
+    let base = base_name(called);
+    let base = if base.contains(":\\") { base.rsplit('\\').next().unwrap_or(base) } else { base };
+    let ending = base.len().saturating_sub(4);
+    let base = match base.get(ending..) {
+        Some(end) if end.eq_ignore_ascii_case(".exe") => base.get(..ending).unwrap_or(base),
+        _ => base,
+    };
+    match base.len() > 1 && base.bytes().all(|b| b.is_ascii_uppercase()) {
+        true => base.to_lowercase(),
+        false => base.to_owned(),
+    }
+}
+
+impl Scanner<'_> {
+    /// Applies the effect of a builtin on the shell state.
+    pub(super) fn apply_builtin(
+        &mut self,
+        program: &Invocation,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) {
+        let first = program.args.iter().find(|it| !it.text.starts_with('-') || it.text == "-");
+        match program.name.as_str() {
+            "cd" | "pushd" | "chdir" => {
+                scope.folder = match first {
+                    None => Some(self.context.around.home.clone()).filter(|it| !it.is_empty()),
+                    Some(folder) if folder.text == "-" => None,
+                    Some(folder) if !folder.is_known() => None,
+                    Some(folder) => self.resolve_path(folder, scope).absolute,
+                };
+            }
+            "popd" => scope.folder = None,
+            "read" => apply_read(&program.args, input, scope),
+            "mapfile" | "readarray" => {
+                if let Some(name) = operands(&program.args, "dnOsuCc").last() {
+                    let lines =
+                        input.text.as_ref().map(|it| it.lines().map(ShellText::data).collect());
+                    let lines = lines.unwrap_or_else(|| vec![unknown_input(name, input)]);
+                    scope.variables.insert(name.text.clone(), lines);
+                }
+            }
+            "set" if program.args.first().is_some_and(|it| it.text == "--") => {
+                scope.parameters = Some(program.args.iter().skip(1).cloned().collect());
+            }
+            "shift" => {
+                if let Some(parameters) = scope.parameters.as_mut().filter(|it| !it.is_empty()) {
+                    parameters.remove(0);
+                }
+            }
+            "alias" => {
+                for (name, body) in program.args.iter().filter_map(|it| it.all()?.split_once('=')) {
+                    scope.alias(name, body);
+                }
+            }
+            "printf" => {
+                let joined = program.args.first().and_then(|it| it.text.strip_prefix("-v"));
+                let name = match joined {
+                    Some("") => program.args.get(1).map(|it| it.text.as_str()),
+                    joined => joined,
+                };
+                if let Some(name) = name {
+                    scope.forget(name);
+                }
+            }
+            "return" | "break" if is_here(program) => self.functions.may_end(),
+            "exit" if is_here(program) => self.functions.may_all_end(),
+            "trap" => {
+                self.at_the_end.extend(first.and_then(ShellText::all).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns whether the shell itself runs a builtin, and not a program that it starts.
+fn is_here(program: &Invocation) -> bool {
+    const OF_SHELL: [&str; 3] = ["eval", "builtin", "command"];
+    program.wrappers.iter().all(|it| OF_SHELL.contains(&it.as_str()) || is_keyword(it))
+}
+
+/// Returns the arguments that are neither options nor values of the options with these letters.
+fn operands<'a>(args: &'a [ShellText], valued: &str) -> Vec<&'a ShellText> {
+    let mut found = Vec::new();
+    let mut is_value = false;
+    for arg in args {
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        match arg.text.strip_prefix('-').filter(|it| !it.is_empty()) {
+            Some(letters) => is_value = letters.ends_with(|c| valued.contains(c)),
+            None => found.push(arg),
+        }
+    }
+    found
+}
+
+/// Returns the value of a variable that was read from unknown input.
+fn unknown_input(name: &ShellText, input: &StandardInput) -> ShellText {
+    ShellText { from: input.from.clone(), ..ShellText::unknown(format!("${}", name.text)) }
+}
+
+/// Applies `read`: each name gets one word of the first line, the last name gets the rest.
+fn apply_read(args: &[ShellText], input: &StandardInput, scope: &mut ShellState) {
+    let mut names = operands(args, "adinNptu");
+    let reply = ShellText::known("REPLY");
+    let has =
+        |letter: char| args.iter().any(|it| it.text.starts_with('-') && it.text.contains(letter));
+    if names.is_empty() {
+        names.push(&reply);
+    }
+    let Some(text) = input.text.as_ref().filter(|_| !has('a')) else {
+        for name in args.iter().filter(|it| !it.text.starts_with('-')).chain(names) {
+            scope.variables.insert(name.text.clone(), vec![unknown_input(name, input)]);
+        }
+        return;
+    };
+    let mut line = String::new();
+    match (has('r'), has('d')) {
+        (_, true) => text.clone_into(&mut line),
+        (true, false) => line.push_str(text.lines().next().unwrap_or_default()),
+        // A line that ends with a backslash continues.
+        (false, false) => {
+            unescape(&first_line(text), |_| true, &mut line);
+        }
+    }
+    let mut rest = line.trim_matches(is_blank);
+    for (at, name) in names.iter().enumerate() {
+        let is_last = at + 1 == names.len();
+        let (word, after) = match is_last {
+            true => (rest, ""),
+            false => rest.split_once(is_blank).unwrap_or((rest, "")),
+        };
+        rest = after.trim_start_matches(is_blank);
+        scope.variables.insert(name.text.clone(), vec![ShellText::data(word)]);
+    }
+}
+
+/// Returns the first line and its continuation lines.
+fn first_line(text: &str) -> String {
+    let mut line = String::new();
+    for part in text.lines() {
+        line.push_str(part);
+        let backslashes = part.len() - part.trim_end_matches('\\').len();
+        if backslashes % 2 == 0 {
+            break;
+        }
+        line.push('\n');
+    }
+    line
+}
+
+/// Longer options are not bundles of one-letter options.
+const BUNDLE_MAX: usize = 8;
+
+/// An argument that is not `--` and not the value of an option.
+enum ProgramArgument<'a> {
+    /// An option, without a value in the same word.
+    Option(&'a str),
+    Operand(&'a ShellText),
+}
+
+impl Invocation {
+    /// Returns whether a command pattern matches the program. An unknown word matches every
+    /// pattern.
+    #[must_use]
+    #[inline]
+    pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
+        let args = self.args.iter().map(|it| it.text.as_str());
+        pattern.matches_words(&self.name, args, values)
+    }
+
+    /// Returns whether an option is given: `-r` alone or in a bundle, `--recursive` or an
+    /// abbreviation of it. A later `--no-recursive` removes it.
+    #[must_use]
+    pub fn has(&self, option: &str, values: &[ValueOptions]) -> bool {
+        let mut given = false;
+        for arg in self.split_arguments(values) {
+            let ProgramArgument::Option(arg) = arg else { continue };
+            let (name, _) = split_option(arg);
+            if same_option(option, name) {
+                given = true;
+            } else if let Some(taken) = name.strip_prefix("--no-")
+                && option.strip_prefix("--").is_some_and(|it| it == taken)
+            {
+                given = false;
+            }
+        }
+        given
+    }
+
+    /// Returns the values of an option: `-o file`, `-ofile`, `--output file`, `--output=file`.
+    pub fn values<'a>(&'a self, option: &'a str) -> impl Iterator<Item = ShellText> + 'a {
+        let words = self.args.iter().enumerate();
+        let end = self.end_of_options();
+        words.take(end).filter_map(move |(at, arg)| {
+            let next = || self.args.get(at.saturating_add(1)).cloned();
+            let text = arg.text.as_str();
+            if text == option {
+                return next();
+            }
+            if option.starts_with("--") {
+                let (name, value) = split_option(text);
+                if !(name.starts_with("--") && same_option(option, name)) {
+                    return None;
+                }
+                return match value {
+                    Some(at) => Some(arg.tail(at)),
+                    None => next(),
+                };
+            }
+            let is_letter = option.len() == 2;
+            let glued = text.strip_prefix(option).filter(|_| is_letter && !text.starts_with("--"));
+            if let Some(value) = glued {
+                let value = arg.tail(text.len().saturating_sub(value.len()));
+                return Some(match value.text.starts_with('=') {
+                    true => value.tail(1),
+                    false => value,
+                });
+            }
+            // The last letter of a bundle takes the next word.
+            let letter = option.strip_prefix('-')?;
+            let bundled = is_letter
+                && text.len() <= BUNDLE_MAX
+                && text.starts_with('-')
+                && !text.starts_with("--")
+                && text.ends_with(letter);
+            if bundled { next() } else { None }
+        })
+    }
+
+    /// Returns the values of a one-letter option in a bundle: `-sFfile`.
+    pub(super) fn bundled_values<'a>(
+        &'a self,
+        option: &'a str,
+        rows: &'a [ValueOptions],
+    ) -> impl Iterator<Item = ShellText> + 'a {
+        let own = rows.iter().filter(|it| it.program == self.name).flat_map(|it| &it.options);
+        let known: Vec<String> = own.cloned().collect();
+        let words = self.args.iter().take(self.end_of_options());
+        words.filter_map(move |arg| {
+            let bundle = arg.text.starts_with('-') && !arg.text.starts_with("--");
+            let (told, takes_next) = option_of(&known, &arg.text).filter(|_| bundle)?;
+            let letter = option.strip_prefix('-').filter(|it| it.len() == 1)?;
+            let ours = told.len() > 2 && !takes_next && told.ends_with(letter);
+            ours.then(|| arg.tail(told.len()))
+        })
+    }
+
+    /// Returns the arguments that are neither options nor values of options.
+    #[must_use]
+    pub fn operands(&self, values: &[ValueOptions]) -> Vec<&ShellText> {
+        let operand = |it| if let ProgramArgument::Operand(text) = it { Some(text) } else { None };
+        self.split_arguments(values).into_iter().filter_map(operand).collect()
+    }
+
+    /// Returns options and operands in order. The row of a subcommand (`git commit`) lists the
+    /// options with values: their letters may be part of a bundle, and `-S*` takes its value only
+    /// from the same word.
+    fn split_arguments(&self, rows: &[ValueOptions]) -> Vec<ProgramArgument<'_>> {
+        let own = ValuesOf { program: &self.name, rows };
+        let mut sub: Option<&[String]> = None;
+        let mut found = Vec::new();
+        let mut words = self.args.iter();
+        while let Some(whole) = words.next() {
+            let word = whole.text.as_str();
+            if word == "--" {
+                found.extend(words.map(ProgramArgument::Operand));
+                break;
+            }
+            if word.len() < 2 || !word.starts_with('-') {
+                sub = sub.or_else(|| Some(subcommand(rows, &self.name, word)));
+                found.push(ProgramArgument::Operand(whole));
+                continue;
+            }
+            let (option, takes_next) = match option_of(sub.unwrap_or_default(), word) {
+                Some(told) => told,
+                None => (word, own.takes_value(word)),
+            };
+            found.push(ProgramArgument::Option(option));
+            if takes_next {
+                words.next();
+            }
+        }
+        found
+    }
+
+    fn end_of_options(&self) -> usize {
+        self.args.iter().position(|it| it.text == "--").unwrap_or(self.args.len())
+    }
+}
+
+/// Returns the options with values of a subcommand: the row `git commit`.
+fn subcommand<'a>(rows: &'a [ValueOptions], program: &str, word: &str) -> &'a [String] {
+    let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((program, word));
+    rows.iter().find(of_both).map_or(&[], |it| &it.options)
+}
+
+/// Returns the option in a word that takes a value, without the value, and whether the next word is
+/// the value.
+fn option_of<'w>(known: &[String], word: &'w str) -> Option<(&'w str, bool)> {
+    if word.starts_with("--") {
+        return known.iter().any(|it| it == word).then_some((word, true));
+    }
+    let letter_of = |it: &str, c: char| {
+        it.strip_prefix('-').and_then(|it| it.strip_prefix(c)).map(str::to_owned)
+    };
+    let (at, letter, rest) = word.char_indices().skip(1).find_map(|(at, c)| {
+        let rest = known.iter().find_map(|it| letter_of(it, c).filter(|it| it.len() < 2))?;
+        Some((at, c, rest))
+    })?;
+    let end = at.saturating_add(letter.len_utf8());
+    Some((word.get(..end)?, rest.is_empty() && end == word.len()))
+}
+
+/// Splits an option into its name and the byte offset of its value.
+fn split_option(arg: &str) -> (&str, Option<usize>) {
+    match arg.split_once('=') {
+        Some((name, _)) => (name, Some(name.len().saturating_add(1))),
+        None => (arg, None),
+    }
+}
+
+/// Returns whether a given option is the wanted one.
+fn same_option(wanted: &str, given: &str) -> bool {
+    if wanted == given {
+        return true;
+    }
+    if let Some(long) = wanted.strip_prefix("--") {
+        // Programs accept an unambiguous beginning of a long option.
+        let short = given.strip_prefix("--").unwrap_or_default();
+        return !short.is_empty() && long.starts_with(short);
+    }
+    let letters = |it: &str| {
+        let bundle = it.strip_prefix('-').filter(|it| !it.starts_with('-'))?.to_owned();
+        let plain = !bundle.is_empty() && bundle.len() <= BUNDLE_MAX;
+        (plain && bundle.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(bundle)
+    };
+    match (letters(wanted), letters(given)) {
+        (Some(wanted), Some(given)) if wanted.len() == 1 => given.contains(&wanted),
+        _ => false,
+    }
+}
+
+/// Programs that print lines of their input, all or some.
+const FILTERS: [&str; 9] = ["grep", "egrep", "rg", "head", "tail", "sort", "uniq", "tac", "shuf"];
+
+/// Returns the text that a program prints, if it is known without running the program. `written`
+/// returns the content that the line wrote into a file.
+fn printed_text(
+    program: &Invocation,
+    around: &CallEnvironment,
+    written: impl Fn(&ShellText) -> Option<String>,
+) -> Option<String> {
+    let args: Vec<ShellText> =
+        program.args.iter().map(|it| it.clone().with_home(&around.home)).collect();
+    let args: Option<Vec<&str>> = args.iter().map(ShellText::all).collect();
+    let operands = || program.args.iter().filter(|it| !it.text.starts_with('-') || it.text == "-");
+    match program.name.as_str() {
+        "mktemp" => Some(format!("{}/mktemp.XXXXXX\n", around.temporary.first()?)),
+        "pwd" => Some(format!("{}\n", program.folder.as_ref()?)),
+        "echo" => Some(echo(&args?)),
+        "printf" => printf(&args?),
+        "true" | ":" | "cd" | "export" | "set" | "mkdir" | "touch" | "sleep" => Some(String::new()),
+        "git" if args.as_deref() == Some(&["rev-parse", "--show-toplevel"]) => {
+            Some(format!("{}\n", around.project))
+        }
+        "cat" => {
+            let files: Vec<&ShellText> = operands().collect();
+            match files.as_slice() {
+                [] => program.input.text.clone(),
+                [one] if one.text == "-" => program.input.text.clone(),
+                files => files
+                    .iter()
+                    .map(|it| written(it))
+                    .collect::<Option<Vec<_>>>()
+                    .map(|it| it.concat()),
+            }
+        }
+        "tee" => program.input.text.clone(),
+        "base64" if args.as_ref()?.iter().any(|it| matches!(*it, "-d" | "-D" | "--decode")) => {
+            base64(program.input.text.as_deref()?)
+        }
+        "xxd" if args.as_ref()?.iter().any(|it| it.starts_with("-r")) => {
+            hex(program.input.text.as_deref()?)
+        }
+        "rev" => {
+            let text = program.input.text.as_deref()?;
+            let lines: Vec<String> = text.lines().map(|it| it.chars().rev().collect()).collect();
+            Some(lines.join("\n"))
+        }
+        "dirname" => {
+            let path = operands().next()?.all()?;
+            Some(path.trim_end_matches('/').rsplit_once('/').map_or(".", |it| it.0).to_owned())
+        }
+        "which" => found(&args?),
+        "command" if args.as_ref()?.first() == Some(&"-v") => found(&args?),
+        "type" if args.as_ref()?.iter().any(|it| matches!(*it, "-p" | "-P")) => found(&args?),
+        // If the path is a link, its target is resolved where the path is used.
+        "readlink" | "realpath" => {
+            let path = around.known_place(operands().next()?.all()?, program.folder.as_deref());
+            Some(format!("{}\n", path.absolute?))
+        }
+        "basename" => Some(operands().next()?.all()?.rsplit('/').next()?.to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the files whose names a program prints, as in [`CommandOutput::files`].
+fn listed_files(program: &Invocation) -> Vec<ShellText> {
+    let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
+    match program.name.as_str() {
+        // Without a test, `find` also prints its root.
+        "find" => match find_roots(&program.args).as_slice() {
+            [root] if program.args.iter().any(|it| tests.contains(&it.text.as_str())) => {
+                let names = find_names(&program.args);
+                let named = names.iter().filter_map(|it| file_below(root, it));
+                std::iter::once(root.below()).chain(named).collect()
+            }
+            _ => Vec::new(),
+        },
+        name if FILTERS.contains(&name) => program.input.files.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the directories that `find` searches.
+pub(super) fn find_roots(args: &[ShellText]) -> Vec<ShellText> {
+    let before = args.iter().skip_while(|it| matches!(it.text.as_str(), "-H" | "-L" | "-P"));
+    let is_test = |it: &ShellText| it.text.starts_with(['-', '(', '!']);
+    let roots: Vec<ShellText> = before.take_while(|it| !is_test(it)).cloned().collect();
+    if roots.is_empty() { vec![ShellText::known(".")] } else { roots }
+}
+
+/// Returns the path of each program that `which` searches for. The installation directory is
+/// unknown; `/usr/local/bin` is assumed.
+fn found(args: &[&str]) -> Option<String> {
+    let names = args.iter().filter(|it| !it.starts_with('-'));
+    let paths: String =
+        names
+            .map(|it| {
+                if it.contains('/') { format!("{it}\n") } else { format!("/usr/local/bin/{it}\n") }
+            })
+            .collect();
+    Some(paths).filter(|it| !it.is_empty())
+}
+
+fn echo(args: &[&str]) -> String {
+    let is_option = |it: &&&str| {
+        it.len() > 1
+            && it.strip_prefix('-').is_some_and(|it| it.bytes().all(|b| b"neE".contains(&b)))
+    };
+    let options: Vec<&&str> = args.iter().take_while(is_option).collect();
+    let has = |c: char| options.iter().any(|it| it.contains(c));
+    let text = args.get(options.len()..).unwrap_or_default().join(" ");
+    let text = if has('e') { escaped(&text) } else { text };
+    if has('n') { text } else { format!("{text}\n") }
+}
+
+fn printf(args: &[&str]) -> Option<String> {
+    let args = args.strip_prefix(&["--"]).unwrap_or(args);
+    let (format, values) = args.split_first()?;
+    let mut values = values.iter();
+    let mut out = String::new();
+    loop {
+        let left = values.len();
+        let mut rest = *format;
+        while let Some((before, after)) = rest.split_once('%') {
+            out.push_str(&escaped(before));
+            let mut chars = after.chars();
+            let kind = chars.next()?;
+            rest = chars.as_str();
+            match kind {
+                '%' => out.push('%'),
+                's' | 'd' | 'i' => out.push_str(values.next().copied().unwrap_or_default()),
+                'b' => out.push_str(&escaped(values.next().copied().unwrap_or_default())),
+                _ => return None,
+            }
+        }
+        out.push_str(&escaped(rest));
+        if values.len() == 0 || values.len() == left {
+            break;
+        }
+    }
+    Some(out)
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    unescape_ansi(text, &mut out);
+    out
+}
+
+fn base64(text: &str) -> Option<String> {
+    let mut bits = 0_u32;
+    let (mut held, mut out) = (0_u32, Vec::new());
+    for byte in text.bytes().filter(|b| !b.is_ascii_whitespace() && *b != b'=') {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        bits = (bits << 6) | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push(u8::try_from((bits >> held) & 0xff).unwrap_or_default());
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+fn hex(text: &str) -> Option<String> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16))
+        .collect::<Option<_>>()?;
+    let bytes: Option<Vec<u8>> = digits
+        .chunks(2)
+        .map(|it| match it {
+            [high, low] => u8::try_from(high * 16 + low).ok(),
+            _ => None,
+        })
+        .collect();
+    String::from_utf8(bytes?).ok()
+}

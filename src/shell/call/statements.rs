@@ -1,0 +1,983 @@
+//! The walk over the syntax tree of a command line.
+//!
+//! Contains: [`Scanner`], the statements of the shell grammar (lists, pipelines, branches, loops, simple
+//! commands), redirections, and the values that a variable can have after a branch.
+//! Does not contain: what a simple command starts (`wrappers`, `programs`), the values of words (`words`).
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use tree_sitter::{Node, Tree};
+
+use super::heredoc::Heredocs;
+use super::paths::{ResolvedPath, follow_links};
+use super::scope::{CommandOutput, FunctionTable, ShellState};
+use super::words::{
+    ShellText, ShellWords, UnsplitWord, adjacent_nodes, escaped_blanks, join_units,
+    split_after_value,
+};
+use super::wrappers::SimpleCommand;
+use super::{AnalysisContext, Call, Invocation, StandardInput, endless};
+use crate::limits::{
+    CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX,
+    SHELL_TEXT_MAX,
+};
+use crate::shell::{child_of_kind, is_assignment, node_text, syntax};
+
+/// Scans a command line and adds its programs, files and variables to a call.
+pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_>) {
+    let folder = context.around.folder.clone();
+    let mut scope =
+        ShellState { folder: Some(folder).filter(|it| !it.is_empty()), ..ShellState::default() };
+    let mut scanner = Scanner {
+        call,
+        context,
+        text_depth: 0,
+        starters: Vec::new(),
+        nesting: 0,
+        functions: FunctionTable::default(),
+        steps: 0,
+        loop_end: 0,
+        at_the_end: Vec::new(),
+        heredocs: Heredocs::default(),
+        as_written: false,
+    };
+    scanner.scan_text(text, &mut scope, &StandardInput::default());
+    for text in std::mem::take(&mut scanner.at_the_end) {
+        scanner.scan_text(&text, &mut scope.clone(), &StandardInput::default());
+    }
+    scanner.scan_uncalled_functions(&scope);
+}
+
+/// The walk over the syntax tree of a command line and of all shell text that it runs.
+pub(super) struct Scanner<'a> {
+    pub(super) call: &'a mut Call,
+    pub(super) context: AnalysisContext<'a>,
+    text_depth: usize,
+    /// Programs that start the current text: `su` for `su -c 'npm test'`.
+    pub(super) starters: Vec<String>,
+    pub(super) nesting: usize,
+    pub(super) functions: FunctionTable,
+    /// Steps taken so far, at most `CALL_STEPS_MAX`.
+    steps: usize,
+    /// End of the last endless loop, as a byte offset in the current text.
+    pub(super) loop_end: usize,
+    /// Texts that run when the line ends: `trap … EXIT`.
+    pub(super) at_the_end: Vec<String>,
+    /// Bodies of here-documents that were removed before parsing.
+    pub(super) heredocs: Heredocs,
+    /// Whether the current text contains unknown values, as written in the source.
+    pub(super) as_written: bool,
+}
+
+impl Scanner<'_> {
+    /// Scans shell text that another shell reads.
+    pub(super) fn scan_text(
+        &mut self,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        if self.text_depth >= SHELL_DEPTH_MAX {
+            self.mark_over_limit("it is nested too deeply or too long");
+            return CommandOutput::default();
+        }
+        self.text_depth += 1;
+        let output = self.scan_body(source, scope, input);
+        self.text_depth -= 1;
+        output
+    }
+
+    /// Scans shell text that the current shell runs itself, such as the body of a function.
+    pub(super) fn scan_body(
+        &mut self,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let shortened = self.shorten(source);
+        let (source, tree) = match &shortened {
+            Some((text, tree)) => (text.as_str(), Some(Cow::Borrowed(tree))),
+            None => (source, None),
+        };
+        if source.len() > SHELL_TEXT_MAX {
+            self.mark_over_limit("it is nested too deeply or too long");
+            return CommandOutput::default();
+        }
+        if !self.spend_steps(source.len()) {
+            return CommandOutput::default();
+        }
+        let Some(tree) = tree.or_else(|| syntax(source).map(Cow::Owned)) else {
+            self.mark_over_limit("it takes too long to read");
+            return CommandOutput::default();
+        };
+        if tree.root_node().has_error() {
+            self.mark_not_understood("its form is not that of a shell command");
+        }
+        let loop_end = std::mem::take(&mut self.loop_end);
+        let output = self.scan_sequence(tree.root_node(), source, scope, input);
+        self.loop_end = loop_end;
+        output
+    }
+
+    /// Returns a long text without its here-documents, and its tree. `None` if the text is scanned
+    /// unchanged.
+    fn shorten(&mut self, source: &str) -> Option<(String, Tree)> {
+        let short = self.heredocs.extract(source)?;
+        let tree = Some(&short.text).filter(|it| it.len() <= SHELL_TEXT_MAX);
+        let tree = tree.and_then(|it| syntax(it)).filter(|it| short.matches_tree(it))?;
+        Some((short.text, tree))
+    }
+
+    /// Records that a part was not understood.
+    pub(super) fn mark_not_understood(&mut self, why: &str) {
+        self.call.mark_not_understood(why);
+    }
+
+    /// Records that a part was not scanned because it exceeds a limit.
+    pub(super) fn mark_over_limit(&mut self, why: &str) {
+        self.call.over(why);
+    }
+
+    /// Counts one statement, or one text of that many bytes. Returns whether the scan may continue.
+    /// After the limit is reached, the whole scan ends.
+    pub(super) fn spend_steps(&mut self, bytes: usize) -> bool {
+        self.steps = self.steps.saturating_add(1 + bytes / CALL_STEP_BYTES);
+        if self.is_spent() {
+            self.mark_over_limit("it does very much, its loops counted");
+        } else if (self.context.patience.0)() {
+            self.mark_over_limit("it takes too long to analyze");
+            self.steps = CALL_STEPS_MAX;
+        }
+        !self.is_spent()
+    }
+
+    /// Returns whether the limit of steps is reached.
+    pub(super) const fn is_spent(&self) -> bool {
+        self.steps >= CALL_STEPS_MAX
+    }
+
+    /// Adds a program. Returns its index, or `None` at the limit.
+    pub(super) fn add_program(&mut self, program: Invocation) -> Option<usize> {
+        // A loop starts the same program several times; one entry is enough.
+        if let Some(at) = self.call.programs.iter().position(|it| *it == program) {
+            return Some(at);
+        }
+        let at = self.call.programs.len();
+        if at >= CALL_PROGRAMS_MAX {
+            self.mark_over_limit("it starts very many programs");
+            self.steps = CALL_STEPS_MAX;
+            return None;
+        }
+        self.call.programs.push(program);
+        Some(at)
+    }
+
+    /// Evaluates a command substitution.
+    pub(super) fn expand_substitution(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &ShellState,
+    ) -> ShellText {
+        let mut inner = scope.clone();
+        let around = self.functions.enter(node, source);
+        let output = self.scan_sequence(node, source, &mut inner, &StandardInput::default());
+        self.functions.leave(around);
+        output.substituted(node_text(node, source))
+    }
+
+    /// Returns the values of a variable, or one unknown value that stays as `written`.
+    pub(super) fn variable_values(
+        &mut self,
+        name: &str,
+        written: &str,
+        scope: &ShellState,
+    ) -> Vec<ShellText> {
+        let found = self.known_values(name, scope).filter(|found| {
+            // A value may contain itself repeatedly, so its length counts as steps.
+            found.iter().all(|it| self.spend_steps(it.text.len()))
+        });
+        found.unwrap_or_else(|| vec![ShellText::unknown(written)])
+    }
+
+    /// Returns the values of a variable if they are known.
+    pub(super) fn known_values(&self, name: &str, scope: &ShellState) -> Option<Vec<ShellText>> {
+        let home = &self.context.around.home;
+        let found = self.stored_values(name, scope)?;
+        Some(found.into_iter().map(|it| it.with_home(home)).collect())
+    }
+
+    fn stored_values(&self, name: &str, scope: &ShellState) -> Option<Vec<ShellText>> {
+        if let Some(values) = scope.variables.get(name) {
+            return Some(values.clone());
+        }
+        let around = self.context.around;
+        let given = |it: &str| Some(vec![ShellText::known(it)]);
+        match name {
+            "HOME" if !around.home.is_empty() => given(&around.home),
+            // Whatever shell this is, it reads the same text.
+            "SHELL" | "BASH" => given("bash"),
+            "PWD" => given(scope.folder.as_deref()?),
+            "TMPDIR" | "TMP" | "TEMP" => {
+                let own = around.temporary.get(super::CallEnvironment::TEMPORARY.len());
+                given(own.or(around.temporary.first())?)
+            }
+            "IFS" => given(" \t\n"),
+            // In text with unknown values, a positional parameter may be one of another shell.
+            name if self.as_written
+                && !name.starts_with(|c: char| c.is_alphabetic() || c == '_') =>
+            {
+                None
+            }
+            "@" | "*" => scope.parameters.clone(),
+            "#" => given(&scope.parameters.as_ref()?.len().to_string()),
+            _ => {
+                // `$0` is known only if the shell was given a name; then it is stored as a
+                // variable.
+                let at = name.parse::<usize>().ok()?.checked_sub(1)?;
+                let found = scope.parameters.as_ref()?.get(at);
+                Some(found.cloned().into_iter().collect())
+            }
+        }
+    }
+
+    /// Resolves a path from the working directory of the shell.
+    pub(super) fn resolve_path(&self, path: &ShellText, scope: &ShellState) -> ResolvedPath {
+        let place = self.context.around.place(path, scope.folder.as_deref());
+        let absolute = place.absolute.map(|it| follow_links(it, &scope.links));
+        ResolvedPath { absolute, ..place }
+    }
+}
+
+/// Maximum number of values of a loop variable that are followed.
+const LOOP_VALUES_MAX: usize = 8;
+
+impl Scanner<'_> {
+    /// Scans statements one after the other.
+    pub(super) fn scan_sequence(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let mut output = CommandOutput::empty();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            if self.is_spent() {
+                break;
+            }
+            output = output.then(self.scan_statement(child, source, scope, input));
+        }
+        output
+    }
+
+    /// Scans one statement.
+    pub(super) fn scan_statement(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        if self.nesting >= SHELL_NESTING_MAX {
+            self.mark_over_limit("it is nested too deeply or too long");
+            return CommandOutput::default();
+        }
+        let bytes = match node.kind() {
+            "command" | "redirected_statement" | "test_command" => node.byte_range().len(),
+            "variable_assignment" | "declaration_command" => node.byte_range().len(),
+            _ => 0,
+        };
+        if !self.spend_steps(bytes) {
+            return CommandOutput::default();
+        }
+        self.nesting += 1;
+        let around = self.functions.enter(node, source);
+        self.check_endless_loop(node, source);
+        let output = match node.kind() {
+            "command" => self.scan_command(node, source, scope, input, Redirects::default()),
+            "variable_assignment" | "variable_assignments" => {
+                self.apply_assignments(node, source, scope);
+                CommandOutput::empty()
+            }
+            "declaration_command" => self.apply_declaration(node, source, scope),
+            "unset_command" => self.apply_unset(node, source, scope),
+            "redirected_statement" => self.scan_redirected(node, source, scope, input),
+            "pipeline" => self.scan_pipeline(node, source, scope, input),
+            "command_substitution" if node_text(node, source).starts_with('`') => {
+                self.scan_backticks(node_text(node, source), scope);
+                CommandOutput::empty()
+            }
+            "subshell" | "command_substitution" | "process_substitution" => {
+                let mut inner = scope.clone();
+                let output = self.scan_sequence(node, source, &mut inner, input);
+                scope.files = inner.files;
+                output
+            }
+            "file_redirect" => self.read_content(node, source, scope),
+            "if_statement" | "case_statement" => self.scan_clauses(node, source, scope, input),
+            "list" => self.scan_list(node, source, scope, input),
+            "while_statement" => self.scan_while_loop(node, source, scope, input),
+            "for_statement" => self.scan_for_loop(node, source, scope, input),
+            "function_definition" => self.scan_definition(node, source, scope),
+            "test_command" => {
+                self.scan_substitutions(node, source, scope);
+                CommandOutput::empty()
+            }
+            // The grammar parses brace expansion in the position of the program (`{rm,-rf} x`) as a
+            // block.
+            "ERROR" if words_in_braces(node_text(node, source)).is_some() => {
+                let words = words_in_braces(node_text(node, source)).unwrap_or_default();
+                self.scan_text(&format!("command {words}"), scope, input)
+            }
+            // Branches and loop bodies: all statements may run.
+            _ => self.scan_sequence(node, source, scope, input),
+        };
+        self.functions.leave(around);
+        self.nesting -= 1;
+        output
+    }
+
+    /// Records a loop that starts jobs endlessly. Loops inside an endless loop are part of it.
+    fn check_endless_loop(&mut self, node: Node<'_>, source: &str) {
+        if self.loop_end <= node.start_byte() && endless::goes_on(node, source) {
+            self.call.endless |= endless::leaves_jobs(node, source, "");
+            self.loop_end = node.end_byte();
+        }
+    }
+
+    fn scan_pipeline(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let mut cursor = node.walk();
+        let members: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        self.scan_members(&members, source, scope, input.clone())
+    }
+
+    fn scan_members(
+        &mut self,
+        members: &[Node<'_>],
+        source: &str,
+        scope: &mut ShellState,
+        mut input: StandardInput,
+    ) -> CommandOutput {
+        let mut output = CommandOutput::empty();
+        for member in members.iter().filter(|it| it.kind() != "comment") {
+            let mut inner = scope.clone();
+            output = self.scan_statement(*member, source, &mut inner, &input);
+            scope.files = inner.files;
+            input = output.clone().piped();
+        }
+        output
+    }
+
+    /// Scans a statement with redirections. A here-document may continue with a pipeline.
+    fn scan_redirected(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let redirects = self.evaluate_redirects(node, source, scope);
+        let heredoc = child_of_kind(node, "heredoc_redirect");
+        let own = redirects.input.clone().unwrap_or_else(|| input.clone());
+        let away = redirects.away;
+        let mut output = match node.child_by_field_name("body") {
+            Some(body) if body.kind() == "command" => {
+                let mut redirects = redirects;
+                if let Some(heredoc) = heredoc {
+                    // Arguments behind the delimiter of a here-document.
+                    let mut cursor = heredoc.walk();
+                    let after: Vec<Node<'_>> =
+                        heredoc.children_by_field_name("argument", &mut cursor).collect();
+                    let after = before_body(after, source);
+                    let words = self.words_from_nodes(&after, source, scope).split();
+                    redirects.words.splice(..0, words);
+                }
+                self.scan_command(body, source, scope, &own, redirects)
+            }
+            // In a pipeline, the redirection belongs to the last program. The files are affected
+            // whatever the body is.
+            Some(body) => {
+                let from = self.call.programs.len();
+                let output = self.scan_statement(body, source, scope, &own);
+                self.record_content(&redirects, &output, scope);
+                let last = self.call.programs.get_mut(from..).and_then(<[_]>::last_mut);
+                if let Some(last) = last {
+                    last.writes.extend(redirects.writes.iter().cloned());
+                    last.reads.extend(redirects.reads.iter().cloned());
+                }
+                self.add_redirect_program(&redirects, scope);
+                if away { CommandOutput::empty() } else { output }
+            }
+            None => {
+                self.record_content(&redirects, &CommandOutput::empty(), scope);
+                self.add_redirect_program(&redirects, scope);
+                let words = redirects.words;
+                if words.is_empty() {
+                    CommandOutput::empty()
+                } else {
+                    self.run_simple(
+                        SimpleCommand { words, ..SimpleCommand::default() },
+                        scope,
+                        &own,
+                    )
+                }
+            }
+        };
+        let Some(heredoc) = heredoc else { return output };
+        if let Some(pipeline) = child_of_kind(heredoc, "pipeline") {
+            let mut cursor = pipeline.walk();
+            let members: Vec<Node<'_>> = pipeline.named_children(&mut cursor).collect();
+            output = self.scan_members(&members, source, scope, output.piped());
+        }
+        if let Some(right) = heredoc.child_by_field_name("right") {
+            output = output.then(self.scan_statement(right, source, scope, input));
+        }
+        output
+    }
+
+    fn scan_for_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let name = node.child_by_field_name("variable").map(|it| node_text(it, source).to_owned());
+        let mut cursor = node.walk();
+        let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
+        let written = !values.is_empty();
+        let mut words = self.words_from_nodes(&values, source, scope).split();
+        if !written {
+            let own = self.variable_values("@", "$@", scope);
+            words.extend(own);
+        }
+        let many = words.len() > LOOP_VALUES_MAX;
+        words.truncate(LOOP_VALUES_MAX);
+        if many {
+            words.push(ShellText::unknown("one of many values"));
+        }
+        let Some(body) = node.child_by_field_name("body") else { return CommandOutput::default() };
+        let mut output = CommandOutput::empty();
+        for word in words {
+            if self.is_spent() {
+                break;
+            }
+            let kept = name.clone().map(|it| (it, vec![word]));
+            scope.variables.extend(kept);
+            output = output.then(self.scan_sequence(body, source, scope, input));
+        }
+        output
+    }
+
+    /// Scans a `while` loop: once for each known line if it reads its input (`while read`),
+    /// otherwise once.
+    fn scan_while_loop(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let condition = node.child_by_field_name("condition");
+        let reads = condition.is_some_and(|it| node_text(it, source).contains("read"));
+        let Some(text) = input.text.as_deref().filter(|_| reads) else {
+            return self.scan_sequence(node, source, scope, input);
+        };
+        if text.is_empty() {
+            return self.scan_sequence(node, source, scope, input);
+        }
+        let mut output = CommandOutput::empty();
+        for line in text.split_inclusive('\n').take(LOOP_VALUES_MAX) {
+            let line = StandardInput { text: Some(line.to_owned()), ..input.clone() };
+            output = output.then(self.scan_sequence(node, source, scope, &line));
+        }
+        if text.lines().count() > LOOP_VALUES_MAX {
+            let any = StandardInput { text: None, ..input.clone() };
+            output = output.then(self.scan_sequence(node, source, scope, &any));
+        }
+        output
+    }
+
+    fn scan_definition(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
+        let name = node.child_by_field_name("name").map(|it| node_text(it, source).to_owned());
+        // The redirections of a function belong to its body.
+        let body = node.child_by_field_name("body");
+        let body = body.and_then(|it| source.get(it.start_byte()..node.end_byte()));
+        if let (Some(name), Some(body)) = (name, body) {
+            let leaves_jobs = endless::leaves_jobs(node, source, &name);
+            self.define_function(name, (body, leaves_jobs), scope);
+        }
+        CommandOutput::empty()
+    }
+
+    /// Scans the substitutions of a node whose value is not used.
+    pub(super) fn scan_substitutions(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "command_substitution" if node_text(child, source).starts_with('`') => {
+                    self.scan_backticks(node_text(child, source), scope);
+                }
+                "command_substitution" | "process_substitution" => {
+                    self.expand_substitution(child, source, scope);
+                }
+                kind => {
+                    if kind == "expansion" {
+                        self.scan_backticks(node_text(child, source), scope);
+                    }
+                    self.scan_substitutions(child, source, scope);
+                }
+            }
+        }
+    }
+
+    /// Scans a simple command.
+    fn scan_command(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+        mut redirects: Redirects,
+    ) -> CommandOutput {
+        let own = self.evaluate_redirects(node, source, scope);
+        redirects.writes.extend(own.writes);
+        redirects.reads.extend(own.reads);
+        redirects.away |= own.away;
+        redirects.input = own.input.or(redirects.input);
+        redirects.words.extend(own.words);
+        let (mut words, mut variables) = (ShellWords::default(), Vec::new());
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        let (mut end, mut of_value) = (node.start_byte(), false);
+        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            if child.start_byte() < end {
+                continue; // It is part of an assignment.or a here-string.
+            }
+            let gap = source.get(end..child.start_byte()).unwrap_or_default();
+            words.between(if of_value { split_after_value(gap).1 } else { gap });
+            end = child.end_byte();
+            of_value = false;
+            match child.kind() {
+                "variable_assignment" if words.is_empty() => {
+                    variables.push(self.evaluate_assignment(child, source, scope));
+                    end = adjacent_nodes(child, source).last().map_or(end, Node::end_byte);
+                    of_value = true;
+                }
+                "herestring_redirect" => {
+                    words.end();
+                    of_value = true;
+                    end = adjacent_nodes(child, source).last().map_or(end, Node::end_byte);
+                }
+                "file_redirect" | "heredoc_redirect" => words.end(),
+                "ERROR" => {
+                    words.end();
+                    // The grammar parses `cat <<A; next` as an error inside `cat`. Scan the rest as
+                    // a new command.
+                    let text = node_text(child, source);
+                    if text.contains([';', '&', '|', '\n']) {
+                        let words = std::mem::take(&mut words).split();
+                        self.run_simple(
+                            SimpleCommand { words, ..SimpleCommand::default() },
+                            scope,
+                            input,
+                        );
+                    }
+                }
+                _ => self.add_word_part(child, source, scope, &mut words),
+            }
+        }
+        words.between(source.get(end..node.end_byte()).unwrap_or_default());
+        words.between(escaped_blanks(source, node.end_byte().max(end)));
+        let mut words = words.split();
+        if names_descriptor(node, source) {
+            words.pop();
+        }
+        // Behind `A='a'\b`, the grammar parses the next assignment as the program.
+        while !variables.is_empty()
+            && let Some((name, value)) = words.first().and_then(assigned)
+        {
+            variables.push((name, vec![value]));
+            words.remove(0);
+        }
+        words.append(&mut redirects.words);
+        let input = redirects.input.take().unwrap_or_else(|| input.clone());
+        let simple = SimpleCommand { words, variables, redirects, wrappers: Vec::new() };
+        self.run_simple(simple, scope, &input)
+    }
+}
+
+/// Returns the name and the value of a word that is an assignment.
+fn assigned(word: &ShellText) -> Option<(String, ShellText)> {
+    let (name, _) = word.known_part().split_once('=').filter(|_| is_assignment(&word.text))?;
+    Some((name.trim_end_matches('+').to_owned(), word.tail(name.len() + 1)))
+}
+
+/// Returns the source of an error node that begins with brace expansion: `{rm,-rf}`.
+fn words_in_braces(raw: &str) -> Option<&str> {
+    let raw = raw.trim_start_matches(|c: char| "&|;".contains(c) || c.is_whitespace());
+    let inside = raw.strip_prefix('{')?;
+    let is_list = inside.contains(',') && inside.contains('}');
+    (is_list && !inside.starts_with(char::is_whitespace)).then_some(raw)
+}
+
+/// Values of variables by name.
+type Variables = BTreeMap<String, Vec<ShellText>>;
+
+/// Maximum number of values of a variable that are followed. The last ones are kept.
+const VALUES_MAX: usize = 8;
+
+impl Scanner<'_> {
+    /// Scans `if` and `case`. Each clause begins with the variables before the statement. If no
+    /// clause must run, the statement after it begins with them, too.
+    pub(super) fn scan_clauses(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let before = scope.variables.clone();
+        let mut output = CommandOutput::empty();
+        let (mut ends, mut is_taken) = (Vec::new(), false);
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+        let is_case = node.kind() == "case_statement";
+        for child in children.into_iter().filter(|it| it.kind() != "comment") {
+            if matches!(child.kind(), "elif_clause" | "else_clause" | "case_item") {
+                ends.push(std::mem::replace(&mut scope.variables, before.clone()));
+                is_taken |= child.kind() == "else_clause";
+            }
+            output = output.then(self.scan_statement(child, source, scope, input));
+        }
+        // For `case`, the first stored state is the one before the statement.
+        if !is_case && !is_taken {
+            ends.push(before);
+        }
+        for end in ends.into_iter().rev() {
+            join(&mut scope.variables, end);
+        }
+        output
+    }
+
+    /// Scans `a && b` and `a || b`. Variables that a skipped command sets keep their previous
+    /// values as alternatives.
+    pub(super) fn scan_list(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> CommandOutput {
+        let before = scope.variables.clone();
+        let is_or = child_of_kind(node, "||").is_some();
+        let mut cursor = node.walk();
+        let mut children = node.named_children(&mut cursor).filter(|it| it.kind() != "comment");
+        let mut output = CommandOutput::empty();
+        if let Some(left) = children.next() {
+            output = self.scan_statement(left, source, scope, input);
+        }
+        let right: Vec<Node<'_>> = children.collect();
+        for right in right {
+            if is_or {
+                let left = std::mem::replace(&mut scope.variables, before.clone());
+                output = output.then(self.scan_statement(right, source, scope, input));
+                join(&mut scope.variables, left);
+            } else {
+                output = output.then(self.scan_statement(right, source, scope, input));
+            }
+        }
+        // The rest of the same list runs only if this part ran.
+        if node.parent().is_none_or(|it| it.kind() != "list") {
+            join(&mut scope.variables, before);
+        }
+        output
+    }
+}
+
+/// Adds alternative values to variables, before their current values.
+fn join(variables: &mut Variables, other: Variables) {
+    for (name, mut values) in other {
+        match variables.get_mut(&name) {
+            Some(own) if own.len() == 1 && values.len() == 1 || own.len() > 1 => {
+                values.retain(|it| !own.contains(it));
+                values.append(own);
+                values.drain(..values.len().saturating_sub(VALUES_MAX));
+                *own = values;
+            }
+            Some(_) => {}
+            None => {
+                variables.insert(name, values);
+            }
+        }
+    }
+}
+
+/// The redirections of a command.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Redirects {
+    pub(super) writes: Vec<ShellText>,
+    pub(super) reads: Vec<ShellText>,
+    pub(super) input: Option<StandardInput>,
+    /// Whether the standard output is redirected.
+    pub(super) away: bool,
+    /// Arguments of the command that the grammar parses as part of a redirection: `rm > log -rf
+    /// build`.
+    pub(super) words: Vec<ShellText>,
+}
+
+impl Scanner<'_> {
+    /// Evaluates the redirections of a statement.
+    pub(super) fn evaluate_redirects(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> Redirects {
+        let mut found = Redirects::default();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "file_redirect" => self.evaluate_file_redirect(child, source, scope, &mut found),
+                "herestring_redirect" => {
+                    found.input = Some(self.evaluate_herestring(child, source, scope));
+                }
+                "heredoc_redirect" => {
+                    found.input = Some(self.evaluate_heredoc(child, source, scope));
+                    let inner = self.evaluate_redirects(child, source, scope);
+                    found.writes.extend(inner.writes);
+                    found.reads.extend(inner.reads);
+                    found.away |= inner.away;
+                    found.words.extend(inner.words);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Evaluates `<<<word`. The grammar may parse the end of the word as a separate node.
+    fn evaluate_herestring(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> StandardInput {
+        let mut cursor = node.walk();
+        let own = node.children(&mut cursor).skip_while(|it| it.kind() != "<<<").skip(1);
+        let pieces: Vec<Node<'_>> = own.chain(adjacent_nodes(node, source)).collect();
+        let from = pieces.first().map_or(0, Node::start_byte);
+        let text = join_units(&self.units_from_nodes(from, &pieces, source, scope));
+        let text = text.with_home(&self.context.around.home);
+        let known = text.all().map(str::to_owned);
+        StandardInput { piped: true, text: known, from: text.from, ..StandardInput::default() }
+    }
+
+    fn evaluate_heredoc(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> StandardInput {
+        let Some(body) = child_of_kind(node, "heredoc_body") else {
+            return StandardInput::default();
+        };
+        let start = child_of_kind(node, "heredoc_start").map(|it| node_text(it, source));
+        let is_quoted = start.is_some_and(|it| it.contains(['\'', '"', '\\']));
+        let lost = first_line_lost(node, source).map(|from| {
+            let end =
+                child_of_kind(node, "heredoc_end").map_or(body.end_byte(), |it| it.start_byte());
+            source.get(from..end).unwrap_or_default()
+        });
+        if is_quoted {
+            let text = self.heredocs.restore(lost.unwrap_or_else(|| node_text(body, source)));
+            return StandardInput { piped: true, text: Some(text), ..StandardInput::default() };
+        }
+        let units = match lost {
+            None if body.named_child_count() > 0 => {
+                self.units_from_nodes(body.start_byte(), &[body], source, scope)
+            }
+            lost => {
+                self.scan_substitutions(node, source, scope);
+                let raw = self.heredocs.restore(lost.unwrap_or_else(|| node_text(body, source)));
+                let mut units = Vec::new();
+                self.expand_heredoc_text(&raw, scope, &mut units);
+                units
+            }
+        };
+        let text = join_units(&units);
+        // An unknown part stays as written: the shell that reads it may know its value.
+        let as_written = !text.is_known();
+        let (text, from) = (Some(text.text), text.from);
+        StandardInput { piped: true, text, as_written, from, ..StandardInput::default() }
+    }
+
+    fn evaluate_file_redirect(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+        found: &mut Redirects,
+    ) {
+        let mut cursor = node.walk();
+        let destinations: Vec<Node<'_>> =
+            node.children_by_field_name("destination", &mut cursor).collect();
+        let destinations = before_body(destinations, source);
+        let mut words = self.words_from_nodes(&destinations, source, scope).unsplit();
+        if names_descriptor(node, source) {
+            words.pop();
+        }
+        let mut words = words.into_iter();
+        // A redirection has one target, even if the word is a pattern.
+        let Some(file) = words.next().map(UnsplitWord::whole) else { return };
+        words.for_each(|it| it.split(&mut found.words));
+        let mut cursor = node.walk();
+        let operator = node.children(&mut cursor).find(|it| !it.is_named());
+        let operator = operator.map(|it| it.kind().to_owned()).unwrap_or_default();
+        let descriptor = child_of_kind(node, "file_descriptor").map(|it| node_text(it, source));
+        let is_descriptor = file.text == "-" || file.text.bytes().all(|b| b.is_ascii_digit());
+        match operator.as_str() {
+            "<" => {
+                found.input = Some(StandardInput {
+                    piped: file.pipe,
+                    text: file.piped.clone(),
+                    from: file.from.clone(),
+                    is_file: !file.pipe,
+                    ..StandardInput::default()
+                });
+                if let Some(written) = self.known_content(&file, scope) {
+                    found.input = Some(StandardInput { is_file: true, ..written });
+                }
+                if !file.pipe {
+                    found.reads.push(file);
+                }
+            }
+            "<&" | ">&" if is_descriptor => {}
+            _ => {
+                found.away |= descriptor.is_none_or(|it| it == "1");
+                found.writes.push(file);
+            }
+        }
+    }
+
+    /// Returns the content that the line itself wrote into a file before.
+    pub(super) fn known_content(
+        &self,
+        file: &ShellText,
+        scope: &ShellState,
+    ) -> Option<StandardInput> {
+        scope.files.get(&self.resolve_path(file, scope).absolute?).cloned()
+    }
+
+    /// Records the content of the files that a command is redirected to.
+    pub(super) fn record_content(
+        &self,
+        redirects: &Redirects,
+        output: &CommandOutput,
+        scope: &mut ShellState,
+    ) {
+        for file in &redirects.writes {
+            if let Some(place) = self.resolve_path(file, scope).absolute {
+                scope
+                    .files
+                    .insert(place, StandardInput { is_file: true, ..output.clone().piped() });
+            }
+        }
+    }
+
+    /// Adds a program for redirections that belong to no program: `> file`, `{ …; } > file`.
+    /// Returns its index, or `None` without redirections.
+    pub(super) fn add_redirect_program(
+        &mut self,
+        redirects: &Redirects,
+        scope: &mut ShellState,
+    ) -> Option<usize> {
+        if redirects.writes.is_empty() && redirects.reads.is_empty() {
+            return None;
+        }
+        let program = Invocation {
+            name: ":".to_owned(),
+            called: ShellText::known(":"),
+            folder: scope.folder.clone(),
+            writes: redirects.writes.clone(),
+            reads: redirects.reads.clone(),
+            ..Invocation::default()
+        };
+        let at = self.add_program(program)?;
+        self.record_effects(at, &CommandOutput::empty(), scope);
+        Some(at)
+    }
+
+    /// Evaluates `$(< file)`.
+    pub(super) fn read_content(
+        &mut self,
+        node: Node<'_>,
+        source: &str,
+        scope: &mut ShellState,
+    ) -> CommandOutput {
+        let mut redirects = Redirects::default();
+        self.evaluate_file_redirect(node, source, scope, &mut redirects);
+        self.record_content(&redirects, &CommandOutput::empty(), scope);
+        let from = self.add_redirect_program(&redirects, scope).into_iter().collect();
+        let text = redirects.input.and_then(|it| it.text);
+        let reads = redirects.writes.is_empty();
+        if reads { CommandOutput { text, from, files: Vec::new() } } else { CommandOutput::empty() }
+    }
+}
+
+/// Returns whether the last word of a node is a variable for a file descriptor: `{fd}>log`.
+pub(super) fn names_descriptor(node: Node<'_>, source: &str) -> bool {
+    let is_redirected = source.get(node.end_byte()..).is_some_and(|it| it.starts_with(['<', '>']));
+    let last = node_text(node, source).rsplit(char::is_whitespace).next().unwrap_or_default();
+    let name = last.strip_prefix('{').and_then(|it| it.strip_suffix('}')).unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    is_redirected && !name.is_empty() && name.chars().all(is_name)
+}
+
+/// Keeps the nodes on the line of a here-document. The grammar parses a body that begins with a
+/// backslash as more of them.
+pub(super) fn before_body<'t>(mut nodes: Vec<Node<'t>>, source: &str) -> Vec<Node<'t>> {
+    let end = nodes.iter().position(|it| is_in_body(*it, source));
+    nodes.truncate(end.unwrap_or(nodes.len()));
+    nodes
+}
+
+/// Returns the start of a here-document body whose first line the grammar parsed as words.
+fn first_line_lost(node: Node<'_>, source: &str) -> Option<usize> {
+    let mut cursor = node.walk();
+    let own = node.children(&mut cursor).flat_map(|it| {
+        let mut cursor = it.walk();
+        let inner: Vec<Node<'_>> = match it.kind() {
+            "file_redirect" => it.children(&mut cursor).collect(),
+            _ => vec![it],
+        };
+        inner
+    });
+    own.into_iter().find(|it| is_in_body(*it, source)).map(|it| it.start_byte() + 1)
+}
+
+fn is_in_body(node: Node<'_>, source: &str) -> bool {
+    node.kind() != "heredoc_body" && node_text(node, source).starts_with("\n\\")
+}

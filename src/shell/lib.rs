@@ -1,0 +1,21 @@
+//! What a command line does: the programs that it starts and the files that they access.
+//! Does not contain: the decision whether a call is allowed.
+
+pub mod call;
+pub mod covers;
+pub mod glob;
+pub mod limits;
+pub mod patch;
+pub mod path;
+pub mod pattern;
+pub mod program;
+pub mod shell;
+pub mod vocabulary;
+
+/// The source text of types that are stored. Stored values depend on it.
+pub const SOURCE_TEXT: &str = concat!(
+    include_str!("call/files.rs"),
+    include_str!("pattern.rs"),
+    include_str!("program.rs"),
+    include_str!("vocabulary.rs")
+);

@@ -1,0 +1,316 @@
+//! Command patterns such as `cargo test` or `python -m pytest`: parsing, and matching with one
+//! program whose quoting and wrappers are already removed.
+
+use serde::{Deserialize, Serialize};
+
+use super::glob::{begins_alike, word_matches};
+use super::program::Program;
+use super::vocabulary::ValueOptions;
+
+/// Words that identify a program: its name, its leading arguments, and options that it must have.
+/// Stored as one text, because most patterns consist of a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandPattern(String);
+
+impl CommandPattern {
+    /// Parses a pattern. A pattern without words matches nothing.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let end = text.find(char::is_whitespace).unwrap_or(text.len());
+        // Programs match by their base name, however they were called.
+        let folder = text.get(..end).and_then(|it| it.rfind(['/', '\\']));
+        let text = text.get(folder.map_or(0, |it| it + 1)..).unwrap_or_default();
+        Self(text.trim_start().to_owned())
+    }
+
+    /// Returns the normalized source.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether a program with an unknown name might match: the pattern names no operand,
+    /// and the arguments contain the option values that it names. An unknown name can bring options
+    /// of its own.
+    #[must_use]
+    pub fn may_be<'p>(
+        &self,
+        args: impl Iterator<Item = &'p str>,
+        value_options: &[ValueOptions],
+    ) -> bool {
+        let words = || self.words().skip(1);
+        if words().all(|it| it.starts_with('-')) {
+            return true;
+        }
+        let values = ValuesOf { program: self.program(), rows: value_options };
+        let wanted = ProgramArguments::read(words(), &values);
+        wanted.positional.is_empty() && {
+            let found = ProgramArguments::read(args, &values);
+            wanted.options.iter().all(|it| found.has(it))
+        }
+    }
+
+    /// Counts the operands that the pattern names for a program of this name: 1 for `git push`. The
+    /// value of an option is not an operand.
+    #[must_use]
+    pub fn operands(&self, program: &str, value_options: &[ValueOptions]) -> usize {
+        let words = || self.words().skip(1);
+        // Most patterns name no option.
+        if !words().any(|it| it.starts_with('-')) {
+            return words().count();
+        }
+        let values = ValuesOf { program, rows: value_options };
+        let arguments = ProgramArguments::read(words(), &values);
+        let toolchains = arguments.options.iter().filter(|it| it.name.starts_with('+'));
+        arguments.positional.len() + toolchains.count()
+    }
+
+    /// Returns the program name, which can contain `*`.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        self.words().next().unwrap_or_default()
+    }
+
+    /// Returns whether a program with this name can match.
+    #[must_use]
+    #[inline]
+    pub fn names(&self, program: &str) -> bool {
+        // Each program is compared with hundreds of patterns.
+        begins_alike(&self.0, program)
+            && self.words().next().is_some_and(|it| word_matches(it, program))
+    }
+
+    /// Returns whether the pattern consists of a name only.
+    fn is_name(&self) -> bool {
+        self.words().nth(1).is_none()
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.split_whitespace()
+    }
+
+    /// Returns whether the pattern matches the program. `value_options` lists the options that take
+    /// their value from the next argument, so that the value does not count as an argument.
+    #[must_use]
+    pub fn matches(&self, program: &Program, value_options: &[ValueOptions]) -> bool {
+        let args = program.args.iter().map(String::as_str);
+        self.matches_words(&program.name, args, value_options)
+    }
+
+    /// Like [`matches`](Self::matches), for a program given as name and arguments.
+    #[inline]
+    pub(super) fn matches_words<'p>(
+        &self,
+        program: &str,
+        args: impl Iterator<Item = &'p str> + Clone,
+        value_options: &[ValueOptions],
+    ) -> bool {
+        self.names(program) && self.fits(program, args, value_options)
+    }
+
+    /// Returns whether the arguments of a program with a matching name match.
+    fn fits<'p>(
+        &self,
+        program: &str,
+        args: impl Iterator<Item = &'p str> + Clone,
+        value_options: &[ValueOptions],
+    ) -> bool {
+        if self.is_name() {
+            return true;
+        }
+        // A word that is an option in the pattern is not an operand.
+        let mut operands = self.words().skip(1).take_while(|it| !it.starts_with(['-', '+']));
+        if !operands.all(|it| args.clone().any(|arg| word_matches(it, arg))) {
+            return false;
+        }
+        let values = ValuesOf { program, rows: value_options };
+        let wanted = ProgramArguments::read(self.words().skip(1), &values);
+        let found = ProgramArguments::read(args, &values);
+        wanted.positional.len() <= found.positional.len()
+            && wanted.positional.iter().zip(&found.positional).all(|(w, f)| word_matches(w, f))
+            && wanted.options.iter().all(|option| found.has(option))
+    }
+}
+
+/// Set of first bytes of names, some of which can be globs or unknown. Disjoint sets have no name
+/// in common; overlapping sets can have one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Initials(u64);
+
+impl Initials {
+    /// The set of any name.
+    pub const ANY: Self = Self(u64::MAX);
+
+    /// Returns whether a name of one set can be in the other.
+    #[must_use]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl<'n> FromIterator<&'n str> for Initials {
+    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
+        let bit = |name: &str| match name.as_bytes().first() {
+            None | Some(b'*' | b'?' | b'{') => Self::ANY.0,
+            Some(byte) => 1 << (byte % 64),
+        };
+        Self(names.into_iter().fold(0, |all, it| all | bit(it)))
+    }
+}
+
+/// Options of one program that take a value from the next argument.
+#[derive(Clone, Copy)]
+pub(crate) struct ValuesOf<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) rows: &'a [ValueOptions],
+}
+
+impl ValuesOf<'_> {
+    pub(crate) fn takes_value(&self, option: &str) -> bool {
+        self.rows
+            .iter()
+            .filter(|row| word_matches(&row.program, self.program))
+            .any(|row| row.options.iter().any(|known| known == option))
+    }
+
+    /// Returns whether a subcommand takes a value by this option: `docker compose -f file down`.
+    fn taken_by(&self, sub: &str, option: &str) -> bool {
+        let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((self.program, sub));
+        let mut rows = self.rows.iter().filter(of_both);
+        rows.any(|row| row.options.iter().any(|known| known == option))
+    }
+
+    /// Returns the short value option with which `-C/path` begins, and its value.
+    fn attached<'o>(&self, option: &'o str) -> Option<(&'o str, &'o str)> {
+        let (end, _) = option.char_indices().nth(2)?;
+        let (short, value) = option.split_at_checked(end)?;
+        (!option.starts_with("--") && self.takes_value(short)).then_some((short, value))
+    }
+}
+
+/// Arguments separated into operands and options with their values.
+struct ProgramArguments<'a> {
+    positional: Vec<&'a str>,
+    options: Vec<OptionValue<'a>>,
+}
+
+struct OptionValue<'a> {
+    name: &'a str,
+    value: Option<&'a str>,
+}
+
+impl<'a> ProgramArguments<'a> {
+    fn read(mut words: impl Iterator<Item = &'a str>, values: &ValuesOf<'_>) -> Self {
+        let mut arguments = Self { positional: Vec::new(), options: Vec::new() };
+        let mut sub: Option<&'a str> = None;
+        while let Some(word) = words.next() {
+            if word == "--" {
+                arguments.positional.extend(words);
+                break;
+            }
+            let toolchain = word.starts_with('+') && arguments.positional.is_empty();
+            if !(word.len() > 1 && (word.starts_with('-') || toolchain)) {
+                sub = sub.or(Some(word));
+                arguments.positional.push(word);
+            } else if values.takes_value(word) || sub.is_some_and(|it| values.taken_by(it, word)) {
+                arguments.options.push(OptionValue { name: word, value: words.next() });
+            } else if let Some((name, value)) = values.attached(word) {
+                arguments.options.push(OptionValue { name, value: Some(value) });
+            } else if let Some((name, value)) = word.split_once('=') {
+                arguments.options.push(OptionValue { name, value: Some(value) });
+            } else {
+                arguments.options.push(OptionValue { name: word, value: None });
+            }
+        }
+        arguments
+    }
+
+    fn has(&self, wanted: &OptionValue<'_>) -> bool {
+        let exact = self.options.iter().any(|found| {
+            word_matches(wanted.name, found.name)
+                && wanted
+                    .value
+                    .is_none_or(|value| found.value.is_some_and(|f| word_matches(value, f)))
+        });
+        let bundled = || {
+            wanted.value.is_none()
+                && short_letters(wanted.name).is_some_and(|letters| {
+                    letters.chars().all(|letter| self.bundles().any(|b| b.contains(letter)))
+                })
+        };
+        exact || bundled()
+    }
+
+    fn bundles(&self) -> impl Iterator<Item = &'a str> {
+        self.options.iter().filter_map(|option| short_letters(option.name))
+    }
+}
+
+/// Returns the letters of `-rf`. A longer option is a word after a single dash, such as `-delete`.
+fn short_letters(option: &str) -> Option<&str> {
+    const BUNDLE_MAX: usize = 4;
+    let letters = option.strip_prefix('-')?;
+    let bundle = (1..=BUNDLE_MAX).contains(&letters.len());
+    (bundle && letters.bytes().all(|b| b.is_ascii_alphanumeric())).then_some(letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_named_without_its_folder() {
+        for written in ["slashed", " slashed ", "/usr/bin/slashed x", "bin/ slashed"] {
+            assert!(CommandPattern::parse(written).names("slashed"), "{written}");
+        }
+    }
+
+    #[test]
+    fn the_value_of_an_option_is_no_operand() {
+        let rows = [ValueOptions { program: "python".to_owned(), options: vec!["-m".to_owned()] }];
+        for (pattern, operands) in [
+            ("git", 0),
+            ("git push", 1),
+            ("python -m pytest", 0),
+            ("python -m pytest run", 1),
+            ("py* -m pytest run", 1),
+            ("git push --force", 1),
+            ("cargo +nightly test -q", 2),
+        ] {
+            assert_eq!(
+                CommandPattern::parse(pattern).operands("python", &rows),
+                operands,
+                "{pattern}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_program_may_be_one_that_goes_by_its_options() {
+        let rows =
+            [ValueOptions { program: "docker".to_owned(), options: vec!["--context".to_owned()] }];
+        for (pattern, args, may_be) in [
+            ("gpg", &["-x"][..], true),
+            ("gpg --export", &[], true),
+            ("git push", &["push"], false),
+            ("docker --context prod", &["--context", "prod", "rm"], true),
+            ("docker --context prod", &["--context", "test", "rm"], false),
+            ("docker --context prod", &["rm"], false),
+            ("docker --context=prod", &["rm"], true),
+        ] {
+            let args = args.iter().copied();
+            assert_eq!(CommandPattern::parse(pattern).may_be(args, &rows), may_be, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn names_whose_first_bytes_differ_do_not_meet() {
+        let initials = |names: &[&'static str]| names.iter().copied().collect::<Initials>();
+        assert!(initials(&["git", "cargo"]).meets(initials(&["gh"])));
+        assert!(!initials(&["git", "cargo"]).meets(initials(&["npm", "Git"])));
+        assert!(initials(&["*"]).meets(initials(&["npm"])));
+        assert!(initials(&["git"]).meets(initials(&[""])), "one that cannot be known may be any");
+        assert!(!initials(&[]).meets(Initials::ANY));
+    }
+}

@@ -1,0 +1,46 @@
+//! What a pack knows about programs and tools.
+
+use serde::{Deserialize, Serialize};
+
+/// The wrappers, options and tools that a pack names.
+pub trait ShellVocabulary: std::fmt::Debug {
+    /// Returns the programs that run another program given in their arguments.
+    fn wrappers(&self) -> &[Wrapper];
+
+    /// Returns the options that take their value from the next argument, by program.
+    fn value_options(&self) -> &[ValueOptions];
+
+    /// Returns whether calls of this tool edit files.
+    fn is_edit_tool(&self, name: &str) -> bool;
+
+    /// Returns whether calls of this tool run a shell command.
+    fn is_shell_tool(&self, name: &str) -> bool;
+}
+
+/// A program that runs another program: `sudo`, `timeout 60`, `uv run`, `bash -c`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrapper {
+    /// Words of the wrapper itself: `uv run`.
+    pub command: String,
+    /// Options that take a value from the next argument.
+    pub value_options: Vec<String>,
+    /// Number of the wrapper's own arguments before the wrapped program (1 for `timeout 60 cmd`).
+    pub skip: usize,
+    /// Option whose value is shell text (`-c` of `bash`). Empty if it wraps plain words.
+    pub shell_option: String,
+    /// Option that makes the wrapper only check its input (`-n` of `bash`) without running it.
+    pub check_option: String,
+    /// Options whose value is the working directory of the wrapped program: `-C` of `env`.
+    pub folder_options: Vec<String>,
+    /// Whether the wrapper itself also counts as a program, because it has effects of its own:
+    /// `ssh`.
+    pub kept: bool,
+}
+
+/// Options of a program that take a value from the next argument.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueOptions {
+    pub program: String,
+    /// Options such as `-C`.
+    pub options: Vec<String>,
+}
