@@ -79,7 +79,10 @@ fn five_hundred_kills_leave_a_state_that_never_went_back() {
     eprintln!(
         "{kills} kills, the last ones within {latest} us: {spoken} had spoken; counters {last:?}"
     );
-    assert!((kills / 10..kills * 9 / 10).contains(&spoken), "the kills did not hit what they should: {spoken}");
+    assert!(
+        (kills / 10..kills * 9 / 10).contains(&spoken),
+        "the kills did not hit what they should: {spoken}"
+    );
     let verified = machine.run(&["state", "verify", "s1"], b"");
     assert_eq!((verified.code, verified.stdout.as_str()), (Some(0), "s1: the state is valid\n"));
 
