@@ -124,6 +124,12 @@ impl Meant {
         })
     }
 
+    /// Checks and their categories, those of the packs below among them.
+    pub fn categories(&self) -> impl Iterator<Item = (&str, &str)> {
+        let checks = self.layers.list("considerations.yaml").iter();
+        checks.filter_map(|it| Some((it.id.as_str(), it.get("category")?.text()?)))
+    }
+
     /// Ids of the entries of a section of a file, those of the packs below among them.
     pub fn ids(&self, file: &'static str, section: &'static str) -> impl Iterator<Item = &str> {
         self.layers.section(file, section).iter().map(|it| it.id.as_str())

@@ -5,6 +5,7 @@ use policyd::source::{Diagnostic, ScalarStyle};
 use proptest::prelude::*;
 
 use crate::subjects::{consideration, look};
+use crate::support::rounds;
 
 /// Conditions with exactly one finding, whose place is between the marks.
 const CONDITIONS: [&str; 11] = [
@@ -58,7 +59,7 @@ fn bare(finding: &Diagnostic) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: rounds(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_caret_stands_under_the_same_token_in_every_style(

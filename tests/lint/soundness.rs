@@ -111,7 +111,7 @@ proptest! {
 fn the_generator_makes_both_kinds() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut clean, mut all) = (0, 0);
-    for _ in 0..300 {
+    for _ in 0..rounds(300) {
         let condition =
             proptest::strategy::ValueTree::current(&condition().new_tree(&mut runner).unwrap());
         let written = consideration("a", &format!("  satisfied: >-\n    {condition}"));
@@ -119,7 +119,7 @@ fn the_generator_makes_both_kinds() {
         clean += usize::from(found.iter().all(|it| it.level < Level::Error));
         all += 1;
     }
-    assert!(clean > 60 && clean < 240, "{clean} of {all} are clean");
+    assert!(clean > all / 5 && clean < all * 4 / 5, "{clean} of {all} are clean");
 }
 
 /// One call of a tool and its result, as a transcript has them.

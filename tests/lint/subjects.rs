@@ -1,6 +1,6 @@
 //! Packs made of texts, and what lint finds in them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use policyd::harness::Harness;
 use policyd::lint::{self, Profile, Reviewed, Subject};
@@ -14,9 +14,8 @@ use policyd::time::Timestamp;
 /// The day on which these packs are looked at.
 pub(crate) const TODAY: &str = "2026-11-21T12:00:00Z";
 
-thread_local! {
-    static BASE: Base = Base::new(&builtin::pack());
-}
+/// The built-in pack, which every test extends.
+static BASE: LazyLock<Base> = LazyLock::new(|| Base::new(&builtin::pack()));
 
 /// A pack in `policies/` with these files.
 pub(crate) fn pack(files: &[(&str, &str)]) -> Pack {
@@ -69,11 +68,9 @@ fn look_with(
     ignores: bool,
 ) -> Reviewed {
     let now = Timestamp::parse(TODAY).unwrap();
-    BASE.with(|base| {
-        let reviewed = review::Reviewed::new(pack, base);
-        let subject = around(Subject::new(pack, &reviewed, now));
-        lint::review(&subject, profile, ignores)
-    })
+    let reviewed = review::Reviewed::new(pack, &BASE);
+    let subject = around(Subject::new(pack, &reviewed, now));
+    lint::review(&subject, profile, ignores)
 }
 
 /// Texts of a file, and the beginnings of what is said of each; nothing where it is sound.

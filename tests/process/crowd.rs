@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::hostile::AGENTS_TOO;
 use crate::machine::{Machine, alone, checked, read_json, read_log};
+use crate::support::rounds;
 
 const WRITERS: usize = 16;
 const STOPS: usize = 200;
@@ -36,7 +37,7 @@ const PATIENT: &str = "version: 1\ndurability: {lock_wait: 120s}\n";
 
 #[test]
 fn sixteen_writers_of_two_hundred_stops_lose_no_update() {
-    let _alone = alone();
+    let (_alone, stops) = (alone(), rounds(STOPS));
     let machine = Machine::new();
     machine.put(".policyd/policies/policyd.yaml", PATIENT);
     machine.untested();
@@ -47,12 +48,12 @@ fn sixteen_writers_of_two_hundred_stops_lose_no_update() {
         let writer = || {
             let call = || machine.run(&["eval", "--hook", "stop"], payload.as_bytes());
             let stop = || checked(&call().stdout);
-            (0..STOPS).filter(|_| stop()["decision"] == "block").count()
+            (0..stops).filter(|_| stop()["decision"] == "block").count()
         };
         let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(writer)).collect();
         writers.into_iter().map(|it| it.join().unwrap()).sum()
     });
-    let (after, all) = (machine.state(), u64::try_from(WRITERS * STOPS).unwrap());
+    let (after, all) = (machine.state(), u64::try_from(WRITERS * stops).unwrap());
     eprintln!("{all} evaluations by {WRITERS} writers in {:?}", began.elapsed());
     let number = |state: &Value, key: &str| state[key].as_u64().unwrap();
     eprintln!("{} stops waited for the lock in vain", blocked_locks(&machine));
@@ -63,7 +64,7 @@ fn sixteen_writers_of_two_hundred_stops_lose_no_update() {
     assert_eq!(number(&after, "releases"), all - 1);
 
     let decisions = rotated_too(&machine.file(".policyd/logs/decisions.jsonl"));
-    assert_eq!(decisions.len(), WRITERS * STOPS + 1, "every decision is logged, on its own line");
+    assert_eq!(decisions.len(), WRITERS * stops + 1, "every decision is logged, on its own line");
     assert!(decisions.iter().all(|it| it["saved"] == "durable" && it["problems"] == json!([])));
     let saves = rotated_too(&machine.session().join("diagnostic.jsonl"));
     let revisions: BTreeSet<_> = saves.iter().filter_map(|it| it["revision"].as_u64()).collect();
@@ -113,24 +114,24 @@ const CALLERS: usize = 64;
 
 #[test]
 fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
-    let _alone = alone();
+    let (_alone, callers) = (alone(), rounds(CALLERS));
     let machine = Machine::new();
     let crowd = |arguments: &[&str]| -> usize {
         thread::scope(|scope| {
             let call = || usize::from(machine.run(arguments, b"").code == Some(0));
-            let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(call)).collect();
-            callers.into_iter().map(|it| it.join().unwrap()).sum()
+            let crowd: Vec<_> = (0..callers).map(|_| scope.spawn(call)).collect();
+            crowd.into_iter().map(|it| it.join().unwrap()).sum()
         })
     };
     let settings = "api/x: {threshold: 1000, window: 1h, cooldown: 1s, half_open_interval: 1h}\n";
     machine.put(".policyd/policies/policyd.yaml", PATIENT);
     machine.put(".policyd/policies/breakers.yaml", settings);
-    assert_eq!(crowd(&["breaker", "record", "api/x", "failure", "--error", "529"]), CALLERS);
+    assert_eq!(crowd(&["breaker", "record", "api/x", "failure", "--error", "529"]), callers);
     let file = machine.file(".policyd/state/circuit-breakers.json");
-    assert_eq!(read_json(&file)["api/x"]["failure_count"], CALLERS, "no failure is lost");
+    assert_eq!(read_json(&file)["api/x"]["failure_count"], callers, "no failure is lost");
     // With the threshold reached, it opens; once cooled, one caller in an hour is the probe.
     machine.put(".policyd/policies/breakers.yaml", &settings.replace("1000", "2"));
-    assert_eq!(crowd(&["breaker", "record", "api/x", "failure"]), CALLERS);
+    assert_eq!(crowd(&["breaker", "record", "api/x", "failure"]), callers);
     assert_eq!(read_json(&file)["api/x"]["state"], "OPEN");
     let rejected = machine.run(&["breaker", "allow", "api/x"], b"");
     assert!(rejected.code == Some(0) || rejected.stdout.contains("retry after"), "{rejected:?}");
@@ -141,16 +142,16 @@ fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
     assert_eq!(crowd(&["breaker", "allow", "api/x"]), 1, "one probe");
     // What was admitted before it opened tells nothing about the probe, however many come.
     let late = ["breaker", "record", "api/x", "failure", "--generation", "0", "--error", "late"];
-    assert_eq!(crowd(&late), CALLERS);
+    assert_eq!(crowd(&late), callers);
     let probing = read_json(&file)["api/x"].clone();
     assert_eq!((&probing["state"], &probing["last_error"]), (&json!("HALF_OPEN"), &json!("late")));
     let generation = probing["generation"].to_string();
     let success = ["breaker", "record", "api/x", "success", "--generation", &generation];
-    assert_eq!(crowd(&success), CALLERS);
+    assert_eq!(crowd(&success), callers);
     let closed = read_json(&file)["api/x"].clone();
     assert_eq!((&closed["state"], &closed["failure_count"]), (&json!("CLOSED"), &json!(0)));
     let log = fs::read_to_string(machine.file(".policyd/logs/circuit-recovery.log")).unwrap();
     assert_eq!(log.lines().count(), 1, "it recovers once, whoever says so: {log}");
     assert_eq!(machine.human(&["breaker", "reset", "api/x"]).code, Some(0));
-    assert_eq!(crowd(&["breaker", "allow", "api/x"]), CALLERS);
+    assert_eq!(crowd(&["breaker", "allow", "api/x"]), callers);
 }

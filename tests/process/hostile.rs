@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine, checked, ended, run};
+use crate::support::sample;
 
 const STOP: &[&str] = &["eval", "--hook", "stop"];
 
@@ -99,18 +100,14 @@ fn fields_of_any_type_count_as_absent() {
         json!("\u{1}\u{7f}\u{202e}\u{0}"),
         json!("x".repeat(70_000)),
     ];
-    for key in usual.as_object().unwrap().keys() {
-        for value in &values {
-            for event in ["stop", "subagent-stop"] {
-                let mut payload = usual.clone();
-                payload[key] = value.clone();
-                let called = run(
-                    machine.confined("", &["eval", "--hook", event]),
-                    payload.to_string().as_bytes(),
-                );
-                called.answer();
-            }
-        }
+    let keys = usual.as_object().unwrap().keys();
+    let fields = keys.flat_map(|key| values.iter().map(move |value| (key, value)));
+    let all = fields.flat_map(|field| ["stop", "subagent-stop"].map(|event| (field, event)));
+    for ((key, value), event) in sample(all) {
+        let mut payload = usual.clone();
+        payload[key] = value.clone();
+        let command = machine.confined("", &["eval", "--hook", event]);
+        run(command, payload.to_string().as_bytes()).answer();
     }
     assert_eq!(machine.run(&["state", "verify", "s1"], b"").code, Some(0));
 }

@@ -21,6 +21,11 @@ pub(crate) fn full() -> bool {
 }
 
 /// How many of the rounds of a long simulation are played: a tenth, if not in full.
-pub(crate) fn rounds(all: u32) -> u32 {
-    if full() { all } else { all / 10 }
+pub(crate) fn rounds<N: From<u8> + std::ops::Div<Output = N>>(all: N) -> N {
+    if full() { all } else { all / N::from(10) }
+}
+
+/// The combinations of several tables that are tried: every seventh, if not in full.
+pub(crate) fn sample<T>(all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    all.step_by(if full() { 1 } else { 7 })
 }

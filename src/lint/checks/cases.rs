@@ -31,10 +31,14 @@ const RULES: [(&[&str], RuleKind, [&str; 2]); 4] = [
     ),
 ];
 
+/// Whether the loader found an error in the pack.
+fn is_invalid(subject: &Subject<'_>) -> bool {
+    subject.reviewed.diagnostics.iter().any(|it| it.level == Level::Error)
+}
+
 /// What is wrong in case files, as `policyd test` tells it; a pack that does not load has other worries.
 pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
-    let broken = subject.reviewed.diagnostics.iter().any(|it| it.level == Level::Error);
-    if broken || subject.cases.is_empty() {
+    if is_invalid(subject) || subject.cases.is_empty() {
         return;
     }
     // Only the whole pack knows all names of breakers.
@@ -165,8 +169,15 @@ fn expectation(kind: RuleKind, name: &str, firing: bool) -> String {
 /// The rules that the pack writes itself, with what its cases show. A pack that does not load has
 /// other worries.
 fn each_rule(subject: &Subject<'_>, mut look: impl FnMut(&Entry<'_>, RuleKind, &ExpectedRules)) {
-    let Some(policy) = subject.policy() else { return };
-    let covered = covered_in(policy, &subject.cases);
+    let covered = match subject.cases.as_slice() {
+        [] if is_invalid(subject) => return,
+        // Building the whole policy takes most of the time of a small pack.
+        [] => ExpectedRules::default(),
+        cases => {
+            let Some(policy) = subject.policy() else { return };
+            covered_in(policy, cases)
+        }
+    };
     for (files, kind, _) in RULES {
         let entries = files.iter().flat_map(|file| subject.of(file));
         for entry in entries.filter(|it| !it.is("enabled", false)) {

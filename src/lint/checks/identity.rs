@@ -23,11 +23,13 @@ pub(super) const LISTS: [&str; 6] = [
 pub(in crate::lint) fn similar_names(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         similar(subject.of(file).map(|it| it.id), out);
+        let own: BTreeSet<&str> = subject.of(file).map(Entry::name).collect();
+        let inherited: Vec<&str> =
+            subject.reviewed.meant.ids_of(file).filter(|id| !own.contains(id)).collect();
         for entry in subject.of(file) {
             let name = entry.name();
-            let is_cased = |it: &&str| it.eq_ignore_ascii_case(name) && *it != name;
-            let is_own = |id: &str| subject.of(file).any(|own| own.name() == id);
-            let below = subject.reviewed.meant.ids_of(file).filter(is_cased).find(|it| !is_own(it));
+            let is_cased = |id: &&&str| id.eq_ignore_ascii_case(name) && **id != name;
+            let below = inherited.iter().find(is_cased);
             if let Some(other) = below {
                 let message = format!(
                     "`{name}` differs from the inherited `{other}` only in case, `-` or `_`"

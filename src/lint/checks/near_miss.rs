@@ -316,10 +316,10 @@ fn categories<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
     let own = subject.of("considerations.yaml");
     let mut names: Vec<Peer<'_>> =
         own.filter_map(|it| it.node.get("category")).map(Peer::own).collect();
-    if let Some(policy) = subject.policy().filter(|_| !names.is_empty()) {
+    if !names.is_empty() {
         let is_own = |id: &str| subject.of("considerations.yaml").any(|it| it.name() == id);
-        let below = policy.considerations.iter().filter(|it| !is_own(&it.id));
-        names.extend(below.map(|it| Peer { name: Cow::Borrowed(&*it.category), node: None }));
+        let below = subject.reviewed.meant.categories().filter(|(id, _)| !is_own(id));
+        names.extend(below.map(|(_, category)| Peer { name: Cow::Borrowed(category), node: None }));
     }
     let note = "reports show them as two categories";
     Peers { what: "category", note, may_be_longer: false, names }

@@ -217,6 +217,7 @@ fn effects(scene: &Scene) -> String {
 #[test]
 fn the_order_of_effects_of_a_block() {
     let mut scene = Scene::new();
+    scene.world.set_env("POLICYD_NO_CACHE", "1");
     scene.events(&[asked("Add a parser"), edit("/work/a.py", "x = 1\n")].concat());
     scene.world.clear_log();
     assert_eq!(scene.stop().decision(), "block");

@@ -251,6 +251,7 @@ fn what_a_replay_says() {
 #[test]
 fn a_replay_writes_nothing() {
     let scene = two_sessions();
+    scene.world.set_env("POLICYD_NO_CACHE", "1");
     scene.world.clear_log();
     let files = scene.world.files();
     assert_eq!(call(&scene, &["/t", "--compare", "/strict"]).code, 0);

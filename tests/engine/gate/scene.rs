@@ -48,6 +48,7 @@ impl Scene {
         let world = FakeWorld::new();
         world.put_folder("/work/.git");
         crate::support::machine::trusting(&world);
+        crate::support::machine::cached(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
     }
 

@@ -4,6 +4,7 @@ use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
 use crate::support::console;
+use crate::support::machine::cached;
 
 /// A machine with the project of the payloads.
 pub(crate) struct Machine {
@@ -18,6 +19,7 @@ impl Machine {
         let world = FakeWorld::new();
         world.put_folder(format!("{folder}/.git"));
         world.set_env("HOME", "/home/dev");
+        cached(&world);
         Self { world, folder: folder.to_owned(), transcript: None }
     }
 
