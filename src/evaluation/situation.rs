@@ -136,6 +136,7 @@ pub struct ExcludedFacts {
     /// Findings in scratch files.
     pub findings: Vec<usize>,
     /// Fixed findings, as indexes into the remaining findings.
+    #[serde(rename = "mended")]
     pub fixed: Vec<usize>,
 }
 

@@ -156,10 +156,7 @@ impl<'p> Judge<'p> {
             around,
             patience: TimeLimit::ENDLESS,
         };
-        let seen = Rc::new(CallFacts {
-            call: call.event.call(reading),
-            around: Rc::clone(around),
-        });
+        let seen = Rc::new(CallFacts { call: call.event.call(reading), around: Rc::clone(around) });
         let (policy, kind) = (self.policy, call.event.kind);
         let tool = call.event.tool_name.clone().unwrap_or_default();
         if self.meant.len() >= TOOLS_MAX {

@@ -265,7 +265,7 @@ fn a_compiled_pack_is_read_by_what_made_it_only() {
             .any(|it| path.ends_with(it))
     };
     let policy = files("src/policy", "rs").into_iter();
-    let script = files("src/script", "rs").into_iter().filter(|(path, _)| facts(path));
+    let script = files("src/expr", "rs").into_iter().filter(|(path, _)| facts(path));
     let literals = files("src/facts/lazy", "rs").into_iter();
     for (path, _) in
         policy.chain(script).chain(literals).filter(|(path, _)| !path.ends_with("builtin.rs"))

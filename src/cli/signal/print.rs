@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::{Console, EXIT_OK, ListFormat};
 use crate::evaluation::signals::{DriftAnswer, Due};
+use crate::policy::field_value::Word;
 use crate::policy::signals::Signals;
 use crate::report::mask::mask;
-use crate::policy::field_value::Word;
 use crate::state::signal::{End, SignalPhase};
 use crate::store::signals::{Processed, SignalFollowUp, StoredSignal};
 use crate::time::{Timestamp, duration_text, rough_text};
