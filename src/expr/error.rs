@@ -9,12 +9,16 @@ pub enum FactError {
     NotRecorded(String),
     /// The fact is not available, or was requested with an invalid argument.
     Unavailable(String),
+    /// The owner has no such member. Load-time checks report this.
+    NoMember(String),
 }
 
 impl std::fmt::Display for FactError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotRecorded(text) | Self::Unavailable(text) => f.write_str(text),
+            Self::NotRecorded(text) | Self::Unavailable(text) | Self::NoMember(text) => {
+                f.write_str(text)
+            }
         }
     }
 }
@@ -75,7 +79,7 @@ impl From<FactError> for ScriptError {
     fn from(error: FactError) -> Self {
         let kind = match error {
             FactError::NotRecorded(_) => ScriptErrorKind::NotRecorded,
-            FactError::Unavailable(_) => ScriptErrorKind::Evaluation,
+            FactError::Unavailable(_) | FactError::NoMember(_) => ScriptErrorKind::Evaluation,
         };
         Self { kind, message: error.to_string(), offset: None }
     }

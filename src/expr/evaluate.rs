@@ -87,6 +87,14 @@ impl Expr {
 }
 
 impl NoValue {
+    /// The error of a call. Rhai knows whether another type has a function with this name.
+    fn of_call(error: FactError) -> Self {
+        match error {
+            FactError::NoMember(_) => Self::Beyond,
+            FactError::NotRecorded(_) | FactError::Unavailable(_) => Self::Failed(error),
+        }
+    }
+
     /// The error of something that Rhai evaluates after these arguments.
     fn before(self, arguments: &[Expr]) -> Self {
         if arguments.iter().all(Expr::is_literal) { self } else { Self::Beyond }
@@ -147,9 +155,12 @@ impl Owner {
 
     /// A member of a fact, of a text, or of a list.
     fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> Evaluated {
-        if let Some(found) = self.ask(|it| members::value(it, name, arguments.unwrap_or_default()))
-        {
-            return found.map_err(NoValue::Failed);
+        let found = self.ask(|it| match arguments {
+            Some(arguments) => members::call(it, name, arguments).map_err(NoValue::of_call),
+            None => members::value(it, name, &[]).map_err(NoValue::Failed),
+        });
+        if let Some(found) = found {
+            return found;
         }
         let Self::Value(value) = self else { return Err(NoValue::Beyond) };
         member_of(value, name, arguments).ok_or(NoValue::Beyond)
@@ -158,8 +169,8 @@ impl Owner {
     /// A member whose argument is a list of text constants.
     fn listed(&self, name: &str, list: &TextList) -> Evaluated {
         let argument = || [Dynamic::from(list.clone())];
-        if let Some(found) = self.ask(|it| members::value(it, name, &argument())) {
-            return found.map_err(NoValue::Failed);
+        if let Some(found) = self.ask(|it| members::call(it, name, &argument())) {
+            return found.map_err(NoValue::of_call);
         }
         let Self::Value(value) = self else { return Err(NoValue::Beyond) };
         let items = value.read_lock::<Array>().ok_or(NoValue::Beyond)?;

@@ -34,7 +34,21 @@ pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dyn
         (Type::Preferences, None) => pack_facts::preference(object, name),
         (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
         (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
-        (_, None) => Err(format!("there is no `{name}` on {owner}").into()),
+        (_, None) => Err(FactError::NoMember(format!("there is no `{name}` on {owner}"))),
+    }
+}
+
+/// The value of a function of a fact.
+///
+/// # Errors
+/// [`FactError::NoMember`] if the owner has no function with this name and number of parameters; otherwise the
+/// error of the fact.
+pub(super) fn call(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
+    let owner = object.part.owner();
+    let takes = |row: &&Member| row.params.is_some_and(|params| params.len() == args.len());
+    match find(owner, name).filter(takes).and_then(|row| row.run) {
+        Some(run) => run(object, args),
+        None => Err(FactError::NoMember(format!("there is no `{name}` on {owner}"))),
     }
 }
 

@@ -282,7 +282,7 @@ impl CachedEvaluation {
                 let run = |it| engine::run(engine, globals.scope(), &it, &self.text);
                 is_alike(it, &parsed.and_then(run))
             }),
-            "`{}` has another value in Rhai than in its tree",
+            "`{}` is {found:?} in its tree, and another value in Rhai",
             self.text
         );
         let value = match found {

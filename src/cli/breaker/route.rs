@@ -51,7 +51,7 @@ pub(super) fn run(
                         "{}\n",
                         json!({"chain": route.id, "tier": tier.name, "breaker": tier.breaker,
                             "models": tier.models, "generation": seen.breaker.generation,
-                            "untrusted": untrusted(&busy)})
+                            "passed_over": passed_over(&busy)})
                     ),
                 });
                 return EXIT_OK;
@@ -64,7 +64,7 @@ pub(super) fn run(
         ListFormat::Json => format!(
             "{}\n",
             json!({"chain": route.id, "tier": null, "escalate": true,
-                "retry_after": soonest.map(|it| it.0), "untrusted": untrusted(&busy)})
+                "retry_after": soonest.map(|it| it.0), "passed_over": passed_over(&busy)})
         ),
         ListFormat::Text | ListFormat::Compact => {
             let when = soonest.map_or_else(
@@ -80,7 +80,7 @@ pub(super) fn run(
     EXIT_FOUND
 }
 
-fn untrusted(busy: &[(&Tier, BreakerView, Option<u64>)]) -> Vec<Value> {
+fn passed_over(busy: &[(&Tier, BreakerView, Option<u64>)]) -> Vec<Value> {
     let row = |(tier, seen, wait): &(&Tier, BreakerView, Option<u64>)| {
         json!({"tier": tier.name, "breaker": tier.breaker, "state": seen.breaker.phase.as_str(),
             "retry_after": wait, "last_error": seen.breaker.last_error})
