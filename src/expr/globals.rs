@@ -26,7 +26,7 @@ const fn global(
     }
 }
 
-/// A global that reads `Learned`.
+/// A global that reads `EvaluationState`.
 const fn learned(
     name: &'static str,
     result: Type,

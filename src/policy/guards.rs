@@ -152,7 +152,7 @@ pub enum OnUnknown {
     Block,
 }
 
-/// `deny` is an alias of `block`, as for [`Verb`].
+/// `deny` is an alias of `block`, as for [`GuardAction`].
 impl Word for OnUnknown {
     const NAMES: &'static [&'static str] = &["allow", "warn", "ask", "deny", "block"];
     const VALUES: &'static [Self] = &[Self::Allow, Self::Warn, Self::Ask, Self::Block, Self::Block];

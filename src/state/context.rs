@@ -14,7 +14,7 @@
 //!
 //! Each crossing is reported once, and again only after the context was cleared or compacted. A
 //! client that reports this before its transcript shows it takes precedence
-//! ([`Standing::emptied`]): earlier readings then count as unknown.
+//! ([`TierState::emptied`]): earlier readings then count as unknown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

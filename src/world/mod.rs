@@ -142,7 +142,7 @@ pub trait RunningProgram {
     /// Waits at most `wait_max` for the next event. No event follows `Ended`.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the program cannot be waited for.
+    /// [`WorldError::Io`] if the program cannot be waited for.
     fn wait(&mut self, wait_max: Duration) -> Result<ProcessEvent, WorldError>;
     /// Asks the group to end, and kills the rest of it after `grace`. Passes the output until then
     /// to `hear`.
@@ -154,12 +154,12 @@ pub trait OpenFile {
     /// Returns the current metadata.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the metadata cannot be read.
+    /// [`WorldError::Io`] if the metadata cannot be read.
     fn stat(&self) -> Result<FileStat, WorldError>;
     /// Reads from `offset` into `buffer`. Returns the number of bytes, 0 at the end.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the file cannot be read.
+    /// [`WorldError::Io`] if the file cannot be read.
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, WorldError>;
 }
 
@@ -228,45 +228,45 @@ pub trait World: Sync {
     /// Returns the metadata of a path, after links are followed.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the metadata cannot be read.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the metadata cannot be read.
     fn stat(&self, path: &Path) -> Result<FileStat, WorldError>;
     /// Returns the entry at a path. Links in its parent directories are followed.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the entry cannot be read.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the entry cannot be read.
     fn entry(&self, path: &Path) -> Result<PathEntry, WorldError>;
     /// Resolves every link in a path.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if a link cannot be read.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if a link cannot be read.
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError>;
     /// Checks that no directory between `root` and `path` is a symbolic link. Returns the owner of
     /// the last existing directory.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if one of the directories is a symbolic link.
+    /// [`WorldError::Io`] if one of the directories is a symbolic link.
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError>;
     /// Opens a regular file for reading. Never blocks on a pipe.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], [`WorldError::NotAFile`], or [`WorldError::Refused`] if the file
+    /// [`WorldError::NotFound`], [`WorldError::NotAFile`], or [`WorldError::Io`] if the file
     /// cannot be opened.
     fn open(&self, path: &Path) -> Result<Box<dyn OpenFile>, WorldError>;
     /// Reads a regular file of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], [`WorldError::NotAFile`], [`WorldError::TooLarge`], or
-    /// [`WorldError::Refused`] if the file cannot be read.
+    /// [`WorldError::NotFound`], [`WorldError::NotAFile`], [`WorldError::TooLarge`], or
+    /// [`WorldError::Io`] if the file cannot be read.
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>;
     /// Lists the names in a directory, sorted.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the directory cannot be listed.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the directory cannot be listed.
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError>;
     /// Returns the identity of a directory, as in [`FileStat`], and the names in it, sorted.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], also if `path` is not a directory, or [`WorldError::Refused`] if it
+    /// [`WorldError::NotFound`], also if `path` is not a directory, or [`WorldError::Io`] if it
     /// cannot be listed.
     fn look_into(&self, path: &Path) -> Result<(u64, Vec<String>), WorldError> {
         let stat = self.stat(path)?;
@@ -279,72 +279,72 @@ pub trait World: Sync {
     /// Creates a directory and its parents, private to the user (0700).
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if a directory cannot be created.
+    /// [`WorldError::Io`] if a directory cannot be created.
     fn create_folder(&self, path: &Path) -> Result<(), WorldError>;
     /// Replaces the content of a file in place, or creates the file, private to the user (0600).
     /// Neither durable nor atomic. Does not follow a link at `path`.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the file cannot be written.
+    /// [`WorldError::Io`] if the file cannot be written.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
     /// Appends to a file in one write, or creates the file, private to the user (0600).
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the file cannot be written.
+    /// [`WorldError::Io`] if the file cannot be written.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
     /// Copies the permissions and the owner of the file at `from` to the file at `to`.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if they cannot be changed.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if they cannot be changed.
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
     /// Makes the content of a file durable.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the sync fails.
+    /// [`WorldError::Io`] if the sync fails.
     fn sync_file(&self, path: &Path) -> Result<(), WorldError>;
     /// Makes the entries of a directory durable.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the sync fails.
+    /// [`WorldError::Io`] if the sync fails.
     fn sync_folder(&self, path: &Path) -> Result<(), WorldError>;
     /// Renames a file. Replaces the target atomically.
     ///
     /// # Errors
-    /// [`WorldError::Refused`] if the rename fails.
+    /// [`WorldError::Io`] if the rename fails.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), WorldError>;
     /// Exchanges two existing names atomically.
     ///
     /// # Errors
-    /// [`WorldError::Unsupported`] by the file system, [`WorldError::Missing`], or
-    /// [`WorldError::Refused`] if the exchange fails.
+    /// [`WorldError::Unsupported`] by the file system, [`WorldError::NotFound`], or
+    /// [`WorldError::Io`] if the exchange fails.
     fn exchange(&self, one: &Path, other: &Path) -> Result<(), WorldError>;
     /// Deletes a file.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the file cannot be deleted.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the file cannot be deleted.
     fn remove(&self, path: &Path) -> Result<(), WorldError>;
     /// Deletes a directory with its content. Links in it are deleted, not followed.
     ///
     /// # Errors
-    /// [`WorldError::Missing`], or [`WorldError::Refused`] if the directory cannot be deleted.
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the directory cannot be deleted.
     fn remove_folder(&self, path: &Path) -> Result<(), WorldError>;
     /// Acquires an exclusive lock on the file at `path`, and creates the file if necessary. Waits
     /// at most `wait_max`.
     ///
     /// # Errors
-    /// [`WorldError::Locked`], or [`WorldError::Refused`] if the file cannot be opened or locked.
+    /// [`WorldError::Locked`], or [`WorldError::Io`] if the file cannot be opened or locked.
     fn lock(&self, path: &Path, wait_max: Duration) -> Result<Box<dyn HeldLock>, WorldError>;
     /// Runs an external command until its end or its deadline.
     ///
     /// # Errors
-    /// [`WorldError::Missing`] if the program does not exist, [`WorldError::TimedOut`], or
-    /// [`WorldError::Refused`] if it cannot be started.
+    /// [`WorldError::NotFound`] if the program does not exist, [`WorldError::TimedOut`], or
+    /// [`WorldError::Io`] if it cannot be started.
     fn run(&self, command: &ExternalCommand) -> Result<CommandOutput, WorldError>;
     /// Starts an external command, whose output is read incrementally. The caller must enforce its
     /// `deadline` and `output_max`.
     ///
     /// # Errors
-    /// [`WorldError::Missing`] if the program does not exist, or [`WorldError::Refused`] if it
+    /// [`WorldError::NotFound`] if the program does not exist, or [`WorldError::Io`] if it
     /// cannot be started.
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError>;
     /// From now on, records an interruption of this process instead of ending the process.

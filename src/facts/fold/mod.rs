@@ -41,7 +41,7 @@ impl Facts {
         self.ingest_parsed(line, lens, |_, _| {});
     }
 
-    /// Like [`absorb`](Self::absorb). `before` sees each record, and the facts before it.
+    /// Like [`ingest_record`](Self::ingest_record). `before` sees each record, and the facts before it.
     pub fn ingest_parsed(
         &mut self,
         line: &[u8],

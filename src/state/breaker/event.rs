@@ -78,7 +78,7 @@ pub enum BreakerResponse {
     Permitted,
     /// The call is permitted, because the breaker only observes. It would be rejected otherwise.
     WouldReject {
-        /// Wait time, as in [`Answer::Rejected`].
+        /// Wait time, as in [`BreakerResponse::Rejected`].
         wait: Option<Duration>,
     },
     /// The call is rejected.
