@@ -1,5 +1,5 @@
-//! What expressions see of stores and of the tool call: values at one moment, which the context holds.
-//! May not live here: the table of facts, which reads them.
+//! Snapshots of stores and of the tool call, as expressions read them. The context holds them.
+//! Does not contain: the table of facts, which reads them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 use crate::facts::call::{Call, CallEnvironment};
 use crate::state::breaker::BreakerPhase;
 
-/// Where the breakers of a project stand at one moment, as expressions see them.
+/// Snapshot of the circuit breakers of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BreakersSnapshot {
-    /// How much load they ask for together.
+    /// Load level that the breakers request together.
     pub load_level: String,
-    /// Calls that may run side by side.
+    /// Maximum number of concurrent calls.
     pub parallelism: u32,
-    /// Those of which something is remembered, by name; the others are closed.
+    /// Breakers with saved state, by name. All others are closed.
     pub known: BTreeMap<String, BreakerSnapshot>,
 }
 
-/// Where one breaker stands.
+/// Snapshot of one breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BreakerSnapshot {
-    /// The seed's name of its state.
+    /// State: `CLOSED`, `OPEN`, or `HALF_OPEN`, as in loki-mode.
     pub state: String,
-    /// Whether it rejects calls.
+    /// Whether the breaker rejects calls.
     pub open: bool,
-    /// Seconds until it may be tried.
+    /// Seconds until a trial call is permitted.
     pub retry_after: u64,
-    /// Failures that count.
+    /// Number of failures in the window.
     pub failures: usize,
-    /// What the last failure said.
+    /// Message of the last failure.
     pub last_error: String,
-    /// Share of the usual load that it lets through, in percent.
+    /// Permitted share of the usual load, in percent.
     pub capacity: u32,
-    /// Whether waiting does not cure the last failures.
+    /// Whether the last failures need a human, because waiting does not fix them.
     pub needs_human: bool,
 }
 
 impl Default for BreakerSnapshot {
-    /// One of which nothing is remembered.
+    /// A breaker without saved state.
     fn default() -> Self {
         Self {
             state: BreakerPhase::default().as_str().to_owned(),
@@ -56,94 +56,92 @@ impl Default for BreakerSnapshot {
     }
 }
 
-/// A call, and where it happens.
+/// A tool call and its environment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallFacts {
-    /// The call.
     pub call: Call,
-    /// Where it happens.
+    /// Environment of the call: project, directories, links, clean work trees.
     pub around: Rc<CallEnvironment>,
 }
 
-/// How full the context is at one moment, and what was spent, as expressions see it.
+/// Snapshot of the context window's usage, and of the amounts spent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextUsage {
-    /// Whether an API call since the last compaction tells how full it is.
+    /// Whether the usage is known: an API call followed the last compaction.
     pub known: bool,
-    /// Tokens before the model at that call.
+    /// Tokens in the context at that call.
     pub tokens: u64,
-    /// Tokens that the model can hold.
+    /// Size of the model's window in tokens.
     pub window: u64,
-    /// The same in percent of the window, rounded down.
+    /// `tokens` in percent of the window, rounded down.
     pub percent: u64,
-    /// Percentage of the meter that the tiers are measured on, rounded down.
+    /// Percentage by the meter that the tiers use, rounded down.
     pub measured: u64,
-    /// The tier that was reached; empty for none.
+    /// Id of the reached tier; empty if none is reached.
     pub tier: String,
-    /// That tier and those below it.
+    /// Ids of the reached tier and of all tiers below it.
     pub reached: Vec<String>,
-    /// Percentage from which on the context counts as exhausted.
+    /// Percentage from which the context counts as exhausted.
     pub threshold: u64,
-    /// Tokens that a turn adds, on average; 0 where nothing grows.
+    /// Average number of tokens that a turn adds; 0 if the context does not grow.
     pub growth: u64,
-    /// Turns until the threshold, from a human's prompt to the next; `CONTEXT_TURNS_MAX` where nobody can
-    /// tell.
+    /// Turns until the threshold, each from one prompt to the next; `CONTEXT_TURNS_MAX` if unknown.
     pub turns_left: u64,
-    /// The same of API calls.
+    /// Average number of tokens that an API call adds.
     pub call_growth: u64,
     /// API calls until the threshold.
     pub calls_left: u64,
-    /// API calls.
+    /// Number of API calls.
     pub calls: u64,
-    /// Prompts by humans since the last compaction.
+    /// Number of user prompts since the last compaction.
     pub prompts: u64,
-    /// Compactions.
+    /// Number of compactions.
     pub compactions: u64,
-    /// Input tokens spent, those of caches too.
+    /// Input tokens spent, including cached ones.
     pub input_tokens: u64,
     /// Output tokens spent.
     pub output_tokens: u64,
-    /// Both in percent of the window, rounded down (seed 004).
+    /// All tokens spent in percent of the window, rounded down, as in shipwright.
     pub cumulative_pct: u64,
-    /// Whether that is at least the threshold.
+    /// Whether `cumulative_pct` is at least the threshold.
     pub exhausted: bool,
-    /// What was spent, in billionths of a US dollar.
+    /// Cost, in billionths of a US dollar.
     pub cost_nano: u64,
-    /// Model of the last call; empty where nobody said.
+    /// Model of the last call; empty if unknown.
     pub model: String,
-    /// Whether the agent wrote down where the work stands since the tier was reached.
+    /// Whether the agent saved handoff notes since the tier was reached.
     pub noted: bool,
-    /// Whether a summary with the goal was given to the context after the last compaction.
+    /// Whether the context received a summary with the goal after the last compaction.
     pub restated: bool,
 }
 
-/// A program that a guard recognised.
+/// A program that matched a command pattern of a guard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MatchedProgram {
-    /// Its position among the programs of the call.
+    /// Index of the program in the call.
     pub at: usize,
-    /// How many of its operands its command pattern names: 1 for `git push`.
+    /// Number of operands that the command pattern names: 1 for `git push`.
     pub named: usize,
 }
 
-/// What waits in a project at one moment, as expressions see it.
+/// Snapshot of the dead letters and escalations of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueSnapshot {
-    /// Dead letters.
+    /// Number of dead letters.
     pub depth: usize,
-    /// Hours since the oldest of them first failed.
+    /// Hours since the first failure of the oldest dead letter.
     pub oldest_hours: usize,
-    /// Those that share the commonest error.
+    /// Number of dead letters with the most frequent error.
     pub same_cause: usize,
-    /// Those that wait for a human.
+    /// Number of dead letters that wait for a human.
     pub awaiting_human: usize,
-    /// Alarms of `dead_letter.yaml` that hold, by id.
+    /// Ids of the active alarms of `dead_letter.yaml`.
     pub alarms: Vec<String>,
     /// Titles of open escalations.
     pub open: Vec<String>,
-    /// Titles of those among them whose task stands still.
+    /// Titles of open escalations that block their task.
     pub blocking: Vec<String>,
 }
 
