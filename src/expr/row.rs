@@ -67,21 +67,7 @@ pub(super) const fn field(
     doc: [&'static str; 2],
     run: Run,
 ) -> Member {
-    let [doc, example] = doc;
-    let (run, range) = (Some(run), COUNTS);
-    Member {
-        owner,
-        name,
-        params: None,
-        result,
-        evidence,
-        doc,
-        example,
-        values: &[],
-        range,
-        run,
-        global: None,
-    }
+    Member { params: None, ..method(owner, name, &[], (result, evidence), doc, run) }
 }
 
 /// A method with its parameters.

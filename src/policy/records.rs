@@ -210,7 +210,7 @@ pub static EVENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
             flag("failed", "Whether the event reports a failure."),
             flag("interrupted", "Whether a human broke it off."),
             flag("permanent", "Whether the same call fails again, whenever it is made."),
-            flag("human", "Whether a human must mend it."),
+            flag("human", "Whether a human must fix it."),
             flag("counts", "Whether the failure says something about the task."),
         ],
     )

@@ -63,7 +63,7 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Reco
     called.collect()
 }
 
-/// InputSearches for the input that is beside the id of a call, or beside its name if it has no id.
+/// Search for the input of a call: the value beside the call's id, or beside its name if it has no id.
 #[derive(Clone, Copy)]
 struct InputSearch<'c> {
     id: &'c str,

@@ -250,8 +250,7 @@ impl Runner<'_> {
         let path = Path::new(snapshot::FOLDER).join(name);
         let kept = self.suite.read(self.world, &path).ok();
         if !self.compared.insert(path.clone()) {
-            let taken =
-                format!("a snapshot of its own: another case writes {}, too", path.display());
+            let taken = format!("a separate snapshot: another case writes {}, too", path.display());
             return vec![mismatch(&taken, None)];
         }
         if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {

@@ -145,8 +145,8 @@ impl ContextMeter<'_> {
         request_clear(self.context, &facts, report);
     }
 
-    /// Moves what is remembered, where it moves: the gauge, where a tier was reached that nobody
-    /// was told. What could not be remembered is not told: it would be told at every event.
+    /// Steps the saved tier. Returns the usage if a tier was reached that is not yet reported. A tier that could not
+    /// be saved is not reported, because every later event would report it again.
     fn step(
         &self,
         read: &ContextUsage,

@@ -94,7 +94,7 @@ impl GuardEvaluation<'_> {
             concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.context.request.detail;
-        // What was asked of the disk and of the transcript in between has bounds of its own.
+        // Reads of the disk and of the transcript have their own limits and do not count.
         let end = self.context.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
         let in_time = |_: &&Guard| self.context.world.elapsed() <= end;
         let judged = concerned.iter().copied().take_while(in_time);

@@ -1,5 +1,5 @@
-//! Events that are judged although the pack does not load: the user is told, the built-in guards are
-//! asked, and the manifest's `on_error` answers.
+//! Events whose pack does not load: the user is notified, the built-in guards are evaluated, and `on_error` of the
+//! manifest decides.
 
 use super::context::GateContext;
 use super::guards::GuardEvaluation;
@@ -46,7 +46,7 @@ pub(super) fn evaluate(
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let changes = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
     if changes && invalid.on_error == Some(OnError::Block) {
-        report.answer = HookResponse::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
         report.problem(&format!("{text}. Run `policyd lint`."));
         let (world, state_dir) = (context.world, &context.project.state);
         output::log_unjudged(world, state_dir, context.request, true, &mut report);
@@ -57,14 +57,13 @@ pub(super) fn evaluate(
     }
     // Calls that no guard decides are reported where the session begins and at its stops.
     if report.answer.decision != Decision::None || report.answer.notice.is_some() {
-        report.problem(&format!("{text}; the built-in guards were asked. Run `policyd lint`."));
+        report.problem(&format!("{text}; the built-in guards were evaluated. Run `policyd lint`."));
     }
     report
 }
 
 /// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
-/// manifest decides.
-/// A block because of it is counted and let go like any other.
+/// manifest decides. The block limiter counts and releases such a block like any other.
 pub(super) fn answer(
     world: &dyn World,
     project: &Project,
@@ -75,7 +74,7 @@ pub(super) fn answer(
     let text = packs::explain(invalid);
     let stops = request.event.kind.is_stop();
     if stops && invalid.on_error == Some(OnError::Block) && may_block(world, project, request) {
-        report.answer = HookResponse::block(format!("policyd: {text}. Tell the user to mend it."));
+        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
     }
     report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
     report.silent(BROKEN)

@@ -31,7 +31,7 @@ use folder::{Folder, holds_policies};
 pub(crate) struct Found {
     /// Its files, read; `None`: the built-in pack.
     folder: Option<Pack>,
-    /// What every source byte of it comes to.
+    /// SHA-256 over the names and contents of all source files.
     content: [u8; 32],
     /// The same with its name and the built-in pack.
     hash: [u8; 32],
@@ -89,7 +89,7 @@ pub(crate) struct UntrustedPack {
 }
 
 impl UntrustedPack {
-    /// What the user is told: what is not used, how to look at it, and how to trust it.
+    /// Tells the user that the pack is not used, how to inspect it, and how to trust it.
     pub(crate) fn text(&self) -> String {
         let (folder, why) = (
             self.folder.display(),
@@ -212,7 +212,7 @@ fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
     policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, enabled, sets_off })
 }
 
-/// What every source byte of a pack comes to.
+/// Returns the SHA-256 over the names and contents of a pack's source files.
 fn content(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
     for (file, source) in pack.iter().flat_map(|it| &it.files) {

@@ -98,7 +98,7 @@ impl Supervisor<'_> {
         }
         let settings = self.policy().breaker(key);
         if let Err(error) = stores.breakers.record(key, event, &settings, self.world.now()) {
-            self.problem(&format!("breaker `{key}` could not be told: {error}"));
+            self.problem(&format!("could not record the call in breaker `{key}`: {error}"));
         }
     }
 
