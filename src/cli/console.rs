@@ -68,7 +68,7 @@ impl Console<'_> {
         begins.trim_ascii_start().starts_with(b"{")
     }
 
-    /// Whether output is coloured and links are shown: a terminal, or what `--color` says.
+    /// Whether output is colored and links are shown: a terminal, or what `--color` says.
     pub(super) const fn color(&self) -> bool {
         self.stdout_is_tty
     }

@@ -29,7 +29,7 @@ pub struct Context {
     pub event: Event,
     /// What the transcript says.
     pub facts: Facts,
-    /// How commands are recognised.
+    /// How commands are recognized.
     pub lens: Rc<CompiledMatchers>,
     /// Why the transcript could not be read, if it could not.
     pub transcript_problem: Option<String>,
@@ -148,7 +148,7 @@ pub struct EvaluationState {
     pub rationalizations: Option<Rc<Vec<Excuse>>>,
     /// The tool call that is about to happen; only guards see it.
     pub call: Option<Rc<CallFacts>>,
-    /// The program of it that a guard recognised.
+    /// The program of it that a guard recognized.
     pub program: Option<MatchedProgram>,
 }
 

@@ -157,7 +157,7 @@ pub(super) const ROWS: &[Member] = &[
         Type::Invocation,
         || Part::Program,
         [
-            "The program that `commands` of a guard recognised.",
+            "The program that `commands` of a guard recognized.",
             "program.has([\"-r\", \"--recursive\"])",
         ],
     ),

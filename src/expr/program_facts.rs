@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Member] = &[
         ["Its operands as paths.", "program.targets.outside"],
         |it, _| {
             let values = values(it);
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_program(it, |program, named, seen| {
                 let operands = program.operands(values).into_iter().skip(named);
                 let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
@@ -174,7 +174,7 @@ pub(super) const ROWS: &[Member] = &[
             let (wanted, values) = (list(args)?, values(it));
             let patterns: Vec<_> =
                 wanted.texts().iter().map(|it| CommandPattern::parse(it)).collect();
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
                 let mut programs = upstream.iter().filter_map(|it| seen.call.programs.get(*it));
@@ -194,7 +194,7 @@ pub(super) const ROWS: &[Member] = &[
         ],
         |it, args| {
             let wanted = list(args)?;
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
                 let near = |it: &&FileAccess| {
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[Member] = &[
         Structure,
         ["Files that it reads.", "program.read.outside"],
         |it, _| {
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
@@ -249,7 +249,7 @@ pub(super) const ROWS: &[Member] = &[
         Structure,
         ["Files that it writes or deletes.", "program.changed.outside"],
         |it, _| {
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
                 let files = seen.call.files.iter().filter(own);
@@ -302,7 +302,7 @@ pub(super) const ROWS: &[Member] = &[
             "program.tree_clean",
         ],
         |it, _| {
-            let at = recognised(it)?.at;
+            let at = recognized(it)?.at;
             on_program(it, |program, _, seen| {
                 let folder = seen.call.tree_folder(at, &seen.around);
                 let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
@@ -350,7 +350,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
 ];
 
-fn recognised(it: &Object) -> Result<MatchedProgram, FactError> {
+fn recognized(it: &Object) -> Result<MatchedProgram, FactError> {
     it.context.learned.borrow().program.ok_or_else(|| "no program was recognized".into())
 }
 
@@ -358,7 +358,7 @@ fn on_program(
     it: &Object,
     ask: impl FnOnce(&Invocation, usize, &CallFacts) -> Result<Dynamic, FactError>,
 ) -> Result<Dynamic, FactError> {
-    let MatchedProgram { at, named } = recognised(it)?;
+    let MatchedProgram { at, named } = recognized(it)?;
     on_call(it, |seen| match seen.call.programs.get(at) {
         Some(program) => ask(program, named, seen),
         None => Err("no program was recognized".into()),

@@ -196,7 +196,7 @@ record! {
         notes: TEXTS => rules.notes,
             "Globs over files that hold where the work stands, the best one first.";
         compact: Kind::Template => rules.compact by TEMPLATE,
-            "What whoever summarises the context is told.";
+            "What whoever summarizes the context is told.";
         clear_requests: words::<ClearRequests>() => rules.clear_requests,
             "Which sessions ask for a fresh context by the triggers of `signals.yaml`.";
         summary: section SUMMARY, "What is carried over into the next context.";

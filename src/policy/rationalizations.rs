@@ -53,7 +53,7 @@ pub struct Rationalization {
     pub id: String,
     /// The family it belongs to.
     pub family: String,
-    /// How it is recognised.
+    /// How it is recognized.
     pub pattern: TextPatternSource,
     /// Why it is wrong.
     pub wrong: String,

@@ -13,7 +13,7 @@ use crate::limits::YAML_DEPTH_MAX;
 const SYNTAX: &str = "yaml-syntax";
 const QUOTE_VALUE: &str = "put the whole value in single quotes";
 const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
-const INDENT: &str = "the line must start in the same column as its neighbours";
+const INDENT: &str = "the line must start in the same column as its neighbors";
 
 /// A kind of error with a message and a cure of our own; other kinds keep the parser's words.
 type Row = (ErrorKind, &'static str, &'static str);

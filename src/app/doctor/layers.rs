@@ -13,7 +13,7 @@ use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::world::{World, WorldError};
 
 const ABOUT: &str = "hooks";
-/// Claude Code's settings that an organisation gives.
+/// Claude Code's settings that an organization gives.
 const MANAGED: [&str; 2] = [
     "/etc/claude-code/managed-settings.json",
     "/Library/Application Support/ClaudeCode/managed-settings.json",
@@ -232,7 +232,7 @@ fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
     }
     if is_on("allowManagedHooksOnly") {
         let text =
-            format!("{name}: `allowManagedHooksOnly` lets hooks of the organisation run only");
+            format!("{name}: `allowManagedHooksOnly` lets hooks of the organization run only");
         checks.push(Check::new(ABOUT, Health::Look, text));
     }
     let env = value.get("env").and_then(Value::as_object);

@@ -68,9 +68,9 @@ impl GuardEvaluation<'_> {
             clean.ask(call, around, asking.into_iter());
         }
         let seen = Rc::new(seen);
-        let recognised = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
+        let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
         let context =
-            match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognised(&it)) {
+            match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognized(&it)) {
                 true => self.read_session(report),
                 false => {
                     let (project, now) =
@@ -80,7 +80,7 @@ impl GuardEvaluation<'_> {
                     Rc::new(alone.context(self.context.policy, self.context.words))
                 }
             };
-        if concerned.iter().filter(|it| it.reads_stores).any(|it| recognised(&it)) {
+        if concerned.iter().filter(|it| it.reads_stores).any(|it| recognized(&it)) {
             it.load_state(&context, RequiredState::ALL);
         }
         context.learned.borrow_mut().call = Some(seen.clone());

@@ -99,7 +99,7 @@ impl Supervisor<'_> {
 
     /// Puts a session aside and writes down what the next one is told. `next` is the run as it will be.
     pub(super) fn renew(&mut self, why: RestartReason, next: &Run) {
-        let mut summary = vec![self.summarise(next)];
+        let mut summary = vec![self.summarize(next)];
         if why == RestartReason::Cleared {
             // Seed 003, in its order: the ledger, the handoffs, then the signal is taken away.
             summary.extend(self.notes());
@@ -115,7 +115,7 @@ impl Supervisor<'_> {
     }
 
     /// What is worth knowing of the run so far: its conversation, what git says, where it stands.
-    fn summarise(&self, next: &Run) -> String {
+    fn summarize(&self, next: &Run) -> String {
         let facts = self.facts();
         let git = git::ask(self.world, &self.project.folder, None);
         let mut known = SummaryInput::of(&facts, &self.context, &git, &self.project.folder);

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_recognised_by_their_beginning() {
+    fn lines_are_recognized_by_their_beginning() {
         for (source, expected) in [
             (r"^FAILED \((failures|errors)=", "FAILED ("),
             (r"^ok\s+\S+", "ok"),
