@@ -1,6 +1,7 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
 mod app;
+pub mod book;
 pub mod cases;
 pub mod checksum;
 pub mod cli;

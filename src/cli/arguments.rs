@@ -42,6 +42,7 @@ fn exit_codes() -> String {
     name = "policyd",
     version,
     about = "Decide what a coding agent may do and whether it may stop",
+    disable_help_subcommand = true,
     after_help = exit_codes()
 )]
 pub(super) struct Arguments {
@@ -56,7 +57,7 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Evaluate one hook event: event JSON on stdin, decision JSON on stdout
     Eval(EvalArguments),
-    /// Create a custom pack: one rule, its test case, and a copy of the built-in pack for reference
+    /// Create a custom pack: a check, a guard and their cases, or an example pack
     Init(InitArguments),
     /// Check packs for errors and likely mistakes, and suggest fixes
     Lint(LintArguments),
@@ -114,6 +115,11 @@ pub(super) enum Command {
     Trust(TrustArguments),
     /// Print the JSON Schema of a file type
     Schema(SchemaArguments),
+    /// Print the help of a command or a page of the book; `help topics` lists the pages
+    Help {
+        /// Command, such as `breaker allow`, or topic, such as `guards`
+        topic: Vec<String>,
+    },
     /// Print shell completions
     Completions {
         /// Shell to print completions for
@@ -192,6 +198,13 @@ pub(super) struct InitArguments {
     /// Pack directory; default: `.policyd/policies` of the project
     #[arg(value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
+    /// Write an example pack of the cookbook; without a name: list the examples
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with = "upgrade")]
+    #[expect(clippy::option_option, reason = "clap: absent, without a value, with a value")]
+    pub(super) example: Option<Option<String>>,
+    /// List the example packs with one sentence each
+    #[arg(long, conflicts_with_all = ["example", "upgrade"])]
+    pub(super) list_examples: bool,
     /// Show the changes of the built-in pack since it was copied, and update the copy
     #[arg(long)]
     pub(super) upgrade: bool,

@@ -1,11 +1,14 @@
-//! `policyd init`: a pack of one's own to start from, with a rule, a case, and the built-in pack beside
-//! it for reading. `--upgrade` shows what changed in the built-in pack since.
+//! `policyd init`: a custom pack to start from, with a check, a guard, and cases, or an example pack of the book.
+//! `--upgrade` shows what changed in the copy of the built-in pack.
+
+mod example;
+mod target;
 
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments, trust};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments};
 use crate::app::packs::folder;
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
@@ -13,33 +16,34 @@ use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
 use crate::report::schemas;
 use crate::world::{World, WorldError};
+use target::Target;
 
 /// Files of the new pack, each with the name of its schema.
-const FILES: [(&str, &str, &str); 3] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("policyd.yaml", "policyd", include_str!("init/policyd.yaml")),
-    (RULES, "considerations", include_str!("init/considerations.yaml")),
-    (CASES, "cases", include_str!("init/changelog.yaml")),
+    ("considerations.yaml", "considerations", include_str!("init/considerations.yaml")),
+    ("guards.yaml", "guards", include_str!("init/guards.yaml")),
+    ("tests/changelog.yaml", "cases", include_str!("init/changelog.yaml")),
+    ("tests/deploy.yaml", "cases", include_str!("init/deploy.yaml")),
 ];
-/// The file with the rule.
-const RULES: &str = "considerations.yaml";
-/// The file with the cases of that rule.
-const CASES: &str = "tests/changelog.yaml";
-/// Folder of the built-in pack as it was, below the pack.
+/// Directory of the copy of the built-in pack, below the pack.
 const BUILTIN: &str = "builtin";
-/// Folder of the schemas, below the pack.
+/// Directory of the schemas, below the pack.
 const SCHEMAS: &str = "schemas";
 /// Lines around a change.
 const CONTEXT_LINES: usize = 3;
 
-/// Writes the pack, or shows what changed; nothing that is there is written over.
+/// Writes a pack or shows what changed in the built-in pack. Existing files of a pack are kept.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &InitArguments) -> u8 {
+    if arguments.list_examples || arguments.example == Some(None) {
+        return example::list(console);
+    }
     let project = project::find(world, None);
-    let own = project.root.join(project::STATE_DIR_NAME).join("policies");
-    let folder = arguments.folder.clone().unwrap_or(own);
-    let done = if arguments.upgrade {
-        upgrade(world, console, &folder)
-    } else {
-        write_pack(world, console, &folder)
+    let target = Target::new(world, &project, arguments.folder.as_deref());
+    let done = match &arguments.example {
+        Some(Some(name)) => example::write(&target, console, name),
+        _ if arguments.upgrade => upgrade(world, console, &target.folder),
+        _ => write_pack(&target, console),
     };
     done.unwrap_or_else(|(path, error)| {
         console.eprint(&format!("{}: {error}", path.display()));
@@ -47,61 +51,48 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Init
     })
 }
 
-/// What could not be written, and why.
+/// A file that could not be written, and the reason.
 type Failed = (PathBuf, WorldError);
 
-fn write_pack(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
-    let is_new = !folder::holds_policies(world, folder);
-    let action = format!("add files to the pack that exists in {}", folder.display());
-    if !is_new && let Err(code) = require_human(world, console, &action) {
+fn write_pack(target: &Target<'_>, console: &mut Console<'_>) -> Result<u8, Failed> {
+    let Target { world, folder, shown, .. } = target;
+    let is_new = !folder::holds_policies(*world, folder);
+    let action = format!("add files to the pack that exists in {shown}");
+    if !is_new && let Err(code) = require_human(*world, console, &action) {
         return Ok(code);
     }
-    // The case is one of the rule.
-    let has_rules = world.stat(&folder.join(RULES)).is_ok();
     let mut written = Vec::new();
     for (file, schema, text) in FILES {
-        if has_rules && file == CASES && world.stat(&folder.join(file)).is_err() {
-            continue;
-        }
-        let up = if file.contains('/') { "../" } else { "" };
-        let modeline =
-            format!("# yaml-language-server: $schema={up}{SCHEMAS}/{schema}.schema.json\n");
         let path = folder.join(file);
         if world.stat(&path).is_ok() {
-            console.print(&format!("kept  {}\n", path.display()));
-        } else {
-            let text = format!("{modeline}{text}");
-            put(world, &path, &text)?;
+            console.print(&format!("kept  {shown}/{file}\n"));
+        } else if is_new {
+            let up = if file.contains('/') { "../" } else { "" };
+            let text = format!(
+                "# yaml-language-server: $schema={up}{SCHEMAS}/{schema}.schema.json\n{text}"
+            );
+            put(*world, &path, &text)?;
+            console.print(&format!("wrote {shown}/{file}\n"));
             written.push((file.to_owned(), text));
-            console.print(&format!("wrote {}\n", path.display()));
         }
     }
-    put_schemas(world, folder)?;
+    put_schemas(*world, folder)?;
+    console.print(&format!("wrote {shown}/{SCHEMAS}: schemas for editors\n"));
     let copy = folder.join(BUILTIN);
-    let is_trusted = is_new && trust::trust_written(world, console, folder, &written);
     let has_copy = world.list(&copy).is_ok_and(|names| !names.is_empty());
-    if !has_copy {
-        keep_copy(world, &copy)?;
-    }
-    console.print(&format!("wrote {}: for editors\n", folder.join(SCHEMAS).display()));
-    console.print(&match has_copy {
-        true => {
-            format!("kept  {}: `policyd init --upgrade` shows the changes since\n", copy.display())
-        }
-        false => format!("wrote {}: for reading\n", copy.display()),
-    });
-    if !is_trusted {
+    // Files in it could be mistaken for files of the pack, so trust is decided before they are written.
+    let is_trusted = is_new && target.trust_written(console, &written);
+    if has_copy {
         console.print(&format!(
-            "\n{} contains files that `policyd init` did not write, so the pack is not trusted and \
-             not used. Look at it: policyd lint {0}; then trust it: policyd trust {0}\n",
-            folder.display()
+            "kept  {shown}/{BUILTIN}: `policyd init --upgrade` shows what changed since\n"
         ));
-        trust::show_grants(world, console, folder);
+    } else {
+        keep_copy(*world, &copy)?;
+        console.print(&format!(
+            "wrote {shown}/{BUILTIN}: a copy of the built-in pack to read; policyd does not load it\n"
+        ));
     }
-    console.print(&format!(
-        "\nNow: edit {}, then policyd lint, policyd test and policyd trust\n",
-        folder.join(RULES).display()
-    ));
+    target.print_next_steps(console, is_trusted);
     Ok(EXIT_OK)
 }
 
@@ -116,7 +107,7 @@ fn keep_copy(world: &dyn World, folder: &Path) -> Result<(), Failed> {
     builtin::FILES.iter().try_for_each(|it| put(world, &folder.join(it.name), it.text))
 }
 
-/// Shows what changed since the copy was made, and makes it anew.
+/// Shows what changed since the copy was made, and updates the copy.
 fn upgrade(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> Result<u8, Failed> {
     let copy = folder.join(BUILTIN);
     let (mut known, mut changes) = (0, String::new());

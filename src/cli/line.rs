@@ -7,6 +7,7 @@ use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use super::arguments::Arguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
+use crate::book::{EXAMPLES, PAGES, Page};
 use crate::harness::HARNESSES;
 use crate::lint;
 use crate::source::suggest;
@@ -100,6 +101,8 @@ fn with_names(command: clap::Command) -> clap::Command {
         "explain" if it.get_action().takes_values() => {
             one_of(it, lint::rules().iter().flat_map(|rule| [rule.code, rule.name]))
         }
+        "topic" => one_of(it, PAGES.iter().map(Page::topic)),
+        "example" => one_of(it, EXAMPLES.iter().map(|example| example.name)),
         "harness" => one_of(it, HARNESSES.iter().map(|client| client.name)),
         _ => it,
     })

@@ -76,7 +76,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         }
         return EXIT_BROKEN;
     }
-    pack::note_builtin_pack(console, packs.iter().map(String::as_str));
+    pack::note_builtin_pack(world, console, &project, packs.iter().map(String::as_str));
     if arguments.fix.is_some() || arguments.diff {
         match fixing::run(console, arguments, &review, &ask) {
             fixing::Done::Shown(code) => return code,
@@ -326,5 +326,5 @@ fn lint_paths(world: &dyn World, project: &Project, arguments: &LintArguments) -
     if named {
         return arguments.paths.clone();
     }
-    packs::nearest_of(world, project).into_iter().collect()
+    places::pack_here(world).or_else(|| packs::nearest_of(world, project)).into_iter().collect()
 }

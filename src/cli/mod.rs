@@ -14,6 +14,7 @@ mod eval;
 mod explain;
 mod facts;
 mod failure;
+mod help;
 mod human;
 mod init;
 mod install;
@@ -115,6 +116,9 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     if let Some(plain) = plain_allow_call(arguments) {
         return breaker::run(world, console, &plain);
     }
+    if let Some(words) = help::nested(arguments) {
+        return help::run(console, &words);
+    }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error, world, console, arguments),
@@ -159,6 +163,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Trust(it) => trust::run(world, console, &it),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
+        Command::Help { topic } => help::run(console, &topic),
         Command::Man { command } => line::man(console, &command),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Console;
-use crate::app::packs::{self, Found, InvalidPack};
+use crate::app::packs::{self, Found, InvalidPack, places};
 use crate::app::workspace::project::{self, Project};
 use crate::expr::types::Names;
 use crate::policy::{Policy, builtin};
@@ -17,14 +17,24 @@ pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &Found) {
 
 /// Reports that the built-in pack is among the packs that are used, because the project has no pack.
 pub(super) fn note_builtin_pack<'p>(
+    world: &dyn World,
     console: &mut Console<'_>,
+    project: &Project,
     mut packs: impl Iterator<Item = &'p str>,
 ) {
-    if packs.any(|it| it == builtin::NAME) {
-        console.eprint(
+    if !packs.any(|it| it == builtin::NAME) {
+        return;
+    }
+    match places::unused_pack(world, project) {
+        Some(unused) => console.eprint(&format!(
+            "{}; the built-in pack is used\n{}",
+            unused.text(),
+            unused.help()
+        )),
+        None => console.eprint(
             "this project has no custom pack; the built-in pack is used (run `policyd init`, or \
              pass a directory)",
-        );
+        ),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update, pack};
 use crate::app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
+use crate::app::packs::places;
 use crate::app::workspace::project;
 use crate::cases::result::CaseSummary;
 use crate::policy::builtin;
@@ -16,9 +17,13 @@ use crate::world::World;
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
     let mut summaries = Vec::new();
     let project = project::find(world, None);
-    let (suites, unreadable) = suite::find(world, &project, &arguments.paths);
+    let is_named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
+    let here = places::pack_here(world).filter(|_| !is_named);
+    let paths = here.map_or_else(|| arguments.paths.clone(), |it| vec![it]);
+    let (suites, unreadable) = suite::find(world, &project, &paths);
     unreadable.iter().for_each(|it| console.eprint(it));
-    pack::note_builtin_pack(console, suites.iter().map(|it| it.pack.name.as_str()));
+    let names = suites.iter().map(|it| it.pack.name.as_str());
+    pack::note_builtin_pack(world, console, &project, names);
     let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };
     let request = request(arguments);
     for suite in suites {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pause};
-use crate::app::packs::{self, folder, grants};
+use crate::app::packs::{self, folder, grants, places};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
 use crate::path::normal;
@@ -30,6 +30,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
     let Some(folder) = folder(world, &project, arguments.folder.as_deref()) else {
         let named = arguments.folder.as_deref().unwrap_or(&project.root);
         console.eprint(&format!("{} contains no pack", named.display()));
+        if let Some(unused) = places::unused_pack(world, &project) {
+            console.eprint(&format!("{}\n{}", unused.text(), unused.help()));
+        }
         return EXIT_BROKEN;
     };
     let done = if arguments.revoke {
@@ -79,6 +82,12 @@ fn trust(
     let hash = (!changes).then(|| found.content_hash());
     store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
     console.print(&format!("trusted  {name}, {until}\n"));
+    if !packs::is_active_directory(world, folder) {
+        console.eprint(
+            "the pack is not active: a project uses only its directory `.policyd/policies`\nhelp: move the pack \
+             there, then run `policyd trust`; or set `POLICYD_POLICIES`",
+        );
+    }
     Ok(EXIT_OK)
 }
 

@@ -68,7 +68,7 @@ fn everyone_else_ends_with_two() {
 #[test]
 fn who_feeds_no_json_is_no_client() {
     let machine = Machine::new();
-    for line in ["validate policies", "check", "--bogus", "help nope", ""] {
+    for line in ["validate policies", "check", "--bogus", ""] {
         let arguments: Vec<_> = line.split_whitespace().collect();
         for stdin in ["", " \n", "policies\n"] {
             let called = machine.run(&arguments, stdin.as_bytes());
@@ -189,4 +189,42 @@ fn each_command_has_a_page_with_its_options_and_their_variables() {
     let unknown = called("man lnt");
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     assert!(unknown.stderr.contains("did you mean `lint`?"), "{unknown:?}");
+}
+
+#[test]
+fn help_prints_commands_and_pages() {
+    let pages = policyd::book::PAGES;
+    assert!(pages.len() > 20, "{} pages", pages.len());
+    for page in pages {
+        let called = called(&format!("help {}", page.topic()));
+        assert!(called.code == Some(0) && called.stdout.ends_with(page.text), "{}", page.path);
+    }
+    let topics = called("help topics").stdout;
+    for page in pages {
+        assert!(topics.contains(&page.summary()), "{}", page.path);
+        let length = page.summary().chars().count();
+        assert!((20..=100).contains(&length), "{}: {}", page.path, page.summary());
+    }
+    for (words, usage) in [
+        ("help", "policyd [OPTIONS] <COMMAND>"),
+        ("help lint", "policyd lint"),
+        ("help trust", "policyd trust"),
+        ("help breaker allow", "policyd breaker allow"),
+        ("breaker help allow", "policyd breaker allow"),
+        ("breaker help", "policyd breaker [OPTIONS] <COMMAND>"),
+        ("--color never help lint", "policyd lint"),
+    ] {
+        let called = called(words);
+        assert_eq!(called.code, Some(0), "{words}");
+        assert!(called.stdout.contains(&format!("Usage: {usage}")), "{words}: {}", called.stdout);
+    }
+    for (words, help) in [
+        ("help gards", "did you mean `guards`?"),
+        ("help lint nonsense", "run `policyd help topics`"),
+        ("breaker help nonsense", "run `policyd help topics`"),
+    ] {
+        let called = called(words);
+        assert_eq!(called.code, Some(2), "{words}");
+        assert!(called.stderr.contains(help), "{words}: {}", called.stderr);
+    }
 }

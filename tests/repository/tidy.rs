@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
     &["source", "pairs", "time", "path"], // The crates `src/yaml` and `src/shell`.
-    &["checksum", "deferred", "git_index", "id", "limits"],
+    &["book", "checksum", "deferred", "git_index", "id", "limits"],
     &["facts", "state"],
     &["expr", "harness"],
     &["policy"],

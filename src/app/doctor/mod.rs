@@ -86,6 +86,11 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         }
         Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
     });
+    if let Some(unused) = packs::places::unused_pack(world, project) {
+        let mut check = Check::new("pack", Health::Look, unused.text());
+        check.more = vec![unused.help()];
+        checks.push(check);
+    }
     checks
 }
 

@@ -10,7 +10,7 @@ use crate::world::{FileKind, World, WorldError};
 use crate::{cases, limits};
 
 /// The file by which a folder is a pack of its own.
-const MANIFEST: &str = "policyd.yaml";
+pub(super) const MANIFEST: &str = "policyd.yaml";
 
 /// A folder that holds a pack, or is asked whether it does.
 #[derive(Debug)]

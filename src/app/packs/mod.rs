@@ -132,9 +132,32 @@ pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -
     Found { untrusted, ..found }
 }
 
+/// The directory of a project's pack.
+pub(crate) fn own_directory(project: &Project) -> PathBuf {
+    pack_directory(&project.root)
+}
+
+fn pack_directory(root: &Path) -> PathBuf {
+    root.join(STATE_DIR_NAME).join("policies")
+}
+
+/// Whether policyd uses a trusted pack in this directory: it belongs to a project or to the user, or
+/// `POLICYD_POLICIES` names it.
+pub(crate) fn is_active_directory(world: &dyn World, folder: &Path) -> bool {
+    let of_user = user::config_folder(world).map(|it| it.join("policies"));
+    let named = world.env("POLICYD_POLICIES").map(|it| world.working_folder().join(it));
+    folder.ends_with(pack_directory(Path::new("")))
+        || [of_user, named].iter().flatten().any(|it| it == folder)
+}
+
+/// Whether the user trusts the present content of the pack in a directory.
+pub(crate) fn is_trusted(world: &dyn World, project: &Project, folder: &Path) -> bool {
+    standing(world, project, folder, &read(world, folder)) == TrustStatus::Trusted
+}
+
 /// The folders of packs that belong to a project, the nearest first.
 fn of_project(project: &Project) -> Vec<PathBuf> {
-    let own = |it: &Path| it.join(STATE_DIR_NAME).join("policies");
+    let own = pack_directory;
     let mut folders: Vec<PathBuf> = project.root.ancestors().map(own).collect();
     let main = own(&project.main);
     if !folders.contains(&main) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::folder::{self, Folder};
+use super::folder::{self, Folder, MANIFEST};
 use super::{UntrustedPack, find};
 use crate::app::cores;
 use crate::app::workspace::folders;
@@ -16,9 +16,11 @@ use crate::policy::{builtin, shapes};
 use crate::source::Source;
 use crate::world::{FileKind, World};
 
+/// Levels below the project on which an unused pack is looked for.
+const UNUSED_DEPTH_MAX: usize = 2;
 /// Folders that hold nothing of one's own.
 const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
-/// Files by which a pack is recognised where nobody named it.
+/// Files by which a pack is recognized where nobody named it.
 const SIGNS: [&str; 4] =
     ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
 
@@ -96,6 +98,58 @@ pub(crate) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
     let mut found: Vec<Folder> = paths.iter().flat_map(|it| folders_of(world, it)).collect();
     found.retain(|it| seen.insert(shown(&here, &it.path)));
     found.into_iter().map(Place::Folder).collect()
+}
+
+/// The working directory, if it is the directory of a pack: a command without paths uses that pack.
+pub(crate) fn pack_here(world: &dyn World) -> Option<PathBuf> {
+    let here = world.working_folder();
+    world.stat(&here.join(MANIFEST)).is_ok_and(|it| it.kind == FileKind::File).then_some(here)
+}
+
+/// The only directory with a manifest in a project that uses no pack of its own. `None` if there are several.
+pub(crate) fn unused_pack(world: &dyn World, project: &Project) -> Option<UnusedPack> {
+    if world.env("POLICYD_POLICIES").is_some() || super::nearest_of(world, project).is_some() {
+        return None;
+    }
+    let mut found = Vec::new();
+    folders::walk(world, &project.root, |depth, path, names| {
+        if names.iter().any(|it| it == MANIFEST) {
+            found.push(path);
+            return Vec::new();
+        }
+        let is_searched =
+            |it: &&String| !it.starts_with('.') && !FOREIGN_FOLDERS.contains(&it.as_str());
+        let names = names.iter().filter(is_searched).filter(|_| depth < UNUSED_DEPTH_MAX);
+        names.map(|it| path.join(it)).collect()
+    });
+    let [folder] = found.as_slice() else { return None };
+    let shown = folder.strip_prefix(&project.root).unwrap_or(folder).display().to_string();
+    Some(UnusedPack { shown: if shown.is_empty() { ".".to_owned() } else { shown } })
+}
+
+/// A pack in a project that policyd does not use because of its directory.
+pub(crate) struct UnusedPack {
+    /// Its directory as seen from the root of the project.
+    shown: String,
+}
+
+impl UnusedPack {
+    /// States that the pack is not active.
+    pub(crate) fn text(&self) -> String {
+        let shown = &self.shown;
+        format!(
+            "the pack in `{shown}` is not active: a project uses only its directory `.policyd/policies`"
+        )
+    }
+
+    /// States how to check and to activate the pack.
+    pub(crate) fn help(&self) -> String {
+        let shown = &self.shown;
+        format!(
+            "help: check it with `policyd lint {shown}`; to activate it, move it to `.policyd/policies`, then run \
+             `policyd trust`"
+        )
+    }
 }
 
 /// The folders of packs that one path names.

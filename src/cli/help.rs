@@ -1,0 +1,80 @@
+//! `policyd help`: the help of commands, and the pages of the book.
+
+use std::ffi::OsString;
+
+use super::{Console, EXIT_OK, EXIT_USAGE, command_line, line};
+use crate::book::{self, PAGES};
+use crate::source::suggest;
+
+/// Topic that lists all topics.
+const TOPICS: &str = "topics";
+
+/// Prints the help of a command, a page of the book, or both if they have the same name.
+pub(super) fn run(console: &mut Console<'_>, words: &[String]) -> u8 {
+    if words.first().is_some_and(|it| it == TOPICS) {
+        return list(console);
+    }
+    let page = book::page(&words.join("-"));
+    match (is_command(words), page) {
+        (true, page) => {
+            let code = of_command(console, words);
+            if let Some(page) = page {
+                console.print(&format!("\n{}", page.text));
+            }
+            code
+        }
+        (false, Some(page)) => {
+            console.print(page.text);
+            EXIT_OK
+        }
+        (false, None) => unknown(console, &words.join(" ")),
+    }
+}
+
+/// The command that `policyd COMMAND help [SUBCOMMAND]` names.
+pub(super) fn nested(arguments: &[OsString]) -> Option<Vec<String>> {
+    let [_, command, help, rest @ ..] = arguments else { return None };
+    if help != "help" || !command_line().find_subcommand(command)?.has_subcommands() {
+        return None;
+    }
+    let words = std::iter::once(command).chain(rest);
+    Some(words.map(|it| it.to_string_lossy().into_owned()).collect())
+}
+
+/// Whether words name a command. Without words, the command is the program.
+fn is_command(words: &[String]) -> bool {
+    let line = command_line();
+    let found = words.iter().try_fold(&line, |command, word| command.find_subcommand(word));
+    found.is_some()
+}
+
+/// Prints what `--help` prints for a command.
+fn of_command(console: &mut Console<'_>, words: &[String]) -> u8 {
+    let parts = [&["policyd".to_owned()], words, &["--help".to_owned()]].concat();
+    let arguments: Vec<OsString> = parts.into_iter().map(OsString::from).collect();
+    if let Err(help) = line::parse(&arguments) {
+        console.print(&help.render().to_string());
+    }
+    EXIT_OK
+}
+
+fn list(console: &mut Console<'_>) -> u8 {
+    let width = PAGES.iter().map(|it| it.topic().len()).max().unwrap_or_default();
+    for page in PAGES {
+        console.print(&format!("{:width$}  {}\n", page.topic(), page.summary()));
+    }
+    console.print("\nRead one: policyd help TOPIC. Help of a command: policyd help COMMAND\n");
+    EXIT_OK
+}
+
+fn unknown(console: &mut Console<'_>, topic: &str) -> u8 {
+    let line = command_line();
+    let mut known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
+    PAGES.iter().for_each(|it| known.push(it.topic()));
+    let help = suggest::nearest(topic, &known).map_or_else(
+        || "run `policyd help topics` to list the topics".to_owned(),
+        |it| format!("did you mean `{it}`?"),
+    );
+    console.eprint(&format!("unknown topic `{topic}`\nhelp: {help}"));
+    EXIT_USAGE
+}
