@@ -11,5 +11,6 @@ mod language;
 mod names;
 mod packages;
 mod readme;
+mod reference;
 mod texts;
 mod tidy;
