@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, ROOT, TARGETS, VERSION, Target
@@ -22,6 +23,20 @@ from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, ROOT, TARGETS, VERSION
 SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
 PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 DANGEROUS = {"tool_name": "Bash", "tool_input": {"command": "rm -rf ~"}}
+
+
+# The first commands after the installation, and a text that each of them prints.
+FIRST_STEPS = {
+    "replay": ("replay", "~/.claude/projects"),
+    "hooks": ("install",),
+    "doctor": ("doctor",),
+}
+PROOFS = {
+    "replay": "local_testing",
+    "hooks": "Claude Code",
+    "doctor": "PreToolUse",
+}
+FIRST_STEPS_SECONDS_MAX = 120
 
 
 class Absent(Exception):
@@ -141,6 +156,26 @@ def use(program: Path, home: Path) -> None:
     assert decision == "deny", answer
 
 
+def first_steps(name: str, install: float, program: Path, home: Path) -> None:
+    """The first three commands of a new user: install the package, replay the own history, prove that hooks work."""
+    sessions, project = home / ".claude/projects/-project", home / "project"
+    sessions.mkdir(parents=True)
+    project.mkdir()
+    shutil.copy(ROOT / "tests/samples/transcript.jsonl", sessions)
+    variables = {"HOME": str(home), "PATH": os.environ["PATH"]}
+    times = {"install": install}
+    for step, command in FIRST_STEPS.items():
+        began = time.monotonic()
+        words = [word.replace("~", str(home)) for word in command]
+        printed = run(program, *words, env=variables, cwd=project)
+        times[step] = time.monotonic() - began
+        assert PROOFS[step] in printed, f"{step}: {printed}"
+    total = sum(times.values())
+    shown = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in times.items())
+    print(f"time     {name}: {shown}; total {total:.1f} s")
+    assert total < FIRST_STEPS_SECONDS_MAX, shown
+
+
 def check_sums(dist: Path) -> None:
     listed = dict(line.split("  ")[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
     files = {it.name for it in dist.iterdir() if it.is_file() and it.name != "SHA256SUMS"}
@@ -161,8 +196,13 @@ def main() -> None:
     for name, install in WAYS.items():
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
             try:
-                use(install(dist, target, Path(folder)), Path(home))
+                began = time.monotonic()
+                program = install(dist, target, Path(folder))
+                installed = time.monotonic() - began
+                use(program, Path(home))
                 print(f"ok       {name}")
+                if name in ("npm", "wheel"):
+                    first_steps(name, installed, program, Path(home))
             except Absent as tool:
                 print(f"skipped  {name}: {tool} is absent")
     try:

@@ -47,8 +47,8 @@ fn workflows() -> Vec<String> {
     names.map(|it| format!(".github/workflows/{it}")).collect()
 }
 
-/// Reports what is skipped, past the capture of test output.
-fn report_skipped(line: &str) {
+/// Reports what is skipped, and times, past the capture of test output.
+fn report(line: &str) {
     std::io::stderr().write_all(format!("packages: {line}\n").as_bytes()).unwrap();
 }
 
@@ -57,7 +57,7 @@ fn has_python() -> bool {
     let found = Command::new("python3").args(["-c", "import tomllib"]).output();
     let is_usable = found.is_ok_and(|it| it.status.success());
     if !is_usable {
-        report_skipped("skipped  all: python3 3.11 is absent");
+        report("skipped  all: python3 3.11 is absent");
     }
     is_usable
 }
@@ -127,7 +127,28 @@ fn packages_can_be_installed_and_used() {
     check_bill_of_materials(&read_json(&outs[0].join(format!("policyd-{VERSION}.cdx.json"))));
     let used = python(&[".packaging/try.py", outs[0].to_str().unwrap()]);
     assert!(used.status.success(), "{}", text(&used));
-    text(&used).lines().filter(|it| it.starts_with("skipped")).for_each(report_skipped);
+    let is_reported = |it: &&str| it.starts_with("skipped") || it.starts_with("time");
+    text(&used).lines().filter(is_reported).for_each(report);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_recording_shows_what_the_program_prints() {
+    if !has_python() {
+        return;
+    }
+    let recorded = python(&[".packaging/record.py", PROGRAM]);
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    let path = root().join("src/docs/recording.svg");
+    if std::env::var_os("POLICYD_REGEN").is_some() {
+        fs::write(&path, &recorded.stdout).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    let current = String::from_utf8(recorded.stdout).unwrap();
+    assert!(
+        written == current,
+        "POLICYD_REGEN=1 cargo test --test repository recording writes src/docs/recording.svg"
+    );
 }
 
 #[test]

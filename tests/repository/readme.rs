@@ -45,8 +45,7 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<&'t str> {
 #[test]
 fn the_first_command_prints_what_the_readme_shows() {
     let readme = page("README.md");
-    let command = blocks(&readme, "sh")[0].lines().next().unwrap();
-    let arguments = command.strip_prefix("cargo run -q -- ").unwrap();
+    let arguments = readme.lines().find_map(|it| it.strip_prefix("cargo run -q -- ")).unwrap();
     let output = Command::new(PROGRAM)
         .args(arguments.split_whitespace())
         .current_dir(root())
@@ -278,11 +277,25 @@ fn the_book_lists_every_page_and_its_links_lead_somewhere() {
         if let Some(name) = book.filter(|it| it.as_os_str() != "SUMMARY.md") {
             assert!(summary.contains(&format!("({})", name.display())), "{}", name.display());
         }
-        let links = text.split("](").skip(1).filter_map(|it| it.split([')', '#']).next());
-        for link in links.filter(|it| !it.is_empty() && !it.starts_with("http")) {
-            assert!(folder.join(link).exists(), "{}: {link}", path.display());
+        let links = text.split("](").skip(1).filter_map(|it| it.split(')').next());
+        for link in links.filter(|it| !it.starts_with("http")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { folder.join(file) };
+            assert!(target.exists(), "{}: {link}", path.display());
+            if !anchor.is_empty() {
+                let known = anchors(&fs::read_to_string(&target).unwrap());
+                assert!(known.iter().any(|it| it == anchor), "{}: {link}", path.display());
+            }
         }
     }
+}
+
+/// The anchors of the headings of a page, as mdBook and GitHub make them.
+fn anchors(text: &str) -> Vec<String> {
+    let is_kept = |it: &char| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_');
+    let headings = text.lines().filter(|it| it.starts_with('#'));
+    let titles = headings.map(|it| it.trim_start_matches('#').trim().to_lowercase());
+    titles.map(|it| it.chars().filter(is_kept).collect::<String>().replace(' ', "-")).collect()
 }
 
 #[test]
