@@ -21,22 +21,22 @@ pub(super) use one_by_one::one_by_one;
 /// Conjunctions looked at for one question; beyond them nothing is said.
 const CONJUNCTIONS_MAX: usize = 256;
 
-/// Where the first of several decides: what stands before one, beyond which nobody asks what is left to it.
+/// Maximum number of earlier entries that are considered for an entry of a list in which the first match decides.
 pub(super) const BEFORE_MAX: usize = 32;
 
-/// Whether conditions can hold together.
+/// Whether conditions can be true together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Satisfiability<'t> {
     /// Never.
     Never,
     /// Here: what facts are then, as far as they matter.
     Example(Limits<'t>),
-    /// Nobody knows.
+    /// Could not be decided.
     Unknown,
 }
 
 impl Satisfiability<'_> {
-    /// The example for people, where there is one.
+    /// Returns the example as text, if there is one.
     pub(super) fn witness(&self) -> Option<String> {
         let Self::Example(limits) = self else { return None };
         let told = limits.iter().filter(|(_, limit)| !matches!(limit, Constraint::Order { .. }));
@@ -52,8 +52,8 @@ pub(super) fn possible<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Sa
     possible_by(relations::ALWAYS, conditions, names)
 }
 
-/// Whether a condition is as it is said to be wherever another one is, by what the two say: that a fact
-/// needs another one is no reason to leave that out.
+/// Returns whether `one` has its value whenever `from` has its value. Compares only the two conditions: relations
+/// between facts are not used, because a condition that states a required fact is not redundant.
 pub(super) fn follows(one: (&Expr, bool), from: (&Expr, bool), names: &Names) -> bool {
     possible_by(&[], &[from, (one.0, !one.1)], names) == Satisfiability::Never
 }
@@ -177,7 +177,7 @@ fn product<'t>(
     Some(pairs.map(|(one, other)| [one.as_slice(), other.as_slice()].concat()).collect())
 }
 
-/// What facts must be for everything to hold, unless there are no such facts.
+/// Returns the values that facts must have for a conjunction to be true. `None` if it cannot be true.
 fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
     let mut limits = Limits::new();
     for (fact, limit) in conjunction {

@@ -1,4 +1,4 @@
-//! Lint: a table of rules, and the review of a pack. The rows are in `catalogue`, the checks in `checks`.
+//! Lint: a table of rules, and the review of a pack. The rows are in `src/lint/catalogue.rs`, the checks in `checks`.
 //! A rule is a row, its checks, and a page; rules of findings of the loader have no checks.
 
 pub mod baseline;
@@ -66,7 +66,7 @@ pub struct Rule {
     pub checks: &'static [RuleFn],
 }
 
-/// The code of a finding by its name; what the catalogue does not know has its name for a code.
+/// Returns the code of a finding by its name. A name without a row is its own code.
 #[must_use]
 pub fn code_of(name: &'static str) -> &'static str {
     find(name).map_or(name, |rule| rule.code)

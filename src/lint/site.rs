@@ -34,11 +34,11 @@ pub struct Site<'a> {
     record: Option<&'a Names>,
     /// What its text can name.
     pairs: BigramFilter,
-    /// Whether a text constant stands in it.
+    /// Whether the expression contains a text constant.
     quotes: bool,
     /// What may be called in it.
     calls: Calls,
-    /// Whether it is always true or always false, once somebody asked.
+    /// Whether the condition is always true or always false. Computed when it is first needed.
     truth: OnceCell<Option<bool>>,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Site<'a> {
         self.text.get(range.clone()).unwrap_or_default()
     }
 
-    /// Another text in the place of a part, written as its scalar is; nothing where that cannot be
-    /// written so.
+    /// Returns the edit that replaces a part of the expression, with the quotes and escapes of its scalar.
+    /// `None` if the scalar cannot contain the text.
     pub fn edit(&self, range: &Range<usize>, text: &str) -> Option<(Span, String)> {
         let style = self.node.scalar()?.style;
         if text.contains('\n') && style != ScalarStyle::DoubleQuoted {

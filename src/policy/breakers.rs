@@ -100,8 +100,8 @@ record! {
         retry_after_max: Kind::Duration => retry_after_max,
             "Longest time for which a `Retry-After` keeps it open.";
         half_open_interval: Kind::Duration => half_open_interval,
-            "Time between two probes while it is half open; one that is lost blocks nobody for \
-             longer.";
+            "Time between two trial calls while it is half open, and after which a lost trial call no \
+             longer counts.";
         recovery_threshold [also_known_as(&["success_threshold", "halfOpenRequests"])]:
             COUNT => recovery_threshold,
             "Successes in a row that close it.";
@@ -123,7 +123,7 @@ record! {
     const TIER: Record<Tier> = {
         name [mandatory()]: Kind::Text => name, "Its name, as it is answered.";
         breaker: Kind::Text => breaker, "Name of its circuit breaker; `<id>/<name>` by default.";
-        models: TEXTS => models, "Models that it stands for, the preferred one first.";
+        models: TEXTS => models, "Models of the provider, the preferred one first.";
     }
 
     /// An entry of `routes.yaml`.

@@ -285,7 +285,7 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the text of a node. Empty if there is none.
+/// Returns the text of a node. Empty if the node is absent or is not a scalar.
 pub(super) fn text(node: Option<&Node>) -> String {
     node.and_then(Node::text).unwrap_or_default().to_owned()
 }

@@ -123,7 +123,7 @@ pub struct CheckBody {
 
 const CHECK_WHEN: Field =
     field("when", Kind::Expression, "Holds where it applies; skipped elsewhere.");
-const SATISFIED: Field = field("satisfied", Kind::Expression, "Holds where nothing is amiss.");
+const SATISFIED: Field = field("satisfied", Kind::Expression, "The check passes if this is true.");
 const BLOCKING: Field = field(
     "blocking",
     Kind::Expression,
@@ -156,7 +156,7 @@ record! {
         id [mandatory()]: Kind::Text => id, "Its name in messages, logs and overrides.";
         category [needed()]: Kind::Text => category, "Heading it is shown under.";
         question [needed()]: Kind::Text => question, "What is asked.";
-        description: Kind::Text, "Why it is asked; for people.";
+        description: Kind::Text, "Reason for the check, for readers of the pack.";
         guidance: Kind::Text => guidance, "What to do when it is not satisfied.";
         severity [needed()]: words::<Severity>() => severity, "How much it matters.";
         checker: Kind::Text, "A named checker of `checkers.yaml`, or `generic`.";

@@ -168,7 +168,7 @@ record! {
         use ID => id;
         at [needed()]: Kind::Number { min: 0.0, max: 1000.0 } => at,
             "Percentage from which on it is reached.";
-        say [needed()]: CHOICES => say, "What the agent is told when it is reached.";
+        say [needed()]: CHOICES => say, "Message to the agent when it is reached.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
@@ -176,8 +176,8 @@ record! {
 
     const SUMMARY: Record<ContextFile> = {
         inject: Kind::List(&Kind::Choice(SOURCES)) => rules.inject,
-            "How a session may begin that is told the summary of the one before it.";
-        max_age: Kind::Duration => rules.summary_max_age, "Older summaries are not told.";
+            "Beginnings of a session that receive the summary of the previous session.";
+        max_age: Kind::Duration => rules.summary_max_age, "Older summaries are not delivered.";
     }
 
     pub(super) const CONTEXT: Record<ContextFile> = {
@@ -189,14 +189,14 @@ record! {
         meter: words::<MeterKind>() => rules.settings.measured, "What the tiers are measured on.";
         hysteresis: Kind::Number { min: 0.0, max: 100.0 } => rules.settings.hysteresis,
             "Points that a tier holds below its own percentage.";
-        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at, "Events at which tiers are told.";
+        on: Kind::List(&Kind::Choice(TOLD_AT)) => told_at, "Events at which tiers are reported.";
         tiers: TIER.list,
-            "Percentages at which something is said; `act` is the one at which a run is started \
-             anew.";
+            "Percentages at which the agent receives a message; `act` is the one at which a run \
+             restarts.";
         notes: TEXTS => rules.notes,
             "Globs over files that hold where the work stands, the best one first.";
         compact: Kind::Template => rules.compact by TEMPLATE,
-            "What whoever summarizes the context is told.";
+            "Instruction to the summarizer of the client.";
         clear_requests: words::<ClearRequests>() => rules.clear_requests,
             "Which sessions ask for a fresh context by the triggers of `signals.yaml`.";
         summary: section SUMMARY, "What is carried over into the next context.";

@@ -75,24 +75,24 @@ impl Failures {
     pub fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified {
         let named = self.classes.iter().find(|it| it.errors.iter().any(|name| name == error));
         if let Some(class) = named.filter(|_| !error.is_empty()) {
-            return labeled(class.clone(), profile, Deciding::Name(error.to_owned()));
+            return labelled(class.clone(), profile, Deciding::Name(error.to_owned()));
         }
         let text = last_lines(text, self.lines);
         let of_label = |label: &'_ Label| {
             let classes = label.classes.iter().filter_map(|id| self.class(id));
             let mut hits = classes.filter_map(|it| Some((it, found(it, text)?)));
             let (class, by) = hits.next()?;
-            Some(labeled(class.clone(), std::slice::from_ref(label), by))
+            Some(labelled(class.clone(), std::slice::from_ref(label), by))
         };
         let hit = if profile.is_empty() {
             let mut hits = self.classes.iter().filter_map(|it| Some((it, found(it, text)?)));
-            hits.next().map(|(class, by)| labeled(class.clone(), &[], by))
+            hits.next().map(|(class, by)| labelled(class.clone(), &[], by))
         } else {
             profile.iter().find_map(of_label)
         };
         hit.unwrap_or_else(|| {
             let class = self.class(&self.unrecognized).cloned().unwrap_or_default();
-            labeled(class, profile, Deciding::Nothing)
+            labelled(class, profile, Deciding::Nothing)
         })
     }
 
@@ -120,7 +120,7 @@ impl Failures {
     }
 }
 
-/// What is known where a wait is told.
+/// Values that templates of a wait can use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryContext {
     /// Now.
@@ -181,14 +181,14 @@ impl Classified {
 }
 
 /// A class under the name that a profile has for it.
-fn labeled(class: Class, profile: &[Label], by: Deciding) -> Classified {
+fn labelled(class: Class, profile: &[Label], by: Deciding) -> Classified {
     let label = profile.iter().find(|it| it.classes.contains(&class.id));
     let name = label.map_or(&class.id, |it| &it.name).clone();
     let retry = label.and_then(|it| it.retry).unwrap_or(class.retry);
     Classified { class, label: name, retry, by }
 }
 
-/// The line in which a class recognizes itself. A text without any words is one empty line.
+/// Returns the line that a class matches. A blank text is one empty line.
 fn found(class: &Class, text: &str) -> Option<Deciding> {
     let unless: Vec<_> = class.unless.iter().map(|it| prose_regex(it)).collect();
     let silent = text.trim().is_empty();
@@ -261,7 +261,7 @@ record! {
 
     const LABEL: Record<Label> = {
         label [mandatory()]: Kind::Text => name, "What the other program calls it.";
-        classes [mandatory()]: TEXTS => classes, "Ids of the classes it stands for.";
+        classes [mandatory()]: TEXTS => classes, "Ids of the classes with this label.";
         retry: RETRY.map => retry by OPTIONAL_RETRY_MAP,
             "When that program tries again; as the class says, else.";
     }
@@ -289,7 +289,7 @@ record! {
         time: Kind::Duration => recovery.time, "Time spent on one failure.";
         cost: Kind::Number { min: 0.0, max: 1e9 } => recovery.cost,
             "Cost of one failure; no limit, else.";
-        repeats: COUNT => recovery.repeats, "Failures alike in a row that end it.";
+        repeats: COUNT => recovery.repeats, "Identical failures in a row that end it.";
         tier: Kind::Text => recovery.tier, "Tier that is asked for where the provider is down.";
         crash_lines: Kind::Int { min: 0, max: 1000 } => recovery.crash_lines,
             "A program that failed with fewer lines of output crashed.";
@@ -313,12 +313,12 @@ record! {
 
     pub(super) const FAILURES: Record<Failures> = {
         classes: CLASS.list, "Classes, the first match wins.";
-        unrecognized: Kind::Text => unrecognized, "The class of what nothing recognizes.";
+        unrecognized: Kind::Text => unrecognized, "Class of a failure that no class matches.";
         lines: Kind::Int { min: 1, max: 100_000 } => lines,
             "Lines of a text that are looked at, from its end.";
         profiles: Kind::Map(&LABEL.list),
             "Vocabularies of other programs; of each the first label wins.";
-        waits: section WAITS, "How waits are told from what a server says.";
+        waits: section WAITS, "How requested delays are read from a message.";
         pause: section PAUSE, "The pause after failures of one class in a row.";
         recovery: section RECOVERY, "When recovering is given up.";
         ladder: section LADDER, "What a gate does that fails again and again.";

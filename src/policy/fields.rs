@@ -26,7 +26,8 @@ pub(super) const ID: Field =
 /// The condition under which an entry applies.
 pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.").needed();
 /// A comment for the readers of a pack.
-pub(super) const DESCRIPTION: Field = field("description", Kind::Text, "For people.");
+pub(super) const DESCRIPTION: Field =
+    field("description", Kind::Text, "Description for readers of the pack.");
 /// Whether an entry is used.
 pub(super) const ENABLED: Field = enabled("Whether it is used at all; `true` by default.");
 

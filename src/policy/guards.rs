@@ -200,7 +200,7 @@ record! {
         use ID => id;
         use DESCRIPTION => description;
         on: TEXTS, "Its events; `pre_tool_use` by default.";
-        tools: TEXTS => tools, "Tools it looks at; `*` stands for any letters. All, where absent.";
+        tools: TEXTS => tools, "Tools it applies to; `*` matches any characters. Default: all.";
         commands: TEXTS => commands,
             "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions \
              are asked for each such program of a command line, which they see as `program`.";
@@ -216,7 +216,7 @@ record! {
             "Fields of the tool's input that are put in place of its own.";
         mode: words::<Mode>() => mode, "How far it is in force.";
         on_error: words::<OnUnknown>() => on_error,
-            "What it does where it cannot be told whether it fires; `warn` by default.";
+            "Effect if it is unknown whether it fires; `warn` by default.";
         expires: Kind::Date => expires_millis by EXPIRES, "From this day on it is not judged.";
         reason: Kind::Text, "Why it is an exception.";
         use ENABLED;
@@ -394,7 +394,7 @@ impl Builder<'_> {
     }
 
     fn not_taken(&mut self, event: EventKind, what: &str, node: &Node) {
-        let message = format!("no client can be told `{what}` at `{}`", event.name());
+        let message = format!("no client supports `{what}` at `{}`", event.name());
         let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
         let words = GuardAction::NAMES.iter().zip(GuardAction::VALUES);
         let can: Vec<&str> = words
@@ -416,8 +416,8 @@ impl Builder<'_> {
                 Some(kind) if kind.is_stop() => {
                     let message = format!("`{}` is judged by considerations", kind.name());
                     let found = Diagnostic::error("decision-not-taken", item.span.clone(), message);
-                    let help = "write it in considerations.yaml: there the loop guard sees to it that \
-                                the agent is let go";
+                    let help = "write it in considerations.yaml: there the block limiter \
+                                releases the agent";
                     self.diagnostics.push(found.with_help(help));
                 }
                 Some(kind) => events.push(kind),

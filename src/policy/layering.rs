@@ -213,7 +213,7 @@ fn too_long(name: &Node) -> Diagnostic {
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
-    let message = format!("there is no inherited `{id}` to override");
+    let message = format!("no inherited pack defines `{id}`, so nothing can be overridden");
     let found = Diagnostic::error("unknown-override", name.span.clone(), message);
     let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();
     match suggest::nearest(id, &known) {

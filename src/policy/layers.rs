@@ -63,7 +63,7 @@ impl Entry {
 
 /// All entries, or those that a pack above the built-in one puts over it.
 pub(super) fn wanted(entries: &Entries, own_only: bool) -> impl Iterator<Item = &Entry> {
-    // What nobody made yet is of the packs below.
+    // Entries that are not built yet belong to inherited packs.
     let entries = if own_only { entries.made() } else { Some(&**entries) };
     let entries = entries.into_iter().flatten().map(AsRef::as_ref);
     entries.filter(move |it: &&Entry| !own_only || it.is_own())

@@ -173,7 +173,7 @@ const fn set(name: &'static str, doc: &'static str) -> Field {
 record! {
     const GUARD: Record<ManifestSettings> = {
         max_consecutive_blocks: COUNT => guard.max_consecutive_blocks,
-            "Blocks of one episode before the agent is let go.";
+            "Blocks of one episode before the agent is released.";
         warn_from: COUNT => guard.warn_from, "Blocks from which the agent is warned.";
         same_failure_max: Kind::Int { min: 1, max: 1000 } => guard.same_failure_max,
             "Stops with the same finding.";
@@ -256,7 +256,8 @@ fn warn_high_cap(node: Option<&Node>, diagnostics: &mut Vec<Diagnostic>) {
     if let Some(node) = node.filter(|it| it.int().is_some_and(|cap| cap >= CLIENT_CAP)) {
         let message = format!("the client itself gives up after {CLIENT_CAP} blocks in a row");
         let found = Diagnostic::warning("cap-too-high", node.span.clone(), message);
-        diagnostics.push(found.with_help("stay below, so that the user is told"));
+        diagnostics
+            .push(found.with_help("use a lower number, so that policyd reports the release"));
     }
 }
 

@@ -30,7 +30,7 @@ const AT_A_TEXT: &[&str] = &[
 /// All that `rationalizations.yaml` says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rationalizations {
-    /// Regexes for sentences that tell what somebody else said.
+    /// Regexes for sentences that quote another author. They are skipped.
     pub unless: Vec<String>,
     /// What is looked for, in order.
     pub entries: Vec<Row>,
@@ -49,11 +49,10 @@ pub struct Row {
 /// One excuse, or one red flag.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rationalization {
-    /// Its name.
     pub id: String,
-    /// The family it belongs to.
+    /// Family of the rationalization, such as `red_flag`.
     pub family: String,
-    /// How it is recognized.
+    /// Pattern of the sentences that match.
     pub pattern: TextPatternSource,
     /// Why it is wrong.
     pub wrong: String,
@@ -129,8 +128,8 @@ record! {
     }
 
     pub(super) const RATIONALIZATIONS: Record<Rationalizations> = {
-        unless: REGEX_LIST, "Sentences that tell what somebody else said.";
-        entries: ENTRY.list, "What is looked for; all that match are told.";
+        unless: REGEX_LIST, "Sentences that quote another author; they are skipped.";
+        entries: ENTRY.list, "Rationalizations; every match is reported.";
     }
 }
 

@@ -27,7 +27,7 @@ pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 /// Priorities of tasks, descending.
 pub const PRIORITIES: &[&str] = &["high", "medium", "low"];
 
-/// Where expressions speak of a record: file, sections (all, where there is none), and its names.
+/// Where expressions use a record: file, sections (empty: all), and the names of its fields.
 type Row = (&'static str, &'static [&'static str], &'static LazyLock<Arc<Names>>);
 
 /// Every such place; the first that fits decides.
@@ -104,8 +104,7 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("text", "Title, description, summary and the last error, a line each."),
             text("priority", "How urgent it is, else empty.").of_values(&or_none(PRIORITIES)),
             text("queue", "The queue it came from."),
-            text("strategy", "The strategy written down, else empty.")
-                .of_values(&or_none(STRATEGIES)),
+            text("strategy", "The recorded strategy, else empty.").of_values(&or_none(STRATEGIES)),
             number("attempts", "Failed attempts on record; no retry resets them."),
             number("failures", "Failures since the last fresh start."),
             number("approaches", "Different approaches tried."),
@@ -131,17 +130,14 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("new_approach", "An approach to be tried next, else empty."),
             text("simpler_scope", "A smaller scope that was defined, else empty."),
             text("fix_commit", "The commit that fixed what blocked it, else empty."),
-            flag("scope_obsolete", "Whether nobody wants it any more."),
+            flag("scope_obsolete", "Whether the task is obsolete."),
             flag("human_abandoned", "Whether a human gave it up."),
             flag("human_approved", "Whether a human said that it may go on."),
             flag("escalated", "Whether a human was asked and has not answered."),
             flag("security", "Whether it was marked as touching security."),
             flag("data_loss", "Whether it was marked as a risk of losing data."),
             flag("irreversible", "Whether it was marked as something that cannot be undone."),
-            flag(
-                "external",
-                "Whether it was marked as needing somebody outside: keys, credentials.",
-            ),
+            flag("external", "Whether it is marked as needing external help: keys, credentials."),
             flag("ambiguous", "Whether it was marked as having more than one reading."),
             Field::new(
                 "confidence",
@@ -232,7 +228,7 @@ pub const REACTING: &[EventKind] = &[
 /// Their neutral names.
 pub const REACTING_NAMES: &[&str] = &event::names::<{ REACTING.len() }>(REACTING);
 
-/// Something that waits to be told.
+/// A waiting item, as texts about it use it.
 pub static WAITING: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "waiting",

@@ -122,13 +122,13 @@ record! {
     const TURN: Record<RunPolicy> = {
         longest: Kind::Duration => deadline, "Longest time of one turn.";
         silence: Kind::Duration => silence, "Longest time without any output.";
-        grace: Kind::Duration => grace, "Time it has to end when it is told to.";
+        grace: Kind::Duration => grace, "Time it has to end after a request.";
     }
 
     const STUCKNESS: Record<RunPolicy> = {
         signs: FEW => limits.stuckness.signs, "Signs that must hold at once.";
         rounds: FEW => limits.stuckness.rounds, "Turns in a row in which they must hold.";
-        window: FEW => limits.stuckness.window, "Turns alike that are a sign.";
+        window: FEW => limits.stuckness.window, "Identical turns that count as stuck.";
         lines: COUNT => limits.stuckness.lines,
             "Changed lines below which a turn changed nothing to speak of.";
         words: PERCENT => limits.stuckness.words_percent,
@@ -167,7 +167,7 @@ record! {
              is done; `continue` by default.";
         claims: Kind::List(&Kind::Choice(CLAIMS)) => claims, "How an agent says that it is done.";
         keep: Kind::Int { min: 1, max: 10_000 } => keep, "Runs whose files are kept.";
-        prompt: SECTION.list, "What the agent is told, in order.";
+        prompt: SECTION.list, "Sections of the prompt, in order.";
     }
 }
 

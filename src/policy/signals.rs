@@ -154,7 +154,6 @@ impl SignalKind {
 /// When a signal is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalTrigger {
-    /// Its id.
     pub id: String,
     /// Over `run`.
     pub when: Expression,
@@ -176,30 +175,29 @@ impl Default for SignalTrigger {
 /// What a drift leads to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftRule {
-    /// Its id.
     pub id: String,
     /// Over `drift`.
     pub when: Expression,
-    /// Its name for programs.
+    /// Machine-readable name of the response, such as `warn_and_continue`.
     pub action: String,
-    /// What the agent is told; a template over `drift`.
+    /// Message to the agent: a template over `drift`.
     pub message: String,
     /// Signals that are created, unless one is pending.
     pub emit: Vec<String>,
     /// Whether the task stands still.
     pub pause_task: bool,
-    /// Whether the task is looked at by whoever gave it.
+    /// Whether the author of the task reviews it.
     pub escalate: bool,
-    /// Who looks at it; empty for nobody.
+    /// Role of the reviewer. Empty: no review.
     pub reviewer: String,
 }
 
 /// What any drift leads to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftStep {
-    /// Its name for programs.
+    /// Machine-readable name of the step.
     pub id: String,
-    /// What the agent is told to do, over `drift`.
+    /// Instruction to the agent: templates over `drift`.
     pub text: Vec<Choice>,
 }
 
@@ -220,15 +218,15 @@ record! {
         answer_within: Kind::Duration => answer_within,
             "Time after which it counts as not answered.";
         on_timeout: Kind::List(&words::<TimeoutAction>()) => on_timeout,
-            "What becomes of it then: its task goes to the dead letters, a human is told.";
-        expires: Kind::Duration => expires, "Time after which one that nobody consumed is void.";
+            "Actions then: dead-letter its task, notify a human.";
+        expires: Kind::Duration => expires, "Time after which an unconsumed one expires.";
         approves: Kind::Text => approves, "The signal that this one is a human's yes to.";
         ends_drift: Kind::Bool => ends_drift,
-            "Whether drifts are counted anew once it was consumed.";
+            "Whether the count of drifts restarts when it is consumed.";
         interrupts: Kind::Choice(INTERRUPTS) => interrupts,
             "What it does to a loop between two turns.";
-        shown: Kind::Bool => shown, "Whether the agent is told of it while it is pending.";
-        text: CHOICES, "What the agent is told.";
+        shown: Kind::Bool => shown, "Whether the agent sees it while it is pending.";
+        text: CHOICES, "Message to the agent.";
         use ENABLED;
         use OVERRIDE;
     }
@@ -259,12 +257,12 @@ record! {
     const DRIFT: Record<DriftRule> = {
         use ID => id;
         use WHEN => when;
-        do [needed()]: Kind::Text => action, "Its name for programs: `warn_and_continue`.";
-        message [needed()]: Kind::Template => message by TEMPLATE, "What the agent is told.";
+        do [needed()]: Kind::Text => action, "Machine-readable name, such as `warn_and_continue`.";
+        message [needed()]: Kind::Template => message by TEMPLATE, "Message to the agent.";
         emit: TEXTS => emit, "Signals that are created, unless one is pending.";
         pause_task: Kind::Bool => pause_task, "Whether the task stands still.";
-        escalate: Kind::Bool => escalate, "Whether the task is looked at by whoever gave it.";
-        reviewer: Kind::Text => reviewer, "Who looks at it, else nobody.";
+        escalate: Kind::Bool => escalate, "Whether the author of the task reviews it.";
+        reviewer: Kind::Text => reviewer, "Role of the reviewer; empty: no review.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
@@ -272,7 +270,7 @@ record! {
 
     const DRIFT_ALWAYS: Record<DriftStep> = {
         use ID => id;
-        text [mandatory()]: CHOICES => text, "What the agent is told to do.";
+        text [mandatory()]: CHOICES => text, "Instruction to the agent.";
         use ENABLED;
         use OVERRIDE;
     }
@@ -315,7 +313,7 @@ impl Builder<'_> {
         let names = Names { record: Some(Arc::new(record_of(&kind.fields))), ..Names::default() };
         let text = self.speaking(Arc::new(names), |builder| builder.choices(entry.get("text")));
         if kind.shown && text.is_empty() {
-            self.missing(entry, "text", "say what the agent is told of it");
+            self.missing(entry, "text", "write the message to the agent");
         }
         SignalKind { text, ..kind }
     }
@@ -328,7 +326,7 @@ impl Builder<'_> {
             return;
         }
         if let Some(span) = entry.span() {
-            let message = format!("`{}` is no name of a signal", entry.id);
+            let message = format!("`{}` is not a valid signal name", entry.id);
             let found = Diagnostic::error("bad-signal-name", span.clone(), message);
             self.diagnostics.push(found.with_help(
                 "write letters, digits, `_` and `-`, with one `*` at most, as in `FEATURE_READY_*`",
@@ -420,7 +418,7 @@ impl Signals {
     }
 }
 
-/// Whether a name is of a glob, with something in the place of the `*`.
+/// Returns whether a name matches a glob whose `*` matches at least one character.
 fn fits(glob: &str, name: &str) -> bool {
     let written = glob.chars().filter(|it| *it != '*').count();
     glob.contains('*') && name.chars().count() > written && word_matches(glob, name)

@@ -27,9 +27,8 @@ const LIMIT: Kind = Kind::Int { min: -LIMIT_MAX, max: LIMIT_MAX };
 /// One table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// Its id.
     pub id: String,
-    /// For people; may be empty.
+    /// Description for readers of the pack. Can be empty.
     pub description: String,
     /// What its rows see as `given`.
     pub inputs: Shape,
@@ -269,8 +268,8 @@ fn given(entry: &Entry) -> Shape {
     Shape { name: "given".to_owned(), fields: fields.collect() }
 }
 
-/// The names that expressions of an entry see where they are its own, by file and id; for entries that
-/// no pack but the built-in one writes, nobody asks.
+/// Returns the names that only the expressions of one entry can use, by file and id. Not called for entries that
+/// only the built-in pack defines.
 pub(super) fn own_names(layers: &Layers) -> BTreeMap<(&'static str, String), Names> {
     let named = |shape: Shape| Names { record: Some(Arc::new(shape)), ..Names::default() };
     let of = |file: &'static str, section: &'static str, make: fn(&Entry) -> Shape| {

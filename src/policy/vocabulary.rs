@@ -100,9 +100,9 @@ record! {
     }
 
     const INTERPRETER: Record<Interpreter> = {
-        program [mandatory()]: Kind::Text => program, "Its name; `*` stands for any letters.";
+        program [mandatory()]: Kind::Text => program, "Its name; `*` matches any characters.";
         code: TEXTS => code, "Options whose value is code.";
-        other: TEXTS => other, "Options after which what follows is no code.";
+        other: TEXTS => other, "Options whose value is not code.";
         first: Kind::Bool => first, "Whether its first operand is code.";
     }
 
@@ -117,14 +117,14 @@ record! {
     const SHELL_VALUE: Record<ShellValue> = {
         programs [mandatory()]: TEXTS => programs, "Command patterns.";
         options: TEXTS => options, "Options whose value it is; where absent, the operands are it.";
-        after: TEXTS => after, "What stands before it; a value without that is no shell text.";
+        after: TEXTS => after, "Text before it; a value without this text is not shell code.";
     }
 
     const COMMAND_KIND: Record<CommandKind> = {
         programs: TEXTS => programs,
             "Command patterns: the program's name without its folder, then the words that follow \
              it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
-             must be among the options (`cargo fmt --check`). `*` stands for any letters.";
+             must be among the options (`cargo fmt --check`). `*` matches any characters.";
         except: TEXTS => except, "Command patterns that are not of this kind.";
         failed: REGEX_LIST => failed by REGEXES,
             "Output lines that mean failure, whatever the exit status.";
@@ -182,7 +182,7 @@ record! {
         files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
         contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
         texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
-        main_branches: TEXTS => main_branches, "Branches that everybody builds on.";
+        main_branches: TEXTS => main_branches, "Shared branches, such as `main`.";
         forges: Kind::Map(&TEXTS) => forges by NAMED_TEXTS,
             "What the host of a remote on each forge contains, in small letters.";
         stop_words: TEXTS => stop_words, "Words that are never significant in a question.";

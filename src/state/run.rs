@@ -184,9 +184,9 @@ pub struct Run {
     pub last_error: String,
     /// Triggers of signals that were true after the last turn. Each is reported once while it is true.
     pub raised: Vec<String>,
-    /// What users switched off when the run began.
+    /// Features that users disabled when the run began.
     pub switched: StopGateSwitches,
-    /// What was switched off during the run, in words, while it is off.
+    /// Description of a switch that a user turned off during the run, while it is off.
     pub switched_at_work: Option<String>,
     /// Whether the budget warning was sent.
     pub warned: bool,

@@ -228,7 +228,7 @@ impl<'a> BreakerStore<'a> {
         Ok(Map::new())
     }
 
-    /// What a user must know about a file that is damaged or too large; nothing about a whole one.
+    /// Returns the warning about a damaged or too large file. `None` if the file is valid.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         self.is_damaged().then(|| {

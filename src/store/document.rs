@@ -12,7 +12,7 @@ use super::layout;
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 
-/// What a file holds.
+/// Content of a document file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DocumentContent {
     /// The file does not exist.

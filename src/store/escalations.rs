@@ -107,7 +107,7 @@ enum EscalationStatus {
     Rejected,
 }
 
-/// What the name of a document tells.
+/// Parts of the file name of a document.
 #[derive(Debug, Clone, Copy)]
 pub enum EscalationSubject<'a> {
     /// `{timestamp}-{task_id}.md`, as loki-mode names it.

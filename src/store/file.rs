@@ -211,8 +211,8 @@ impl Saving<'_> {
         }
     }
 
-    /// After the last attempt. Ok: the new value is in place. A failure of the last resort itself
-    /// is told where it was tried.
+    /// Runs after the last attempt. `Ok`: the new value is in place. A failure of the last resort itself
+    /// is reported where it happens.
     fn last_resort(&self, reached: Reached) -> Result<(), Option<Failure>> {
         match reached {
             // Without a whole sibling the old value is not touched.
@@ -257,7 +257,7 @@ pub fn replace(
     };
     world.remove(&saving.sibling).ok();
     saving.fill(&saving.sibling)?;
-    let failed = |error: WorldError| Failure::new(Step::Save, "put aside", &error);
+    let failed = |error: WorldError| Failure::new(Step::Save, "quarantine", &error);
     match aside {
         None => saving.place(false)?,
         // At no moment is there no file, which would read as no value; else for a moment only.
@@ -303,7 +303,7 @@ pub fn rewrite(world: &dyn World, path: &Path, bytes: &[u8]) -> Saved {
     }
 }
 
-/// What was found of a value.
+/// Result of loading a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loaded {
     /// The file does not exist.

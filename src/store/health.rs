@@ -49,7 +49,7 @@ fn failure(entry: &Value) -> FailureRow {
     }
 }
 
-/// What the operation is called in either format.
+/// Name of the operation in both formats.
 fn name(entry: &Value) -> &str {
     let operation = text(entry, "operation");
     if operation.is_empty() { text(entry, "event") } else { operation }
@@ -92,7 +92,7 @@ pub struct CorruptionRow {
     pub timestamp: String,
     /// The seed's reason code.
     pub reason: String,
-    /// What was in the file.
+    /// Content of the file.
     pub corrupted_state: Value,
 }
 
@@ -137,7 +137,7 @@ impl HealthLevel {
     }
 }
 
-/// What a diagnostic log says about the loop guard's memory.
+/// Summary of a diagnostic log of the block limiter's state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Health {
     /// The value at which the last ten written counters stand.

@@ -14,7 +14,7 @@ pub const FILE: &str = "tool-calls.log";
 /// Bytes at the end of the file that a stop reads: about 250 calls.
 const TAIL_BYTES: usize = 16 * 1024;
 
-/// What a line reports.
+/// Event that a line records.
 #[derive(Debug, Clone, Copy)]
 pub enum Line<'a> {
     /// A call is about to run.

@@ -13,7 +13,7 @@ pub const LOCK_FILE: &str = ".state.lock";
 /// The diagnostic log of a session, as amplihack names it.
 pub const LOG_FILE: &str = "diagnostic.jsonl";
 
-/// What git sees of a state directory: the policies.
+/// `.gitignore` of a state directory: git tracks only the policies.
 pub(super) const GITIGNORE: &str = "/*\n!/policies/\n";
 
 /// Excludes everything but the policies of a state directory from git.

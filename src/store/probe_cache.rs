@@ -26,11 +26,11 @@ const FILE: &str = "answers.json";
 pub struct Answers {
     path: PathBuf,
     kept: CachedResults,
-    /// What was learned since, to be joined with what others kept meanwhile.
+    /// New results of this process. Saving merges them with the results that other processes saved.
     added: CachedResults,
 }
 
-/// What the file holds.
+/// Content of the file.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct CachedResults {
@@ -49,7 +49,7 @@ impl CachedResults {
 /// Whether a preference was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct CachedPreference {
-    /// What was looked for, as a checksum.
+    /// Checksum of the files and regexes of the preference.
     asked: String,
     found: bool,
 }
@@ -57,7 +57,7 @@ struct CachedPreference {
 /// One answer of a probe.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CachedProbeResult {
-    /// What was asked, as a checksum.
+    /// Checksum of the probe call, see [`question`].
     asked: String,
     /// When, in milliseconds since 1970.
     at: i64,
@@ -153,7 +153,7 @@ pub fn question(probe: &Probe, (folder, branch): (&Path, &str), stdin: &str) -> 
     hex(&parts)
 }
 
-/// What a preference looks for.
+/// Returns the cache key of a preference: its files and regexes.
 fn sought(it: &Preference) -> String {
     hex(&it.files.iter().chain(&it.regexes).map(|it| it.as_bytes()).collect::<Vec<_>>())
 }

@@ -17,7 +17,7 @@ pub struct Retention {
     /// Sessions whose state was not written for longer than this go; each time without any
     /// session counts as one day at most.
     pub age_max: Duration,
-    /// Of more sessions than this, the ones written longest ago go.
+    /// Maximum number of sessions. The least recently written ones are removed.
     pub sessions_max: usize,
 }
 

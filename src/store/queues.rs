@@ -30,7 +30,7 @@ use crate::world::{World, WorldError};
 /// Paths below the state directory.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];
 const LOCK: &str = "queue/.queue.lock";
-/// Who did what to which task.
+/// Log entry of an action on a task: actor, action, and task.
 const AUDIT_LOG: &str = "logs/dead-letter.jsonl";
 
 /// The lists under one root.
@@ -102,7 +102,7 @@ pub struct AuditLine {
     pub place: Option<String>,
     /// Number of attempts that count.
     pub attempts: Option<u64>,
-    /// Who acted.
+    /// Actor: the user, an agent, or policyd.
     pub by: Option<String>,
     /// Rule that caused the action.
     pub rule: Option<String>,
@@ -236,7 +236,7 @@ impl Lists {
             }
         }
         let gains = !tasks.is_empty();
-        // What moves here from another list brings along what others wrote into it.
+        // A task that moves here keeps the fields that other programs wrote.
         let mut known: BTreeMap<&str, &Value> = BTreeMap::new();
         if gains {
             let all = self.files.values().flat_map(|it| &it.items);

@@ -30,14 +30,14 @@ pub enum Origin {
     },
     /// The file was corrupt.
     Recovered {
-        /// What was wrong with it.
+        /// Problem of the damaged file.
         reason: Corruption,
-        /// What the state was recovered from.
+        /// Source of the recovered state.
         from: Source,
     },
 }
 
-/// What a state was recovered from.
+/// Source of a recovered state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The file's sibling, which holds the value before or after.

@@ -127,7 +127,7 @@ impl<'a> RunStore<'a> {
     pub fn prune(&self, keep: usize) {
         let ids = self.ids();
         for id in ids.iter().take(ids.len().saturating_sub(keep)) {
-            // What cannot be removed is tried again by the next run.
+            // The next run tries again to remove the rest.
             self.documents.world.remove_folder(&self.folder(id)).ok();
         }
     }

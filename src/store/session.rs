@@ -20,7 +20,7 @@ use crate::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
 use crate::state::SessionState;
 use crate::world::{FileKind, HeldLock, World, WorldError};
 
-/// What a text names among the sessions that there are.
+/// Result of looking up a session by the beginning of its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionLookup {
     /// The one that it is, or the only one that begins so.
@@ -245,7 +245,7 @@ impl LockedSession<'_> {
             return self.refuse("the corrupt file cannot be replaced".to_owned());
         }
         let names = match found.origin {
-            // What could not be read may never have been there.
+            // A state that cannot be read might never have existed.
             Origin::Fresh | Origin::Recovered { .. } => self.sync_folders(),
             Origin::File | Origin::Newer { .. } => Ok(()),
         };

@@ -56,7 +56,7 @@ pub struct SignalStore<'a> {
     kinds: &'a Lazy<Signals>,
 }
 
-/// What is in the folder at a moment.
+/// Snapshot of the signal directory.
 #[derive(Debug, Clone, Default)]
 pub struct View {
     /// Signals that wait or are claimed, the oldest first.
@@ -168,7 +168,7 @@ impl<'a> SignalStore<'a> {
         self.folder().join(file_names::HISTORY)
     }
 
-    /// What is in the folder, without a lock. A folder that cannot be read holds nothing.
+    /// Reads the directory without a lock. The snapshot of an unreadable directory is empty.
     #[must_use]
     pub fn view(&self, now: Timestamp) -> View {
         self.look(&self.ledger(), now)
@@ -190,7 +190,7 @@ impl<'a> SignalStore<'a> {
         found
     }
 
-    /// What waits, as expressions see it.
+    /// Returns the pending signals, as expressions see them.
     #[must_use]
     pub fn waiting(&self, now: Timestamp) -> SignalSnapshot {
         let view = self.view(now);
@@ -220,7 +220,7 @@ impl<'a> SignalStore<'a> {
         self.save(&open.ledger)
     }
 
-    /// What ended, oldest first.
+    /// Returns the signals that ended, the oldest first.
     #[must_use]
     pub fn history(&self) -> Vec<Value> {
         let mut told = BTreeSet::new();
@@ -325,7 +325,7 @@ impl<'a> SignalStore<'a> {
         (hidden && !seen()).then_some(count)
     }
 
-    /// What a file is; nothing where it is gone.
+    /// Classifies a file. `None` if it does not exist anymore.
     fn read(
         &self,
         file: &str,
@@ -383,14 +383,14 @@ impl<'a> SignalStore<'a> {
     fn make_up(&self, ledger: &mut Ledger) {
         let endings: Vec<(String, Value)> =
             ledger.endings.iter().map(|(id, it)| (id.clone(), it.clone())).collect();
-        // What cannot be made up for now stays over, and is tried again.
+        // Endings that cannot be completed now stay in the ledger for the next process.
         let finished = endings.iter().filter(|(id, it)| self.finish(ledger, id, it).is_ok());
         if finished.count() > 0 {
             let _unsaved = self.save(ledger);
         }
     }
 
-    /// What follows an ending: the history, then the file. The ledger is not saved.
+    /// Completes an ending: appends to the history, then removes the file. Does not save the ledger.
     fn finish(&self, ledger: &mut Ledger, id: &str, entry: &Value) -> Result<(), WorldError> {
         let path = self.history_path();
         if !log::append(self.world, &path, std::slice::from_ref(entry)) {
@@ -464,7 +464,7 @@ impl<'a> SignalStore<'a> {
             ledger.drifts_from = Some(now);
         }
         let asked = kind.is_some_and(|it| it.awaits_human(self.kinds));
-        // Of a yes the approval itself tells, as long as it waits.
+        // While an approval is pending, the approval itself reports the answer.
         if asked && !matches!(end, End::Consumed | End::Approved) {
             ledger.answered(entry.clone());
         }

@@ -68,7 +68,7 @@ pub(super) struct TaskRecord {
     /// Id of the escalation that the task waits for.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     waits_for: String,
-    /// What was learned after the task failed.
+    /// Information that arrived after the task failed.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Hints::is_empty")]
     hints: Hints,
     /// Confidence of the agent.

@@ -328,7 +328,7 @@ fn model_in(
     found
 }
 
-/// What a line says in the agent's words: each block, and all of them together.
+/// Returns the texts of the agent in a line: each block, and all blocks joined.
 fn said(line: &[u8]) -> Vec<String> {
     let record = record::read(line.trim_ascii());
     let entries = record.map(|it| it.entries).unwrap_or_default();
@@ -355,7 +355,7 @@ fn said(line: &[u8]) -> Vec<String> {
 /// it is complete; returns the bytes read.
 ///
 /// # Errors
-/// What ended the reading too early; the lines before it were passed.
+/// [`WorldError`] that ended the reading. The lines before it were passed to `take`.
 pub fn lines(
     world: &dyn World,
     path: &Path,

@@ -21,7 +21,7 @@ const ANY: &str = "any";
 pub struct Trusted {
     /// Its folder.
     pub folder: String,
-    /// What its files came to, as hexadecimal digits; none where any content will do.
+    /// Hash of its files, in hexadecimal digits. `None`: any content is trusted.
     pub hash: Option<String>,
     /// Since when.
     pub since: Timestamp,

@@ -148,8 +148,8 @@ impl Diagnostic {
         }
     }
 
-    /// The same finding with the edit that writes another word where the finding points at one. What the
-    /// rule decides changes with it, so the edit is no safe one.
+    /// Adds the edit that replaces the word at the location of the finding. The edit is unsafe, because it
+    /// changes what the rule decides.
     #[must_use]
     pub fn with_word(self, word: &str, near: &str) -> Self {
         let written = self.span.text().to_owned();

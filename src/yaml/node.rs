@@ -31,15 +31,15 @@ pub enum NodeKind {
     List(Arc<[Node]>),
     /// A map; the keys are scalars, or `Invalid`.
     Map(Arc<[(Node, Node)]>),
-    /// Something outside the format (an alias, a tagged value, a key that is no text) that was
-    /// reported where it stands; checks pass over it so that one cause gives one finding.
+    /// A value outside the format (an alias, a tagged value, a key that is not text). The parser reported it, and
+    /// checks skip it, so that one cause gives one finding.
     Invalid,
 }
 
 /// A scalar as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scalar {
-    /// Text without quotes and escapes, with folded lines. Empty if there is none.
+    /// Text without quotes and escapes, with folded lines. Empty for an empty scalar.
     pub text: String,
     /// Style.
     pub style: ScalarStyle,
@@ -197,8 +197,8 @@ impl Node {
         }
     }
 
-    /// The place of a byte range of the decoded text: exactly the characters it was written with,
-    /// or the whole scalar where they cannot be told.
+    /// Returns the span of a byte range of the decoded text: exactly the characters it was written with,
+    /// or the whole scalar if they are unknown.
     #[must_use]
     pub fn sub_span(&self, decoded: Range<usize>) -> Span {
         let Span { start, end, .. } = self.span;

@@ -1,6 +1,6 @@
-//! From decoded text back to the file: for every byte of a scalar, the bytes it was written with.
-//! Exact by construction: the decoder reads the file once, and its text must equal the parser's;
-//! where it does not, there is no map. Runs only for scalars that have a finding.
+//! Maps decoded text back to the file: for every byte of a scalar, the bytes it was written with.
+//! Exact by construction: the decoder reads the file once, and its text must equal the parser's.
+//! If the texts differ, the result is `None`. Runs only for scalars that have a finding.
 
 use std::ops::Range;
 
@@ -59,13 +59,13 @@ struct Decoding {
 }
 
 impl Decoding {
-    /// Text that the bytes of `from` stand for as a whole.
+    /// Appends text that the bytes of `from` represent as a whole.
     fn push(&mut self, text: &[u8], from: (usize, usize)) {
         self.text.extend_from_slice(text);
         self.places.extend(text.iter().map(|_| from));
     }
 
-    /// Bytes that stand for themselves.
+    /// Appends bytes that are written as they are.
     fn copy(&mut self, source: &[u8], range: Range<usize>) {
         self.text.extend(source.get(range.clone()).unwrap_or_default());
         self.places.extend(range.map(|at| (at, at + 1)));
@@ -161,7 +161,7 @@ fn decode_flow(source: &[u8], range: Range<usize>, style: ScalarStyle) -> Option
     Some(decoding)
 }
 
-/// The character an escape stands for, and the length of the escape.
+/// Returns the character that an escape represents, and the length of the escape.
 fn escape(source: &[u8]) -> Option<(char, usize)> {
     let code = match source.get(1)? {
         b'0' => 0x00,

@@ -46,7 +46,7 @@ struct Row {
     hint: Hint,
     /// The secret is its first group that took part, or all of it if it has none.
     pattern: &'static str,
-    /// Whether plain words look alike, so that a secret must hold a digit.
+    /// Whether ordinary words match, too, so that a secret must contain a digit.
     needs_digit: bool,
     regex: OnceLock<Option<Regex>>,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Node, NodeKind, Scalar, ScalarStyle, Source, Span};
 
-/// A node without the file it stands in.
+/// A node without its source file.
 #[derive(Serialize, Deserialize)]
 struct Stored<'a> {
     start: usize,
@@ -33,7 +33,7 @@ pub fn write(tree: &Node) -> Result<Vec<u8>, postcard::Error> {
     postcard::to_stdvec(&Stored::of(tree))
 }
 
-/// The tree that `write` was given, of a text that is this one byte for byte; none where the bytes are no tree.
+/// Returns the tree that `write` received for the same source text. `None` if the bytes are not a tree.
 #[must_use]
 pub fn read(bytes: &[u8], source: &Arc<Source>) -> Option<Node> {
     postcard::from_bytes::<Stored<'_>>(bytes).ok().map(|it| it.within(source))

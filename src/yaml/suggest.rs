@@ -34,7 +34,7 @@ pub fn did_you_mean(word: &str, candidates: &[&str]) -> Option<String> {
     }
 }
 
-/// Lists the candidates, at most [`LISTED_MAX`]. `None` if there are none.
+/// Lists the candidates, at most [`LISTED_MAX`]. `None` for an empty list.
 pub(super) fn choice_of(candidates: &[&str]) -> Option<String> {
     let listed: Vec<String> =
         candidates.iter().take(LISTED_MAX).map(|it| format!("`{it}`")).collect();

@@ -15,7 +15,7 @@ const QUOTE_VALUE: &str = "put the whole value in single quotes";
 const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
 const INDENT: &str = "the line must start in the same column as its neighbors";
 
-/// A kind of error with a message and a cure of our own; other kinds keep the parser's words.
+/// A kind of error with its message and help. Other kinds keep the message of the parser.
 type Row = (ErrorKind, &'static str, &'static str);
 
 fn rows() -> impl Iterator<Item = Row> {

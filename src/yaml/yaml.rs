@@ -12,8 +12,8 @@ use super::syntax::{ParserContext, syntax_error};
 use super::{Diagnostic, Node, NodeKind, Scalar, ScalarStyle, Source, Span, quoted};
 use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX};
 
-/// Reads one file. There is no tree when the file holds nothing but comments, and when it could
-/// not be read to its end; in the second case there is an error among the findings.
+/// Parses one file. The tree is `None` if the file contains only comments, or has a syntax error; then the
+/// findings contain an error.
 #[must_use]
 pub fn parse(source: &Arc<Source>) -> (Option<Node>, Vec<Diagnostic>) {
     let mut builder = Builder::new(source);

@@ -253,19 +253,19 @@ fn hand_made_files_are_taken_as_far_as_they_go() {
         (
             "HUMAN_REVIEW_NEEDED",
             b"{\"reason\": \"say \"no\"\"}",
-            r#"{"text":"{\"reason\": \"say \"no\"\"}"} its content is no JSON"#,
+            r#"{"text":"{\"reason\": \"say \"no\"\"}"} its content is not JSON"#,
         ),
         (
             "HUMAN_REVIEW_NEEDED",
             b"\xff\xfe\x00\x01",
-            "{\"text\":\"\u{fffd}\u{fffd}  \"} its content is no JSON",
+            "{\"text\":\"\u{fffd}\u{fffd}  \"} its content is not JSON",
         ),
         ("HUMAN_REVIEW_NEEDED", b"[1]", r#"{"text":"[1]"}"#),
         ("HUMAN_INPUT.md", b"# use tabs", r##"{"text":"# use tabs"}"##),
         (
             "HUMAN_APPROVED",
             b"{\"decision\": ",
-            "put aside: it should approve something, and its content is no JSON",
+            "put aside: it should approve something, and its content is not JSON",
         ),
         ("STOP", huge.as_bytes(), "put aside: it is too large"),
     ];

@@ -46,8 +46,7 @@ pub(super) fn each_map<'n>(node: &'n Node, look: &mut impl FnMut(&'n [(Node, Nod
     }
 }
 
-/// What people say and programs get in a case, and what is said: other keys name something, and no `#` stands
-/// in a name.
+/// Keys of cases with free text, in which a `#` can occur. Other keys contain names, and a name contains no `#`.
 #[rustfmt::skip]
 const TEXTS_OF_CASES: [&str; 19] = [
     "user", "assistant", "said", "last_message", "ran", "command", "text", "prints", "result",

@@ -68,7 +68,7 @@ pub(super) fn last_argument<'t>(term: &'t Expr, name: &str) -> Option<&'t Expr> 
     let argument = arguments.last().filter(|_| path.contains(name))?;
     let call = format!(".{name}({})", argument_text(argument));
     path.ends_with(&call).then_some(argument).or_else(|| {
-        // The argument is no constant: its text is not repeated here.
+        // The argument is not a constant, so its text is not repeated here.
         let open = path.rfind(&format!(".{name}("))?;
         (constant(argument).is_none()
             && path.ends_with(')')

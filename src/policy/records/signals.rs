@@ -15,7 +15,7 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
             flag("critical_decision", "Whether a decision is to be taken that matters."),
             flag("security", "Whether what is to be done is critical for security."),
             flag("irreversible", "Whether what is to be done cannot be undone."),
-            flag("ambiguous", "Whether what is asked for is unclear, and that blocks the work."),
+            flag("ambiguous", "Whether the request is unclear, which blocks the work."),
             number("consecutive_failures", "Failures in a row on the same task."),
             decimal("cost_usd_per_hour", "What it costs, in USD an hour."),
             number("iterations", "Turns since the context was last cleared."),
@@ -33,7 +33,7 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
     )
 });
 
-/// A drift that was told, with what came before it.
+/// A reported drift, with the number of earlier ones.
 pub static DRIFT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "drift",
@@ -55,7 +55,7 @@ pub static DRIFT: LazyLock<Arc<Names>> = LazyLock::new(|| {
 const COMMON: [(&str, &str); 6] = [
     ("id", "Its id."),
     ("name", "Its name."),
-    ("part", "What stands in the place of the `*` of its kind, else empty."),
+    ("part", "The part of the name that matches the `*` of its type, else empty."),
     ("sender", "Who sent it, else empty."),
     ("request", "Id of the request that it answers, else empty."),
     ("note", "What is odd about its file, else empty."),

@@ -167,10 +167,10 @@ record! {
     const REVIEW: Record<Review> = {
         use ID => id;
         use WHEN => when;
-        do [needed()]: words::<ReviewAction>() => action, "What becomes of the task.";
+        do [needed()]: words::<ReviewAction>() => action, "Action for the task.";
         group: Kind::Choice(REVIEW_GROUPS) => group,
             "Its place in `order`; what it does by default.";
-        strategy: Kind::Choice(STRATEGIES) => strategy, "The strategy that is written down.";
+        strategy: Kind::Choice(STRATEGIES) => strategy, "Strategy that is recorded.";
         reason: Kind::Text => reason, "Why, in one word; its id by default.";
         fresh: Kind::Bool => fresh,
             "A retry counts failures from 0 again, and names the new approach.";
@@ -210,7 +210,7 @@ record! {
         retention: section RETENTION, "How long abandoned tasks are kept.";
         redrive: section REDRIVE, "How fast tasks are put back to work.";
         enter: ENTER.list, "When a failing task enters; any that holds.";
-        review: REVIEW.list, "What becomes of it; the first that holds.";
+        review: REVIEW.list, "Actions for it; the first that applies.";
         alarms: ALARM.list, "When the queue itself needs a human.";
     }
 }

@@ -120,7 +120,7 @@ record! {
         severity: Kind::Choice(SEVERITIES) => severity, "How much it matters; `high` by default.";
         blocking: Kind::Bool => blocking, "Whether the task stands still until a human answered.";
         for_each: Kind::Choice(&["task", "cause"]) => for_each_cause by FOR_EACH_CAUSE,
-            "Whether each task is a question of its own, or all that failed alike are one.";
+            "Whether each task is one question, or all tasks with the same cause are.";
         answer_within: Kind::Duration => answer_within,
             "Time after which the alert is repeated; never, by default.";
         reason [needed()]: Kind::Text => reason, "Why a human is needed, in one sentence.";
@@ -144,7 +144,7 @@ record! {
 
     pub(in crate::policy) const ESCALATION: Record<Escalation> = {
         triggers: TRIGGER.list, "When a human is needed; the first that holds.";
-        channels: CHANNEL.list, "How humans are told.";
+        channels: CHANNEL.list, "How humans are notified.";
     }
 }
 

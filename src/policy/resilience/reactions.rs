@@ -99,7 +99,7 @@ record! {
 
     const SIGNAL: Record<Reaction> = {
         name [mandatory()]: Kind::Text => signal.name, "A signal of signals.yaml.";
-        fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES, "What it says.";
+        fields: Kind::Map(&Kind::Template) => signal.fields by TEMPLATES, "Fields of the signal.";
     }
 
     const ASK_HUMAN: Record<Reaction> = {
@@ -114,13 +114,13 @@ record! {
         on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on, "Its events.";
         when: Kind::Expression => when, "Holds where it applies; always, where absent.";
         breaker: Kind::Template => breaker by TEMPLATE,
-            "The circuit breaker that is told what became of a call.";
-        result: Kind::Choice(&["failure", "success"]) => worked by WORKED, "What became of it.";
+            "Circuit breaker that records the result of a call.";
+        result: Kind::Choice(&["failure", "success"]) => worked by WORKED, "Result of the call.";
         task: part TASK, "The failure is an attempt at this task.";
         signal: part SIGNAL, "The signal that is created.";
         ask_human: part ASK_HUMAN, "A human is asked, once for each reason.";
         say: Kind::Template => say by TEMPLATE,
-            "What the agent is told, where the event takes it; else the user.";
+            "Message to the agent, or to the user if the event does not accept one.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
@@ -151,7 +151,11 @@ impl Builder<'_> {
         }
         let reaction = REACTION.read(&entry.map(), self);
         if !reaction.breaker.is_empty() && entry.get("result").is_none() {
-            self.missing(entry, "result", "say `failure` or `success`: what the breaker is told");
+            self.missing(
+                entry,
+                "result",
+                "write `failure` or `success`: the result that the breaker records",
+            );
         }
         reaction
     }

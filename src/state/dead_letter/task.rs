@@ -84,7 +84,7 @@ pub struct Attempt {
     pub key: String,
 }
 
-/// What was learned after a task failed. A requeue uses it up.
+/// Information that arrived after a task failed. A requeue consumes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Hints {
@@ -194,7 +194,7 @@ pub struct Task {
     pub dependencies: Vec<String>,
     /// `high`, `medium`, `low`, or empty.
     pub priority: String,
-    /// What was learned after the task failed.
+    /// Information that arrived after the task failed.
     pub hints: Hints,
     /// Confidence of the agent, from 0 to 1.
     pub confidence: Option<f64>,

@@ -10,7 +10,7 @@ const KEPT: usize = 100;
 /// Maximum number of paths in a text.
 const NAMED: usize = 3;
 
-/// What follows if such changes are all that stands against a claim.
+/// Effect of unseen changes if nothing else contradicts a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnseenChanges {

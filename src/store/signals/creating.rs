@@ -16,9 +16,9 @@ use crate::world::WorldError;
 pub struct Draft {
     /// Name of the signal.
     pub name: String,
-    /// What it says.
+    /// Fields of the signal.
     pub fields: Map<String, Value>,
-    /// Who sends it; may be empty.
+    /// Sender. Can be empty.
     pub sender: String,
     /// Id of the request that it answers; may be empty.
     pub request: String,

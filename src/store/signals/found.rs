@@ -32,15 +32,15 @@ pub struct StoredSignal {
     pub id: String,
     /// Name of the signal.
     pub name: String,
-    /// Who sent it; may be empty.
+    /// Sender. Can be empty.
     pub sender: String,
     /// Id of the request that it answers; may be empty.
     pub request: String,
-    /// What it says.
+    /// Fields of the signal.
     pub fields: Map<String, Value>,
     /// Where it stands.
     pub signal: Signal,
-    /// What is odd about its file; may be empty.
+    /// Problem of the file that does not make it unusable. Can be empty.
     pub note: String,
     /// Whether the file was not written by this program.
     pub foreign: bool,
@@ -107,7 +107,7 @@ struct SignalFields {
     drift_distance: Option<f64>,
 }
 
-/// What a file is.
+/// Classification of a file in the signal directory.
 pub(super) enum SignalFileState {
     /// A signal.
     Signal(Box<StoredSignal>),
@@ -170,7 +170,7 @@ impl StoredSignal {
         now: Timestamp,
     ) -> SignalFileState {
         if file.stat.kind != FileKind::File {
-            return SignalFileState::Unusable("it is no file");
+            return SignalFileState::Unusable("it is not a file");
         }
         if file.stat.length > SIGNAL_FILE_BYTES_MAX as u64 {
             return SignalFileState::Unusable("it is too large");
@@ -181,7 +181,7 @@ impl StoredSignal {
             Ok(Value::Object(body)) => (body, ""),
             Ok(value) => (said(&value.to_string()), ""),
             Err(_) if text.is_empty() => (Map::new(), ""),
-            Err(_) => (said(text), "its content is no JSON"),
+            Err(_) => (said(text), "its content is not JSON"),
         };
         let odd = !note.is_empty() || (text.is_empty() && kind.form == SignalStorage::Json);
         let age = now.since(file.stat.modified);
@@ -190,7 +190,7 @@ impl StoredSignal {
         }
         if !note.is_empty() && !kind.approves.is_empty() {
             return SignalFileState::Unusable(
-                "it should approve something, and its content is no JSON",
+                "it should approve something, and its content is not JSON",
             );
         }
         let note = if kind.form == SignalStorage::Presence { "" } else { note };

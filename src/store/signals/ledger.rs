@@ -92,7 +92,7 @@ pub(in crate::store) struct Ending {
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub(super) file: Option<String>,
-    /// Who ended the signal.
+    /// Actor that ended the signal.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub(super) by: Option<String>,
     /// Decision of the human.

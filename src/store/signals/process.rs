@@ -13,15 +13,15 @@ use crate::store::log;
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
-/// Who claims a signal while what follows its timeout is done.
+/// Holder of the lease while the follow-ups of a timeout run.
 const PROCESS: &str = "policyd";
 /// Longest duration of the follow-up of a timeout; then another process tries again.
 const FOLLOW_UP_LEASE: Duration = Duration::from_secs(60);
 
-/// By so much clocks may have gone back between two files.
+/// Maximum backward step of the clock between the creation of two files.
 const CLOCK_SLACK: Duration = Duration::from_secs(5);
 
-/// What is to be done because of a signal.
+/// Action that the end of a signal requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignalFollowUp {
     /// The task of a request goes on, as a human decided.
@@ -46,7 +46,7 @@ pub enum SignalFollowUp {
 /// Does deeds; where it fails, the signal waits and is processed again.
 pub type FollowUpHandler<'d> = dyn FnMut(&SignalFollowUp) -> Result<(), String> + 'd;
 
-/// What was done.
+/// Result of one pass over all signals.
 #[derive(Debug, Clone, Default)]
 pub struct Processed {
     /// Signals that ended, and how.
@@ -61,7 +61,7 @@ pub struct Processed {
     pub failed: Vec<(StoredSignal, String)>,
 }
 
-/// What an approval approves.
+/// The request that an approval is bound to.
 enum ApprovalTarget {
     /// This request, which waits.
     Waits(Box<StoredSignal>),
@@ -143,7 +143,7 @@ impl SignalStore<'_> {
         }
         let history = log::read_certainly(self.world, &self.history_path());
         let Some(history) = history.ok().filter(|_| !view.incomplete && !view.cut) else {
-            let why = "which request it approves cannot be said now: not all signals can be read";
+            let why = "the request that it approves is unknown: not all signals can be read";
             return ApprovalTarget::Unknown(why.to_owned());
         };
         let task = approval.text("task_id");
@@ -344,7 +344,7 @@ impl SignalStore<'_> {
             let moved = self.world.rename(&self.folder().join(file), &aside.join(&name));
             let why = match moved {
                 Ok(()) => why.clone(),
-                Err(error) => format!("{why}, and it could not be put aside: {error}"),
+                Err(error) => format!("{why}, and it could not be quarantined: {error}"),
             };
             let entry = Ending {
                 time: now,

@@ -326,7 +326,7 @@ pub(super) static BY_CONTEXT: [Row; 16] = [
             r"(?:`([^`\n«$]{4,})`|'([^'\n«$]{4,})'|\x22([^\x22\n«$]{4,})\x22)",
         ),
     ),
-    // Google Cloud documentation, "Service account keys": the id stands in the file of the key.
+    // Google Cloud documentation, "Service account keys": the key file contains the id.
     Row::new(
         "Google key id",
         Hint::Any(&["private_key_id"]),

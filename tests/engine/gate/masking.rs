@@ -70,7 +70,7 @@ fn cases_say_what_the_agent_reads() {
     let early = GUARD.replace("post_tool_use", "pre_tool_use");
     scene.world.put("/pack/guards.yaml", early);
     let lint = scene.run(&["policyd", "lint", "/pack"], b"");
-    assert!(lint.stdout.contains("no client can be told `mask` at `pre_tool_use`"), "{lint:?}");
+    assert!(lint.stdout.contains("no client supports `mask` at `pre_tool_use`"), "{lint:?}");
 }
 
 /// Letters and digits as tokens have them.
