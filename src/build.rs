@@ -32,8 +32,8 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     Ok(())
 }
 
-fn folder(variable: &str) -> Result<PathBuf, String> {
-    env::var_os(variable).map(PathBuf::from).ok_or(format!("cargo sets no {variable}"))
+fn folder(variable: &str) -> Result<PathBuf, Box<dyn error::Error>> {
+    Ok(env::var_os(variable).ok_or_else(|| format!("cargo sets no {variable}"))?.into())
 }
 
 /// The tree of one file as bytes.

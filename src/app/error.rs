@@ -6,7 +6,7 @@ use anyhow::Error;
 
 /// What kind of failure ended an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum AppErrorKind {
     /// The command line or its input is wrong.
     Usage,
     /// A file could not be used, or the state of the project does not permit the operation.
@@ -16,19 +16,19 @@ enum Kind {
 /// A failed operation.
 #[derive(Debug)]
 pub(crate) struct AppError {
-    kind: Kind,
+    kind: AppErrorKind,
     error: Error,
 }
 
 impl AppError {
     /// A mistake in the command line or in its input.
     pub(crate) fn usage(message: impl Display) -> Self {
-        Self { kind: Kind::Usage, error: Error::msg(message.to_string()) }
+        Self { kind: AppErrorKind::Usage, error: Error::msg(message.to_string()) }
     }
 
     /// An operation that failed because of another error.
     pub(crate) fn failed(error: impl Into<Error>) -> Self {
-        Self { kind: Kind::Failed, error: error.into() }
+        Self { kind: AppErrorKind::Failed, error: error.into() }
     }
 
     /// An operation that failed, described by a message.
@@ -43,7 +43,7 @@ impl AppError {
 
     /// Whether the command line or its input is wrong.
     pub(crate) fn is_usage(&self) -> bool {
-        self.kind == Kind::Usage
+        self.kind == AppErrorKind::Usage
     }
 }
 

@@ -23,6 +23,22 @@ pub(super) use setup::{
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 
+/// Why the value of an argument is invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ArgumentError {
+    /// Contains a valid example.
+    #[error("expected a number with a unit, such as `90s` or `{0}`")]
+    Duration(&'static str),
+    #[error("expected a duration such as `90s`, or whole seconds")]
+    DurationOrSeconds,
+    #[error("expected a time of day, such as `14:05:00`")]
+    TimeOfDay,
+    #[error("expected a number from 0 to 1, such as `0.35`")]
+    Fraction,
+    #[error("expected an amount greater than 0, such as `10` or `2.50`")]
+    Amount,
+}
+
 mod checking;
 mod context;
 mod queue;

@@ -21,7 +21,7 @@ use crate::policy::Policy;
 use crate::report::context::ContextView;
 use crate::state::context::{Overrides, TierState};
 use crate::store::session::SessionStore;
-use crate::store::transcript::{self, Places};
+use crate::store::transcript::{self, Places, TranscriptError};
 use crate::world::{World, WorldError};
 
 /// A transcript that nobody read before may be long.
@@ -90,7 +90,7 @@ struct ContextCommand<'a> {
 
 impl ContextCommand<'_> {
     /// The facts of a transcript: only what is new since the last reading is read, by whomever.
-    fn facts(&self, place: &Place) -> Result<Facts, String> {
+    fn facts(&self, place: &Place) -> Result<Facts, TranscriptError> {
         let cursor =
             place.session.as_ref().map(|it| self.store.paths(it).folder.join("cursor.bin"));
         let places =
@@ -125,8 +125,8 @@ impl ContextCommand<'_> {
                 console.print(&text);
                 if acts { EXIT_FOUND } else { EXIT_OK }
             }
-            Err(why) => {
-                console.eprint(&why);
+            Err(error) => {
+                console.eprint(&error.to_string());
                 EXIT_BROKEN
             }
         }
@@ -139,7 +139,7 @@ impl ContextCommand<'_> {
         overrides: &Overrides,
         format: ListFormat,
         color: bool,
-    ) -> Result<(String, bool), String> {
+    ) -> Result<(String, bool), TranscriptError> {
         let facts = self.facts(place)?;
         let gauge = self.gauge(place, &facts, overrides);
         let settings = overrides.settings(&self.policy.context.settings);
@@ -176,11 +176,13 @@ impl ContextCommand<'_> {
                     }
                     (before, acted) = (text, acts);
                 }
-                Err(why) if before != why => {
-                    console.eprint(&why);
-                    before = why;
+                Err(error) => {
+                    let text = error.to_string();
+                    if text != before {
+                        console.eprint(&text);
+                    }
+                    before = text;
                 }
-                Err(_) => {}
             }
             if length.is_some_and(|it| self.world.elapsed().saturating_sub(start) >= it) {
                 return if acted { EXIT_FOUND } else { EXIT_OK };
@@ -201,8 +203,8 @@ impl ContextCommand<'_> {
         let facts = match place.map(|it| self.facts(it)).transpose() {
             Ok(facts) => facts.unwrap_or_default(),
             // What git says is worth something by itself.
-            Err(why) => {
-                console.eprint(&why);
+            Err(error) => {
+                console.eprint(&error.to_string());
                 Facts::default()
             }
         };
@@ -236,19 +238,24 @@ impl ContextCommand<'_> {
         drop((&mut *console.stdin).take(most).read_to_end(&mut bytes));
         let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let line = match told.pointer("/transcript_path").and_then(Value::as_str) {
-            None | Some("") => Err("the client named no transcript".to_owned()),
+            None | Some("") => Err(TranscriptError::NotNamed),
             Some(transcript) => self.status_line(Path::new(transcript), &told, console.color()),
         };
         match line {
             Ok(text) => console.print(&text),
-            Err(why) => console.print(&format!("context –: {why}\n")),
+            Err(error) => console.print(&format!("context –: {error}\n")),
         }
         EXIT_OK
     }
 
     /// The status line by a transcript and by what the client itself measured, which is newer. The client
     /// asks before it writes the transcript, and says nothing of the context then.
-    fn status_line(&self, transcript: &Path, told: &Value, color: bool) -> Result<String, String> {
+    fn status_line(
+        &self,
+        transcript: &Path,
+        told: &Value,
+        color: bool,
+    ) -> Result<String, TranscriptError> {
         let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
         let used = told.pointer("/context_window/used_percentage").and_then(Value::as_f64);
         let is_there = !matches!(self.world.stat(transcript), Err(WorldError::NotFound));

@@ -20,8 +20,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Deci
     let asked = asked.and_then(|table| Ok((table, tables::given(table, &arguments.given)?)));
     let (table, given) = match asked {
         Ok(asked) => asked,
-        Err(why) => {
-            console.eprint(&why);
+        Err(error) => {
+            console.eprint(&error.to_string());
             return EXIT_USAGE;
         }
     };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
-use crate::app::packs;
+use crate::app::packs::{self, InvalidPack};
 use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
@@ -56,7 +56,7 @@ pub(super) fn run(
     if let Some(then) = OriginalDecision::of(&entry) {
         let found = pack_of(world, &project, arguments, found, then, &mut lost);
         match decided_by(world, &project, &found, &entry, then, &mut lost) {
-            Err(broken) => lost.push(broken),
+            Err(broken) => lost.push(packs::explain(&broken)),
             Ok(policy) => {
                 let inputs = entry.inputs.as_ref();
                 again =
@@ -147,7 +147,7 @@ fn decided_by(
     entry: &Entry,
     then: OriginalDecision<'_>,
     lost: &mut Vec<String>,
-) -> Result<Policy, String> {
+) -> Result<Policy, InvalidPack> {
     let policy = recorded::policy(world, project, found)?;
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {

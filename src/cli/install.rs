@@ -126,8 +126,8 @@ fn carry_out(
             console.print(&diff.unified_diff().context_radius(3).header(&name, &name).to_string());
         } else {
             match install::write(world, &it) {
-                Err(problem) => {
-                    console.eprint(&problem);
+                Err(error) => {
+                    console.eprint(&error.to_string());
                     code = EXIT_BROKEN;
                     continue;
                 }

@@ -3,12 +3,14 @@
 mod fixing;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat, ProfileName};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack};
 use crate::app::cases::suite::beside;
 use crate::app::cores;
+use crate::app::error::AppError;
 use crate::app::gate::named_harness;
 use crate::app::packs;
 use crate::app::packs::places::{self, Place};
@@ -37,10 +39,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     }
     let baseline = match baseline(world, arguments) {
         Ok(baseline) => baseline,
-        Err(problem) => {
-            console.eprint(&problem);
-            return EXIT_BROKEN;
-        }
+        Err(error) => return error::report(console, &error),
     };
     let harness = match named_harness(arguments.harness.as_deref()) {
         Ok(harness) => harness,
@@ -229,7 +228,7 @@ fn list(format: LintFormat) -> String {
     if format == LintFormat::Json {
         let rule = |it: &lint::Rule| {
             serde_json::json!({"code": it.code, "name": it.name, "level": diagnostics::level_name(it.level),
-                "profile": it.profile.name(), "since": it.since, "summary": it.summary})
+                "profile": it.profile.name(), "summary": it.summary})
         };
         let rules: Vec<serde_json::Value> = lint::rules().iter().map(rule).collect();
         return format!("{:#}\n", serde_json::json!({"version": 1, "rules": rules}));
@@ -244,7 +243,7 @@ fn list(format: LintFormat) -> String {
 fn explain(console: &mut Console<'_>, code: &str) -> u8 {
     if let Some(rule) = lint::find(code) {
         let (level, profile) = (diagnostics::level_name(rule.level), rule.profile.name());
-        let about = format!("{level}, profile {profile}, since {}", rule.since);
+        let about = format!("{level}, profile {profile}");
         let former = lint::history(code).map(|it| it + "\n\n").unwrap_or_default();
         console.print(&format!("{former}{}\n{about}\n", rule.page.trim_end()));
         return EXIT_OK;
@@ -263,15 +262,16 @@ fn explain(console: &mut Console<'_>, code: &str) -> u8 {
     EXIT_USAGE
 }
 
-fn baseline(world: &dyn World, arguments: &LintArguments) -> Result<Option<Baseline>, String> {
+fn baseline(world: &dyn World, arguments: &LintArguments) -> Result<Option<Baseline>, AppError> {
     let Some(file) = &arguments.baseline else { return Ok(None) };
-    let complaint = |why: String| {
+    let unusable = |why: &dyn Display| {
         let file = file.display();
-        format!("{file}: {why}\nhelp: run `policyd lint --write-baseline {file}` to recreate it")
+        let help = format!("run `policyd lint --write-baseline {file}` to recreate it");
+        AppError::failed_as(format!("{file}: {why}\nhelp: {help}"))
     };
-    let bytes = world.read(file, BASELINE_BYTES_MAX).map_err(|it| complaint(it.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| complaint("is not UTF-8 text".to_owned()))?;
-    Baseline::parse(&text).map(Some).map_err(|it| complaint(it.to_string()))
+    let bytes = world.read(file, BASELINE_BYTES_MAX).map_err(|error| unusable(&error))?;
+    let text = String::from_utf8(bytes).map_err(|_| unusable(&"is not UTF-8 text"))?;
+    Baseline::parse(&text).map(Some).map_err(|error| unusable(&error))
 }
 
 fn write_baseline(

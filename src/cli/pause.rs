@@ -32,8 +32,8 @@ pub(super) fn pause(
 ) -> u8 {
     let length = match length(&arguments.duration) {
         Ok(length) => length,
-        Err(complaint) => {
-            console.eprint(&complaint);
+        Err(error) => {
+            console.eprint(&error.to_string());
             return EXIT_USAGE;
         }
     };
@@ -151,27 +151,34 @@ fn one_line(reason: &str) -> String {
     message::cut(&mask(&line).0, EVIDENCE_CHARS_MAX)
 }
 
-fn length(text: &str) -> Result<Duration, String> {
-    const FORM: &str = "use a number with a unit, such as `30m`, `2h` or `1h30m`";
-    match parse_duration(text) {
-        Ok(length) if length.is_zero() => {
-            Err(format!("pause duration must be greater than zero\nhelp: {FORM}"))
-        }
-        Ok(length) if length > PAUSE_MAX => Err(too_long(text)),
-        Ok(length) => Ok(length),
-        Err(DurationError::TooLong) => Err(too_long(text)),
-        Err(DurationError::NoUnit | DurationError::Malformed) => {
-            Err(format!("`{text}` is not a duration\nhelp: {FORM}"))
-        }
-    }
+/// Shape of a pause duration.
+const FORM: &str = "use a number with a unit, such as `30m`, `2h` or `1h30m`";
+
+/// Why the duration of a pause is invalid.
+#[derive(Debug, thiserror::Error)]
+enum PauseError {
+    #[error("pause duration must be greater than zero\nhelp: {FORM}")]
+    Zero,
+    #[error(
+        "`{0}` is longer than {max}; to disable policyd in this project until you enable it, run \
+         `policyd disable`",
+        max = duration_text(PAUSE_MAX)
+    )]
+    TooLong(String),
+    #[error("`{0}` is not a duration\nhelp: {FORM}")]
+    NotADuration(String),
 }
 
-fn too_long(text: &str) -> String {
-    let most = duration_text(PAUSE_MAX);
-    format!(
-        "`{text}` is longer than {most}; to disable policyd in this project until you enable it, run \
-         `policyd disable`"
-    )
+fn length(text: &str) -> Result<Duration, PauseError> {
+    match parse_duration(text) {
+        Ok(length) if length.is_zero() => Err(PauseError::Zero),
+        Ok(length) if length > PAUSE_MAX => Err(PauseError::TooLong(text.to_owned())),
+        Ok(length) => Ok(length),
+        Err(DurationError::TooLong) => Err(PauseError::TooLong(text.to_owned())),
+        Err(DurationError::NoUnit | DurationError::Malformed) => {
+            Err(PauseError::NotADuration(text.to_owned()))
+        }
+    }
 }
 
 /// The session whose id begins so; one that was never judged is named in full.

@@ -102,8 +102,8 @@ impl SignalCommand<'_, '_> {
         }
         let said = match signal_fields::parse(kind, words) {
             Ok(said) => said,
-            Err(why) => {
-                console.eprint(&why);
+            Err(error) => {
+                console.eprint(&error.to_string());
                 return Ok(EXIT_USAGE);
             }
         };
@@ -344,8 +344,8 @@ impl SignalCommand<'_, '_> {
         let shape = records::shape(&records::signals::RUN);
         let run = match words::record(shape, signals::run(), said) {
             Ok(run) => run,
-            Err(why) => {
-                console.eprint(&why);
+            Err(error) => {
+                console.eprint(&error.to_string());
                 return Ok(EXIT_USAGE);
             }
         };

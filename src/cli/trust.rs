@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, pause};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, error, pause};
+use crate::app::error::AppError;
 use crate::app::packs::{self, folder, grants, places};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
@@ -40,10 +41,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
     } else {
         trust(world, console, &store, arguments.changes, &folder)
     };
-    done.unwrap_or_else(|problem| {
-        console.eprint(&problem);
-        EXIT_BROKEN
-    })
+    done.unwrap_or_else(|error| error::report(console, &error))
 }
 
 /// The pack that is meant: a folder of policies, or the one of a project.
@@ -68,11 +66,11 @@ fn trust(
     store: &TrustStore<'_>,
     changes: bool,
     folder: &Path,
-) -> Result<u8, String> {
+) -> Result<u8, AppError> {
     let name = folder.display().to_string();
     let found = packs::at(world, Some(&name));
     if !found.unreadable.is_empty() {
-        return Err(found.unreadable.join("\n"));
+        return Err(AppError::failed_as(found.unreadable.join("\n")));
     }
     list_grants(world, console, &found)?;
     let until = if changes { "including future changes" } else { "until its files change" };
@@ -80,7 +78,8 @@ fn trust(
         return Ok(code);
     }
     let hash = (!changes).then(|| found.content_hash());
-    store.add(Trusted { folder: name.clone(), hash, since: world.now() })?;
+    let trusted = Trusted { folder: name.clone(), hash, since: world.now() };
+    store.add(trusted).map_err(AppError::failed)?;
     console.print(&format!("trusted  {name}, {until}\n"));
     if !packs::is_active_directory(world, folder) {
         console.eprint(
@@ -95,24 +94,26 @@ fn trust(
 pub(super) fn show_grants(world: &dyn World, console: &mut Console<'_>, folder: &Path) {
     let folder = normal(&world.working_folder().join(folder));
     let found = packs::at(world, Some(&folder.display().to_string()));
-    if let Err(problem) = list_grants(world, console, &found) {
-        console.eprint(&problem);
+    if let Err(error) = list_grants(world, console, &found) {
+        error::report(console, &error);
     }
 }
 
 /// Lists what trust in a pack grants.
 ///
 /// # Errors
-/// The pack does not load, so nothing can be said of it.
+/// The pack cannot be loaded.
 fn list_grants(
     world: &dyn World,
     console: &mut Console<'_>,
     found: &packs::Found,
-) -> Result<(), String> {
+) -> Result<(), AppError> {
     let policy = packs::policy(world, found).map_err(|broken| {
-        format!("{}; fix the pack, then run `policyd trust` again", packs::explain(&broken))
+        let why = packs::explain(&broken);
+        AppError::failed_as(format!("{why}; fix the pack, then run `policyd trust` again"))
     })?;
-    let builtin = packs::builtin_policy(world).ok_or("the built-in pack does not load")?;
+    let builtin = packs::builtin_policy(world)
+        .ok_or_else(|| AppError::failed_as("the built-in pack does not load"))?;
     for line in grants::list(&policy, &builtin) {
         console.print(&format!("{line}\n"));
     }
@@ -133,8 +134,8 @@ fn switch_files(
         Err(code) => return code,
     };
     let store = UserChoiceStore::new(world, &project.state);
-    if let Err(problem) = store.change(|it| it.switch_files = is_honored) {
-        console.eprint(&problem);
+    if let Err(error) = store.change(|it| it.switch_files = is_honored) {
+        console.eprint(&error.to_string());
         return EXIT_BROKEN;
     }
     let what = if is_honored { "honored" } else { "ignored" };
@@ -148,12 +149,12 @@ fn revoke(
     console: &mut Console<'_>,
     store: &TrustStore<'_>,
     folder: &Path,
-) -> Result<u8, String> {
+) -> Result<u8, AppError> {
     let action = format!("no longer trust {}", folder.display());
     if let Err(code) = require_human(world, console, &action) {
         return Ok(code);
     }
-    if store.revoke(folder)? {
+    if store.revoke(folder).map_err(AppError::failed)? {
         console.print(&format!("revoked  {}\n", folder.display()));
         return Ok(EXIT_OK);
     }
@@ -164,8 +165,8 @@ fn revoke(
 fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) -> u8 {
     let all = match store.all() {
         Ok(all) => all,
-        Err(problem) => {
-            console.eprint(&problem);
+        Err(error) => {
+            console.eprint(&error.to_string());
             return EXIT_BROKEN;
         }
     };
@@ -207,8 +208,8 @@ pub(super) fn trust_written(
     let hash = Some(found.content_hash());
     match store.add(Trusted { folder: name, hash, since: world.now() }) {
         Ok(()) => true,
-        Err(problem) => {
-            console.eprint(&problem);
+        Err(error) => {
+            console.eprint(&error.to_string());
             false
         }
     }

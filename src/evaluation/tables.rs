@@ -2,7 +2,8 @@
 
 use crate::expr::record::Record;
 use crate::expr::watch::Watching;
-use crate::expr::{Evaluator, ScriptError, template, words};
+use crate::expr::words::{self, WordError};
+use crate::expr::{Evaluator, ScriptError, template};
 use crate::policy::SourceLocation;
 use crate::policy::tables::Table;
 
@@ -19,8 +20,8 @@ pub struct TableDecision {
 /// Parses the inputs of a table, given as `name=value`. Missing inputs get their defaults.
 ///
 /// # Errors
-/// A message about an unknown input or an invalid value, with the fix.
-pub fn given(table: &Table, said: &[String]) -> Result<Record, String> {
+/// [`WordError`] for an unknown input or an invalid value.
+pub fn given(table: &Table, said: &[String]) -> Result<Record, WordError> {
     let is_given = |default: &&String| {
         let name = default.split('=').next().unwrap_or_default();
         said.iter().any(|it| it.split('=').next() == Some(name))

@@ -68,6 +68,13 @@ pub fn check_again(text: &str, names: &Names) -> Typed {
     typed(text, names, false)
 }
 
+/// Returns the type of the global to which one of [`Typed::uses`] belongs.
+#[must_use]
+pub fn global_type(used: &str) -> Option<Type> {
+    let name = used.split(['.', '[']).next().unwrap_or_default();
+    members::find(Type::Global, name).map(|it| it.result)
+}
+
 fn typed(text: &str, names: &Names, regexes: bool) -> Typed {
     let mut checker = Checker::new(text, names, regexes);
     match parse::parse(text) {

@@ -216,17 +216,28 @@ pub fn matches_every_text(regex: &Hir) -> bool {
     properties.minimum_len() == Some(0) && properties.look_set().is_empty()
 }
 
-/// Proves a regex of a pack: bounded size, linear time.
+/// Why a regex of a pack is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegexError {
+    #[error("longer than {} bytes", limits::REGEX_SOURCE_MAX)]
+    TooLong,
+    /// Contains one line of the parser: a syntax error, or that the compiled form is too large.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Compiles a regex of a pack, with bounded size. It matches in linear time.
 ///
 /// # Errors
-/// What is wrong with it, in one line.
-pub fn compile_regex(source: &str) -> Result<Regex, String> {
+/// [`RegexError`] if the regex is too long, too large when compiled, or not valid.
+pub fn compile_regex(source: &str) -> Result<Regex, RegexError> {
     if source.len() > limits::REGEX_SOURCE_MAX {
-        return Err(format!("longer than {} bytes", limits::REGEX_SOURCE_MAX));
+        return Err(RegexError::TooLong);
     }
     RegexBuilder::new(source).size_limit(limits::REGEX_COMPILED_MAX).build().map_err(|error| {
         let text = error.to_string();
-        text.lines().last().unwrap_or(&text).trim_start_matches("error: ").to_owned()
+        let line = text.lines().last().unwrap_or(&text).trim_start_matches("error: ");
+        RegexError::Invalid(line.to_owned())
     })
 }
 
@@ -320,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_bad_regex_says_why() {
-        assert!(compile_regex("(").unwrap_err().contains("unclosed group"));
+        assert!(compile_regex("(").unwrap_err().to_string().contains("unclosed group"));
         assert!(compile_regex("(?:a{1000}){1000}").is_err(), "size is capped");
     }
 }

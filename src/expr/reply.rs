@@ -6,11 +6,22 @@ use serde_json::Value;
 /// Places at which a JSON object is looked for in prose.
 const OBJECTS_TRIED_MAX: usize = 32;
 
-/// The JSON object in a reply, without a client's envelope; its text where there is none.
+/// Why a reply has no content.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    #[error("it answered with nothing")]
+    Empty,
+    /// The client reports an error. Contains its message.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Returns the JSON object in a reply, without the envelope of the client, or else the text of the
+/// reply.
 ///
 /// # Errors
-/// What the client said instead, where it says itself that it failed.
-pub fn content(reply: &str) -> Result<Value, String> {
+/// [`ReplyError`] if the reply is empty, or the client reports an error.
+pub fn content(reply: &str) -> Result<Value, ReplyError> {
     let whole: Option<Value> = serde_json::from_str(reply).ok();
     // Clients that print every event end with the result.
     let mut events = whole.as_ref().and_then(Value::as_array).into_iter().flatten().rev();
@@ -18,12 +29,12 @@ pub fn content(reply: &str) -> Result<Value, String> {
     let failed = |it: &Value| it.get("is_error") == Some(&Value::Bool(true));
     let Some(found) = last.or_else(|| object(reply)) else {
         let text = reply.trim();
-        let empty = || "it answered with nothing".to_owned();
-        return (!text.is_empty()).then(|| Value::String(text.to_owned())).ok_or_else(empty);
+        let text = Some(text).filter(|it| !it.is_empty());
+        return text.map(|it| Value::String(it.to_owned())).ok_or(ReplyError::Empty);
     };
     match envelope(&found) {
-        Some(text) if failed(&found) => Err(text.to_owned()),
-        None if failed(&found) => Err(found.to_string()),
+        Some(text) if failed(&found) => Err(ReplyError::Failed(text.to_owned())),
+        None if failed(&found) => Err(ReplyError::Failed(found.to_string())),
         None => Ok(found),
         Some(text) => Ok(object(text).unwrap_or_else(|| Value::String(text.trim().to_owned()))),
     }
@@ -126,7 +137,7 @@ mod tests {
             assert_eq!(content(reply), Ok(expected), "{reply}");
         }
         let failed = r#"{"type":"result","is_error":true,"result":"API Error: overloaded"}"#;
-        assert_eq!(content(failed), Err("API Error: overloaded".to_owned()));
+        assert_eq!(content(failed), Err(ReplyError::Failed("API Error: overloaded".to_owned())));
         for failed in
             ["", " \n", r#"{"type":"result","subtype":"error_max_turns","is_error":true}"#]
         {

@@ -39,6 +39,8 @@ impl std::fmt::Display for PayloadError {
     }
 }
 
+impl std::error::Error for PayloadError {}
+
 /// Expectations of a payload from the command line and the environment.
 pub struct PayloadExpectation<'a> {
     /// Event, by its native or neutral name. Overrides the payload's own name.

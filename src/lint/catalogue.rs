@@ -21,7 +21,6 @@ macro_rules! rule {
             name: $name,
             level: Level::$level,
             profile: Profile::$profile,
-            since: "0.1.0",
             summary: $summary,
             page: include_str!(concat!("docs/", $code, ".md")),
             checks: &[$($check),*],

@@ -155,7 +155,7 @@ pub(super) const fn in_order(one: &Constraint, other: &Constraint, stand: &Const
 }
 
 /// A value within a limit.
-pub(super) enum Value<'l> {
+pub(super) enum ExampleValue<'l> {
     Truth(bool),
     Number(i64),
     Decimal(f64),
@@ -164,7 +164,7 @@ pub(super) enum Value<'l> {
     AsCompared,
 }
 
-impl Display for Value<'_> {
+impl Display for ExampleValue<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truth(value) => write!(f, "{value}"),
@@ -178,9 +178,9 @@ impl Display for Value<'_> {
 }
 
 /// A value within a limit, where there is one.
-pub(super) fn value(limit: &Constraint) -> Option<Value<'_>> {
+pub(super) fn value(limit: &Constraint) -> Option<ExampleValue<'_>> {
     match limit {
-        Constraint::Truth(value) => Some(Value::Truth(*value)),
+        Constraint::Truth(value) => Some(ExampleValue::Truth(*value)),
         Constraint::Number { least, greatest, .. } if least > greatest => None,
         Constraint::Number { least, greatest, not } => {
             let from = if *least <= 0 && *greatest >= 0 { 0 } else { *least };
@@ -189,18 +189,20 @@ pub(super) fn value(limit: &Constraint) -> Option<Value<'_>> {
             let down = || {
                 (*least..=from).rev().take(not.len().saturating_add(1)).find(|it| !not.contains(it))
             };
-            up.or_else(down).map(Value::Number)
+            up.or_else(down).map(ExampleValue::Number)
         }
-        Constraint::Decimal { least, greatest } => between(*least, *greatest).map(Value::Decimal),
+        Constraint::Decimal { least, greatest } => {
+            between(*least, *greatest).map(ExampleValue::Decimal)
+        }
         Constraint::Text { only: Some(only), not } => {
-            only.difference(not).next().map(|it| Value::Text(it))
+            only.difference(not).next().map(|it| ExampleValue::Text(it))
         }
         Constraint::Text { only: None, not } => {
             let free = ["", "x", "y"].into_iter().find(|it| !not.contains(*it));
-            Some(free.map_or(Value::AnotherText, Value::Text))
+            Some(free.map_or(ExampleValue::AnotherText, ExampleValue::Text))
         }
         Constraint::Order { less, equal, greater } => {
-            (*less || *equal || *greater).then_some(Value::AsCompared)
+            (*less || *equal || *greater).then_some(ExampleValue::AsCompared)
         }
     }
 }

@@ -56,8 +56,6 @@ pub struct Rule {
     pub level: Level,
     /// The least strict profile that reports it.
     pub profile: Profile,
-    /// First version with this rule.
-    pub since: &'static str,
     /// One sentence about what it reports.
     pub summary: &'static str,
     /// The page of the rule, in Markdown.

@@ -116,7 +116,8 @@ impl<'a> Site<'a> {
     pub(super) fn new(
         at: SiteLocation<'a>,
         node: &'a Node,
-        (start, text): (usize, &'a str),
+        start: usize,
+        text: &'a str,
         condition: bool,
     ) -> Self {
         let SiteLocation { file, entry, key, record } = at;

@@ -193,14 +193,14 @@ impl<'a> Subject<'a> {
         }
         match kind {
             Kind::Expression => {
-                let site = node.text().map(|text| Site::new(at, node, (0, text), true));
+                let site = node.text().map(|text| Site::new(at, node, 0, text, true));
                 self.sites.extend(site);
             }
             Kind::Template => {
                 let text = node.text().unwrap_or_default();
                 for piece in template::pieces(text).unwrap_or_default() {
                     if let TemplatePart::Hole { expression, start } = piece {
-                        self.sites.push(Site::new(at, node, (start, expression), false));
+                        self.sites.push(Site::new(at, node, start, expression, false));
                     }
                 }
             }

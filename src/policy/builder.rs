@@ -145,7 +145,7 @@ impl Builder<'_> {
         self.uses.extend(typed.uses.iter().cloned());
         if !text.trim().is_empty() {
             // That it is empty is said where its shape is checked.
-            self.complain(&typed, node, 0);
+            self.report_typed(&typed, node, 0);
         }
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be {wanted}, and is a {}", typed.result);
@@ -166,31 +166,33 @@ impl Builder<'_> {
         })
     }
 
-    pub(super) fn complain(&mut self, typed: &Typed, node: &Node, offset: usize) {
+    pub(super) fn report_typed(&mut self, typed: &Typed, node: &Node, offset: usize) {
         for used in &typed.uses {
             let (global, member) = used.split_once('.').unwrap_or((used, ""));
-            match global {
-                "signals" => self.reads_signals |= !member.is_empty(),
-                "context" => self.reads_context |= !member.is_empty(),
-                "dead_letter" | "escalations" => self.reads_waiting |= !member.is_empty(),
-                _ => self.reads_breakers |= global.starts_with("breakers"),
-            }
+            let (global_type, is_read) = (check::global_type(used), !member.is_empty());
+            let reads = |wanted: &[Type]| global_type.is_some_and(|it| wanted.contains(&it));
+            self.reads_signals |= is_read && reads(&[Type::Signals]);
+            self.reads_context |= is_read && reads(&[Type::Context]);
+            self.reads_waiting |= is_read && reads(&[Type::DeadLetters, Type::Escalations]);
+            self.reads_breakers |= reads(&[Type::Breakers]);
             let unknown = |name: &str| self.unknown_here.contains(&name);
             // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
-            let reads = |other: &String| {
+            let is_within = |other: &String| {
                 used.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.'))
             };
-            if (unknown(global) || unknown(used)) && !typed.uses.iter().any(reads) {
+            if (unknown(global) || unknown(used)) && !typed.uses.iter().any(is_within) {
                 let text = node.text().unwrap_or_default();
                 let start = text.find(used.as_str()).unwrap_or(0);
                 let span = node.sub_span(start..start.saturating_add(used.len()));
                 let what = if unknown(global) { global } else { used };
                 let message = format!("`{what}` is not known here");
                 let found = Diagnostic::error("unknown-here", span, message);
-                let help = match global {
-                    "action" | "program" if !self.at_guards => OF_GUARDS,
-                    "program" => OF_PROGRAMS,
-                    _ => KNOWN_LATER,
+                let help = if reads(&[Type::Call, Type::Invocation]) && !self.at_guards {
+                    OF_GUARDS
+                } else if reads(&[Type::Invocation]) {
+                    OF_PROGRAMS
+                } else {
+                    KNOWN_LATER
                 };
                 self.diagnostics.push(found.with_help(help));
             }
@@ -226,7 +228,7 @@ impl Builder<'_> {
     pub(super) fn hole(&mut self, expression: &str, start: usize, node: &Node) {
         let typed = self.typed(expression, node);
         self.uses.extend(typed.uses.iter().cloned());
-        self.complain(&typed, node, start);
+        self.report_typed(&typed, node, start);
         if !typed.result.is_shown() && typed.result != Type::Any {
             let span = node.sub_span(start..start.saturating_add(expression.len()));
             let message = format!("a {} cannot be shown as text", typed.result);

@@ -28,10 +28,10 @@ pub const SEVERITIES: &[&str] = &["low", "medium", "high", "critical"];
 pub const PRIORITIES: &[&str] = &["high", "medium", "low"];
 
 /// Where expressions use a record: file, sections (empty: all), and the names of its fields.
-type Row = (&'static str, &'static [&'static str], &'static LazyLock<Arc<Names>>);
+type RecordUse = (&'static str, &'static [&'static str], &'static LazyLock<Arc<Names>>);
 
 /// Every such place; the first that fits decides.
-pub static PLACES: &[Row] = &[
+pub static PLACES: &[RecordUse] = &[
     ("dead_letter.yaml", &["alarms"], &QUEUE),
     ("dead_letter.yaml", &[], &TASK),
     ("escalation.yaml", &[], &TASK),
@@ -51,7 +51,7 @@ pub static PLACES: &[Row] = &[
 /// The names that expressions of a section see; nothing where its expressions see facts.
 #[must_use]
 pub fn names(file: &str, section: &str) -> Option<&'static Arc<Names>> {
-    let fits = |(own, sections, _): &&Row| {
+    let fits = |(own, sections, _): &&RecordUse| {
         *own == file && (sections.is_empty() || sections.contains(&section))
     };
     PLACES.iter().find(fits).map(|(_, _, names)| &***names)

@@ -13,7 +13,7 @@ use super::layers::{Entry, Layers, wanted};
 use super::record::{Conversion, TEMPLATE, record, words};
 use crate::expr::record::{Field as ShapeField, Limits, Record as InputRecord, Shape};
 use crate::expr::types::{Names, Type};
-use crate::expr::words as input_words;
+use crate::expr::words::{self as input_words, WordError};
 use crate::source::layered_map::LayeredMap;
 use crate::source::node::Node;
 use crate::source::shape::{Field, Kind, field, required};
@@ -71,15 +71,26 @@ pub struct TableResult {
     pub reason: String,
 }
 
-/// Finds the table of a name.
+/// Why a table cannot be evaluated with the given inputs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// No table has this id.
+    #[error("there is no table `{id}`; {help}")]
+    Unknown { id: String, help: String },
+    /// An input is invalid.
+    #[error(transparent)]
+    Input(#[from] WordError),
+}
+
+/// Finds a table by its id.
 ///
 /// # Errors
-/// There is none, in one sentence with the cure.
-pub fn find<'t>(tables: &'t [Table], id: &str) -> Result<&'t Table, String> {
+/// [`TableError::Unknown`] if no table has this id.
+pub fn find<'t>(tables: &'t [Table], id: &str) -> Result<&'t Table, TableError> {
     let known: Vec<&str> = tables.iter().map(|it| it.id.as_str()).collect();
     tables.iter().find(|it| it.id == id).ok_or_else(|| {
         let help = suggest::did_you_mean(id, &known).unwrap_or_else(|| known.join(", "));
-        format!("there is no table `{id}`; {help}")
+        TableError::Unknown { id: id.to_owned(), help }
     })
 }
 
@@ -114,7 +125,7 @@ impl InputType {
 
 /// Keys of an input.
 #[derive(Debug, Default)]
-struct Input {
+struct TableInput {
     kind: InputType,
     values: Vec<String>,
     min: Option<i64>,
@@ -122,7 +133,7 @@ struct Input {
     description: String,
 }
 
-impl Input {
+impl TableInput {
     /// Returns the limits of the input. Without them, every number is accepted.
     const fn limits(&self) -> Limits {
         Limits { min: self.min, max: self.max }
@@ -130,7 +141,7 @@ impl Input {
 }
 
 record! {
-    const INPUT: Record<Input> = {
+    const INPUT: Record<TableInput> = {
         type: words::<InputType>() => kind, "What it is; `number` by default.";
         default: Kind::Any, "Its value where it is not given; else false, 0 or empty.";
         values: TEXTS => values, "The only texts it can be.";
@@ -236,8 +247,9 @@ impl Builder<'_> {
             let said: Vec<String> = values.iter().map(|it| format!("{name}={it}")).collect();
             match input_words::record(shape, InputRecord::new(shape), &said) {
                 Ok(_) => defaults.extend(said),
-                Err(why) => {
-                    let found = Diagnostic::error("bad-default", default.span.clone(), why);
+                Err(error) => {
+                    let found =
+                        Diagnostic::error("bad-default", default.span.clone(), error.to_string());
                     self.diagnostics.push(found.with_help("write a value that could be given"));
                 }
             }
@@ -247,7 +259,7 @@ impl Builder<'_> {
 }
 
 /// Returns the keys of an input.
-fn input(node: &Node) -> Input {
+fn input(node: &Node) -> TableInput {
     INPUT.read_untyped(&LayeredMap::from_iter([node]))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::facts::Facts;
 use crate::facts::record::lenient::{Either, Text};
-use crate::facts::record::{self, Record, RecordEntry};
+use crate::facts::record::{self, EntryCall, Record, RecordEntry};
 
 /// Names of the call id, by client.
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];
@@ -33,32 +33,23 @@ pub(super) struct RecordedCall {
 /// Returns the calls of a record that `facts` do not contain yet. Parses the line again, because
 /// facts contain only a part of an input.
 pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<RecordedCall> {
-    let called = record.entries.iter().filter_map(|entry| match entry {
-        RecordEntry::Call { id, name, .. } => {
+    let called = record.entries.iter().filter_map(RecordEntry::call);
+    let called = called.filter_map(|call| match call {
+        EntryCall::Begun { id, name } => {
             let search = InputSearch { id, tool: name, deep: DEPTH_MAX, careful: false };
             let input = search.of_line(line).unwrap_or_default();
-            Some(RecordedCall { tool: name.to_string(), input })
+            Some(RecordedCall { tool: name.to_owned(), input })
         }
-        RecordEntry::Done { name, input: Either::One(input), result }
+        EntryCall::Ended { name, input: Either::One(input), result }
             if !facts.knows_call(&result.id) =>
         {
             let (key, value) = match &input.command {
                 Either::Text(command) => ("command", command.as_ref()),
                 Either::One(_) | Either::Many(_) | Either::None => ("input", &*input.input),
             };
-            Some(RecordedCall { tool: name.to_string(), input: json!({ key: value }) })
+            Some(RecordedCall { tool: name.to_owned(), input: json!({ key: value }) })
         }
-        RecordEntry::Done { .. }
-        | RecordEntry::Stopped { .. }
-        | RecordEntry::Stopping { .. }
-        | RecordEntry::CutOff
-        | RecordEntry::Asked(_)
-        | RecordEntry::Prompt { .. }
-        | RecordEntry::Injected { .. }
-        | RecordEntry::Said(_)
-        | RecordEntry::Result(_)
-        | RecordEntry::Usage(_)
-        | RecordEntry::Compacted => None,
+        EntryCall::Ended { .. } => None,
     });
     called.collect()
 }

@@ -1,6 +1,6 @@
 //! Results of cases as text, JSON, and JUnit XML.
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -265,8 +265,8 @@ fn coverage_json(coverage: &Coverage) -> Value {
 /// Everything as JUnit XML: one suite for each case file.
 ///
 /// # Errors
-/// What the writer says of a text that XML cannot hold.
-pub fn to_junit(summaries: &[CaseSummary]) -> Result<String, String> {
+/// [`SerializeError`] for a text that XML cannot represent.
+pub fn to_junit(summaries: &[CaseSummary]) -> Result<String, SerializeError> {
     let mut report = Report::new("policyd test");
     for summary in summaries {
         let mut mistakes = TestSuite::new(summary.pack.as_str());
@@ -296,7 +296,7 @@ pub fn to_junit(summaries: &[CaseSummary]) -> Result<String, String> {
             report.add_test_suite(suite);
         }
     }
-    report.to_string().map_err(|error| error.to_string())
+    report.to_string()
 }
 
 fn junit_case(case: &CaseResult) -> TestCase {

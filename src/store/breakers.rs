@@ -124,7 +124,7 @@ impl<'a> BreakerStore<'a> {
         let known = self.peek(key);
         let choose = |change: fn(&mut BTreeSet<String>, &str) -> bool| {
             let changed = self.choices().change(|it| change(&mut it.forced_breakers, key));
-            changed.map_err(WorldError::Io)
+            changed.map_err(|error| WorldError::Io(error.to_string()))
         };
         if matches!(event, BreakerEvent::Trip { .. }) {
             choose(|forced, key| forced.insert(key.to_owned()))?;

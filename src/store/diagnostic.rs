@@ -171,13 +171,13 @@ struct AgentMemory<'a> {
 
 /// Time and place of operations.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scene<'a> {
+pub(super) struct DiagnosticContext<'a> {
     pub(super) now: Timestamp,
     pub(super) session_id: &'a str,
     pub(super) file_path: &'a str,
 }
 
-impl Scene<'_> {
+impl DiagnosticContext<'_> {
     fn entry(&self, operation: Operation<'_>, failure: FailureFields<'_>) -> Value {
         json!(DiagnosticEntry { timestamp: self.now, operation, failure })
     }

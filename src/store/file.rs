@@ -99,14 +99,14 @@ pub fn save_noting(
         durability,
     };
     let attempts = durability.attempts.clamp(1, SAVE_ATTEMPTS_MAX);
-    let (mut reached, mut why) = (Reached::Nothing, String::new());
+    let (mut reached, mut why) = (SaveStage::Nothing, String::new());
     for attempt in 0..attempts {
         if attempt > 0 {
             world.sleep(durability.delay_after(attempt.saturating_sub(1)));
         }
         let answer = match reached {
-            Reached::Placed => saving.sync_folder(),
-            Reached::Nothing | Reached::Staged => saving.attempt(attempt > 0, &mut reached),
+            SaveStage::Placed => saving.sync_folder(),
+            SaveStage::Nothing | SaveStage::Staged => saving.attempt(attempt > 0, &mut reached),
         };
         match answer {
             Ok(()) => return Saved::Durable { retries: attempt },
@@ -128,7 +128,7 @@ pub fn save_noting(
 
 /// How far the attempts came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reached {
+enum SaveStage {
     /// The sibling cannot be trusted.
     Nothing,
     /// The sibling holds the new value, synced and read back.
@@ -147,8 +147,8 @@ struct Saving<'a> {
 }
 
 impl Saving<'_> {
-    fn attempt(&self, again: bool, reached: &mut Reached) -> Result<(), Failure> {
-        *reached = Reached::Nothing;
+    fn attempt(&self, again: bool, reached: &mut SaveStage) -> Result<(), Failure> {
+        *reached = SaveStage::Nothing;
         let reusable =
             !again && self.world.stat(&self.sibling).is_ok_and(|it| it.kind == FileKind::File);
         if !reusable {
@@ -156,13 +156,13 @@ impl Saving<'_> {
             self.world.remove(&self.sibling).ok();
         }
         self.fill(&self.sibling)?;
-        *reached = Reached::Staged;
+        *reached = SaveStage::Staged;
         let replaces = self.world.stat(self.path).is_ok();
         if replaces && !reusable {
             self.sync_folder()?;
         }
         self.place(replaces)?;
-        *reached = Reached::Placed;
+        *reached = SaveStage::Placed;
         self.sync_folder()
     }
 
@@ -213,18 +213,18 @@ impl Saving<'_> {
 
     /// Runs after the last attempt. `Ok`: the new value is in place. A failure of the last resort itself
     /// is reported where it happens.
-    fn last_resort(&self, reached: Reached) -> Result<(), Option<Failure>> {
+    fn last_resort(&self, reached: SaveStage) -> Result<(), Option<Failure>> {
         match reached {
             // Without a whole sibling the old value is not touched.
-            Reached::Nothing => Err(None),
+            SaveStage::Nothing => Err(None),
             // Both names may have changed places on the disk or not: the sibling is not to be
             // written in place by the next save.
-            Reached::Placed => {
+            SaveStage::Placed => {
                 self.world.remove(&self.sibling).ok();
                 Ok(())
             }
             // The sibling stays a whole copy while the target is written in place.
-            Reached::Staged => {
+            SaveStage::Staged => {
                 self.sync_folder().and_then(|()| self.fill(self.path)).map_err(Some)?;
                 self.sync_folder().ok();
                 Ok(())

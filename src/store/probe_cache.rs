@@ -143,10 +143,10 @@ impl Answers {
     }
 }
 
-/// What is asked of a probe: its command and how it is read, its folder, the branch there, and its
+/// Returns the cache key of a probe call: command, format of the output, directory, branch, and
 /// standard input.
 #[must_use]
-pub fn question(probe: &Probe, (folder, branch): (&Path, &str), stdin: &str) -> String {
+pub fn question(probe: &Probe, folder: &Path, branch: &str, stdin: &str) -> String {
     let (folder, parse) = (folder.to_string_lossy(), format!("{:?}", probe.parse));
     let mut parts: Vec<&[u8]> = probe.command.iter().map(|it| it.as_bytes()).collect();
     parts.extend([parse.as_bytes(), folder.as_bytes(), branch.as_bytes(), stdin.as_bytes()]);
@@ -186,7 +186,7 @@ mod tests {
     fn the_same_question_is_answered_from_memory_for_a_while() {
         let (world, judge) = (FakeWorld::new(), judge());
         let folder = Path::new("/w/.policyd/sessions/s");
-        let asked = question(&judge, (folder, "main"), "is it done?");
+        let asked = question(&judge, folder, "main", "is it done?");
         let at = |seconds: i64| Timestamp::from_millis(1_700_000_000_000 + seconds * 1000);
         let answer = ProbeResult::Answer { code: 0, value: serde_json::json!({"a": "SATISFIED"}) };
         world.put_folder(folder);
@@ -200,9 +200,9 @@ mod tests {
         assert_eq!(answers.find(&judge, &asked, at(-1)), None, "a clock that went back");
         let text = Probe { parse: Parse::Text, ..judge.clone() };
         for other in [
-            question(&judge, (folder, "main"), "more?"),
-            question(&judge, (folder, "feat/x"), "is it done?"),
-            question(&text, (folder, "main"), "is it done?"),
+            question(&judge, folder, "main", "more?"),
+            question(&judge, folder, "feat/x", "is it done?"),
+            question(&text, folder, "main", "is it done?"),
         ] {
             assert_eq!(answers.find(&judge, &other, at(1)), None);
         }

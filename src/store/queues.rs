@@ -41,7 +41,7 @@ pub struct QueueStore<'a> {
 
 /// One file as it was read.
 #[derive(Debug, Clone, Default)]
-struct File {
+struct LoadedQueue {
     /// Keys beside `tasks`.
     beside: Map<String, Value>,
     /// Its items, as they were read.
@@ -137,7 +137,7 @@ pub struct Lists {
     pub metadata: Metadata,
     /// The dead letter that a review goes on with, which ended before the last one; empty for none.
     pub review_from: String,
-    files: BTreeMap<TaskQueue, File>,
+    files: BTreeMap<TaskQueue, LoadedQueue>,
     /// Lists whose file is damaged.
     pub damaged: Vec<TaskQueue>,
 }
@@ -181,7 +181,7 @@ impl Lists {
     }
 
     fn absorb(&mut self, place: TaskQueue, value: Option<Value>) {
-        let mut file = File { exists: value.is_some(), ..File::default() };
+        let mut file = LoadedQueue { exists: value.is_some(), ..LoadedQueue::default() };
         match value {
             Some(Value::Array(items)) => file.items = items,
             Some(Value::Object(mut beside)) => {
@@ -213,7 +213,7 @@ impl Lists {
 
     /// The text of the file of one list; nothing where it stays as it is.
     fn text(&self, place: TaskQueue) -> Option<(String, bool)> {
-        let empty = File::default();
+        let empty = LoadedQueue::default();
         let file = self.files.get(&place).unwrap_or(&empty);
         let mut tasks: BTreeMap<usize, &Task> = self.on(place).enumerate().collect();
         let places: BTreeMap<&str, usize> =
@@ -386,10 +386,12 @@ fn name(place: TaskQueue) -> String {
     format!("queue/{}.json", place.as_str())
 }
 
-/// Gives up what is kept too long or too much: abandoned tasks, the oldest first. Returns their ids.
+/// Removes abandoned tasks that are older than `max_age`, and the oldest ones above `max_count`.
+/// Returns their ids.
 pub fn expire(
     lists: &mut Lists,
-    (max_age, max_count): (Duration, usize),
+    max_age: Duration,
+    max_count: usize,
     now: Timestamp,
 ) -> BTreeSet<String> {
     let mut kept: Vec<(Option<Timestamp>, String)> =

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::diagnostic::{Code, Scene};
+use super::diagnostic::{Code, DiagnosticContext};
 use super::file::{self, Durability, Saved};
 use super::layout::{self, LOG_FILE, STATE_FILE};
 pub use super::layout::{Layout, SessionPaths};
@@ -387,8 +387,8 @@ impl LockedSession<'_> {
         }
     }
 
-    fn scene<T>(&self, tell: impl FnOnce(&Scene<'_>) -> T) -> T {
-        tell(&Scene {
+    fn scene<T>(&self, tell: impl FnOnce(&DiagnosticContext<'_>) -> T) -> T {
+        tell(&DiagnosticContext {
             now: self.store.world.now(),
             session_id: self.session.as_str(),
             file_path: &self.paths.state.to_string_lossy(),

@@ -28,7 +28,7 @@ use crate::policy::signals::{SignalKind, SignalStorage, Signals};
 use crate::state::signal::{End, SignalPhase};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
-use found::{File, SignalFileState};
+use found::{SignalFileBytes, SignalFileState};
 use ledger::{Claim, Ending, Ledger};
 
 pub use creating::Draft;
@@ -116,13 +116,13 @@ fn is_meant(found: &StoredSignal, which: &str) -> bool {
 }
 
 /// The ledger and what is in the folder, under the lock.
-struct Open {
+struct LockedSignals {
     ledger: Ledger,
     view: View,
     _held: Box<dyn HeldLock>,
 }
 
-impl Open {
+impl LockedSignals {
     fn find(&self, id: &str) -> Option<&StoredSignal> {
         self.view.signals.iter().find(|it| it.id == id)
     }
@@ -354,11 +354,16 @@ impl<'a> SignalStore<'a> {
             Err(WorldError::NotFound) => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok(Some(StoredSignal::read(&File { name: file, stat, bytes: &bytes }, name, kind, now)))
+        Ok(Some(StoredSignal::read(
+            &SignalFileBytes { name: file, stat, bytes: &bytes },
+            name,
+            kind,
+            now,
+        )))
     }
 
     /// Takes the lock, makes up for what others left half done, and looks.
-    fn open(&self, now: Timestamp) -> Result<Open, WorldError> {
+    fn open(&self, now: Timestamp) -> Result<LockedSignals, WorldError> {
         let held = self.documents.lock(LOCK, &FOLDERS)?;
         // The user might have created the directory of signals, and the other one might not exist yet.
         let state = self.documents.path(STATE_FOLDER);
@@ -371,7 +376,7 @@ impl<'a> SignalStore<'a> {
             self.make_up(&mut ledger);
         }
         let view = self.look(&ledger, now);
-        Ok(Open { ledger, view, _held: held })
+        Ok(LockedSignals { ledger, view, _held: held })
     }
 
     fn save(&self, ledger: &Ledger) -> Result<(), WorldError> {

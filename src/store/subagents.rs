@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::transcript::{self, Places};
+use super::transcript::{self, Places, TranscriptError};
 use crate::evaluation::inputs::{SubagentRead, TranscriptPosition};
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledMatchers;
@@ -55,13 +55,17 @@ impl Reader<'_> {
     /// Adds what the subagents had done when their transcripts were read before.
     ///
     /// # Errors
-    /// Why the same facts cannot be read any more, as one sentence.
-    pub fn add_again(&self, facts: &mut Facts, reads: &[SubagentRead]) -> Result<(), String> {
+    /// [`TranscriptError`] if a transcript cannot be read, or was rewritten since.
+    pub fn add_again(
+        &self,
+        facts: &mut Facts,
+        reads: &[SubagentRead],
+    ) -> Result<(), TranscriptError> {
         let again = |it: &SubagentRead| {
             let facts = transcript::read_again(self.world, &it.read, self.lens, self.deadline)?;
             Ok((it.agent.clone(), facts))
         };
-        let parts: Result<Vec<_>, String> = reads.iter().map(again).collect();
+        let parts: Result<Vec<_>, TranscriptError> = reads.iter().map(again).collect();
         facts.add_subagents(parts?);
         Ok(())
     }

@@ -116,8 +116,7 @@ impl<'a> Summaries<'a> {
         let now = summary.at;
         self.change(now, |all| {
             if summary.reason == AT_END {
-                let (session, folder) = (&summary.session, &summary.folder);
-                let before = told(all, (session, folder), summary.iteration);
+                let before = told(all, &summary.session, &summary.folder, summary.iteration);
                 summary.told = summary.told.or(before);
             }
             all.retain(|it| it.session != summary.session);
@@ -130,8 +129,8 @@ impl<'a> Summaries<'a> {
 
     /// Returns whether the summary of this turn was delivered to its session.
     #[must_use]
-    pub fn was_told(&self, of: (&str, &str), iteration: u64) -> bool {
-        told(&self.all(), of, iteration).is_some()
+    pub fn was_told(&self, session: &str, folder: &str, iteration: u64) -> bool {
+        told(&self.all(), session, folder, iteration).is_some()
     }
 
     /// Returns the newest undelivered summary that `fits`. It is marked as delivered before it is returned, so
@@ -176,7 +175,7 @@ impl<'a> Summaries<'a> {
 }
 
 /// Returns when the summary of a turn of a session in a directory was delivered.
-fn told(all: &[Summary], (session, folder): (&str, &str), iteration: u64) -> Option<Timestamp> {
+fn told(all: &[Summary], session: &str, folder: &str, iteration: u64) -> Option<Timestamp> {
     let own = all.iter().find(|it| it.session == session && it.folder == folder);
     own.filter(|it| it.iteration == iteration)?.told
 }

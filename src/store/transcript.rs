@@ -27,7 +27,22 @@ pub fn keep(world: &dyn World, path: &Path, cursor: &[u8]) {
     let _refused = world.write(path, cursor);
 }
 
-/// What reading a transcript came to.
+/// Why a transcript cannot be read, wholly or in part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TranscriptError {
+    /// The payload of the event contains no path of a transcript.
+    #[error("the payload names no transcript")]
+    NotNamed,
+    #[error("transcript `{path}`: {source}")]
+    Unreadable { path: String, source: WorldError },
+    #[error("transcript `{path}`: none of its {lines} line(s) could be read")]
+    NoValidLine { path: String, lines: u64 },
+    /// The part that was read before has other contents now.
+    #[error("the transcript `{0}` is not what it was: it was written anew")]
+    Rewritten(String),
+}
+
+/// What was read of a transcript.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TranscriptDelta {
     /// The facts, empty where nothing could be read.
@@ -36,8 +51,8 @@ pub struct TranscriptDelta {
     pub from_cursor: bool,
     /// Bytes read of the transcript for this.
     pub bytes_read: u64,
-    /// Why the facts may be incomplete.
-    pub problem: Option<String>,
+    /// Why the facts might be incomplete.
+    pub problem: Option<TranscriptError>,
     /// The cursor to keep for the next reading, where it moved.
     pub cursor: Option<Vec<u8>>,
     /// How far it was read, and the proof of it.
@@ -116,7 +131,7 @@ pub fn read(
     key: Key,
     deadline: Duration,
 ) -> TranscriptDelta {
-    read_patiently(world, places, (lens, key), deadline, Patience::NONE)
+    read_patiently(world, places, lens, key, deadline, Patience::NONE)
 }
 
 /// Reads what is new in a transcript, and waits until it is complete.
@@ -124,7 +139,8 @@ pub fn read(
 pub fn read_patiently(
     world: &dyn World,
     places: Places<'_>,
-    (lens, key): (&CompiledMatchers, Key),
+    lens: &CompiledMatchers,
+    key: Key,
     deadline: Duration,
     patience: Patience<'_>,
 ) -> TranscriptDelta {
@@ -137,13 +153,13 @@ pub fn read_patiently(
             // The client might create the file after its first hooks.
             Err(WorldError::NotFound) if waiting.pause() => {}
             Err(error) => {
-                return TranscriptDelta { problem: Some(problem(places, &error)), ..reading };
+                return TranscriptDelta { problem: Some(problem(places, error)), ..reading };
             }
         }
     };
     let stat = match file.stat() {
         Ok(stat) => stat,
-        Err(error) => return TranscriptDelta { problem: Some(problem(places, &error)), ..reading },
+        Err(error) => return TranscriptDelta { problem: Some(problem(places, error)), ..reading },
     };
     let mut position = Position { identity: stat.identity, ..Position::default() };
     if let Some((known, facts)) = saved(world, places, key)
@@ -167,7 +183,7 @@ pub fn read_patiently(
                 LineChunk::TooLong => reading.facts.skip_line(),
             });
         });
-        reading.problem = ended.map(|error| problem(places, &error));
+        reading.problem = ended.map(|error| problem(places, error));
         if reading.problem.is_some()
             || shows_all(&reading.facts, lines.unfinished(), lens, patience)
             || !waiting.pause()
@@ -178,9 +194,8 @@ pub fn read_patiently(
     reading.waited = waiting.so_far;
     let skipped = reading.facts.lines_skipped;
     if reading.problem.is_none() && skipped > 0 && skipped == reading.facts.seq {
-        let shown = places.transcript.display();
-        let why = format!("transcript `{shown}`: none of its {skipped} line(s) could be read");
-        reading.problem = Some(why);
+        let path = places.transcript.display().to_string();
+        reading.problem = Some(TranscriptError::NoValidLine { path, lines: skipped });
     }
     position.offset = start + reading.bytes_read - lines.unfinished_bytes();
     if position.offset != start || !reading.from_cursor {
@@ -217,19 +232,18 @@ fn shows_all(
 /// Reads a transcript as far as it was read before.
 ///
 /// # Errors
-/// Why the same facts are unavailable, in one sentence.
+/// [`TranscriptError`] if the transcript cannot be read, or was rewritten since.
 pub fn read_again(
     world: &dyn World,
     read: &TranscriptPosition,
     lens: &CompiledMatchers,
     deadline: Duration,
-) -> Result<Facts, String> {
-    let shown = &read.path;
-    let gone = |error: WorldError| format!("the transcript `{shown}` cannot be read: {error}");
+) -> Result<Facts, TranscriptError> {
+    let gone = |source| TranscriptError::Unreadable { path: read.path.clone(), source };
     let mut file = world.open(Path::new(&read.path)).map_err(gone)?;
     let proof = proof_at(file.as_mut(), read.offset).map(|it| hex(&it));
     if proof.as_ref() != Some(&read.proof) {
-        return Err(format!("the transcript `{shown}` is not what it was: it was written anew"));
+        return Err(TranscriptError::Rewritten(read.path.clone()));
     }
     let mut facts = Facts { sidechain: read.subagent, ..Facts::default() };
     let end = read.offset.saturating_add(u64::try_from(read.unfinished).unwrap_or(u64::MAX));
@@ -280,12 +294,14 @@ pub fn find_said(
 /// not tell: one result may be longer than the first.
 const LAST_CALL_BYTES: [u64; 2] = [256 * 1024, 8 * 1024 * 1024];
 
-/// The model that was called last, as the client names it; nothing where the end of the transcript
-/// does not tell. Of a subagent's own transcript every record is a side chain, of others none counts that is.
+/// Returns the model of the last API call, as the client names it. `None` if the end of the
+/// transcript contains no call. `of_subagent`: whether the transcript is a subagent's own; in other
+/// transcripts, calls of side chains are skipped.
 #[must_use]
 pub fn last_model(
     world: &dyn World,
-    (transcript, of_subagent): (&Path, bool),
+    transcript: &Path,
+    of_subagent: bool,
     deadline: Duration,
 ) -> Option<String> {
     let mut file = world.open(transcript).ok()?;
@@ -435,6 +451,6 @@ fn is_complete_object(line: &[u8]) -> bool {
     line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
-fn problem(places: Places<'_>, error: &WorldError) -> String {
-    format!("transcript `{}`: {error}", places.transcript.display())
+fn problem(places: Places<'_>, source: WorldError) -> TranscriptError {
+    TranscriptError::Unreadable { path: places.transcript.display().to_string(), source }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::file::{self, Durability, Saved};
+use super::user::{ChoiceError, FileProblem};
 use crate::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -75,24 +76,15 @@ impl<'a> TrustStore<'a> {
     /// Every pack that is trusted.
     ///
     /// # Errors
-    /// Why the file is not used, in one sentence.
-    pub fn all(&self) -> Result<Vec<Trusted>, String> {
+    /// [`ChoiceError::InvalidTrust`] if the file exists and cannot be used.
+    pub fn all(&self) -> Result<Vec<Trusted>, ChoiceError> {
         let path = self.path();
-        let wrong = |why: &str| format!("{} is not used: {why}", path.display());
-        let bytes = match self.world.read(&path, TRUST_FILE_BYTES_MAX) {
-            Ok(bytes) => bytes,
+        let trusted = match self.world.read(&path, TRUST_FILE_BYTES_MAX) {
+            Ok(bytes) => parse(&bytes),
             Err(WorldError::NotFound) => return Ok(Vec::new()),
-            Err(error) => return Err(wrong(&error.to_string())),
+            Err(error) => Err(error.into()),
         };
-        let value: Value =
-            serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
-        if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-            return Err(wrong("it is of another version of policyd"));
-        }
-        let packs = value.get("packs").and_then(Value::as_array);
-        let packs = packs.ok_or_else(|| wrong("it holds no list of `packs`"))?;
-        let read: Option<Vec<Trusted>> = packs.iter().map(Trusted::read).collect();
-        read.ok_or_else(|| wrong("one of its `packs` has no `folder`, `hash` and `since`"))
+        trusted.map_err(|problem| ChoiceError::InvalidTrust { path, problem })
     }
 
     /// How far the pack in a folder is trusted, with files of this `hash`. A worktree is also trusted
@@ -116,8 +108,8 @@ impl<'a> TrustStore<'a> {
     /// Trusts a pack; what was known of its folder is replaced.
     ///
     /// # Errors
-    /// Why it could not be kept.
-    pub fn add(&self, trusted: Trusted) -> Result<(), String> {
+    /// [`ChoiceError`] if the file is invalid or locked, or cannot be written.
+    pub fn add(&self, trusted: Trusted) -> Result<(), ChoiceError> {
         self.change(|all| {
             all.retain(|it| it.folder != trusted.folder);
             all.push(trusted);
@@ -130,7 +122,7 @@ impl<'a> TrustStore<'a> {
     ///
     /// # Errors
     /// Why it could not be kept.
-    pub fn revoke(&self, folder: &Path) -> Result<bool, String> {
+    pub fn revoke(&self, folder: &Path) -> Result<bool, ChoiceError> {
         self.change(|all| {
             let before = all.len();
             all.retain(|it| Path::new(&it.folder) != folder);
@@ -138,9 +130,9 @@ impl<'a> TrustStore<'a> {
         })
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Trusted>) -> bool) -> Result<bool, String> {
+    fn change(&self, change: impl FnOnce(&mut Vec<Trusted>) -> bool) -> Result<bool, ChoiceError> {
         let (world, path) = (self.world, self.path());
-        let failed = |error: WorldError| format!("{}: {error}", path.display());
+        let failed = |source: WorldError| ChoiceError::Io { path: path.clone(), source };
         world.create_folder(&self.folder).map_err(failed)?;
         let _held = world.lock(&self.folder.join(LOCK), USER_LOCK_WAIT).map_err(failed)?;
         let mut all = self.all()?;
@@ -150,11 +142,20 @@ impl<'a> TrustStore<'a> {
             let text = format!("{:#}\n", json!({"version": FORMAT_VERSION, "packs": packs}));
             let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
             if let Saved::NotSaved { why, .. } = saved {
-                return Err(format!("{}: {why}", path.display()));
+                return Err(ChoiceError::NotSaved { path, why });
             }
         }
         Ok(changed)
     }
+}
+
+fn parse(bytes: &[u8]) -> Result<Vec<Trusted>, FileProblem> {
+    let value: Value = serde_json::from_slice(bytes)?;
+    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
+        return Err(FileProblem::Version);
+    }
+    let packs = value.get("packs").and_then(Value::as_array).ok_or(FileProblem::NoPacks)?;
+    packs.iter().map(Trusted::read).collect::<Option<_>>().ok_or(FileProblem::Pack)
 }
 
 #[cfg(test)]
@@ -203,7 +204,10 @@ mod tests {
             let store = TrustStore::new(&world, Path::new("/config/policyd"));
             let standing = store.standing(Path::new(FOLDER), None, "aa");
             assert_eq!(standing, TrustStatus::Unknown, "{text}");
-            assert!(store.add(trusted(None)).unwrap_err().contains("trust.json"), "{text}");
+            assert!(
+                store.add(trusted(None)).unwrap_err().to_string().contains("trust.json"),
+                "{text}"
+            );
             assert_eq!(world.get("/config/policyd/trust.json").unwrap(), text.as_bytes());
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::file::{self, Durability, Saved};
 use super::pause::Pause;
-use super::user;
+use super::user::{self, ChoiceError, FileProblem};
 use crate::id::SessionId;
 use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT, USER_LOCK_WAIT};
 use crate::state::stored::{elements, or_default};
@@ -127,34 +127,26 @@ impl<'a> UserChoiceStore<'a> {
     /// The choices; without a file, the user chose nothing.
     ///
     /// # Errors
-    /// Why the file is not used, in one sentence with the fix.
-    pub fn load(&self) -> Result<UserChoices, String> {
+    /// [`ChoiceError::InvalidChoices`] if the file exists and cannot be used.
+    pub fn load(&self) -> Result<UserChoices, ChoiceError> {
         let Some(path) = self.path() else { return Ok(UserChoices::default()) };
-        let wrong = |why: &str| {
-            format!("`{}` is not used: {why}; remove it, and choose again", path.display())
-        };
-        let bytes = match self.world.read(&path, USER_CHOICES_BYTES_MAX) {
-            Ok(bytes) => bytes,
+        let choices = match self.world.read(&path, USER_CHOICES_BYTES_MAX) {
+            Ok(bytes) => parse(&bytes),
             Err(WorldError::NotFound) => return Ok(UserChoices::default()),
-            Err(error) => return Err(wrong(&error.to_string())),
+            Err(error) => Err(error.into()),
         };
-        let value: Value = serde_json::from_slice(&bytes).map_err(|it| wrong(&it.to_string()))?;
-        if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-            return Err(wrong("another version of policyd wrote it"));
-        }
-        serde_json::from_value(value).map_err(|_| wrong("it does not have the expected form"))
+        choices.map_err(|problem| ChoiceError::InvalidChoices { path, problem })
     }
 
     /// Changes the choices durably, under a lock; returns what `change` returns. Nothing is written
     /// if nothing changed.
     ///
     /// # Errors
-    /// Why the change was not saved: no place for it, the lock, a damaged file, or the disk.
-    pub fn change<T>(&self, change: impl FnOnce(&mut UserChoices) -> T) -> Result<T, String> {
-        let path = self.path().ok_or(
-            "neither XDG_CONFIG_HOME nor HOME is set, so the choices of the user cannot be saved",
-        )?;
-        let failed = |error: WorldError| format!("{}: {error}", path.display());
+    /// [`ChoiceError`] if no directory is known, the lock is not free, the file is invalid, or it
+    /// cannot be written.
+    pub fn change<T>(&self, change: impl FnOnce(&mut UserChoices) -> T) -> Result<T, ChoiceError> {
+        let path = self.path().ok_or(ChoiceError::NoDirectory)?;
+        let failed = |source: WorldError| ChoiceError::Io { path: path.clone(), source };
         let folder = path.parent().unwrap_or(&path);
         self.world.create_folder(folder).map_err(failed)?;
         let _held = self.world.lock(&folder.join(".lock"), USER_LOCK_WAIT).map_err(failed)?;
@@ -170,11 +162,19 @@ impl<'a> UserChoiceStore<'a> {
             let text = format!("{:#}\n", json!(file));
             let saved = file::save(self.world, &path, text.as_bytes(), &Durability::default());
             if let Saved::NotSaved { why, .. } = saved {
-                return Err(format!("{}: {why}", path.display()));
+                return Err(ChoiceError::NotSaved { path, why });
             }
         }
         Ok(changed)
     }
+}
+
+fn parse(bytes: &[u8]) -> Result<UserChoices, FileProblem> {
+    let value: Value = serde_json::from_slice(bytes)?;
+    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
+        return Err(FileProblem::Version);
+    }
+    serde_json::from_value(value).map_err(|_| FileProblem::Shape)
 }
 
 #[cfg(test)]
@@ -217,7 +217,7 @@ mod tests {
             let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
             let path = store.path().unwrap();
             world.put(&path, text);
-            assert!(store.load().unwrap_err().contains("is not used"), "{text}");
+            assert!(store.load().unwrap_err().to_string().contains("is not used"), "{text}");
             assert!(store.change(|it| it.switch_files = true).is_err(), "{text}");
             assert_eq!(world.get(&path).unwrap(), text.as_bytes());
         }
@@ -228,7 +228,8 @@ mod tests {
         let world = FakeWorld::new();
         let store = UserChoiceStore::new(&world, Path::new("/work/.policyd"));
         assert_eq!(store.load(), Ok(UserChoices::default()));
-        assert!(store.change(|it| it.switch_files = true).unwrap_err().contains("HOME"));
+        let refused = store.change(|it| it.switch_files = true);
+        assert_eq!(refused, Err(ChoiceError::NoDirectory));
     }
 
     #[test]

@@ -41,7 +41,7 @@ enum Hint {
 }
 
 /// One kind of secret.
-struct Row {
+struct SecretFormat {
     name: &'static str,
     hint: Hint,
     /// The secret is its first group that took part, or all of it if it has none.
@@ -51,7 +51,7 @@ struct Row {
     regex: OnceLock<Option<Regex>>,
 }
 
-impl Row {
+impl SecretFormat {
     const fn new(name: &'static str, hint: Hint, pattern: &'static str) -> Self {
         Self { name, hint, pattern, needs_digit: false, regex: OnceLock::new() }
     }

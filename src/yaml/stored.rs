@@ -14,11 +14,11 @@ struct Stored<'a> {
     start: usize,
     end: usize,
     #[serde(borrow)]
-    kind: Kind<'a>,
+    kind: StoredKind<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Kind<'a> {
+enum StoredKind<'a> {
     Scalar(#[serde(borrow)] Cow<'a, str>, ScalarStyle, usize),
     List(#[serde(borrow)] Vec<Stored<'a>>),
     Map(#[serde(borrow)] Vec<(Stored<'a>, Stored<'a>)>),
@@ -42,31 +42,33 @@ pub fn read(bytes: &[u8], source: &Arc<Source>) -> Option<Node> {
 impl<'a> Stored<'a> {
     fn of(node: &'a Node) -> Self {
         let kind = match &node.kind {
-            NodeKind::Scalar(it) => Kind::Scalar(Cow::Borrowed(&it.text), it.style, it.indent),
-            NodeKind::List(items) => Kind::List(items.iter().map(Stored::of).collect()),
-            NodeKind::Map(entries) => Kind::Map(
+            NodeKind::Scalar(it) => {
+                StoredKind::Scalar(Cow::Borrowed(&it.text), it.style, it.indent)
+            }
+            NodeKind::List(items) => StoredKind::List(items.iter().map(Stored::of).collect()),
+            NodeKind::Map(entries) => StoredKind::Map(
                 entries.iter().map(|(key, it)| (Stored::of(key), Stored::of(it))).collect(),
             ),
-            NodeKind::Invalid => Kind::Invalid,
+            NodeKind::Invalid => StoredKind::Invalid,
         };
         Self { start: node.span.start, end: node.span.end, kind }
     }
 
     fn within(self, source: &Arc<Source>) -> Node {
         let kind = match self.kind {
-            Kind::Scalar(text, style, indent) => {
+            StoredKind::Scalar(text, style, indent) => {
                 NodeKind::Scalar(Scalar { text: text.into_owned(), style, indent })
             }
-            Kind::List(items) => {
+            StoredKind::List(items) => {
                 NodeKind::List(items.into_iter().map(|it| it.within(source)).collect())
             }
-            Kind::Map(entries) => {
+            StoredKind::Map(entries) => {
                 let entries = entries.into_iter();
                 NodeKind::Map(
                     entries.map(|(key, it)| (key.within(source), it.within(source))).collect(),
                 )
             }
-            Kind::Invalid => NodeKind::Invalid,
+            StoredKind::Invalid => NodeKind::Invalid,
         };
         let span = Span { source: Arc::clone(source), start: self.start, end: self.end };
         Node { span, kind }

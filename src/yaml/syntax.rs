@@ -16,14 +16,14 @@ const TABS: &str = "YAML indents with spaces: replace the tabs of this line";
 const INDENT: &str = "the line must start in the same column as its neighbors";
 
 /// A kind of error with its message and help. Other kinds keep the message of the parser.
-type Row = (ErrorKind, &'static str, &'static str);
+type SyntaxMessage = (ErrorKind, &'static str, &'static str);
 
-fn rows() -> impl Iterator<Item = Row> {
+fn rows() -> impl Iterator<Item = SyntaxMessage> {
     layout_rows().into_iter().chain(punctuation_rows())
 }
 
 /// Errors of indentation and line structure.
-fn layout_rows() -> [Row; 13] {
+fn layout_rows() -> [SyntaxMessage; 13] {
     use ErrorKind as E;
     [
         (E::TabInBlockIndentation, "a tab indents this line", TABS),
@@ -55,7 +55,7 @@ fn layout_rows() -> [Row; 13] {
 }
 
 /// Errors of quotes, brackets and other marks.
-fn punctuation_rows() -> [Row; 12] {
+fn punctuation_rows() -> [SyntaxMessage; 12] {
     use ErrorKind as E;
     [
         (

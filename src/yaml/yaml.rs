@@ -16,7 +16,7 @@ use crate::limits::{FILE_FINDINGS_MAX, POLICY_FILE_BYTES_MAX, YAML_DEPTH_MAX, YA
 /// findings contain an error.
 #[must_use]
 pub fn parse(source: &Arc<Source>) -> (Option<Node>, Vec<Diagnostic>) {
-    let mut builder = Builder::new(source);
+    let mut builder = TreeBuilder::new(source);
     let size = source.text.len();
     if size > POLICY_FILE_BYTES_MAX {
         let message = format!("the file has {size} bytes; the limit is {POLICY_FILE_BYTES_MAX}");
@@ -62,28 +62,28 @@ pub fn comments(source: &Source) -> Vec<Range<usize>> {
 struct Stopped;
 
 /// A collection whose end has not been seen.
-struct Open {
+struct OpenCollection {
     start: usize,
     flow: bool,
     rejected: bool,
-    content: Content,
+    content: NodeContent,
 }
 
-enum Content {
+enum NodeContent {
     List(Vec<Node>),
     Map { entries: Vec<(Node, Node)>, key: Option<Node> },
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     source: &'a Arc<Source>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     root: Option<Node>,
     documents: usize,
     nodes: usize,
     findings: Vec<Diagnostic>,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> TreeBuilder<'a> {
     fn new(source: &'a Arc<Source>) -> Self {
         let (open, findings) = (Vec::new(), Vec::new());
         Self { source, open, root: None, documents: 0, nodes: 0, findings }
@@ -103,8 +103,8 @@ impl<'a> Builder<'a> {
             return ParserContext::default();
         };
         let key = match &open.content {
-            Content::Map { key, .. } => key.as_ref().map(|it| it.span.clone()),
-            Content::List(_) => None,
+            NodeContent::Map { key, .. } => key.as_ref().map(|it| it.span.clone()),
+            NodeContent::List(_) => None,
         };
         let bracket = open.flow.then(|| self.span(open.start..open.start + 1));
         ParserContext { bracket, key }
@@ -141,10 +141,10 @@ impl<'a> Builder<'a> {
                 self.place(Node { span, kind })
             }
             Event::SequenceStart(style, _, _) => {
-                self.begin(Content::List(Vec::new()), style, range.start, tag)
+                self.begin(NodeContent::List(Vec::new()), style, range.start, tag)
             }
             Event::MappingStart(style, _, _) => {
-                let content = Content::Map { entries: Vec::new(), key: None };
+                let content = NodeContent::Map { entries: Vec::new(), key: None };
                 self.begin(content, style, range.start, tag)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(range.end),
@@ -166,14 +166,14 @@ impl<'a> Builder<'a> {
 
     fn begin(
         &mut self,
-        content: Content,
+        content: NodeContent,
         style: StructureStyle,
         start: usize,
         tag: Option<Range<usize>>,
     ) -> Result<(), Stopped> {
         let rejected = tag.map(|tag| self.reject_tag(tag)).is_some();
         let flow = style == StructureStyle::Flow;
-        self.open.push(Open { start, flow, rejected, content });
+        self.open.push(OpenCollection { start, flow, rejected, content });
         if self.open.len() > YAML_DEPTH_MAX {
             let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
             self.report(Diagnostic::error("nesting-too-deep", self.span(start..start), message));
@@ -183,15 +183,15 @@ impl<'a> Builder<'a> {
     }
 
     fn end(&mut self, end: usize) -> Result<(), Stopped> {
-        let Some(Open { start, flow, rejected, content }) = self.open.pop() else {
+        let Some(OpenCollection { start, flow, rejected, content }) = self.open.pop() else {
             return Ok(());
         };
         let (kind, last) = match content {
-            Content::List(items) => {
+            NodeContent::List(items) => {
                 let last = items.last().map(|it| it.span.end);
                 (NodeKind::List(items.into()), last)
             }
-            Content::Map { entries, .. } => {
+            NodeContent::Map { entries, .. } => {
                 let last = entries.last().map(|(_, value)| value.span.end);
                 (NodeKind::Map(self.without_duplicates(entries).into()), last)
             }
@@ -206,11 +206,11 @@ impl<'a> Builder<'a> {
         let awaits_key = self
             .open
             .last()
-            .is_some_and(|open| matches!(open.content, Content::Map { key: None, .. }));
+            .is_some_and(|open| matches!(open.content, NodeContent::Map { key: None, .. }));
         let node = if awaits_key { self.checked_key(node) } else { node };
         match self.open.last_mut().map(|open| &mut open.content) {
-            Some(Content::List(items)) => items.push(node),
-            Some(Content::Map { entries, key }) => match key.take() {
+            Some(NodeContent::List(items)) => items.push(node),
+            Some(NodeContent::Map { entries, key }) => match key.take() {
                 Some(name) => entries.push((name, node)),
                 None => *key = Some(node),
             },

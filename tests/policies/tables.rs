@@ -19,8 +19,8 @@ static POLICY: LazyLock<Policy> = LazyLock::new(|| {
 });
 
 fn ask(tables: &[Table], table: &str, said: &[String]) -> Result<TableDecision, String> {
-    let table = find(tables, table)?;
-    let given = given(table, said)?;
+    let table = find(tables, table).map_err(|it| it.to_string())?;
+    let given = given(table, said).map_err(|it| it.to_string())?;
     decide(table, given, None).map_err(|(place, why)| format!("{place}: {why}"))
 }
 

@@ -13,6 +13,7 @@ use policyd::state::signal::{End, SignalEvent};
 use policyd::store::file::Durability;
 use policyd::store::signals::{Draft, SignalFollowUp, SignalOutcome, SignalStore, StoredSignal};
 use policyd::world::World;
+use policyd::world::WorldError;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Map, Value, json};
 
@@ -419,16 +420,20 @@ fn an_approval_that_names_its_request_approves_no_other() {
     assert_eq!(why, format!("the HUMAN_REVIEW_NEEDED {} it names was approved", b.id));
 }
 
+fn refused(why: &str) -> WorldError {
+    WorldError::Io(why.to_owned())
+}
+
 #[test]
 fn who_is_not_answered_in_time_is_told_of_once_it_was_done() {
     let world = machine();
     review(&world, "a");
     let hours = |count: u64| seconds(count * 3600);
     world.advance(hours(24));
-    let early = store(&world).process(world.now(), &mut |_| Err("too early".to_owned())).unwrap();
+    let early = store(&world).process(world.now(), &mut |_| Err(refused("too early"))).unwrap();
     assert_eq!((early.ended.len(), early.failed.len()), (0, 0), "one call can be a jump");
     world.advance(hours(1));
-    let failing = store(&world).process(world.now(), &mut |_| Err("disk full".to_owned())).unwrap();
+    let failing = store(&world).process(world.now(), &mut |_| Err(refused("disk full"))).unwrap();
     assert_eq!((failing.ended.len(), failing.failed.len()), (0, 1));
     let mut deeds = 0;
     let mut act = |_: &SignalFollowUp| {

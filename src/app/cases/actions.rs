@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::error::CaseError;
 use crate::app::tasks::{Report, Stores};
 use crate::cases::happens::{FailedTask, StepAction};
 use crate::evaluation::{signals as due, tables};
@@ -16,8 +17,8 @@ use crate::store::signals::Draft;
 /// Performs an action of a case that is not an event; returns its result.
 ///
 /// # Errors
-/// Why the action cannot be performed.
-pub(super) fn perform(stores: &Stores<'_>, action: &StepAction) -> Result<Value, String> {
+/// [`CaseError`] if the action is invalid, or a store cannot be written.
+pub(super) fn perform(stores: &Stores<'_>, action: &StepAction) -> Result<Value, CaseError> {
     let mut seen = match action {
         StepAction::Event { .. } => Map::new(),
         StepAction::Table { id, inputs } => decided(stores, id, inputs)?,
@@ -33,22 +34,26 @@ pub(super) fn perform(stores: &Stores<'_>, action: &StepAction) -> Result<Value,
     Ok(Value::Object(seen))
 }
 
-fn decided(stores: &Stores<'_>, id: &str, inputs: &[String]) -> Result<Map<String, Value>, String> {
+fn decided(
+    stores: &Stores<'_>,
+    id: &str,
+    inputs: &[String],
+) -> Result<Map<String, Value>, CaseError> {
     let table = find(&stores.policy.tables, id)?;
     let given = tables::given(table, inputs)?;
     let decided = tables::decide(table, given, stores.watch.as_ref());
-    let decided = decided.map_err(|(place, why)| format!("{place}: {why}"))?;
+    let decided = decided.map_err(|(location, source)| CaseError::Row { location, source })?;
     Ok([("answer", decided.answer), ("why", decided.reason)]
         .map(|(key, text)| (key.to_owned(), Value::from(text)))
         .into_iter()
         .collect())
 }
 
-fn due_signals(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, String> {
+fn due_signals(stores: &Stores<'_>, said: &[String]) -> Result<Map<String, Value>, CaseError> {
     let run = words::record(records::shape(&RUN), due::run(), said)?;
     let (due, failed) = due::due(&stores.policy.signals, run, stores.watch.as_ref());
-    if let Some((trigger, why)) = failed.first() {
-        return Err(format!("`{}` could not be judged: {why}", trigger.id));
+    if let Some((trigger, source)) = failed.into_iter().next() {
+        return Err(CaseError::Trigger { id: trigger.id.clone(), source });
     }
     let mut names: Vec<&str> = due.iter().map(|it| it.trigger.emit.as_str()).collect();
     names.sort_unstable();
@@ -59,10 +64,10 @@ fn signaled(
     stores: &Stores<'_>,
     name: &str,
     fields: &Map<String, Value>,
-) -> Result<Map<String, Value>, String> {
+) -> Result<Map<String, Value>, CaseError> {
     let draft =
         Draft { name: name.to_owned(), fields: fields.clone(), by_user: true, ..Draft::default() };
-    let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
+    let emitted = stores.emit(&draft)?;
     let said = emitted.drift.map(|it| it.message).unwrap_or_default();
     Ok(Map::from_iter([
         ("why".to_owned(), Value::from(said)),
@@ -70,7 +75,7 @@ fn signaled(
     ]))
 }
 
-fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, String> {
+fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, CaseError> {
     let report = Report {
         task: Task { id: it.id.clone(), title: it.title.clone(), ..Task::default() },
         attempt: Attempt {
@@ -82,7 +87,7 @@ fn failed(stores: &Stores<'_>, it: &FailedTask) -> Result<Map<String, Value>, St
         },
         at_once: false,
     };
-    let taken = stores.fail(&report).map_err(|it| it.to_string())?;
+    let taken = stores.fail(&report)?;
     Ok(Map::from_iter([("problems".to_owned(), json!(taken.problems))]))
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::actions::{perform, waits};
+use super::error::CaseError;
 use crate::app::gate::{self, LoadedPolicy, Report, Request};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
@@ -39,7 +40,7 @@ const USER_CONFIG: &str = "/user/config";
 const TRANSCRIPT: &str = "/sessions/session-1.jsonl";
 
 /// Reads a file that a case names.
-pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, String>;
+pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, CaseError>;
 
 /// The machine of one case.
 pub(crate) struct Machine<'a> {
@@ -82,16 +83,16 @@ impl<'a> Machine<'a> {
         Self { world, ready, unchanged, recorder: Recorder::default(), read_file }
     }
 
-    /// Lets a step happen.
+    /// Runs a step.
     ///
     /// # Errors
-    /// A file of the case could not be read.
+    /// [`CaseError`] if the step is invalid, or a file of the case cannot be read.
     pub(crate) fn step(
         &mut self,
         step: &CaseStep,
         detail: Detail,
         watch: Option<Rc<CoverageRecorder>>,
-    ) -> Result<Seen, String> {
+    ) -> Result<Seen, CaseError> {
         self.world.advance(step.after);
         self.prepare(&step.given);
         match &step.transcript {
@@ -193,7 +194,7 @@ impl<'a> Machine<'a> {
     }
 
     /// The payload as the client would send it, read as a hook reads it.
-    fn event(&self, name: &str, changes: &Map<String, Value>) -> Result<Event, String> {
+    fn event(&self, name: &str, changes: &Map<String, Value>) -> Result<Event, CaseError> {
         let mut payload = json!({
             "session_id": "session-1", "transcript_path": TRANSCRIPT, "cwd": PROJECT,
             "prompt_id": self.recorder.prompt_id(), "permission_mode": "default",
@@ -202,8 +203,8 @@ impl<'a> Machine<'a> {
         if let Value::Object(fields) = &mut payload {
             fields.extend(changes.clone());
         }
-        let kind = EventKind::find(name).ok_or_else(|| format!("unknown event `{name}`"))?;
-        payload::parse(payload.to_string().as_bytes(), kind).map_err(|it| it.to_string())
+        let kind = EventKind::find(name).ok_or_else(|| CaseError::UnknownEvent(name.to_owned()))?;
+        Ok(payload::parse(payload.to_string().as_bytes(), kind)?)
     }
 
     /// Puts down what the session and its breakers remember.

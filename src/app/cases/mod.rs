@@ -3,6 +3,7 @@
 
 mod actions;
 mod causes;
+mod error;
 mod machine;
 pub(crate) mod suite;
 
@@ -22,6 +23,7 @@ use crate::policy::{Policy, builtin, load};
 use crate::report::outcome;
 use crate::world::World;
 use causes::behind;
+use error::CaseError;
 use machine::{Machine, Seen};
 use suite::Suite;
 
@@ -173,7 +175,7 @@ impl Runner<'_> {
         for (at, (step, seen)) in case.steps.iter().zip(&seen).enumerate() {
             let number = (case.steps.len() > 1).then(|| at.saturating_add(1));
             let mismatches = match seen {
-                Err(why) => vec![cannot_be_run(step, why)],
+                Err(error) => vec![cannot_be_run(step, error)],
                 Ok(seen) => match &step.expect {
                     Expect::Wanted(wanted) => {
                         wanted.iter().flat_map(|it| it.check(&seen.value)).collect()
@@ -207,7 +209,7 @@ impl Runner<'_> {
         case: &Case,
         detail: Detail,
         watch: Option<&Rc<CoverageRecorder>>,
-    ) -> Vec<Result<Seen, String>> {
+    ) -> Vec<Result<Seen, CaseError>> {
         let (world, suite) = (self.world, self.suite);
         let read_file = |path: &Path| suite.read(world, path);
         let mut machine = Machine::new(&mut self.ready, &read_file);
@@ -306,12 +308,12 @@ impl Runner<'_> {
     }
 }
 
-fn cannot_be_run(step: &CaseStep, why: &str) -> Mismatch {
+fn cannot_be_run(step: &CaseStep, error: &CaseError) -> Mismatch {
     Mismatch {
         span: step.span.clone(),
         what: "the step".to_owned(),
         wanted: "to be run".to_owned(),
-        got: why.to_owned(),
+        got: error.to_string(),
         whole: None,
     }
 }

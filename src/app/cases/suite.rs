@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::error::CaseError;
 use crate::app::packs::{folder, places};
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
@@ -117,7 +118,7 @@ pub(crate) fn beside(
         let path = folder.join(name);
         match read_text(world, &path) {
             Ok(text) => files.push(Arc::new(Source { name: path.display().to_string(), text })),
-            Err(why) => unreadable.push(why),
+            Err(error) => unreadable.push(error.to_string()),
         }
     }
     files.sort_by(|one, other| one.name.cmp(&other.name));
@@ -150,21 +151,21 @@ impl Suite {
         names.map(|it| Path::new(snapshot::FOLDER).join(it)).collect()
     }
 
-    /// The text of a file beside the case files.
+    /// Returns the text of a file beside the case files.
     ///
     /// # Errors
-    /// Why it cannot be read, with its name.
-    pub(crate) fn read(&self, world: &dyn World, path: &Path) -> Result<String, String> {
+    /// [`CaseError::File`] if the file cannot be read.
+    pub(crate) fn read(&self, world: &dyn World, path: &Path) -> Result<String, CaseError> {
         if let Some(folder) = &self.folder {
             return read_text(world, &folder.join(path));
         }
         let embedded = builtin::CASES.iter().find(|(file, _)| Path::new(file) == path);
-        let missing = || format!("{}: {}", path.display(), WorldError::NotFound);
+        let missing = || CaseError::File { path: path.to_path_buf(), source: WorldError::NotFound };
         embedded.map(|(_, text)| (*text).to_owned()).ok_or_else(missing)
     }
 }
 
-fn read_text(world: &dyn World, path: &Path) -> Result<String, String> {
+fn read_text(world: &dyn World, path: &Path) -> Result<String, CaseError> {
     let read = world.read(path, limits::CASE_FILE_BYTES_MAX).and_then(folder::text);
-    read.map_err(|error| format!("{}: {error}", path.display()))
+    read.map_err(|source| CaseError::File { path: path.to_path_buf(), source })
 }

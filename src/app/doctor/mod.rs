@@ -68,7 +68,9 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
             Health::Look,
             "HOME is not set, so no pack of a repository can be trusted",
         )),
-        Some(Err(problem)) => checks.push(Check::new("trust", Health::Bad, problem)),
+        Some(Err(error)) => {
+            checks.push(Check::new("trust", Health::Bad, error.to_string()));
+        }
         Some(Ok(all)) => {
             let text = format!("trusted packs of repositories: {}", all.len());
             checks.push(Check::good("trust", text));

@@ -8,7 +8,7 @@ use super::check::{Check, Health};
 use crate::app::install::places::Place;
 use crate::app::replay::sessions;
 use crate::facts::lines::LineChunk;
-use crate::facts::record::{self, Record, RecordEntry};
+use crate::facts::record::{self, EntryCall, Record, RecordEntry};
 use crate::harness::Harness;
 use crate::store::transcript;
 use crate::time::Timestamp;
@@ -110,23 +110,13 @@ impl<'h> Understood<'h> {
     }
 
     fn record(&mut self, record: &Record<'_>) {
-        for entry in &record.entries {
-            match entry {
-                RecordEntry::Call { id, name, .. } => self.call(id, name),
-                RecordEntry::Done { name, result, .. } => {
+        for call in record.entries.iter().filter_map(RecordEntry::call) {
+            match call {
+                EntryCall::Begun { id, name } => self.call(id, name),
+                EntryCall::Ended { name, result, .. } => {
                     self.open_container = false;
                     self.call(&result.id, name);
                 }
-                RecordEntry::Stopped { .. }
-                | RecordEntry::Stopping { .. }
-                | RecordEntry::CutOff
-                | RecordEntry::Asked(_)
-                | RecordEntry::Prompt { .. }
-                | RecordEntry::Injected { .. }
-                | RecordEntry::Said(_)
-                | RecordEntry::Result(_)
-                | RecordEntry::Usage(_)
-                | RecordEntry::Compacted => {}
             }
         }
     }

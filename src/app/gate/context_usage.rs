@@ -108,7 +108,7 @@ impl ContextMeter<'_> {
         match read.problem {
             None => Some(read.facts),
             Some(problem) => {
-                report.note(problem);
+                report.note(problem.to_string());
                 None
             }
         }
@@ -270,7 +270,7 @@ impl ContextMeter<'_> {
         // A context that is resumed still contains what it received in this turn.
         let was_told = |facts: &Facts| {
             let turn = facts.prompts.count;
-            writer.summaries().was_told((start.session, start.folder), turn)
+            writer.summaries().was_told(start.session, start.folder, turn)
         };
         if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
             return;

@@ -34,7 +34,7 @@ use crate::store::hook_calls;
 use crate::store::probe_cache::Answers;
 use crate::store::signals::SignalStore;
 use crate::store::subagents::Reader;
-use crate::store::transcript::{self, Patience, Places, TranscriptDelta};
+use crate::store::transcript::{self, Patience, Places, TranscriptDelta, TranscriptError};
 use crate::world::WorldError;
 
 /// Which stored state the rules read.
@@ -88,7 +88,7 @@ impl GateContext<'_> {
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
             None => TranscriptDelta {
-                problem: Some("the payload names no transcript".to_owned()),
+                problem: Some(TranscriptError::NotNamed),
                 ..TranscriptDelta::default()
             },
             Some(transcript) => {
@@ -123,7 +123,7 @@ impl GateContext<'_> {
         let situation = EventContext {
             gauged: true,
             event,
-            transcript_problem: read.problem,
+            transcript_problem: read.problem.map(|it| it.to_string()),
             facts: read.facts,
             interactive,
             recorded: false,
@@ -153,7 +153,7 @@ impl GateContext<'_> {
         let hooks = hook_calls::read(world, &self.store.paths(&event.session_id).folder);
         let complete = |facts: &Facts| facts.is_complete(event, &hooks);
         let patience = Patience { complete: &complete, limit: TRANSCRIPT_WAIT_MAX };
-        let mut read = transcript::read_patiently(world, places, (lens, key), deadline, patience);
+        let mut read = transcript::read_patiently(world, places, lens, key, deadline, patience);
         read.facts.tools.unseen = read.facts.unseen_calls(event, &hooks);
         read
     }

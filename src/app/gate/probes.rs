@@ -45,7 +45,7 @@ impl ProbeRunner<'_> {
     fn reading(&mut self, probe: &Probe, left: Duration) -> ProbeResult {
         let (id, folder, now) = (&probe.id, &self.context.project.folder, self.context.request.now);
         let question = Question { probe, stdin: template::render(&probe.stdin, self.evaluator) };
-        let asked = probe_cache::question(probe, (folder, self.branch), &question.stdin);
+        let asked = probe_cache::question(probe, folder, self.branch, &question.stdin);
         if let Some(reading) = self.answers.find(probe, &asked, now) {
             self.report.note(format!("probe {id} was asked the same before"));
             return reading;

@@ -16,7 +16,7 @@ use crate::evaluation::escalation::EscalationDetails;
 use crate::evaluation::verdict::CheckStatus;
 use crate::evaluation::{StopOutcome, message};
 use crate::expr::record::Record;
-use crate::expr::{Evaluator, template};
+use crate::expr::{Evaluator, ScriptError, template};
 use crate::facts::event::EventKind;
 use crate::harness::{Capability, claude_code};
 use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
@@ -31,6 +31,7 @@ use crate::state::escalation::Escalation;
 use crate::store::escalations::EscalationSubject;
 use crate::store::signals::Draft;
 use crate::store::{log, transcript};
+use crate::world::WorldError;
 
 /// Longest time that the model of the last call is looked for.
 const MODEL_WAIT: Duration = Duration::from_millis(200);
@@ -184,7 +185,7 @@ impl ReactionRunner<'_> {
         let transcript = event.transcript.as_deref().filter(|_| called);
         let deadline = self.context.world.elapsed().saturating_add(MODEL_WAIT);
         let found = transcript.and_then(|it| {
-            transcript::last_model(self.context.world, (it, event.subagent_transcript), deadline)
+            transcript::last_model(self.context.world, it, event.subagent_transcript, deadline)
         });
         found.unwrap_or_default()
     }
@@ -233,9 +234,9 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn applies(&mut self, reaction: &Reaction) -> Result<bool, String> {
+    fn applies(&mut self, reaction: &Reaction) -> Result<bool, ScriptError> {
         let Some(when) = &reaction.when else { return Ok(true) };
-        self.evaluator().eval_bool(when).map_err(|it| it.message)
+        self.evaluator().eval_bool(when)
     }
 
     fn evaluator(&mut self) -> &mut Evaluator {
@@ -259,7 +260,7 @@ impl Scene<'_> {
         stores: &Stores<'_>,
         reaction: &Reaction,
         did: &mut Vec<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorldError> {
         if !reaction.breaker.is_empty() {
             self.record_call(stores, reaction, did)?;
         }
@@ -278,7 +279,7 @@ impl Scene<'_> {
                 },
                 at_once: false,
             };
-            let taken = stores.fail_or_defer(&report).map_err(|it| it.to_string())?;
+            let taken = stores.fail_or_defer(&report)?;
             let became = match &taken {
                 Some(taken) if taken.entered.is_empty() => "failed",
                 Some(_) => "dead letter",
@@ -300,7 +301,7 @@ impl Scene<'_> {
         stores: &Stores<'_>,
         reaction: &Reaction,
         did: &mut Vec<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), WorldError> {
         let key: String = self.text(&reaction.breaker).chars().take(KEY_CHARS_MAX).collect();
         let settings = stores.policy.breaker(&key);
         let text = self.runner.failure_text();
@@ -320,8 +321,7 @@ impl Scene<'_> {
                 ..BreakerFailure::new(&line)
             })
         };
-        let next = stores.breakers.record(&key, event, &settings, stores.now);
-        let next = next.map_err(|it| it.to_string())?;
+        let next = stores.breakers.record(&key, event, &settings, stores.now)?;
         // That something works is worth a line only where it did not before.
         if !reaction.worked || next.recovered_at == Some(stores.now) {
             did.push(format!("breaker {key}: {}", next.phase.as_str()));
@@ -342,7 +342,7 @@ impl Scene<'_> {
         })
     }
 
-    fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+    fn emit(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, WorldError> {
         let crate::policy::resilience::ReactionSignal { name, fields } = &reaction.signal;
         let fields = fields
             .iter()
@@ -353,11 +353,15 @@ impl Scene<'_> {
             sender: self.runner.context.request.event.session_id.to_string(),
             ..Draft::default()
         };
-        let emitted = stores.emit(&draft).map_err(|it| it.to_string())?;
+        let emitted = stores.emit(&draft)?;
         Ok(format!("signal {} {}", emitted.signal.name, emitted.signal.id))
     }
 
-    fn ask_human(&mut self, stores: &Stores<'_>, reaction: &Reaction) -> Result<String, String> {
+    fn ask_human(
+        &mut self,
+        stores: &Stores<'_>,
+        reaction: &Reaction,
+    ) -> Result<String, WorldError> {
         let reason = message::cut(&mask(&self.text(&reaction.reason)).0, EVIDENCE_CHARS_MAX);
         let question = Escalation {
             title: reaction.id.clone(),
@@ -371,8 +375,7 @@ impl Scene<'_> {
             options: &reaction.options,
             ..EscalationDetails::default()
         };
-        let opened = stores.open(EscalationSubject::Task(&reaction.id), question, known);
-        let opened = opened.map_err(|it| it.to_string())?;
+        let opened = stores.open(EscalationSubject::Task(&reaction.id), question, known)?;
         stores.remind();
         Ok(format!("escalation {}", opened.id))
     }

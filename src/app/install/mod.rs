@@ -123,7 +123,7 @@ pub(crate) fn plan_plugin(
     let moments = moments(place, request.events)?;
     let form = place.form.ok_or_else(|| AppError::failed_as("the client has no settings file"))?;
     let lines = place.lines(&moments, request.program, request.closed);
-    let hooks = settings::insert_hooks("{}\n", form, &lines).map_err(AppError::failed_as)?;
+    let hooks = settings::insert_hooks("{}\n", form, &lines).map_err(AppError::failed)?;
     let files =
         [(".claude-plugin/plugin.json", format!("{manifest:#}\n")), ("hooks/hooks.json", hooks)];
     let change = |(name, text): (&str, String)| {
@@ -240,7 +240,7 @@ fn insert_hooks(
         Some(form) => {
             let lines = place.lines(moments, request.program, request.closed);
             settings::insert_hooks(before.as_deref().unwrap_or_default(), form, &lines)
-                .map_err(|why| malformed(&path, &why))?
+                .map_err(|error| malformed(&path, &error))?
         }
         None => OPENCODE
             .replace("@PROGRAM@", &request.program.replace('\\', "\\\\").replace('"', "\\\"")),
@@ -260,7 +260,7 @@ fn remove_hooks(
     let after = match (place.form, &before) {
         (Some(form), Some(before)) => {
             let rest =
-                settings::remove_hooks(before, form).map_err(|why| malformed(&path, &why))?;
+                settings::remove_hooks(before, form).map_err(|error| malformed(&path, &error))?;
             let kept = read(world, &kept_as(&path))?;
             match kept {
                 // What was there before says the same: then it is there again, byte for byte.
@@ -317,7 +317,7 @@ fn read(world: &dyn World, path: &Path) -> Result<Option<String>, AppError> {
     }
 }
 
-fn malformed(path: &Path, why: &str) -> AppError {
+fn malformed(path: &Path, why: &dyn Display) -> AppError {
     let text = format!(
         "could not parse `{}`: {why}; file not changed\nhelp: fix the JSON, then run this \
          command again",
@@ -331,63 +331,80 @@ fn kept_as(path: &Path) -> PathBuf {
     path.with_file_name(format!("{name}.{KEPT_AS}"))
 }
 
-/// Keeps what was there, then writes. Says what may be lost if the power is.
-pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, String> {
+/// Why a settings file was not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: WorldError },
+    /// The file cannot be written where it is, for example because it is a link.
+    #[error(
+        "{}: {source}; file not changed. policyd writes only regular files: replace the link by a \
+         copy of its target, then run this command again",
+        path.display()
+    )]
+    NotWritable { path: PathBuf, source: WorldError },
+    /// The backup could not be saved.
+    #[error("{}: {why}; {} is unchanged", backup.display(), path.display())]
+    Backup { backup: PathBuf, path: PathBuf, why: String },
+    /// The new content could not be saved; a backup of the old content exists.
+    #[error(
+        "{}: {why}; the file is unchanged; {} holds it as it was before policyd",
+        path.display(), backup.display()
+    )]
+    Changed { path: PathBuf, backup: PathBuf, why: String },
+    /// The new file could not be saved.
+    #[error("{}: {why}; the file is unchanged", path.display())]
+    New { path: PathBuf, why: String },
+}
+
+/// Saves a backup, then writes the file. Returns why a power loss could undo the change.
+///
+/// # Errors
+/// [`WriteError`]; the file is unchanged.
+pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, WriteError> {
     let path = &change.path;
-    let said = |path: &Path, why: &dyn Display| format!("{}: {why}", path.display());
+    let failed = |path: &Path, source| WriteError::Io { path: path.to_path_buf(), source };
     let kept = kept_as(path);
     let Some(after) = &change.after else {
-        return world.remove(path).map(|()| Vec::new()).map_err(|error| said(path, &error));
+        return world.remove(path).map(|()| Vec::new()).map_err(|error| failed(path, error));
     };
     if let Some(folder) = path.parent() {
-        world.create_folder(folder).map_err(|error| said(folder, &error))?;
+        world.create_folder(folder).map_err(|error| failed(folder, error))?;
     }
     if change.before.is_some() {
         // Whether it can be written is known before anything is kept beside it.
-        world.append(path, b"").map_err(|error| said(path, &with_cure(&error)))?;
+        world
+            .append(path, b"")
+            .map_err(|source| WriteError::NotWritable { path: path.clone(), source })?;
     }
     let mut unsafe_writes = Vec::new();
     let is_kept = world.stat(&kept).is_ok();
     if let (Some(before), false) = (&change.before, is_kept) {
-        let saved = rewrite(world, &kept, before.as_bytes());
-        let why = outcome(saved, &mut unsafe_writes).err();
-        why.map_or(Ok(()), |why| {
-            Err(format!("{}; {} is unchanged", said(&kept, &why), path.display()))
-        })?;
+        match rewrite(world, &kept, before.as_bytes()) {
+            Saved::Durable { .. } => {}
+            Saved::Degraded { why, .. } => unsafe_writes.push(why),
+            Saved::NotSaved { why, .. } => {
+                return Err(WriteError::Backup { backup: kept, path: path.clone(), why });
+            }
+        }
     }
-    let saved = rewrite(world, path, after.as_bytes());
-    outcome(saved, &mut unsafe_writes).map_err(|why| {
-        let backup = change.before.as_ref().map_or_else(String::new, |_| {
-            format!("; {} holds it as it was before policyd", kept.display())
-        });
-        format!("{}; the file is unchanged{backup}", said(path, &why))
-    })?;
+    match rewrite(world, path, after.as_bytes()) {
+        Saved::Durable { .. } => {}
+        Saved::Degraded { why, .. } => unsafe_writes.push(why),
+        Saved::NotSaved { why, .. } => {
+            let path = path.clone();
+            return Err(match change.before {
+                Some(_) => WriteError::Changed { path, backup: kept, why },
+                None => WriteError::New { path, why },
+            });
+        }
+    }
     // It is as it was: what was kept is no longer needed.
     let same = |it: Vec<u8>| it == after.as_bytes();
     if is_kept && world.read(&kept, SETTINGS_FILE_BYTES_MAX).is_ok_and(same) {
-        world.remove(&kept).map_err(|error| said(&kept, &error))?;
+        world.remove(&kept).map_err(|error| failed(&kept, error))?;
     }
     Ok(unsafe_writes)
-}
-
-/// Whether the new content is in place; what may undo it is added to `unsafe_writes`.
-fn outcome(saved: Saved, unsafe_writes: &mut Vec<String>) -> Result<(), String> {
-    match saved {
-        Saved::Durable { .. } => Ok(()),
-        Saved::Degraded { why, .. } => {
-            unsafe_writes.push(why);
-            Ok(())
-        }
-        Saved::NotSaved { why, .. } => Err(why),
-    }
-}
-
-/// Why a file is not written, and what helps.
-fn with_cure(error: &WorldError) -> WorldError {
-    WorldError::Io(format!(
-        "{error}; file not changed. policyd writes only regular files: replace the link by a \
-         copy of its target, then run this command again"
-    ))
 }
 
 #[cfg(test)]
@@ -463,7 +480,7 @@ mod tests {
         let world = machine();
         let full = WorldError::Io("no space left".to_owned());
         world.refuse_always(crate::world::fake::Op::Write, "settings.json.policyd-new", full);
-        let why = write(&world, &change(Some("{}"))).unwrap_err();
+        let why = write(&world, &change(Some("{}"))).unwrap_err().to_string();
         assert!(why.contains("no space left; the file is unchanged"), "{why}");
         assert!(why.contains("settings.json.before-policyd holds it"), "{why}");
         assert_eq!(

@@ -5,10 +5,27 @@ use std::path::Path;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
+use jsonc_parser::errors::ParseError;
 use serde_json::Value;
 
 use super::places::{Failing, Form, Shape};
 use crate::harness;
+
+/// Why a settings file cannot be edited. Lines and columns count from 1.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("line {line}, column {column}: not JSON: {0}", line = .0.line(), column = .0.column())]
+    NotJson(#[from] serde_json::Error),
+    /// The file is not JSON with comments.
+    #[error(
+        "line {line}, column {column}: {kind}",
+        line = .0.line_display(), column = .0.column_display(), kind = .0.kind()
+    )]
+    NotJsonc(#[from] ParseError),
+    /// A value does not have the shape that the client reads.
+    #[error("line {line}: `{name}` is not {expected}")]
+    Shape { line: usize, name: String, expected: &'static str },
+}
 
 /// A hook line in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +43,12 @@ pub(crate) struct Line {
 /// Puts a hook line at each event, and takes out those of policyd at others.
 ///
 /// # Errors
-/// What is malformed, and where.
+/// [`SettingsError`] with the location of the invalid part.
 pub(crate) fn insert_hooks(
     text: &str,
     form: Form,
     wanted: &[(&str, Value)],
-) -> Result<String, String> {
+) -> Result<String, SettingsError> {
     let (root, value) = read(text, form)?;
     let top = root.object_value_or_set();
     if form.shape == Shape::Flat && value.get("version").is_none() {
@@ -67,8 +84,8 @@ pub(crate) fn insert_hooks(
 /// Takes out every hook line of policyd, and what is empty then.
 ///
 /// # Errors
-/// What is malformed, and where.
-pub(crate) fn remove_hooks(text: &str, form: Form) -> Result<String, String> {
+/// [`SettingsError`] with the location of the invalid part.
+pub(crate) fn remove_hooks(text: &str, form: Form) -> Result<String, SettingsError> {
     let (root, _) = read(text, form)?;
     let Some(top) = root.object_value() else { return Ok(text.to_owned()) };
     let Some(hooks) = top.object_value("hooks") else { return Ok(text.to_owned()) };
@@ -136,8 +153,8 @@ pub(crate) fn without_blanks(text: &str) -> (String, usize) {
 /// Every hook line of a file.
 ///
 /// # Errors
-/// What is malformed, and where.
-pub(crate) fn lines(text: &str, form: Form) -> Result<Vec<Line>, String> {
+/// [`SettingsError`] with the location of the invalid part.
+pub(crate) fn lines(text: &str, form: Form) -> Result<Vec<Line>, SettingsError> {
     let (_, value) = read(text, form)?;
     let mut found = Vec::new();
     let events = value.get("hooks").and_then(Value::as_object);
@@ -157,12 +174,10 @@ pub(crate) fn lines(text: &str, form: Form) -> Result<Vec<Line>, String> {
 }
 
 /// Reads a file; an empty one holds an empty object.
-fn read(text: &str, form: Form) -> Result<(CstRootNode, Value), String> {
+fn read(text: &str, form: Form) -> Result<(CstRootNode, Value), SettingsError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     if !form.comments {
-        serde_json::from_str::<Value>(text).map_err(|error| {
-            format!("line {}, column {}: not JSON: {error}", error.line(), error.column())
-        })?;
+        serde_json::from_str::<Value>(text)?;
     }
     let options = ParseOptions {
         allow_comments: form.comments,
@@ -176,20 +191,13 @@ fn read(text: &str, form: Form) -> Result<(CstRootNode, Value), String> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let root = CstRootNode::parse(text, &options).map_err(|error| {
-        format!(
-            "line {}, column {}: {}",
-            error.line_display(),
-            error.column_display(),
-            error.kind()
-        )
-    })?;
+    let root = CstRootNode::parse(text, &options)?;
     let value = root.to_serde_value().unwrap_or_default();
     match misshapen(&value, form.shape) {
-        Some((name, should)) => {
+        Some((name, expected)) => {
             let quoted = format!("\"{name}\"");
             let line = text.lines().position(|it| it.contains(&quoted)).map_or(1, |it| it + 1);
-            Err(format!("line {line}: `{name}` is not {should}"))
+            Err(SettingsError::Shape { line, name, expected })
         }
         None => Ok((root, value)),
     }

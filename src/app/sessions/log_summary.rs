@@ -42,23 +42,23 @@ pub(crate) struct Summary {
     released: BTreeMap<String, usize>,
     not_judged: usize,
     with_problems: usize,
-    checks: BTreeMap<String, Check>,
-    preferences: BTreeMap<String, Preference>,
+    checks: BTreeMap<String, CheckCounts>,
+    preferences: BTreeMap<String, PreferenceCounts>,
     /// Events that are no stops, by the decision.
     guarded: BTreeMap<String, usize>,
-    guards: BTreeMap<String, Guard>,
+    guards: BTreeMap<String, GuardCounts>,
 }
 
 /// How often a guard fired, and how often it could not be told whether it does.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Guard {
+struct GuardCounts {
     fired: usize,
     unknown: usize,
 }
 
 /// How often a check came to what.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Check {
+struct CheckCounts {
     satisfied: usize,
     unsatisfied: usize,
     unknown: usize,
@@ -71,7 +71,7 @@ struct Check {
 
 /// How often a preference was asked for, and found.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Preference {
+struct PreferenceCounts {
     asked: usize,
     found: usize,
 }

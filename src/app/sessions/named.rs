@@ -121,7 +121,7 @@ fn from_file(
         let (lens, key) = (&*words.lens, policy.lens_key);
         let read = transcript::read(world, places, lens, key, deadline);
         if let Some(problem) = read.problem {
-            return Err(AppError::failed_as(problem));
+            return Err(AppError::failed(problem));
         }
         facts = read.facts;
         if !subagent {

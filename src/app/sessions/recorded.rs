@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::app::error::AppError;
-use crate::app::packs;
+use crate::app::packs::{self, InvalidPack};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::{self, DECISION_LOG, Project};
 use crate::evaluation::inputs::Inputs;
@@ -16,8 +16,9 @@ use crate::expr::context::Context;
 use crate::facts::Facts;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
+use crate::store::log;
 use crate::store::subagents::Reader;
-use crate::store::{log, transcript};
+use crate::store::transcript::{self, TranscriptError};
 use crate::world::World;
 
 /// Time limit for reading a transcript again.
@@ -107,13 +108,13 @@ fn missing(newest: Option<&Entry>, id: Option<&str>, session: Option<&str>) -> S
 /// The pack as it is now, with the project's switches.
 ///
 /// # Errors
-/// What is broken, as one sentence.
+/// [`InvalidPack`] if the pack cannot be loaded.
 pub(crate) fn policy(
     world: &dyn World,
     project: &Project,
     found: &packs::Found,
-) -> Result<Policy, String> {
-    let mut policy = packs::policy(world, found).map_err(|it| packs::explain(&it))?;
+) -> Result<Policy, InvalidPack> {
+    let mut policy = packs::policy(world, found)?;
     if let Some(config) = GateStatus::read(world, project, None, world.now()).config {
         drop(config.apply(&mut policy));
     }
@@ -145,7 +146,7 @@ pub(crate) fn context(
     };
     let words = Matchers::out_of(policy);
     let facts = facts(world, inputs, &words, policy, until);
-    let facts = facts.map_err(|why| lost.push(why)).ok()?;
+    let facts = facts.map_err(|error| lost.push(error.to_string())).ok()?;
     let said =
         inputs.last_message.as_ref().filter(|_| until == ReadLimit::Then).and_then(|proof| {
             let deadline = world.elapsed().saturating_add(READING_MAX);
@@ -182,7 +183,7 @@ fn facts(
     words: &Matchers,
     policy: &Policy,
     until: ReadLimit,
-) -> Result<Facts, String> {
+) -> Result<Facts, TranscriptError> {
     let deadline = world.elapsed().saturating_add(READING_MAX);
     let read = &inputs.transcript;
     let (lens, key) = (&*words.lens, policy.lens_key);

@@ -36,7 +36,7 @@ struct FileState {
 
 /// The content of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct FileContent {
     /// Equal for equal trees, whether they are committed or not.
     pub(super) fingerprint: String,
     /// Tree of the commit that is checked out; empty if there is none yet.
@@ -56,7 +56,7 @@ pub(super) struct Changes {
     pub(super) moved: bool,
 }
 
-impl Content {
+impl FileContent {
     /// What changed since `before`.
     pub(super) fn since(&self, before: &Self) -> Changes {
         let mut changes = Changes::default();
@@ -146,14 +146,14 @@ impl<'a> Tree<'a> {
 
     /// The content now, compared with `base`, or with what is checked out if that is gone. `None` if git
     /// does not know the project.
-    pub(super) fn content(&self, base: &str) -> Option<Content> {
+    pub(super) fn content(&self, base: &str) -> Option<FileContent> {
         if base.is_empty() {
             return None;
         }
         self.files(base).or_else(|| self.files(&self.base()?))
     }
 
-    fn files(&self, base: &str) -> Option<Content> {
+    fn files(&self, base: &str) -> Option<FileContent> {
         let paths = self.paths();
         let words = [
             "diff",
@@ -187,7 +187,7 @@ impl<'a> Tree<'a> {
         let parts: Vec<&[u8]> = [base.as_bytes()].into_iter().chain(parts).collect();
         let fingerprint = hex(&checksum(&parts));
         let committed = committed.unwrap_or_default();
-        Some(Content { fingerprint, committed, files })
+        Some(FileContent { fingerprint, committed, files })
     }
 
     fn state(&self, base: &str, name: &str, it: &Differing, closely: bool) -> FileState {
@@ -288,7 +288,7 @@ fn differing(told: &str) -> BTreeMap<String, Differing> {
 mod tests {
     use super::*;
 
-    fn content(files: &[(&str, &str)]) -> Content {
+    fn content(files: &[(&str, &str)]) -> FileContent {
         let state = |text: &str| {
             let mut lines: Vec<u64> =
                 text.as_bytes().split_inclusive(|it| *it == b'\n').map(hashed).collect();
@@ -297,7 +297,7 @@ mod tests {
             FileState { digest: text.to_owned(), lines: Some(lines), from_base }
         };
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), state(text))).collect();
-        Content { files, ..Content::default() }
+        FileContent { files, ..FileContent::default() }
     }
 
     #[test]

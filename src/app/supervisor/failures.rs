@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Supervisor;
-use super::process_output::{Ending, TurnOutput};
+use super::process_output::{TurnExit, TurnOutput};
 use crate::app::tasks::{Report, Stores};
 use crate::app::workspace::local_time::WallClock;
 use crate::evaluation::message::cut;
@@ -23,7 +23,7 @@ impl Supervisor<'_> {
     /// Classifies a failed turn, and records it in its breaker and its task.
     pub(super) fn failure(&mut self, heard: &TurnOutput) -> Option<TurnFailure> {
         let output = &heard.output;
-        let ended = matches!(heard.ending, Ending::Code(Some(0)) | Ending::Spent);
+        let ended = matches!(heard.ending, TurnExit::Code(Some(0)) | TurnExit::Spent);
         let worked = ended && !output.failed;
         let key = self.breaker_key();
         let stores = self.stores();
@@ -33,8 +33,8 @@ impl Supervisor<'_> {
         }
         let text = words(heard);
         let name = match heard.ending {
-            Ending::Late | Ending::Silent => "timeout",
-            Ending::Code(_) | Ending::Spent | Ending::Interrupted | Ending::Lost => {
+            TurnExit::Late | TurnExit::Silent => "timeout",
+            TurnExit::Code(_) | TurnExit::Spent | TurnExit::Interrupted | TurnExit::Lost => {
                 output.error.as_str()
             }
         };
@@ -154,12 +154,12 @@ fn words(heard: &TurnOutput) -> String {
     let answer = if heard.output.failed { heard.output.answer.as_str() } else { "" };
     let signal = heard.ending.code().and_then(signal);
     let late = match heard.ending {
-        Ending::Late => "the turn timed out",
-        Ending::Silent => "the command timed out: it said nothing",
-        Ending::Code(None) => "it was ended by a signal",
-        Ending::Lost => "it could not be waited for",
-        Ending::Code(Some(_)) => signal.as_deref().unwrap_or_default(),
-        Ending::Spent | Ending::Interrupted => "",
+        TurnExit::Late => "the turn timed out",
+        TurnExit::Silent => "the command timed out: it said nothing",
+        TurnExit::Code(None) => "it was ended by a signal",
+        TurnExit::Lost => "it could not be waited for",
+        TurnExit::Code(Some(_)) => signal.as_deref().unwrap_or_default(),
+        TurnExit::Spent | TurnExit::Interrupted => "",
     };
     let told: Vec<&str> =
         [late, complaint.trim(), answer].into_iter().filter(|it| !it.is_empty()).collect();

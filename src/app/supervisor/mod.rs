@@ -102,7 +102,7 @@ pub(crate) fn run(
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
     let folder = store.folder(&run.id);
-    let paths = Paths { own, folder, named: is_named };
+    let paths = RunPaths { own, folder, named: is_named };
     let (overrides, wrong) = project::overrides(world);
     let mut supervisor = Supervisor {
         world,
@@ -135,7 +135,7 @@ fn begin(
 ) -> Result<(Run, Option<String>), AppError> {
     if request.resume {
         let mut run = store.last_open().map_err(|why| AppError::failed_as(unusable(&why)))?;
-        let started = choices.load().map_err(AppError::failed_as)?.runs;
+        let started = choices.load().map_err(AppError::failed)?.runs;
         if started.get(&run.id) != Some(&run.work_digest()) {
             return Err(AppError::failed_as(foreign(&run)));
         }
@@ -218,7 +218,7 @@ fn names_file(said: &str) -> bool {
 }
 
 /// Where a run keeps its files.
-struct Paths {
+struct RunPaths {
     /// The state directory.
     own: PathBuf,
     /// The folder of the run.
@@ -240,7 +240,7 @@ struct Supervisor<'a> {
     world: &'a dyn World,
     ready: &'a LoadedPolicy,
     project: &'a Project,
-    paths: Paths,
+    paths: RunPaths,
     durability: Durability,
     store: RunStore<'a>,
     run: Run,

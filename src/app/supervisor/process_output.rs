@@ -13,7 +13,7 @@ use crate::world::{ExternalCommand, ProcessEvent, WorldError};
 
 /// How a turn's command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum TurnExit {
     /// By itself.
     Code(Option<i32>),
     /// It took too long.
@@ -28,7 +28,7 @@ pub(super) enum Ending {
     Lost,
 }
 
-impl Ending {
+impl TurnExit {
     /// The exit code of a command that ended by itself.
     pub(super) const fn code(self) -> Option<i32> {
         match self {
@@ -43,7 +43,7 @@ pub(super) struct TurnOutput {
     pub(super) output: AgentOutput,
     /// The end of its standard error.
     pub(super) complaint: Vec<u8>,
-    pub(super) ending: Ending,
+    pub(super) ending: TurnExit,
     pub(super) took: Duration,
 }
 
@@ -74,26 +74,26 @@ impl Supervisor<'_> {
                 Ok(sign) => sign,
                 Err(error) => {
                     collector.collect(self, &ProcessEvent::Stderr(error.to_string().into_bytes()));
-                    break Ending::Lost;
+                    break TurnExit::Lost;
                 }
             };
             let now = self.world.elapsed();
             collector.collect(self, &sign);
             if let ProcessEvent::Exited(code) = sign {
-                break Ending::Code(code);
+                break TurnExit::Code(code);
             }
             if sign != ProcessEvent::Nothing {
                 heard_at = now;
             }
             self.show(&collector.output);
             if self.world.interrupted() {
-                break Ending::Interrupted;
+                break TurnExit::Interrupted;
             } else if now.saturating_sub(began) >= deadline {
-                break Ending::Late;
+                break TurnExit::Late;
             } else if now.saturating_sub(heard_at) >= self.settings.silence {
-                break Ending::Silent;
+                break TurnExit::Silent;
             } else if self.is_overspent(&collector.output) {
-                break Ending::Spent;
+                break TurnExit::Spent;
             }
         };
         // What it says while it ends may be what the turn cost.

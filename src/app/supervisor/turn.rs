@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Supervisor;
 use super::changes::Tree;
 use super::failures::CONTEXT_CLASS;
-use super::process_output::{Ending, TurnOutput};
+use super::process_output::{TurnExit, TurnOutput};
 use crate::evaluation::context::of_meters;
 use crate::evaluation::dead_letter::fingerprint;
 use crate::facts::meters::{Usage, dollars};
@@ -48,7 +48,7 @@ impl Supervisor<'_> {
             }
         };
         self.check_gate();
-        if heard.ending == Ending::Interrupted {
+        if heard.ending == TurnExit::Interrupted {
             let (spend, priced) = self.measure(&heard.output);
             let used = TurnUsage { spend, priced, took: heard.took };
             return self.step(&RunEvent::Interrupted(Some(used)));
@@ -167,7 +167,7 @@ impl Supervisor<'_> {
         };
         let structured = takes("structured") && heard.output.complete;
         // Who was ended by us claims nothing by it.
-        let exit = takes("exit") && worked && heard.ending == Ending::Code(Some(0));
+        let exit = takes("exit") && worked && heard.ending == TurnExit::Code(Some(0));
         let signal = takes("signal");
         let claimed = (signal && self.take_claim()) || structured || exit;
         if !claimed {
@@ -216,7 +216,7 @@ impl Supervisor<'_> {
             ("iteration", json!(self.run.iteration)),
             ("session", json!(self.run.session)),
             ("exit_code", json!(heard.ending.code())),
-            ("ended", json!((heard.ending == Ending::Spent).then_some("the money is spent"))),
+            ("ended", json!((heard.ending == TurnExit::Spent).then_some("the money is spent"))),
             ("took_ms", json!(u64::try_from(turn.took.as_millis()).unwrap_or(u64::MAX))),
             ("tokens", json!(tokens)),
             ("cost_usd", json!(spend.cost_usd)),

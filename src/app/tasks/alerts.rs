@@ -8,7 +8,7 @@ use crate::app::workspace::project;
 use crate::limits::{ESCALATIONS_FILE_BYTES_MAX, REMINDING_TIME_MAX};
 use crate::policy::resilience::Channel;
 use crate::probe::outside_of;
-use crate::state::breaker::{BreakerEvent as Result, BreakerResponse as Ask};
+use crate::state::breaker::{BreakerEvent, BreakerResponse as Ask};
 use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
 use crate::store::document::Documents;
 use crate::store::escalations;
@@ -17,6 +17,24 @@ use crate::world::{ExternalCommand, WorldError};
 
 /// Output of an alert's program that is kept, in bytes.
 const OUTPUT_MAX: usize = 4096;
+
+/// Why a notification channel did not notify.
+#[derive(Debug, thiserror::Error)]
+enum ChannelError {
+    #[error("`folder: {0}` is not inside the root")]
+    OutsideRoot(String),
+    /// The breaker of the channel rejected the call.
+    #[error("skipped after repeated failures; last error: {0}")]
+    Rejected(String),
+    /// The program failed. Contains its exit code, -1 after a signal, and its first line of stderr.
+    #[error("exit {0}: {1}")]
+    Exit(i32, String),
+    #[error("program not found")]
+    ProgramNotFound,
+    /// The file could not be written, or the program could not be run.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
 
 impl Stores<'_> {
     /// Tells humans of every open escalation that is due; says what could not be told.
@@ -45,7 +63,7 @@ impl Stores<'_> {
         for channel in &self.policy.escalation.channels {
             match self.through(channel, it) {
                 Ok(()) => told = true,
-                Err(why) => problems.push(format!("channel `{}`: {why}", channel.id)),
+                Err(error) => problems.push(format!("channel `{}`: {error}", channel.id)),
             }
         }
         if told && let Err(error) = self.escalations.step(&it.id, EscalationEvent::Told, self.now) {
@@ -54,9 +72,9 @@ impl Stores<'_> {
         problems
     }
 
-    fn through(&self, channel: &Channel, it: &Escalation) -> std::result::Result<(), String> {
+    fn through(&self, channel: &Channel, it: &Escalation) -> Result<(), ChannelError> {
         if !Channel::may_write_to(&channel.folder) {
-            return Err(format!("`folder: {}` is not inside the root", channel.folder));
+            return Err(ChannelError::OutsideRoot(channel.folder.clone()));
         }
         if !channel.folder.is_empty() {
             let text = format!("{:#}\n", escalations::record_of(it, None));
@@ -64,10 +82,8 @@ impl Stores<'_> {
             let alerts =
                 Documents::new(self.world, &self.own, durability, Duration::ZERO, bytes_max);
             // The name is unique: no other process writes this file.
-            let saved = self.world.create_folder(&self.own.join(&channel.folder));
-            saved
-                .and_then(|()| alerts.save(&format!("{}/{}.json", channel.folder, it.id), &text))
-                .map_err(|error| error.to_string())?;
+            self.world.create_folder(&self.own.join(&channel.folder))?;
+            alerts.save(&format!("{}/{}.json", channel.folder, it.id), &text)?;
         }
         if channel.command.is_empty() {
             return Ok(());
@@ -75,22 +91,20 @@ impl Stores<'_> {
         let settings = self.policy.breaker(&channel.breaker);
         let (breaker, answer) = self.breakers.request(&channel.breaker, &settings, self.now);
         if let Ask::Rejected { .. } = answer {
-            return Err(format!(
-                "skipped after repeated failures; last error: {}",
-                breaker.last_error
-            ));
+            return Err(ChannelError::Rejected(breaker.last_error));
         }
         let ran = self.run(channel, it);
-        let result = match &ran {
-            Ok(()) => Result::success(),
-            Err(why) => Result::failure(why),
+        let failure = ran.as_ref().err().map(ToString::to_string);
+        let result = match &failure {
+            None => BreakerEvent::success(),
+            Some(why) => BreakerEvent::failure(why),
         };
         // A breaker that cannot be written counts nothing; the alert stands.
         let _refused = self.breakers.record(&channel.breaker, result, &settings, self.now);
         ran
     }
 
-    fn run(&self, channel: &Channel, it: &Escalation) -> std::result::Result<(), String> {
+    fn run(&self, channel: &Channel, it: &Escalation) -> Result<(), ChannelError> {
         let path = self.escalations.path(&it.id);
         let max = ESCALATIONS_FILE_BYTES_MAX;
         let variable = |name: &str, value: &str| (format!("POLICYD_{name}"), value.to_owned());
@@ -118,10 +132,10 @@ impl Stores<'_> {
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let line = said.lines().next().unwrap_or_default();
-                Err(format!("exit {:?}: {line}", output.code.unwrap_or(-1)))
+                Err(ChannelError::Exit(output.code.unwrap_or(-1), line.to_owned()))
             }
-            Err(WorldError::NotFound) => Err("program not found".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Err(WorldError::NotFound) => Err(ChannelError::ProgramNotFound),
+            Err(error) => Err(error.into()),
         }
     }
 }

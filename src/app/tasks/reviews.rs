@@ -48,8 +48,7 @@ impl Stores<'_> {
                 lists.metadata.last_reviewed = Some(self.now);
             }
             let rules = &self.policy.dead_letter;
-            let limits = (rules.retention_age, rules.retention_count);
-            let gone = expire(lists, limits, self.now);
+            let gone = expire(lists, rules.retention_age, rules.retention_count, self.now);
             Ok((reviewed, gone))
         });
         let (mut reviewed, gone) = reviewed?;

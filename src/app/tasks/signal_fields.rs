@@ -1,24 +1,24 @@
-//! What a signal says, as `name=value` words of a command line.
+//! Parses the fields of a signal from `name=value` words of a command line.
 
 use serde_json::{Map, Number, Value};
 
-use crate::expr::words::{cut, flag, unknown};
+use crate::expr::words::{WordError, cut, flag};
 use crate::policy::records::SEVERITIES;
 use crate::policy::signals::{FieldType, SignalKind};
 use crate::time::Timestamp;
 
-/// What a signal of this kind says, by these words.
+/// Parses the fields of a signal of one type.
 ///
 /// # Errors
-/// A field or a value that does not fit, or a field that is missing.
-pub(crate) fn parse(kind: &SignalKind, words: &[String]) -> Result<Map<String, Value>, String> {
+/// [`WordError`] for an unknown, repeated, or missing field, and for an invalid value.
+pub(crate) fn parse(kind: &SignalKind, words: &[String]) -> Result<Map<String, Value>, WordError> {
     let mut said = Map::new();
     let names: Vec<&str> = kind.fields.iter().map(|it| it.name.as_str()).collect();
     for word in words {
         let (name, text) = cut(word)?;
         let field = kind.fields.iter().find(|it| it.name == name);
-        let field = field.ok_or_else(|| unknown(&format!("`{}`", kind.id), name, &names))?;
-        let wrong = |wanted: &str| format!("`{name}` takes {wanted}, not `{text}`");
+        let field = field.ok_or_else(|| WordError::unknown_name(&kind.id, name, &names))?;
+        let wrong = |expected: &str| WordError::wrong_type(name, expected, text);
         let value = match field.kind {
             FieldType::Text => text.into(),
             FieldType::Number => number(text).ok_or_else(|| wrong("a number"))?.into(),
@@ -39,11 +39,11 @@ pub(crate) fn parse(kind: &SignalKind, words: &[String]) -> Result<Map<String, V
             FieldType::Severity => return Err(wrong(&SEVERITIES.join(", "))),
         };
         if said.insert(name.to_owned(), value).is_some() {
-            return Err(format!("`{name}` is given twice"));
+            return Err(WordError::Repeated(name.to_owned()));
         }
     }
     match kind.fields.iter().find(|it| it.required && !said.contains_key(&it.name)) {
-        Some(missing) => Err(format!("`{}` needs `{}=…`", kind.id, missing.name)),
+        Some(it) => Err(WordError::Missing { owner: kind.id.clone(), name: it.name.clone() }),
         None => Ok(said),
     }
 }

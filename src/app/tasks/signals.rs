@@ -156,15 +156,14 @@ impl<'a> Stores<'a> {
         done.err().map(|error| format!("task `{task}` could not go on: {error}"))
     }
 
-    fn do_deed(&self, deed: &SignalFollowUp) -> Result<(), String> {
-        let said = |it: WorldError| it.to_string();
+    fn do_deed(&self, deed: &SignalFollowUp) -> Result<(), WorldError> {
         match deed {
             SignalFollowUp::Unblock { request, approval } => {
                 let task = request.text("task_id");
                 let details = json!({"request": request.id, "decision": approval.text("decision")});
                 let event = TaskEvent::Answered { by: &request.id };
                 if !task.is_empty() && self.queues.exists_any() {
-                    self.act(task, "answered", event, details).map_err(said)?;
+                    self.act(task, "answered", event, details)?;
                 }
             }
             SignalFollowUp::DeadLetter { request } => {
@@ -191,7 +190,7 @@ impl<'a> Stores<'a> {
                     },
                     at_once: true,
                 };
-                self.fail(&report).map_err(said)?;
+                self.fail(&report)?;
             }
             SignalFollowUp::Alert { request } => {
                 let reason = format!(
@@ -204,7 +203,7 @@ impl<'a> Stores<'a> {
                 let severity = if severity.is_empty() { "high" } else { severity };
                 let task = request.text("task_id");
                 let reason = mask(reason.trim()).0.into_owned();
-                self.ask("no_answer", task, &reason, severity, false).map_err(said)?;
+                self.ask("no_answer", task, &reason, severity, false)?;
             }
         }
         Ok(())

@@ -25,45 +25,75 @@ pub(crate) struct PowerSteeringConfig {
     checks: Vec<(String, bool)>,
 }
 
-/// Reads the file of a project; `Ok(None)` where there is none.
+/// Why the file of a project is not used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is not used: {problem}", path.display())]
+pub(crate) struct ConfigError {
+    path: PathBuf,
+    problem: ConfigProblem,
+}
+
+/// What is wrong in the file. Each message contains the fix.
+#[derive(Debug, thiserror::Error)]
+enum ConfigProblem {
+    #[error(transparent)]
+    Unreadable(#[from] WorldError),
+    #[error(transparent)]
+    NotJson(#[from] serde_json::Error),
+    #[error("it must hold a JSON object")]
+    NotAnObject,
+    #[error("`enabled` is missing; write `\"enabled\": true`")]
+    NoSwitch,
+    #[error("`{0}` must be true or false, without quotes")]
+    NotBoolean(String),
+    #[error("`phase` must be a whole number")]
+    Phase,
+    #[error("`checkers_enabled` must be an object")]
+    Checkers,
+}
+
+/// Reads the file of a project. Returns `Ok(None)` if the file does not exist.
 ///
 /// # Errors
-/// Why it is not used, in one sentence that names the file and the cure.
+/// [`ConfigError`] if the file cannot be read, or one of its keys is invalid.
 pub(crate) fn read_config(
     world: &dyn World,
     project: &Project,
-) -> Result<Option<PowerSteeringConfig>, String> {
+) -> Result<Option<PowerSteeringConfig>, ConfigError> {
     // A worktree has a copy of its own.
     let own = project.root.join(PATH);
     let path = if world.stat(&own).is_ok() { own } else { project.main.join(PATH) };
-    let wrong = |why: &str| format!("{} is not used: {why}", path.display());
-    match world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
-        Err(WorldError::NotFound) => Ok(None),
-        Err(error) => Err(wrong(&error.to_string())),
-        Ok(bytes) => {
-            let value =
-                serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
-            let found = parse(&value).map_err(|why| wrong(&why))?;
-            Ok(Some(PowerSteeringConfig { path: path.clone(), ..found }))
-        }
+    let found = match world.read(&path, limits::POLICY_FILE_BYTES_MAX) {
+        Err(WorldError::NotFound) => return Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(bytes) => parse_bytes(&bytes),
+    };
+    match found {
+        Ok(found) => Ok(Some(PowerSteeringConfig { path, ..found })),
+        Err(problem) => Err(ConfigError { path, problem }),
     }
 }
 
-fn parse(value: &Value) -> Result<PowerSteeringConfig, String> {
-    let fields = value.as_object().ok_or("it must hold a JSON object")?;
-    let enabled = fields.get("enabled").ok_or("`enabled` is missing; write `\"enabled\": true`")?;
-    let enabled = enabled.as_bool().ok_or("`enabled` must be true or false, without quotes")?;
+fn parse_bytes(bytes: &[u8]) -> Result<PowerSteeringConfig, ConfigProblem> {
+    parse(&serde_json::from_slice(bytes)?)
+}
+
+fn parse(value: &Value) -> Result<PowerSteeringConfig, ConfigProblem> {
+    let not_boolean = |key: &str| ConfigProblem::NotBoolean(key.to_owned());
+    let fields = value.as_object().ok_or(ConfigProblem::NotAnObject)?;
+    let enabled = fields.get("enabled").ok_or(ConfigProblem::NoSwitch)?;
+    let enabled = enabled.as_bool().ok_or_else(|| not_boolean("enabled"))?;
     if fields.get("phase").is_some_and(|it| !it.is_u64()) {
-        return Err("`phase` must be a whole number".to_owned());
+        return Err(ConfigProblem::Phase);
     }
     let none = Value::Object(serde_json::Map::new());
     let checks = fields.get("checkers_enabled").unwrap_or(&none);
-    let checks = checks.as_object().ok_or("`checkers_enabled` must be an object")?;
+    let checks = checks.as_object().ok_or(ConfigProblem::Checkers)?;
     let switch = |(id, on): (&String, &Value)| match on.as_bool() {
         Some(on) => Ok((id.clone(), on)),
-        None => Err(format!("`checkers_enabled.{id}` must be true or false, without quotes")),
+        None => Err(not_boolean(&format!("checkers_enabled.{id}"))),
     };
-    let checks = checks.iter().map(switch).collect::<Result<_, _>>()?;
+    let checks = checks.iter().map(switch).collect::<Result<_, ConfigProblem>>()?;
     Ok(PowerSteeringConfig { off: !enabled, checks, ..PowerSteeringConfig::default() })
 }
 

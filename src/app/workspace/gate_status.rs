@@ -94,8 +94,8 @@ impl GateStatus {
             ));
         }
         let choices = UserChoiceStore::new(world, &project.state).load();
-        let choices = choices.unwrap_or_else(|problem| {
-            status.problems.push(problem);
+        let choices = choices.unwrap_or_else(|error| {
+            status.problems.push(error.to_string());
             UserChoices::default()
         });
         let file = switch_file(world, project);
@@ -121,7 +121,7 @@ impl GateStatus {
     fn read_config(&mut self, world: &dyn World, project: &Project, is_honored: bool) {
         match amplihack::read_config(world, project) {
             Ok(config) if is_honored => self.config = config,
-            Err(problem) if is_honored => self.problems.push(problem),
+            Err(error) if is_honored => self.problems.push(error.to_string()),
             Ok(Some(config)) if config.disables_something() => {
                 self.problems.push(ignored(&format!("`{}`", config.path.display())));
             }

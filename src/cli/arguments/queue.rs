@@ -2,7 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::ListFormat;
+use super::{ArgumentError, ListFormat};
 use crate::state::dead_letter::MARKS;
 
 #[derive(Debug, clap::Args)]
@@ -128,9 +128,9 @@ pub(in crate::cli) struct DlqAdd {
     pub(in crate::cli) format: ListFormat,
 }
 
-fn fraction(text: &str) -> Result<f64, String> {
+fn fraction(text: &str) -> Result<f64, ArgumentError> {
     let value = text.parse::<f64>().ok().filter(|it| (0.0..=1.0).contains(it));
-    value.ok_or_else(|| "expected a number from 0 to 1, such as `0.35`".to_owned())
+    value.ok_or(ArgumentError::Fraction)
 }
 
 #[derive(Debug, clap::Args)]

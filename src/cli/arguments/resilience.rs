@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{NaiveTime, Timelike as _};
 use clap::{Subcommand, ValueEnum};
 
-use super::ListFormat;
+use super::{ArgumentError, ListFormat};
 use crate::time::parse_duration;
 
 #[derive(Debug, clap::Args)]
@@ -195,31 +195,27 @@ pub(in crate::cli) struct Failure {
 }
 
 /// Parses a duration with its unit.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .map_err(|_| "expected a number with a unit, such as `90s` or `20m`".to_owned())
+pub(super) fn duration(text: &str) -> Result<Duration, ArgumentError> {
+    parse_duration(text).map_err(|_| ArgumentError::Duration("20m"))
 }
 
 /// Parses a time of day into the time since midnight.
-fn time_of_day(text: &str) -> Result<Duration, String> {
+fn time_of_day(text: &str) -> Result<Duration, ArgumentError> {
     let read = NaiveTime::parse_from_str(text, "%H:%M:%S");
     let read = read.or_else(|_| NaiveTime::parse_from_str(text, "%H:%M"));
-    let time = read.map_err(|_| "expected a time of day, such as `14:05:00`".to_owned())?;
+    let time = read.map_err(|_| ArgumentError::TimeOfDay)?;
     Ok(Duration::from_secs(u64::from(time.num_seconds_from_midnight())))
 }
 
 /// Parses a duration with its unit, for `breaker`.
-fn time(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .map_err(|_| "expected a number with a unit, such as `90s` or `10m`".to_owned())
+fn time(text: &str) -> Result<Duration, ArgumentError> {
+    parse_duration(text).map_err(|_| ArgumentError::Duration("10m"))
 }
 
 /// Parses a duration with its unit, or whole seconds as in a `Retry-After` header.
-fn time_or_seconds(text: &str) -> Result<Duration, String> {
+fn time_or_seconds(text: &str) -> Result<Duration, ArgumentError> {
     let seconds = text.trim().parse().map(Duration::from_secs);
-    seconds
-        .or_else(|_| parse_duration(text))
-        .map_err(|_| "expected a duration such as `90s`, or whole seconds".to_owned())
+    seconds.or_else(|_| parse_duration(text)).map_err(|_| ArgumentError::DurationOrSeconds)
 }
 
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::ArgumentError;
 use super::resilience::duration;
 use crate::state::run::budget;
 
@@ -76,7 +77,7 @@ pub(in crate::cli) struct RunArguments {
     pub(in crate::cli) command: Vec<String>,
 }
 
-fn money(text: &str) -> Result<f64, String> {
+fn money(text: &str) -> Result<f64, ArgumentError> {
     let limit = budget::parse(text).filter(|it| *it > 0.0);
-    limit.ok_or_else(|| "expected an amount greater than 0, such as `10` or `2.50`".to_owned())
+    limit.ok_or(ArgumentError::Amount)
 }

@@ -105,6 +105,36 @@ pub enum RecordEntry<'a> {
     Compacted,
 }
 
+/// A tool call that an entry contains.
+#[derive(Debug, Clone, Copy)]
+pub enum EntryCall<'e, 'a> {
+    /// The agent called a tool. Its result is another entry.
+    Begun { id: &'e str, name: &'e str },
+    /// An action that ended.
+    Ended { name: &'e str, input: &'e Either<'a, Input<'a>>, result: &'e ToolResult<'a> },
+}
+
+impl<'a> RecordEntry<'a> {
+    /// Returns the tool call that the entry contains, if any.
+    #[must_use]
+    pub fn call(&self) -> Option<EntryCall<'_, 'a>> {
+        match self {
+            Self::Call { id, name, .. } => Some(EntryCall::Begun { id, name }),
+            Self::Done { name, input, result } => Some(EntryCall::Ended { name, input, result }),
+            Self::Stopped { .. }
+            | Self::Stopping { .. }
+            | Self::CutOff
+            | Self::Asked(_)
+            | Self::Prompt { .. }
+            | Self::Injected { .. }
+            | Self::Said(_)
+            | Self::Result(_)
+            | Self::Usage(_)
+            | Self::Compacted => None,
+        }
+    }
+}
+
 /// The result of a tool call.
 #[derive(Debug, Default)]
 pub struct ToolResult<'a> {

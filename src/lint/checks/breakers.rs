@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::near_miss::{Written, letters};
+use super::near_miss::{NameUse, letters};
 use super::terms::{asked, each_part_asking};
 use crate::lint::{Findings, Subject};
 use crate::state::breaker::{BreakerSettings, Window};
@@ -116,7 +116,7 @@ pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Fi
 
 /// Returns the names of breakers that the pack reads or configures and that receive no calls, with the names of those
 /// that do.
-pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<Written<'s>> {
+pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
     let meant = &subject.reviewed.meant;
     let mut found = Vec::new();
     let mut add = |name: &'s str, span| {
@@ -124,7 +124,7 @@ pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<Written<'s>> {
         let called: Vec<Cow<'_, str>> = called.filter(|it| !it.contains('*')).collect();
         if !name.contains(['*', '$', '?']) && !called.iter().any(|it| it == name) {
             let known = called.into_iter().filter(|it| letters(it) != letters(name)).collect();
-            found.push(Written { name, span, known });
+            found.push(NameUse { name, span, known });
         }
     };
     each_part_asking(subject, &["breakers"], |site, term| {

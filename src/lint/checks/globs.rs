@@ -1,6 +1,6 @@
 //! Checks of globs over paths: what no path is like.
 
-use super::patterns::{Functions, Pattern, Place, arguments, leaves, section};
+use super::patterns::{Functions, Pattern, PatternOrigin, arguments, leaves, section};
 use super::terms::{constant, each_part_asking};
 use crate::expr::ast::ExprKind;
 use crate::lint::subject::Leaf;
@@ -22,7 +22,7 @@ fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
     found.extend(leaves(subject, listed));
     for (_, list) in section(subject, "files") {
         found.extend(
-            list.into_iter().map(|(text, node)| Pattern { text, place: Place::Node(node) }),
+            list.into_iter().map(|(text, node)| Pattern { text, place: PatternOrigin::Node(node) }),
         );
     }
     found

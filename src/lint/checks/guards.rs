@@ -196,7 +196,7 @@ fn strictness(decision: &str) -> Option<usize> {
 const OF_OPERANDS: [&str; 3] = ["program.operands", "program.names(", "program.targets"];
 
 /// A guard that is in force, as far as it can be compared with another one.
-struct Deciding<'s> {
+struct DecidingGuard<'s> {
     entry: &'s Entry<'s>,
     rank: usize,
     on: BTreeSet<&'s str>,
@@ -209,7 +209,7 @@ struct Deciding<'s> {
     on_error: Option<&'s str>,
 }
 
-impl<'s> Deciding<'s> {
+impl<'s> DecidingGuard<'s> {
     fn of(subject: &'s Subject<'s>, entry: &'s Entry<'s>) -> Option<Self> {
         let text = |key: &str| subject.said(entry, key).and_then(Node::text);
         let soft = text("mode").is_some_and(|it| it != "enforce");
@@ -288,7 +288,7 @@ fn conjunction(term: &Expr) -> Vec<&Expr> {
 }
 
 /// Reports guards with the decision, the filters and the conditions of an earlier one.
-fn duplicates(all: &[Deciding<'_>], out: &mut Findings) {
+fn duplicates(all: &[DecidingGuard<'_>], out: &mut Findings) {
     let mut seen = BTreeMap::new();
     for guard in all {
         let when: BTreeSet<_> = guard.when.iter().map(|it| it.canonical()).collect();
@@ -312,7 +312,7 @@ const STRICTER_MAX: usize = 1000;
 
 pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
-    let all: Vec<_> = sound.filter_map(|it| Deciding::of(subject, it)).collect();
+    let all: Vec<_> = sound.filter_map(|it| DecidingGuard::of(subject, it)).collect();
     duplicates(&all, out);
     let strictest = all.iter().map(|it| it.rank).max();
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {

@@ -28,22 +28,22 @@ pub(super) const LETTERS_MIN: usize = 4;
 const OPTION_MIN: usize = 7;
 
 /// A name that a pack writes, and the names that it could be.
-pub(super) struct Written<'s> {
+pub(super) struct NameUse<'s> {
     pub(super) name: &'s str,
     pub(super) span: Span,
     pub(super) known: Vec<Cow<'s, str>>,
 }
 
 /// A kind of names.
-struct Field {
-    written: for<'s> fn(&'s Subject<'_>) -> Vec<Written<'s>>,
+struct NameField {
+    written: for<'s> fn(&'s Subject<'_>) -> Vec<NameUse<'s>>,
     /// Formats the message about a name and the known one that is similar to it.
     message: fn(&str, &str) -> String,
     note: Option<&'static str>,
 }
 
-const FIELDS: [Field; 10] = [
-    Field {
+const FIELDS: [NameField; 10] = [
+    NameField {
         written: |subject| {
             let lists = subject.of("failures.yaml").filter_map(|it| it.node.get("errors"));
             items(lists, &ERROR_NAMES)
@@ -51,7 +51,7 @@ const FIELDS: [Field; 10] = [
         message: |name, _| format!("no client reports an error `{name}`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| {
             let lists = subject.of("breakers.yaml").flat_map(|entry| {
                 ["ignore", "permanent"].into_iter().filter_map(|key| entry.node.get(key))
@@ -61,7 +61,7 @@ const FIELDS: [Field; 10] = [
         message: |name, _| format!("unknown failure class `{name}`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| {
             let file = subject.file("vocabulary.yaml");
             let keys = ["shell_tools", "edit_tools", "read_tools"];
@@ -74,39 +74,39 @@ const FIELDS: [Field; 10] = [
         message: |name, _| format!("no client has a tool `{name}`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| values(subject, "event.source", &SOURCES),
         message: |name, _| format!("no client reports `{name}` as `event.source`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| values(subject, "event.permission_mode", &MODES),
         message: |name, _| format!("no client reports `{name}` as `event.permission_mode`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| values(subject, "event.error", &ERROR_NAMES),
         message: |name, _| format!("no client reports `{name}` as `event.error`"),
         note: None,
     },
-    Field {
+    NameField {
         written: |subject| values(subject, "task.error_type", &failure_classes(subject)),
         message: |name, _| format!("no known failure reports `{name}` as `task.error_type`"),
         note: None,
     },
-    Field {
+    NameField {
         written: named_breakers,
         message: |name, near| {
             format!("the breaker `{name}` receives no calls; a similar one is `{near}`")
         },
         note: None,
     },
-    Field {
+    NameField {
         written: options,
         message: |name, _| format!("unknown option `{name}`"),
         note: Some("the program does not have it"),
     },
-    Field {
+    NameField {
         written: |subject| {
             let unused = unused_names(subject).into_iter();
             unused.map(|it| written(it.key, it.inherited.into_iter())).collect()
@@ -122,7 +122,7 @@ const FIELDS: [Field; 10] = [
 
 pub(in crate::lint) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
     for field in &FIELDS {
-        for Written { name, span, known } in (field.written)(subject) {
+        for NameUse { name, span, known } in (field.written)(subject) {
             let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
             let Some(near) = slip(name, &known) else { continue };
             out.add(span, (field.message)(name, near), |it| {
@@ -168,19 +168,19 @@ pub(super) fn letters(name: &str) -> String {
     name.replace(|c: char| c.is_ascii_digit(), "")
 }
 
-fn written<'s>(node: &'s Node, known: impl Iterator<Item = &'s str>) -> Written<'s> {
+fn written<'s>(node: &'s Node, known: impl Iterator<Item = &'s str>) -> NameUse<'s> {
     let name = node.text().unwrap_or_default();
-    Written { name, span: node.span.clone(), known: known.map(Cow::Borrowed).collect() }
+    NameUse { name, span: node.span.clone(), known: known.map(Cow::Borrowed).collect() }
 }
 
 /// Returns the items of lists.
-fn items<'s>(lists: impl Iterator<Item = &'s Node>, known: &[&'s str]) -> Vec<Written<'s>> {
+fn items<'s>(lists: impl Iterator<Item = &'s Node>, known: &[&'s str]) -> Vec<NameUse<'s>> {
     let nodes = lists.flat_map(Node::one_or_items);
     nodes.map(|it| written(it, known.iter().copied())).collect()
 }
 
 /// Returns the constants with which a fact is compared.
-fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<Written<'s>> {
+fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<NameUse<'s>> {
     let mut found = Vec::new();
     let member = fact.rsplit('.').next().unwrap_or(fact);
     each_part_asking(subject, &[member], |site, term| {
@@ -193,7 +193,7 @@ fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<Wr
         {
             return;
         }
-        found.extend(constants.into_iter().map(|(name, range)| Written {
+        found.extend(constants.into_iter().map(|(name, range)| NameUse {
             name,
             span: site.span(range),
             known: known.iter().map(|it| Cow::Borrowed(*it)).collect(),
@@ -227,12 +227,12 @@ fn is_option(word: &str) -> bool {
 }
 
 /// Returns the long options of programs in expressions, command patterns, commands of probes, and the vocabulary.
-fn options<'s>(subject: &'s Subject<'_>) -> Vec<Written<'s>> {
+fn options<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
     let of_program = |program: &'s str, name: &'s str, span: Span| {
         let guarded = GUARDED.get(program).into_iter().flatten().copied();
         let known = subject.reviewed.meant.value_options(program).chain(guarded);
         let known = known.filter(|it| is_option(it)).map(Cow::Borrowed).collect();
-        name.starts_with("--").then_some(Written { name, span, known })
+        name.starts_with("--").then_some(NameUse { name, span, known })
     };
     let mut found = Vec::new();
     each_part_asking(subject, &["has", "value", "values"], |site, term| {

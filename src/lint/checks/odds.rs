@@ -204,7 +204,7 @@ pub(super) fn programs_of<'a>(subject: &Subject<'a>, entry: &Entry<'a>) -> Optio
 }
 
 /// What an entry is for.
-struct Scope {
+struct RuleScope {
     fact: &'static str,
     /// The key of the filter, and the noun for messages.
     key: &'static str,
@@ -213,11 +213,11 @@ struct Scope {
     of: for<'a> fn(&Subject<'a>, &Entry<'a>) -> Option<Vec<&'a str>>,
 }
 
-const SCOPES: [Scope; 4] = [
-    Scope { fact: "event.tool", key: "tools", what: "tool", of: tools_of },
-    Scope { fact: "action.tool", key: "tools", what: "tool", of: tools_of },
-    Scope { fact: "program.name", key: "commands", what: "program", of: programs_of },
-    Scope {
+const SCOPES: [RuleScope; 4] = [
+    RuleScope { fact: "event.tool", key: "tools", what: "tool", of: tools_of },
+    RuleScope { fact: "action.tool", key: "tools", what: "tool", of: tools_of },
+    RuleScope { fact: "program.name", key: "commands", what: "program", of: programs_of },
+    RuleScope {
         fact: "session.type",
         key: "applicable_session_types",
         what: "session type",

@@ -19,10 +19,10 @@ use crate::source::{ScalarStyle, Span};
 /// A regular expression, a glob or a command pattern, in a list or as an argument.
 pub(super) struct Pattern<'s> {
     pub(super) text: &'s str,
-    pub(super) place: Place<'s>,
+    pub(super) place: PatternOrigin<'s>,
 }
 
-pub(super) enum Place<'s> {
+pub(super) enum PatternOrigin<'s> {
     /// A scalar of its own.
     Node(&'s Node),
     /// An argument in an expression.
@@ -32,16 +32,16 @@ pub(super) enum Place<'s> {
 impl Pattern<'_> {
     pub(super) fn span(&self) -> Span {
         match self.place {
-            Place::Node(node) => node.sub_span(0..self.text.len()),
-            Place::Argument(site, range) => site.span(range),
+            PatternOrigin::Node(node) => node.sub_span(0..self.text.len()),
+            PatternOrigin::Argument(site, range) => site.span(range),
         }
     }
 
     /// Whether it is the argument of a call that is written so.
     pub(super) fn is_argument_of(&self, call: &str) -> bool {
         match self.place {
-            Place::Node(_) => false,
-            Place::Argument(site, range) => {
+            PatternOrigin::Node(_) => false,
+            PatternOrigin::Argument(site, range) => {
                 site.text.get(..range.start).is_some_and(|it| it.trim_end().ends_with(call))
             }
         }
@@ -50,13 +50,13 @@ impl Pattern<'_> {
     /// Where a part of it is written; all of it, where escapes keep that from being told.
     pub(super) fn part(&self, range: Range<usize>) -> Span {
         match self.place {
-            Place::Node(node) => node.sub_span(range),
-            Place::Argument(site, whole)
+            PatternOrigin::Node(node) => node.sub_span(range),
+            PatternOrigin::Argument(site, whole)
                 if site.part(whole).get(1..=self.text.len()) == Some(self.text) =>
             {
                 site.span(&(whole.start + 1 + range.start..whole.start + 1 + range.end))
             }
-            Place::Argument(..) => self.span(),
+            PatternOrigin::Argument(..) => self.span(),
         }
     }
 }
@@ -111,7 +111,7 @@ fn calls_with(path: &str, functions: &[&str], begins: &str) -> bool {
 /// A constant text of an expression as a pattern.
 fn text_of<'s>(site: &'s Site<'s>, term: &'s Expr) -> Option<Pattern<'s>> {
     let Expr { kind: ExprKind::Text(text), range, .. } = term else { return None };
-    Some(Pattern { text, place: Place::Argument(site, range) })
+    Some(Pattern { text, place: PatternOrigin::Argument(site, range) })
 }
 
 pub(super) fn leaves<'s>(
@@ -119,7 +119,9 @@ pub(super) fn leaves<'s>(
     wanted: impl Fn(&Leaf<'_>) -> bool,
 ) -> impl Iterator<Item = Pattern<'s>> {
     let fitting = subject.leaves.iter().filter(move |it| wanted(it));
-    fitting.filter_map(|it| Some(Pattern { text: it.node.text()?, place: Place::Node(it.node) }))
+    fitting.filter_map(|it| {
+        Some(Pattern { text: it.node.text()?, place: PatternOrigin::Node(it.node) })
+    })
 }
 
 pub(super) fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {

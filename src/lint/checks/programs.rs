@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::guards::guards;
 use super::near_miss::{LETTERS_MIN, is_slip};
-use super::patterns::{Functions, Pattern, Place, arguments};
+use super::patterns::{Functions, Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
 use crate::facts::shell::is_assignment;
@@ -299,7 +299,7 @@ fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s
 }
 
 fn of_node(node: &Node) -> Option<Pattern<'_>> {
-    Some(Pattern { text: node.text()?, place: Place::Node(node) })
+    Some(Pattern { text: node.text()?, place: PatternOrigin::Node(node) })
 }
 
 /// Every command pattern that the pack itself writes.

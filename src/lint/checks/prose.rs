@@ -12,7 +12,7 @@ use crate::source::node::Node;
 const EXCUSES: &str = "rationalizations.yaml";
 
 /// What is wrong with what is looked for, and what to write in its place.
-type Wrong = (String, &'static str);
+type ProseProblem = (String, &'static str);
 
 pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findings) {
     let texts = subject.file("vocabulary.yaml").and_then(|it| it.get("texts")?.entries());
@@ -20,7 +20,7 @@ pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findi
     let excuses = subject.of(EXCUSES).map(|it| (it.node, true));
     let others = subject.file(EXCUSES).map(|it| (it, true));
     for (row, excuse) in texts.chain(excuses).chain(others) {
-        let mut judge = |key: &str, wrong: &dyn Fn(&str) -> Option<Wrong>| {
+        let mut judge = |key: &str, wrong: &dyn Fn(&str) -> Option<ProseProblem>| {
             for node in row.get(key).map(Node::one_or_items).unwrap_or_default() {
                 if let Some((message, help)) = node.text().and_then(wrong) {
                     out.help(node.span.clone(), message, help);
@@ -33,7 +33,7 @@ pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
-fn odd_phrase(text: &str, excuse: bool) -> Option<Wrong> {
+fn odd_phrase(text: &str, excuse: bool) -> Option<ProseProblem> {
     let said = |it: &str| words(it).next().is_some();
     // Words are compared without their signs, those of code among them.
     let plain = Prose::new(&text.replace('`', " "));
@@ -61,7 +61,7 @@ fn typographic(text: &str) -> String {
     format!("`{text}` has a typographic apostrophe, but texts are normalized to plain ones")
 }
 
-fn asking(text: &str, excuse: bool) -> Option<Wrong> {
+fn asking(text: &str, excuse: bool) -> Option<ProseProblem> {
     let asks = excuse && text.contains("\\?") && hir(text).is_some_and(|it| ends_in_question(&it));
     asks.then(|| (format!("`{text}` is a question, which is never a rationalization"), NO_QUESTION))
 }
@@ -85,7 +85,7 @@ fn ends_in_question(hir: &Hir) -> bool {
 }
 
 /// A regular expression that asks for a character which no sentence has.
-fn needs_foreign(text: &str, excuse: bool) -> Option<Wrong> {
+fn needs_foreign(text: &str, excuse: bool) -> Option<ProseProblem> {
     // Another rule reports a pattern that ends in a line break.
     let may = text.contains(['`', '\u{2019}']) || (text.contains("\\n") && !text.ends_with('\n'));
     let hir = hir(text).filter(|_| may)?;

@@ -15,10 +15,10 @@ const FILE: &str = "vocabulary.yaml";
 const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 
 /// What is wrong with a name, and what to write in its place.
-type Wrong = (String, String);
+type PhraseProblem = (String, String);
 
 pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
-    let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<Wrong>| {
+    let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<PhraseProblem>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
             if let Some((message, help)) = node.text().and_then(wrong) {
                 out.help(node.span.clone(), message, help);
@@ -41,7 +41,7 @@ pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Fi
     }
 }
 
-fn wrong_variable(name: &str) -> Option<Wrong> {
+fn wrong_variable(name: &str) -> Option<PhraseProblem> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.chars().all(part) {
         return None;
@@ -61,7 +61,7 @@ fn wrong_variable(name: &str) -> Option<Wrong> {
 /// Characters that names of branches cannot contain (`git check-ref-format`).
 const IN_NO_BRANCH: [char; 8] = ['*', '?', '[', '^', ' ', '\\', '~', ':'];
 
-pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
+pub(super) fn wrong_branch(name: &str) -> Option<PhraseProblem> {
     if name.contains(IN_NO_BRANCH) {
         let message = format!("`{name}` is not the name of a branch");
         return Some((message, "write the full name of each branch".to_owned()));
@@ -72,7 +72,7 @@ pub(super) fn wrong_branch(name: &str) -> Option<Wrong> {
     Some((message, format!("write `{rest}`")))
 }
 
-fn wrong_host(part: &str) -> Option<Wrong> {
+fn wrong_host(part: &str) -> Option<PhraseProblem> {
     let message = format!("hosts do not contain `{part}`");
     if part.contains(['/', ':', '@', '*', ' ', '\\', '^', '$', '|']) {
         let rest = part.rsplit_once("://").map_or(part, |(_, rest)| rest);

@@ -34,7 +34,7 @@ const IDLE: [&str; 10] =
 /// name of the function; its recursive calls take no time.
 pub(super) fn leaves_jobs(statement: Node<'_>, source: &str, own: &str) -> bool {
     let body = statement.child_by_field_name("body");
-    body.is_some_and(|it| jobs(it, (source, own), SHELL_NESTING_MAX).are_left())
+    body.is_some_and(|it| jobs(it, source, own, SHELL_NESTING_MAX).are_left())
 }
 
 /// Returns whether a statement is a loop whose condition never ends it.
@@ -227,7 +227,7 @@ impl JobState {
 }
 
 /// Counts the jobs of a body. Parts below `depth` levels are not counted.
-fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> JobState {
+fn jobs(body: Node<'_>, source: &str, own: &str, depth: usize) -> JobState {
     let mut found = JobState::default();
     let Some(depth) = depth.checked_sub(1) else { return found };
     let mut cursor = body.walk();
@@ -243,13 +243,13 @@ fn jobs(body: Node<'_>, (source, own): (&str, &str), depth: usize) -> JobState {
             }
             // Only the subshell itself can wait for its jobs.
             "subshell" => {
-                let inner = jobs(*child, (source, own), depth);
+                let inner = jobs(*child, source, own, depth);
                 found.lost |= inner.are_left();
                 found.busy |= inner.busy;
             }
             "function_definition" | "comment" => {}
             "if_statement" if is_never_taken(*child, source) => {}
-            _ => found.then(&jobs(*child, (source, own), depth)),
+            _ => found.then(&jobs(*child, source, own, depth)),
         }
     }
     found

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::paths::{CallEnvironment, ResolvedPath};
 use super::programs::find_roots;
-use super::scope::{CommandOutput, ShellState};
+use super::scope::{ShellOutput, ShellState};
 use super::statements::Scanner;
 use super::words::ShellText;
 use super::wrappers::{file_below, find_names};
@@ -338,7 +338,7 @@ impl Scanner<'_> {
     pub(super) fn record_effects(
         &mut self,
         at: usize,
-        output: &CommandOutput,
+        output: &ShellOutput,
         scope: &mut ShellState,
     ) {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
@@ -393,7 +393,7 @@ impl Scanner<'_> {
         &self,
         at: usize,
         program: &Invocation,
-        output: &CommandOutput,
+        output: &ShellOutput,
         scope: &ShellState,
     ) -> Option<StandardInput> {
         let unknown = StandardInput { piped: true, from: vec![at], ..StandardInput::default() };

@@ -6,7 +6,7 @@
 //! (`code`).
 
 use super::paths::CallEnvironment;
-use super::scope::{CommandOutput, ShellState};
+use super::scope::{ShellOutput, ShellState};
 use super::statements::{Redirects, Scanner};
 use super::words::{ShellText, is_blank};
 use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
@@ -52,7 +52,7 @@ impl Scanner<'_> {
         simple: SimpleCommand,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let SimpleCommand { words, redirects, mut wrappers, .. } = simple;
         let starts_lines = self.starts_lines(&words);
         if let Some(lines) = input.text.as_deref().filter(|_| starts_lines) {
@@ -67,7 +67,7 @@ impl Scanner<'_> {
         }
         let mut program = self.build_invocation(&words, scope, input, wrappers);
         if program.called.text.is_empty() {
-            return CommandOutput::empty();
+            return ShellOutput::empty();
         }
         program.runs_unknown = starts_lines && input.piped;
         self.apply_builtin(&program, scope, input);
@@ -113,19 +113,19 @@ impl Scanner<'_> {
         mut program: Invocation,
         redirects: Redirects,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         program.writes.clone_from(&redirects.writes);
         program.reads.clone_from(&redirects.reads);
         let text = printed_text(&program, self.context.around, |it| {
             self.known_content(it, scope).and_then(|it| it.text)
         });
         let files = listed_files(&program);
-        let Some(at) = self.add_program(program) else { return CommandOutput::default() };
-        let output = CommandOutput { text, from: vec![at], files };
+        let Some(at) = self.add_program(program) else { return ShellOutput::default() };
+        let output = ShellOutput { text, from: vec![at], files };
         self.record_effects(at, &output, scope);
         self.record_link(at, scope);
         self.record_content(&redirects, &output, scope);
-        if redirects.away { CommandOutput::empty() } else { output }
+        if redirects.away { ShellOutput::empty() } else { output }
     }
 
     /// Records the target of a link that `ln` creates, after the effects of the program itself.
@@ -144,12 +144,12 @@ impl Scanner<'_> {
     pub(super) fn redirect_output(
         &mut self,
         redirects: Redirects,
-        output: CommandOutput,
+        output: ShellOutput,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         self.add_redirect_program(&redirects, scope);
         self.record_content(&redirects, &output, scope);
-        if redirects.away { CommandOutput::empty() } else { output }
+        if redirects.away { ShellOutput::empty() } else { output }
     }
 }
 
@@ -563,7 +563,7 @@ fn printed_text(
     }
 }
 
-/// Returns the files whose names a program prints, as in [`CommandOutput::files`].
+/// Returns the files whose names a program prints, as in [`ShellOutput::files`].
 fn listed_files(program: &Invocation) -> Vec<ShellText> {
     let tests = ["-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-newer", "-empty"];
     match program.name.as_str() {

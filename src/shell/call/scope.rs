@@ -1,6 +1,6 @@
 //! The state of the simulated shell: variables, parameters, functions, aliases and the working directory.
 //!
-//! Contains: [`ShellState`] and [`CommandOutput`], assignments and declarations, parameter expansion
+//! Contains: [`ShellState`] and [`ShellOutput`], assignments and declarations, parameter expansion
 //! (`${NAME:-word}`), and calls of functions that the line defines.
 //! Does not contain: builtins that change the state (`programs`), branches and loops (`statements`).
 
@@ -87,7 +87,7 @@ impl ShellState {
 
 /// The standard output of a statement.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CommandOutput {
+pub(super) struct ShellOutput {
     /// The text. `None` if it is unknown.
     pub(super) text: Option<String>,
     /// Indexes of the programs that write it.
@@ -97,7 +97,7 @@ pub(super) struct CommandOutput {
     pub(super) files: Vec<ShellText>,
 }
 
-impl CommandOutput {
+impl ShellOutput {
     /// Returns the output of a statement that prints nothing.
     pub(super) fn empty() -> Self {
         Self { text: Some(String::new()), ..Self::default() }
@@ -231,7 +231,7 @@ impl Scanner<'_> {
         node: Node<'_>,
         source: &str,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let keyword = node.child(0).map(|it| node_text(it, source)).unwrap_or_default().to_owned();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
@@ -303,7 +303,7 @@ impl Scanner<'_> {
             }
         }
         scope.variables.extend(set);
-        CommandOutput::empty()
+        ShellOutput::empty()
     }
 
     /// Applies `unset A` and `unset -f name`. If no variable has the name, `unset` removes the
@@ -313,7 +313,7 @@ impl Scanner<'_> {
         node: Node<'_>,
         source: &str,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let mut cursor = node.walk();
         let words: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let is_said = |option: &str| words.iter().any(|it| node_text(*it, source) == option);
@@ -332,7 +332,7 @@ impl Scanner<'_> {
                 None => {}
             }
         }
-        CommandOutput::empty()
+        ShellOutput::empty()
     }
 }
 
@@ -597,7 +597,7 @@ pub(super) struct ShellFunction {
 /// The calls of functions that run now, and the functions that were never called.
 #[derive(Debug, Default)]
 pub(super) struct FunctionTable {
-    running: Vec<FunctionCall>,
+    running: Vec<RunningFunction>,
     /// Functions without a call.
     uncalled: Vec<(String, ShellFunction)>,
     /// Local variables of the running functions, with the values to restore.
@@ -608,7 +608,7 @@ pub(super) struct FunctionTable {
 
 /// A call of a function that runs now.
 #[derive(Debug)]
-struct FunctionCall {
+struct RunningFunction {
     name: String,
     /// Number of arguments of the call.
     given: usize,
@@ -709,11 +709,12 @@ impl ShellState {
 }
 
 impl Scanner<'_> {
-    /// Defines a function.
+    /// Defines a function. `leaves_jobs`: whether a call leaves processes in the background.
     pub(super) fn define_function(
         &mut self,
         name: String,
-        (body, leaves_jobs): (&str, bool),
+        body: &str,
+        leaves_jobs: bool,
         scope: &mut ShellState,
     ) {
         let function =
@@ -733,7 +734,7 @@ impl Scanner<'_> {
         is_own: bool,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> Option<CommandOutput> {
+    ) -> Option<ShellOutput> {
         let (name, args) = words.split_first()?;
         let name = name.all()?;
         let function = scope.functions.get(name)?.clone();
@@ -748,14 +749,14 @@ impl Scanner<'_> {
         // With fewer arguments each time, the recursion ends: `shift; f "$@"`.
         let last = self.functions.running.iter().rfind(|it| it.name == name);
         if calls >= RECURSIONS_MAX && last.is_some_and(|it| args.len() >= it.given) {
-            return Some(CommandOutput::default());
+            return Some(ShellOutput::default());
         }
         self.functions.uncalled.retain(|(it, _)| it != name);
         let own_words = scope.parameters.replace(args.to_vec());
         let own = self.functions.locals.len();
         let around = self.functions.around;
         let (name, given) = (name.to_owned(), args.len());
-        self.functions.running.push(FunctionCall { name, given, around, may_end: false });
+        self.functions.running.push(RunningFunction { name, given, around, may_end: false });
         let mut output = self.scan_body(&function.body, scope, input);
         if let Some(before) = &function.before {
             scope.parameters = Some(args.to_vec());

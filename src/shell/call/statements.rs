@@ -11,7 +11,7 @@ use tree_sitter::{Node, Tree};
 
 use super::heredoc::Heredocs;
 use super::paths::{ResolvedPath, follow_links};
-use super::scope::{CommandOutput, FunctionTable, ShellState};
+use super::scope::{FunctionTable, ShellOutput, ShellState};
 use super::words::{
     ShellText, ShellWords, UnsplitWord, adjacent_nodes, escaped_blanks, join_units,
     split_after_value,
@@ -77,10 +77,10 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         if self.text_depth >= SHELL_DEPTH_MAX {
             self.mark_over_limit("it is nested too deeply or too long");
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         self.text_depth += 1;
         let output = self.scan_body(source, scope, input);
@@ -94,7 +94,7 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let shortened = self.shorten(source);
         let (source, tree) = match &shortened {
             Some((text, tree)) => (text.as_str(), Some(Cow::Borrowed(tree))),
@@ -102,14 +102,14 @@ impl Scanner<'_> {
         };
         if source.len() > SHELL_TEXT_MAX {
             self.mark_over_limit("it is nested too deeply or too long");
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         if !self.spend_steps(source.len()) {
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         let Some(tree) = tree.or_else(|| syntax(source).map(Cow::Owned)) else {
             self.mark_over_limit("it takes too long to read");
-            return CommandOutput::default();
+            return ShellOutput::default();
         };
         if tree.root_node().has_error() {
             self.mark_not_understood("its form is not that of a shell command");
@@ -261,8 +261,8 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
-        let mut output = CommandOutput::empty();
+    ) -> ShellOutput {
+        let mut output = ShellOutput::empty();
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         for child in children.into_iter().filter(|it| it.kind() != "comment") {
@@ -281,10 +281,10 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         if self.nesting >= SHELL_NESTING_MAX {
             self.mark_over_limit("it is nested too deeply or too long");
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         let bytes = match node.kind() {
             "command" | "redirected_statement" | "test_command" => node.byte_range().len(),
@@ -292,7 +292,7 @@ impl Scanner<'_> {
             _ => 0,
         };
         if !self.spend_steps(bytes) {
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         self.nesting += 1;
         let around = self.functions.enter(node, source);
@@ -301,7 +301,7 @@ impl Scanner<'_> {
             "command" => self.scan_command(node, source, scope, input, Redirects::default()),
             "variable_assignment" | "variable_assignments" => {
                 self.apply_assignments(node, source, scope);
-                CommandOutput::empty()
+                ShellOutput::empty()
             }
             "declaration_command" => self.apply_declaration(node, source, scope),
             "unset_command" => self.apply_unset(node, source, scope),
@@ -309,7 +309,7 @@ impl Scanner<'_> {
             "pipeline" => self.scan_pipeline(node, source, scope, input),
             "command_substitution" if node_text(node, source).starts_with('`') => {
                 self.scan_backticks(node_text(node, source), scope);
-                CommandOutput::empty()
+                ShellOutput::empty()
             }
             "subshell" | "command_substitution" | "process_substitution" => {
                 let mut inner = scope.clone();
@@ -325,7 +325,7 @@ impl Scanner<'_> {
             "function_definition" => self.scan_definition(node, source, scope),
             "test_command" => {
                 self.scan_substitutions(node, source, scope);
-                CommandOutput::empty()
+                ShellOutput::empty()
             }
             // The grammar parses brace expansion in the position of the program (`{rm,-rf} x`) as a
             // block.
@@ -355,7 +355,7 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let mut cursor = node.walk();
         let members: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         self.scan_members(&members, source, scope, input.clone())
@@ -367,8 +367,8 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         mut input: StandardInput,
-    ) -> CommandOutput {
-        let mut output = CommandOutput::empty();
+    ) -> ShellOutput {
+        let mut output = ShellOutput::empty();
         for member in members.iter().filter(|it| it.kind() != "comment") {
             let mut inner = scope.clone();
             output = self.scan_statement(*member, source, &mut inner, &input);
@@ -385,7 +385,7 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let redirects = self.evaluate_redirects(node, source, scope);
         let heredoc = child_of_kind(node, "heredoc_redirect");
         let own = redirects.input.clone().unwrap_or_else(|| input.clone());
@@ -416,14 +416,14 @@ impl Scanner<'_> {
                     last.reads.extend(redirects.reads.iter().cloned());
                 }
                 self.add_redirect_program(&redirects, scope);
-                if away { CommandOutput::empty() } else { output }
+                if away { ShellOutput::empty() } else { output }
             }
             None => {
-                self.record_content(&redirects, &CommandOutput::empty(), scope);
+                self.record_content(&redirects, &ShellOutput::empty(), scope);
                 self.add_redirect_program(&redirects, scope);
                 let words = redirects.words;
                 if words.is_empty() {
-                    CommandOutput::empty()
+                    ShellOutput::empty()
                 } else {
                     self.run_simple(
                         SimpleCommand { words, ..SimpleCommand::default() },
@@ -451,7 +451,7 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let name = node.child_by_field_name("variable").map(|it| node_text(it, source).to_owned());
         let mut cursor = node.walk();
         let values: Vec<Node<'_>> = node.children_by_field_name("value", &mut cursor).collect();
@@ -466,8 +466,8 @@ impl Scanner<'_> {
         if many {
             words.push(ShellText::unknown("one of many values"));
         }
-        let Some(body) = node.child_by_field_name("body") else { return CommandOutput::default() };
-        let mut output = CommandOutput::empty();
+        let Some(body) = node.child_by_field_name("body") else { return ShellOutput::default() };
+        let mut output = ShellOutput::empty();
         for word in words {
             if self.is_spent() {
                 break;
@@ -487,7 +487,7 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let condition = node.child_by_field_name("condition");
         let reads = condition.is_some_and(|it| node_text(it, source).contains("read"));
         let Some(text) = input.text.as_deref().filter(|_| reads) else {
@@ -496,7 +496,7 @@ impl Scanner<'_> {
         if text.is_empty() {
             return self.scan_sequence(node, source, scope, input);
         }
-        let mut output = CommandOutput::empty();
+        let mut output = ShellOutput::empty();
         for line in text.split_inclusive('\n').take(LOOP_VALUES_MAX) {
             let line = StandardInput { text: Some(line.to_owned()), ..input.clone() };
             output = output.then(self.scan_sequence(node, source, scope, &line));
@@ -513,16 +513,16 @@ impl Scanner<'_> {
         node: Node<'_>,
         source: &str,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let name = node.child_by_field_name("name").map(|it| node_text(it, source).to_owned());
         // The redirections of a function belong to its body.
         let body = node.child_by_field_name("body");
         let body = body.and_then(|it| source.get(it.start_byte()..node.end_byte()));
         if let (Some(name), Some(body)) = (name, body) {
             let leaves_jobs = endless::leaves_jobs(node, source, &name);
-            self.define_function(name, (body, leaves_jobs), scope);
+            self.define_function(name, body, leaves_jobs, scope);
         }
-        CommandOutput::empty()
+        ShellOutput::empty()
     }
 
     /// Scans the substitutions of a node whose value is not used.
@@ -560,7 +560,7 @@ impl Scanner<'_> {
         scope: &mut ShellState,
         input: &StandardInput,
         mut redirects: Redirects,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let own = self.evaluate_redirects(node, source, scope);
         redirects.writes.extend(own.writes);
         redirects.reads.extend(own.reads);
@@ -657,9 +657,9 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let before = scope.variables.clone();
-        let mut output = CommandOutput::empty();
+        let mut output = ShellOutput::empty();
         let (mut ends, mut is_taken) = (Vec::new(), false);
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
@@ -689,12 +689,12 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let before = scope.variables.clone();
         let is_or = child_of_kind(node, "||").is_some();
         let mut cursor = node.walk();
         let mut children = node.named_children(&mut cursor).filter(|it| it.kind() != "comment");
-        let mut output = CommandOutput::empty();
+        let mut output = ShellOutput::empty();
         if let Some(left) = children.next() {
             output = self.scan_statement(left, source, scope, input);
         }
@@ -895,7 +895,7 @@ impl Scanner<'_> {
     pub(super) fn record_content(
         &self,
         redirects: &Redirects,
-        output: &CommandOutput,
+        output: &ShellOutput,
         scope: &mut ShellState,
     ) {
         for file in &redirects.writes {
@@ -926,7 +926,7 @@ impl Scanner<'_> {
             ..Invocation::default()
         };
         let at = self.add_program(program)?;
-        self.record_effects(at, &CommandOutput::empty(), scope);
+        self.record_effects(at, &ShellOutput::empty(), scope);
         Some(at)
     }
 
@@ -936,14 +936,14 @@ impl Scanner<'_> {
         node: Node<'_>,
         source: &str,
         scope: &mut ShellState,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let mut redirects = Redirects::default();
         self.evaluate_file_redirect(node, source, scope, &mut redirects);
-        self.record_content(&redirects, &CommandOutput::empty(), scope);
+        self.record_content(&redirects, &ShellOutput::empty(), scope);
         let from = self.add_redirect_program(&redirects, scope).into_iter().collect();
         let text = redirects.input.and_then(|it| it.text);
         let reads = redirects.writes.is_empty();
-        if reads { CommandOutput { text, from, files: Vec::new() } } else { CommandOutput::empty() }
+        if reads { ShellOutput { text, from, files: Vec::new() } } else { ShellOutput::empty() }
     }
 }
 

@@ -10,7 +10,7 @@
 use tree_sitter::Node;
 
 use super::StandardInput;
-use super::scope::{CommandOutput, ShellState, name_end, variable_in};
+use super::scope::{ShellOutput, ShellState, name_end, variable_in};
 use super::statements::Scanner;
 use crate::shell::{
     ShellWord, node_text, quote, strip_delimiters, unescape, unescape_ansi, unescape_heredoc,
@@ -853,7 +853,7 @@ impl Scanner<'_> {
     }
 
     /// Scans commands that run in a subshell and returns their output.
-    fn scan_in_process(&mut self, code: &str, scope: &ShellState) -> CommandOutput {
+    fn scan_in_process(&mut self, code: &str, scope: &ShellState) -> ShellOutput {
         let around = self.functions.enter_process_if(true);
         let output = self.scan_text(code, &mut scope.clone(), &StandardInput::default());
         self.functions.leave(around);

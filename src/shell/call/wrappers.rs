@@ -6,7 +6,7 @@
 
 use super::files::ShellValue;
 use super::programs::find_roots;
-use super::scope::{CommandOutput, ShellState};
+use super::scope::{ShellOutput, ShellState};
 use super::statements::{Redirects, Scanner};
 use super::words::ShellText;
 use super::{Invocation, StandardInput};
@@ -41,7 +41,7 @@ enum UnwrapStep {
     /// Words to unwrap again.
     Command(Vec<ShellText>),
     /// Nothing is left: the output of the command.
-    Done(CommandOutput),
+    Done(ShellOutput),
     /// Words that run in another directory. `None` if the directory is unknown.
     There(Option<String>, Vec<ShellText>),
 }
@@ -53,11 +53,11 @@ impl Scanner<'_> {
         simple: SimpleCommand,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let SimpleCommand { mut words, variables, redirects, mut wrappers } = simple;
         if words.is_empty() {
             scope.variables.extend(variables);
-            return self.redirect_output(redirects, CommandOutput::empty(), scope);
+            return self.redirect_output(redirects, ShellOutput::empty(), scope);
         }
         if !variables.is_empty() {
             let simple = SimpleCommand::new(words, redirects, wrappers);
@@ -113,14 +113,14 @@ impl Scanner<'_> {
                     let simple = SimpleCommand::new(program, redirects, wrappers);
                     let output = self.start_program(simple, scope, input);
                     for action in actions {
-                        self.run_for_each(&action, (&roots, &names), scope);
+                        self.run_for_each(&action, &roots, &names, scope);
                     }
                     return output;
                 }
             }
         }
         self.mark_over_limit("it is wrapped too often");
-        CommandOutput::default()
+        ShellOutput::default()
     }
 
     /// Runs a simple command with variables: `A=b command`.
@@ -130,7 +130,7 @@ impl Scanner<'_> {
         simple: SimpleCommand,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         for (name, values) in &variables {
             let value = values.first().cloned();
             self.call.variables.extend(value.map(|it| (name.clone(), it)));
@@ -201,7 +201,7 @@ impl Scanner<'_> {
         if each.len() == 1 && each.first().is_some_and(|it| !holds_text(it)) {
             return UnwrapStep::Command(each.pop().unwrap_or_default());
         }
-        let mut output = CommandOutput::empty();
+        let mut output = ShellOutput::empty();
         for words in each {
             if !self.spend_steps(words.iter().map(|it| it.text.len()).sum()) {
                 break;
@@ -291,7 +291,7 @@ impl Scanner<'_> {
         scope: &mut ShellState,
         input: &StandardInput,
         wrappers: Vec<String>,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let (here, text) = (name == "eval", readable(text));
         if here && !text.is_known() {
@@ -307,7 +307,7 @@ impl Scanner<'_> {
             self.add_program(program);
         }
         if unknown_start && !text.from.is_empty() {
-            return CommandOutput::default();
+            return ShellOutput::default();
         }
         let before = std::mem::replace(&mut self.as_written, !text.is_known());
         if here {
@@ -336,7 +336,7 @@ impl Scanner<'_> {
         text: &str,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let before = self.starters.len();
         let is_other = starters.last().is_none_or(|it| it != "eval");
         self.starters.extend(starters);
@@ -353,7 +353,7 @@ impl Scanner<'_> {
         simple: SimpleCommand,
         scope: &mut ShellState,
         input: &StandardInput,
-    ) -> CommandOutput {
+    ) -> ShellOutput {
         let given = simple.redirects.input.as_ref().unwrap_or(input);
         if let Some(text) = given.text.clone() {
             // The first command is the value of a variable or the output of another program.
@@ -386,8 +386,8 @@ impl Scanner<'_> {
         scope: &mut ShellState,
         input: &StandardInput,
         wrappers: Vec<String>,
-    ) -> CommandOutput {
-        let Some((file, args)) = words.split_first() else { return CommandOutput::default() };
+    ) -> ShellOutput {
+        let Some((file, args)) = words.split_first() else { return ShellOutput::default() };
         let reads_input = shell.iter().any(|it| it.text == "-s") || is_standard_input(&file.text);
         if reads_input {
             let words = shell.iter().chain(&words).cloned().collect();
@@ -543,7 +543,8 @@ impl Scanner<'_> {
     pub(super) fn run_for_each(
         &mut self,
         action: &[ShellText],
-        (roots, names): (&[ShellText], &[ShellText]),
+        roots: &[ShellText],
+        names: &[ShellText],
         scope: &mut ShellState,
     ) {
         let mark = action.iter().all(|it| !it.text.contains("{}")).then(|| ShellText::known("{}"));

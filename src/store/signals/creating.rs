@@ -109,7 +109,7 @@ impl SignalStore<'_> {
         }
         if draft.by_user && kind.is_some_and(|it| !it.approves.is_empty()) {
             let recorded = self.choices.change(|it| it.add_approval(&made.id));
-            recorded.map_err(WorldError::Io)?;
+            recorded.map_err(|error| WorldError::Io(error.to_string()))?;
         }
         let text = format!("{:#}\n", made.to_json());
         if text.len() > SIGNAL_FILE_BYTES_MAX {

@@ -118,7 +118,7 @@ pub(super) enum SignalFileState {
 }
 
 /// One file as the machine shows it.
-pub(super) struct File<'f> {
+pub(super) struct SignalFileBytes<'f> {
     pub(super) name: &'f str,
     pub(super) stat: FileStat,
     pub(super) bytes: &'f [u8],
@@ -164,7 +164,7 @@ impl StoredSignal {
 
     /// Reads a file; what it says of times that are still to come is not believed.
     pub(super) fn read(
-        file: &File<'_>,
+        file: &SignalFileBytes<'_>,
         name: &str,
         kind: &SignalKind,
         now: Timestamp,
@@ -233,7 +233,7 @@ fn said(text: &str) -> Map<String, Value> {
 }
 
 /// Returns the id of a foreign file: a changed file has another id.
-fn id_of_file(file: &File<'_>) -> String {
+fn id_of_file(file: &SignalFileBytes<'_>) -> String {
     let modified = file.stat.modified.millis().to_le_bytes();
     let identity = file.stat.identity.to_le_bytes();
     id_of(&[file.name.as_bytes(), &modified, &identity, file.bytes])

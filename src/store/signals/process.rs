@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::ledger::{Ending, QUARANTINED};
-use super::{EndDetails, Open, SignalOutcome, SignalStore, StoredSignal, View, file_names};
+use super::{
+    EndDetails, LockedSignals, SignalOutcome, SignalStore, StoredSignal, View, file_names,
+};
 use crate::policy::signals::TimeoutAction;
 use crate::state::signal::{End, SignalEvent, SignalPhase, step};
 use crate::store::log;
@@ -43,8 +45,8 @@ pub enum SignalFollowUp {
     },
 }
 
-/// Does deeds; where it fails, the signal waits and is processed again.
-pub type FollowUpHandler<'d> = dyn FnMut(&SignalFollowUp) -> Result<(), String> + 'd;
+/// Performs a follow-up. If it fails, the signal stays pending and the next process tries again.
+pub type FollowUpHandler<'d> = dyn FnMut(&SignalFollowUp) -> Result<(), WorldError> + 'd;
 
 /// Result of one pass over all signals.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +80,7 @@ impl SignalStore<'_> {
     /// rejected, so that it never approves what comes later.
     pub(super) fn take_in(
         &self,
-        open: &mut Open,
+        open: &mut LockedSignals,
         approval: &StoredSignal,
         by: &str,
         now: Timestamp,
@@ -123,7 +125,7 @@ impl SignalStore<'_> {
                 let why = "the user did not give it with `policyd signal approve` on this machine";
                 return ApprovalTarget::Nothing(why.to_owned());
             }
-            Err(problem) => return ApprovalTarget::Unknown(problem),
+            Err(error) => return ApprovalTarget::Unknown(error.to_string()),
         }
         let kind = self.kinds.kind(&approval.name);
         let wanted = kind.map(|it| it.approves.as_str()).unwrap_or_default();
@@ -237,7 +239,7 @@ impl SignalStore<'_> {
     }
 
     /// Removes from the ledger which signals are late whose files are gone.
-    fn drop_late(&self, open: &mut Open) -> Result<(), WorldError> {
+    fn drop_late(&self, open: &mut LockedSignals) -> Result<(), WorldError> {
         if open.view.incomplete || open.view.cut {
             return Ok(());
         }
@@ -248,7 +250,7 @@ impl SignalStore<'_> {
 
     fn process_approval(
         &self,
-        open: &mut Open,
+        open: &mut LockedSignals,
         found: &StoredSignal,
         done: &mut Processed,
         act: &mut FollowUpHandler<'_>,
@@ -269,8 +271,8 @@ impl SignalStore<'_> {
                 request: Box::new(request),
                 approval: Box::new(found.clone()),
             };
-            if let Err(why) = act(&deed) {
-                done.failed.push((found.clone(), why));
+            if let Err(error) = act(&deed) {
+                done.failed.push((found.clone(), error.to_string()));
                 return Ok(());
             }
         }
@@ -325,10 +327,10 @@ impl SignalStore<'_> {
                 self.end(&mut open.ledger, &still, End::TimedOut, details, now)?;
                 done.ended.push((found, End::TimedOut));
             }
-            Some(why) => {
+            Some(error) => {
                 let release = SignalEvent::Release { by: PROCESS };
                 self.move_on(&mut open.ledger, &still, release, now)?;
-                done.failed.push((found, why));
+                done.failed.push((found, error.to_string()));
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::pairs::FilteredText;
 
 /// How the secret follows its option.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum ArgumentForm {
     /// `-pSECRET`.
     Attached,
     /// `-p SECRET`, `-p=SECRET`.
@@ -29,14 +29,14 @@ pub(super) struct Argument {
     programs: &'static [&'static str],
     /// Names of the option.
     options: &'static [&'static str],
-    form: Form,
+    form: ArgumentForm,
     regex: OnceLock<Option<Regex>>,
 }
 
 const fn row(
     programs: &'static [&'static str],
     options: &'static [&'static str],
-    form: Form,
+    form: ArgumentForm,
 ) -> Argument {
     Argument { programs, options, form, regex: OnceLock::new() }
 }
@@ -72,32 +72,32 @@ const LOGIN: &[&str] = &[
 
 /// The table.
 pub(super) static ARGUMENTS: [Argument; 22] = [
-    row(MYSQL, &["-p"], Form::Attached),
-    row(MONGO, &["-p"], Form::Either),
-    row(LDAP, &["-w"], Form::Either),
-    row(LOGIN, &["-p"], Form::Either),
-    row(&["curl"], &["-u", "--user", "-U", "--proxy-user"], Form::After(':')),
-    row(&["curl"], &["-b", "--cookie"], Form::After('=')),
-    row(&["http", "https", "xh", "xhs"], &["-a", "--auth"], Form::After(':')),
-    row(&["skopeo"], &["--creds", "--src-creds", "--dest-creds"], Form::After(':')),
-    row(&["smbclient", "rpcclient", "smbget"], &["-U", "--user"], Form::After('%')),
-    row(&["lftp"], &["-u"], Form::After(',')),
-    row(&["sshpass"], &["-p"], Form::Either),
-    row(&["openssl"], &["-k", "-K"], Form::Next),
-    row(&["openssl"], &["-pass", "-passin", "-passout"], Form::Prefixed("pass:")),
-    row(&["redis-cli", "valkey-cli"], &["-a", "--pass"], Form::Next),
-    row(&["sqlcmd", "osql", "bcp"], &["-P"], Form::Either),
-    row(&["zip", "unzip"], &["-P"], Form::Either),
-    row(&["7z", "7za", "7zz"], &["-p"], Form::Attached),
-    row(&["plink", "pscp", "psftp"], &["-pw"], Form::Next),
+    row(MYSQL, &["-p"], ArgumentForm::Attached),
+    row(MONGO, &["-p"], ArgumentForm::Either),
+    row(LDAP, &["-w"], ArgumentForm::Either),
+    row(LOGIN, &["-p"], ArgumentForm::Either),
+    row(&["curl"], &["-u", "--user", "-U", "--proxy-user"], ArgumentForm::After(':')),
+    row(&["curl"], &["-b", "--cookie"], ArgumentForm::After('=')),
+    row(&["http", "https", "xh", "xhs"], &["-a", "--auth"], ArgumentForm::After(':')),
+    row(&["skopeo"], &["--creds", "--src-creds", "--dest-creds"], ArgumentForm::After(':')),
+    row(&["smbclient", "rpcclient", "smbget"], &["-U", "--user"], ArgumentForm::After('%')),
+    row(&["lftp"], &["-u"], ArgumentForm::After(',')),
+    row(&["sshpass"], &["-p"], ArgumentForm::Either),
+    row(&["openssl"], &["-k", "-K"], ArgumentForm::Next),
+    row(&["openssl"], &["-pass", "-passin", "-passout"], ArgumentForm::Prefixed("pass:")),
+    row(&["redis-cli", "valkey-cli"], &["-a", "--pass"], ArgumentForm::Next),
+    row(&["sqlcmd", "osql", "bcp"], &["-P"], ArgumentForm::Either),
+    row(&["zip", "unzip"], &["-P"], ArgumentForm::Either),
+    row(&["7z", "7za", "7zz"], &["-p"], ArgumentForm::Attached),
+    row(&["plink", "pscp", "psftp"], &["-pw"], ArgumentForm::Next),
     row(
         &["keytool", "jarsigner"],
         &["-storepass", "-keypass", "-srcstorepass", "-deststorepass"],
-        Form::Next,
+        ArgumentForm::Next,
     ),
-    row(&["mosquitto_pub", "mosquitto_sub"], &["-P", "--pw"], Form::Next),
-    row(&["cqlsh", "cypher-shell", "rabbitmqadmin"], &["-p"], Form::Either),
-    row(&["xfreerdp", "wlfreerdp"], &["/p:"], Form::Attached),
+    row(&["mosquitto_pub", "mosquitto_sub"], &["-P", "--pw"], ArgumentForm::Next),
+    row(&["cqlsh", "cypher-shell", "rabbitmqadmin"], &["-p"], ArgumentForm::Either),
+    row(&["xfreerdp", "wlfreerdp"], &["/p:"], ArgumentForm::Attached),
 ];
 
 impl Argument {
@@ -127,11 +127,13 @@ impl Argument {
             )
         };
         let secret = match self.form {
-            Form::Attached => value.to_owned(),
-            Form::Next => format!(r"(?:\s+|=){value}"),
-            Form::Either => format!(r"(?:\s*|=){value}"),
-            Form::After(mark) => format!(r"(?:\s*|=){}", after(&regex::escape(&mark.to_string()))),
-            Form::Prefixed(start) => {
+            ArgumentForm::Attached => value.to_owned(),
+            ArgumentForm::Next => format!(r"(?:\s+|=){value}"),
+            ArgumentForm::Either => format!(r"(?:\s*|=){value}"),
+            ArgumentForm::After(mark) => {
+                format!(r"(?:\s*|=){}", after(&regex::escape(&mark.to_string())))
+            }
+            ArgumentForm::Prefixed(start) => {
                 format!(r#"\s+["']?{}([^\s"'`;&|<>()«$][^\s"'`;&|<>()«]*)"#, regex::escape(start))
             }
         };
@@ -145,10 +147,10 @@ impl Argument {
         let (program, option) = (self.programs.first(), self.options.first());
         let (program, option) = (program.unwrap_or(&""), option.unwrap_or(&""));
         match self.form {
-            Form::Attached => format!("{program} {option}X"),
-            Form::Next | Form::Either => format!("{program} {option} X"),
-            Form::After(mark) => format!("{program} {option} user{mark}X"),
-            Form::Prefixed(start) => format!("{program} {option} {start}X"),
+            ArgumentForm::Attached => format!("{program} {option}X"),
+            ArgumentForm::Next | ArgumentForm::Either => format!("{program} {option} X"),
+            ArgumentForm::After(mark) => format!("{program} {option} user{mark}X"),
+            ArgumentForm::Prefixed(start) => format!("{program} {option} {start}X"),
         }
     }
 }

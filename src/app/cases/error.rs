@@ -1,0 +1,36 @@
+//! Why a step of a case cannot be run.
+
+use std::path::PathBuf;
+
+use crate::expr::ScriptError;
+use crate::expr::words::WordError;
+use crate::hook::payload::PayloadError;
+use crate::policy::SourceLocation;
+use crate::policy::tables::TableError;
+use crate::world::WorldError;
+
+/// Why a step of a case cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CaseError {
+    /// A file that the case names could not be read.
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: WorldError },
+    #[error("unknown event `{0}`")]
+    UnknownEvent(String),
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A field of a run is invalid.
+    #[error(transparent)]
+    Field(#[from] WordError),
+    /// A row of a table could not be evaluated.
+    #[error("{location}: {source}")]
+    Row { location: SourceLocation, source: ScriptError },
+    /// The condition of a trigger could not be evaluated.
+    #[error("could not evaluate `{id}`: {source}")]
+    Trigger { id: String, source: ScriptError },
+    /// A signal or a task could not be saved.
+    #[error(transparent)]
+    Store(#[from] WorldError),
+}
