@@ -205,7 +205,8 @@ impl FakeWorld {
     /// Makes a path a link, for `World::entry` and `World::real_path` only, without counting an
     /// operation.
     pub fn put_link(&self, path: impl Into<PathBuf>, leads_to: impl Into<PathBuf>) {
-        let entry = PathEntry { link: Some(leads_to.into()), owner: Some(USER) };
+        let entry =
+            PathEntry { link: Some(leads_to.into()), owner: Some(USER), shared_write: false };
         open(&self.machine).entries.insert(path.into(), entry);
     }
 
@@ -216,7 +217,13 @@ impl FakeWorld {
 
     /// Changes the owner of a path.
     pub fn give_away(&self, path: impl Into<PathBuf>, owner: u32) {
-        let entry = PathEntry { link: None, owner: Some(owner) };
+        let entry = PathEntry { link: None, owner: Some(owner), shared_write: false };
+        open(&self.machine).entries.insert(path.into(), entry);
+    }
+
+    /// Makes a path writable by everybody; its owner is `owner`.
+    pub fn share_write(&self, path: impl Into<PathBuf>, owner: u32) {
+        let entry = PathEntry { link: None, owner: Some(owner), shared_write: true };
         open(&self.machine).entries.insert(path.into(), entry);
     }
 

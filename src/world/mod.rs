@@ -42,6 +42,8 @@ pub struct PathEntry {
     pub link: Option<PathBuf>,
     /// User id of the owner. `None` if the machine has no owners.
     pub owner: Option<u32>,
+    /// Whether the group or all users may write to it.
+    pub shared_write: bool,
 }
 
 /// Error of an operation.

@@ -127,7 +127,7 @@ impl World for OverlayWorld<'_> {
             None => self.beneath.entry(path),
             Some(PathChange::Gone) => Err(WorldError::NotFound),
             Some(PathChange::File(..) | PathChange::Folder) => {
-                Ok(PathEntry { link: None, owner: self.user() })
+                Ok(PathEntry { link: None, owner: self.user(), shared_write: false })
             }
         }
     }

@@ -20,7 +20,9 @@ use super::{
     PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
-use file::{Links, RealFile, exchange, file_stat, open_regular, owner, timestamp, world_error};
+use file::{
+    Links, RealFile, exchange, file_stat, open_regular, owner, shared_write, timestamp, world_error,
+};
 
 /// The machine that runs this process.
 #[derive(Debug)]
@@ -137,7 +139,7 @@ impl World for RealWorld {
             true => Some(fs::read_link(path).map_err(|error| world_error(&error))?),
             false => None,
         };
-        Ok(PathEntry { link, owner: owner(&meta) })
+        Ok(PathEntry { link, owner: owner(&meta), shared_write: shared_write(&meta) })
     }
 
     fn real_path(&self, path: &Path) -> Result<PathBuf, WorldError> {

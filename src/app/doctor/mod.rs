@@ -8,7 +8,7 @@ mod transcripts;
 pub(crate) mod variables;
 mod versions;
 
-use crate::app::packs;
+use crate::app::packs::{self, organization};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
 use crate::store::breakers::BreakerStore;
@@ -25,6 +25,7 @@ pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) 
     checks.extend(switches(world, project));
     checks.extend(variables::scan_variables(world, options));
     checks.extend(packs(world, project));
+    checks.extend(organization(world));
     checks.push(state(world, project));
     checks.extend(audit_log::inspect_log(world, project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
@@ -94,6 +95,30 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         checks.push(check);
     }
     checks
+}
+
+/// Whether the rules of the machine's administrator are used, if there are any.
+fn organization(world: &dyn World) -> Option<Check> {
+    let about = "organization";
+    let found = match organization::find(world) {
+        Ok(found) => found?,
+        Err(weakness) => return Some(Check::new(about, Health::Bad, weakness.to_string())),
+    };
+    Some(match packs::policy(world, &found) {
+        Err(invalid) => Check::new(about, Health::Bad, packs::explain(&invalid)),
+        Ok(policy) => {
+            let (guards, checks) = (policy.guards.rules.len(), policy.considerations.len());
+            let text =
+                format!("{}: {guards} guards, {checks} checks", organization::policies().display());
+            match world.user() {
+                Some(0) => {
+                    let text = format!("{text}; this user is root, so an agent can change them");
+                    Check::new(about, Health::Look, text)
+                }
+                _ => Check::good(about, format!("{text}; only root can change them")),
+            }
+        }
+    })
 }
 
 /// Whether the state can be saved: a block without saved state is not sent.

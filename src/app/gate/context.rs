@@ -45,6 +45,8 @@ pub(super) struct GateContext<'a> {
     pub(super) project: &'a Project,
     pub(super) store: SessionStore<'a>,
     pub(super) state_dir: PathBuf,
+    /// Whether the rules are those of the organization: then nothing that the user chose counts.
+    pub(super) is_organization: bool,
 }
 
 impl<'a> GateContext<'a> {
@@ -58,7 +60,8 @@ impl<'a> GateContext<'a> {
         let LoadedPolicy { policy, words, found } = loaded;
         let (store, state_dir) = project::sessions(world, project, &policy.settings);
         let found = found.as_deref();
-        Self { world, request, policy, words, found, project, store, state_dir }
+        let is_organization = false;
+        Self { world, request, policy, words, found, project, store, state_dir, is_organization }
     }
 
     /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.

@@ -10,6 +10,7 @@ mod guards;
 mod inputs;
 mod invalid_pack;
 mod on_disk;
+mod organization;
 mod output;
 mod probes;
 mod reactions;
@@ -29,13 +30,29 @@ use context::GateContext;
 pub(crate) use context::LoadedPolicy;
 pub(crate) use gate_status::switched;
 use guards::GuardEvaluation;
+pub(crate) use organization::OrganizationLayer;
 pub(crate) use output::{Report, Unjudged, log_decision};
 pub(crate) use request::{Request, caller, named_harness};
 use stop::StopEvaluation;
 
-/// Evaluates an event by the pack of its project.
+/// Evaluates an event by the rules of its project and of the organization.
 pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::of(&request.event);
+    let organization = OrganizationLayer::load(world, request.event.kind, &mut report);
+    let report = evaluate_project(world, request, organization.as_ref(), report);
+    match organization {
+        Some(layer) => organization::add(&layer, world, request, report),
+        None => report,
+    }
+}
+
+/// Evaluates an event by the pack of its project.
+fn evaluate_project(
+    world: &dyn World,
+    request: &Request<'_>,
+    organization: Option<&OrganizationLayer>,
+    mut report: Report,
+) -> Report {
     let Admitted { project, switches } = match admit(world, request, &mut report) {
         Ok(admitted) => admitted,
         Err(report) => return *report,
@@ -73,6 +90,7 @@ pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
         report.problem(&problem);
     }
+    organization.iter().for_each(|it| it.replace_rules(&mut policy));
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);

@@ -122,6 +122,10 @@ impl StopEvaluation<'_> {
     /// Notes what the pack says about a stop that was judged.
     fn react(&self, outcome: &StopOutcome, facts: &Facts, report: &mut Report) {
         let context = self.context;
+        // The rules of the project react to the same stop.
+        if context.is_organization {
+            return;
+        }
         let runner = ReactionRunner { context, model: &facts.tokens.called };
         if context.policy.considerations.iter().any(|it| !it.emit.is_empty()) {
             runner.emit_for(outcome, report);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use super::compiled_by::COMPILED_BY;
+use super::{Found, Layer, organization};
 use crate::app::workspace::project::is_on;
 use crate::checksum::{checksum, checksum_of_cache, hex};
 use crate::policy::Policy;
@@ -19,24 +20,33 @@ pub(super) struct CompiledPack {
     path: PathBuf,
     /// What it was made of, and what made it.
     key: [u8; 32],
+    layer: Layer,
 }
 
 impl CompiledPack {
-    /// The file for a pack; none where the user wants none, or has no home folder.
-    pub(super) fn of(world: &dyn World, pack: &str, hash: &[u8; 32]) -> Option<Self> {
-        if is_on(world, "POLICYD_NO_CACHE") {
-            return None;
-        }
-        // One for each pack, whatever its content was before; the key stands inside.
-        let name = checksum(&[pack.as_bytes()]);
-        let name = format!("{}.pack", hex(&name));
-        let path = user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name);
-        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(hash);
-        Some(Self { path, key: key.finalize().into() })
+    /// The file for a pack; none where the user wants none, or has no home folder. A user could change the
+    /// cache of the user, so the organization's pack has its compiled form beside it.
+    pub(super) fn of(world: &dyn World, found: &Found) -> Option<Self> {
+        let path = match found.layer {
+            Layer::Project if is_on(world, "POLICYD_NO_CACHE") => return None,
+            Layer::Project => {
+                // One for each pack, whatever its content was before; the key is in the file.
+                let name = checksum(&[found.name().as_bytes()]);
+                let name = format!("{}.pack", hex(&name));
+                user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name)
+            }
+            Layer::Organization => organization::compiled_file(),
+        };
+        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash);
+        Some(Self { path, key: key.finalize().into(), layer: found.layer })
     }
 
     /// What is kept; nothing where it is another pack's or damaged.
     pub(super) fn read(&self, world: &dyn World) -> Option<Policy> {
+        if self.layer == Layer::Organization && organization::weakness(world, &self.path).is_some()
+        {
+            return None;
+        }
         let bytes = world.read(&self.path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
         let (key, rest) = bytes.split_at_checked(32)?;
         let (proof, body) = rest.split_at_checked(8)?;
@@ -50,13 +60,17 @@ impl CompiledPack {
         let Ok(body) = postcard::to_stdvec(policy) else { return };
         let bytes = [self.key.as_slice(), &checksum_of_cache(&body), &body].concat();
         let folder = self.path.parent().map_or(Ok(()), |it| world.create_folder(it));
-        drop(folder.and_then(|()| world.write(&self.path, &bytes)));
+        let written = folder.and_then(|()| world.write(&self.path, &bytes));
+        if self.layer == Layer::Organization {
+            // Every user reads it, as the files of the pack.
+            drop(written.and_then(|()| organization::publish(world, &self.path)));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Found, policy};
+    use super::super::policy;
     use super::*;
     use crate::world::fake::FakeWorld;
 
@@ -66,7 +80,7 @@ mod tests {
         world.set_env("HOME", "/home/me");
         let found = Found::new(None, Vec::new());
         let loaded = policy(&world, &found).unwrap();
-        let mut kept = CompiledPack::of(&world, found.name(), &found.hash).unwrap();
+        let mut kept = CompiledPack::of(&world, &found).unwrap();
         let bytes = world.get(&kept.path).unwrap();
         assert_eq!(kept.read(&world).unwrap(), loaded);
         for at in (0..bytes.len()).step_by(997) {

@@ -4,6 +4,7 @@ mod compiled;
 mod compiled_by;
 pub(crate) mod folder;
 pub(crate) mod grants;
+pub(crate) mod organization;
 pub(crate) mod places;
 pub(crate) mod trial_rule;
 
@@ -26,9 +27,20 @@ use crate::world::World;
 use compiled::CompiledPack;
 use folder::{Folder, holds_policies};
 
+/// Who decides about a pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    /// The user, or the project with the user's trust.
+    Project,
+    /// The administrator of the machine: only its own rules count, and nothing below changes them.
+    Organization,
+}
+
 /// A pack as found on this machine.
 #[derive(Debug)]
 pub(crate) struct Found {
+    /// Who decides about it.
+    layer: Layer,
     /// Its files, read; `None`: the built-in pack.
     folder: Option<Pack>,
     /// SHA-256 over the names and contents of all source files.
@@ -45,7 +57,8 @@ impl Found {
     fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
         let content = content(folder.as_ref());
         let hash = hash(folder.as_ref(), &content);
-        Self { folder, content, hash, untrusted: Vec::new(), unreadable }
+        let (layer, untrusted) = (Layer::Project, Vec::new());
+        Self { layer, folder, content, hash, untrusted, unreadable }
     }
 
     /// The beginning of `hash`, as it is logged.
@@ -215,7 +228,7 @@ pub(crate) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Invalid
     if !found.unreadable.is_empty() {
         return loaded(found);
     }
-    let kept = CompiledPack::of(world, found.name(), &found.hash);
+    let kept = CompiledPack::of(world, found);
     if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
         return Ok(policy);
     }
@@ -231,6 +244,10 @@ fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
     let Loaded { policy, diagnostics, on_error, enabled, sets_off } =
         load::load(&found.pack(), &builtin::pack());
     let policy = policy.filter(|_| found.unreadable.is_empty());
+    let policy = policy.map(|policy| match found.layer {
+        Layer::Project => policy,
+        Layer::Organization => organization::own_rules(policy),
+    });
     let unreadable = found.unreadable.clone();
     policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, enabled, sets_off })
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::app::gate::{self, Request};
-use crate::evaluation::Detail;
 use crate::evaluation::verdict::Consequence;
+use crate::evaluation::{Detail, StopOutcome};
 use crate::facts::event::{Event, EventKind};
 use crate::hook::payload;
 use crate::state::run::{Claim, StopGateSwitches};
@@ -25,25 +25,29 @@ impl Supervisor<'_> {
             return Claim::Refused("the gate could not be asked".to_owned());
         };
         let report = gate::evaluate_by(self.world, &request, self.ready);
-        let Some(outcome) = &report.outcome else {
-            let why = report.around.no_opinion.clone().unwrap_or_default();
-            // A human who switched the gate off takes the agent's word.
-            let is_wanted = report.unjudged.as_ref().is_some_and(gate::Unjudged::is_wanted);
-            if is_wanted && self.run.switched.off.is_some() {
-                return Claim::Accepted;
+        let mut lines = match &report.outcome {
+            Some(outcome) => findings(outcome),
+            None => {
+                let why = report.around.no_opinion.clone().unwrap_or_default();
+                // A human who switched the gate off takes the agent's word.
+                let is_wanted = report.unjudged.as_ref().is_some_and(gate::Unjudged::is_wanted);
+                if !is_wanted || self.run.switched.off.is_none() {
+                    let why = report.around.problems.first().cloned().unwrap_or(why);
+                    return Claim::Refused(format!("it could not be judged: {why}"));
+                }
+                Vec::new()
             }
-            let why = report.around.problems.first().cloned().unwrap_or(why);
-            return Claim::Refused(format!("it could not be judged: {why}"));
         };
-        // What the loop guard lets go is not done.
-        let amiss = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
-        let lines: Vec<String> = amiss
-            .map(|it| {
-                let what = if it.guidance.is_empty() { "" } else { " What to do: " };
-                format!("- {}: {}{what}{}", it.id, it.details, it.guidance)
-            })
-            .collect();
+        lines.extend(self.organization_findings(&request));
         if lines.is_empty() { Claim::Accepted } else { Claim::Refused(lines.join("\n")) }
+    }
+
+    /// The checks of the organization that a claim does not pass.
+    fn organization_findings(&self, request: &Request<'_>) -> Vec<String> {
+        let mut report = gate::Report::default();
+        let layer = gate::OrganizationLayer::load(self.world, request.event.kind, &mut report);
+        let report = layer.and_then(|it| it.evaluate(self.world, request));
+        report.and_then(|it| it.outcome).iter().flat_map(findings).collect()
     }
 
     /// The stop that a claim is judged as.
@@ -111,4 +115,14 @@ impl Supervisor<'_> {
             self.run.switched_at_work = Some(why);
         }
     }
+}
+
+/// The checks that block, each with what to do. The block limiter releases an agent, but the work is not done.
+fn findings(outcome: &StopOutcome) -> Vec<String> {
+    let blocking = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
+    let lines = blocking.map(|it| {
+        let what = if it.guidance.is_empty() { "" } else { " What to do: " };
+        format!("- {}: {}{what}{}", it.id, it.details, it.guidance)
+    });
+    lines.collect()
 }

@@ -79,7 +79,11 @@ impl World for FakeWorld {
         let put = open(&self.machine).entries.get(path).cloned();
         match put {
             Some(entry) => Ok(entry),
-            None => self.stat(path).map(|_| PathEntry { link: None, owner: Some(USER) }),
+            None => self.stat(path).map(|_| PathEntry {
+                link: None,
+                owner: Some(USER),
+                shared_write: false,
+            }),
         }
     }
 

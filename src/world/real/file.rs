@@ -365,6 +365,17 @@ pub(super) fn owner(_meta: &fs::Metadata) -> Option<u32> {
     None
 }
 
+/// Whether the group or all users may write to a file.
+#[cfg(unix)]
+pub(super) fn shared_write(meta: &fs::Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::mode(meta) & 0o022 != 0
+}
+
+#[cfg(not(unix))]
+pub(super) fn shared_write(_meta: &fs::Metadata) -> bool {
+    false
+}
+
 /// Returns inode and device as one number; 0 means "unknown".
 #[cfg(unix)]
 pub(super) fn identity(meta: &fs::Metadata) -> u64 {

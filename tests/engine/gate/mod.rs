@@ -10,6 +10,7 @@ mod forge;
 mod init;
 mod judge;
 mod masking;
+mod organization;
 mod pause;
 mod replay;
 mod scene;
