@@ -1,6 +1,6 @@
-//! What a hook call costs, as ratios to an empty Rust process of the same link mode in the same
-//! run, both copied as an installation does: `cargo bench`. Another binary (a static one):
-//! `cargo bench -- --binary PATH`. Lint alone: `cargo bench --bench ratios -- lint`.
+//! Cost of a hook call, as ratios to an empty dynamic Rust process of the same run, all copied as an
+//! installation does: `cargo bench --bench ratios`. Other binaries, compared pairwise: `-- --binary PATH`,
+//! repeatable. Parts: `-- start` (start-up), `-- lint`.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -10,6 +10,7 @@
 
 mod lint;
 mod measure;
+mod start;
 mod transcript;
 
 use std::fs::{self, File};
@@ -22,6 +23,7 @@ use measure::{median, newlines};
 use policyd::store::trust::{TrustStore, Trusted};
 use policyd::world::World as _;
 use policyd::world::real::RealWorld;
+use start::Usage;
 
 /// Rounds of the short cases; each round runs every case once, so that noise meets all alike.
 const ROUNDS: usize = 150;
@@ -37,9 +39,14 @@ const GUARDS: usize = 100;
 const CALL: &str = r#""hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --all 2>&1 | tail -5 && git status"}"#;
 
 fn main() {
-    let machine = Machine::new();
+    let machines: Vec<Machine> = programs().iter().map(|it| Machine::new(it)).collect();
+    let [machine, ..] = machines.as_slice() else { return };
     if std::env::args().any(|it| it == "lint") {
         return lint::table(&machine.binary);
+    }
+    start::table(&machines);
+    if std::env::args().any(|it| it == "start") {
+        return;
     }
     let sessions = MESSAGES.map(|it| machine.session("plain", it, true));
     let failing = machine.session("plain", 200, false);
@@ -54,7 +61,7 @@ fn main() {
 
     let [small, middle, large] = &sessions;
     let mut cases = vec![
-        Case::empty(&machine),
+        Case::empty("empty process", &machine.empty),
         Case::stop("warm stop, 200 messages", small),
         Case::stop("warm stop, 2,000 messages", middle),
         Case::stop("warm stop, 20,000 messages", large),
@@ -70,14 +77,14 @@ fn main() {
     ];
     for _ in 0..6 {
         // The first stops write caches and enter the episode; what comes after repeats.
-        cases.iter().for_each(|it| it.run(&machine));
+        cases.iter().for_each(|it| drop(it.run(machine)));
     }
     for _ in 0..ROUNDS {
-        cases.iter_mut().for_each(|it| it.measure(&machine));
+        cases.iter_mut().for_each(|it| it.measure(machine));
     }
     warm_table(&cases);
-    cold_table(&machine, &sessions);
-    memory_table(&machine, large);
+    cold_table(machine, &sessions);
+    memory_table(machine, large);
     lint::table(&machine.binary);
 }
 
@@ -161,7 +168,7 @@ fn cold_table(machine: &Machine, sessions: &[Session]) {
 fn memory_table(machine: &Machine, large: &Session) {
     println!("\n{:<50}{:>10}  goal", "peak memory, 20,000 messages", "MB");
     Case::stop("", large).run(machine);
-    let line = |name: &str, goal: &str| match machine.peak(large) {
+    let line = |name: &str, goal: &str| match machine.peak(&Case::stop("", large)) {
         Some(kilobytes) => println!("{name:<50}{:>10.1}  {goal}", count(kilobytes) / 1e3),
         None => println!("{name:<50}{:>10}  {goal}", "?"),
     };
@@ -184,46 +191,73 @@ fn memory_table(machine: &Machine, large: &Session) {
     }
 }
 
-/// One kind of process, and how long its runs took.
+/// The programs that are measured; each has a machine of its own.
+fn programs() -> Vec<PathBuf> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let pairs = arguments.iter().zip(arguments.iter().skip(1));
+    let named = pairs.filter(|(name, _)| *name == "--binary").map(|(_, path)| PathBuf::from(path));
+    let named: Vec<PathBuf> = named.collect();
+    if named.is_empty() { vec![env!("CARGO_BIN_EXE_policyd").into()] } else { named }
+}
+
+/// One kind of process, and what its runs cost.
 struct Case<'s> {
     name: &'static str,
-    /// `None`: the empty process.
+    /// `None`: the program that is measured.
+    program: Option<&'s Path>,
+    /// `None`: the process gets no arguments and no input.
     session: Option<&'s Session>,
     hook: &'static str,
     uncached: bool,
     took: Vec<Duration>,
+    usage: Vec<Usage>,
 }
 
 impl<'s> Case<'s> {
-    fn empty(_: &Machine) -> Self {
-        let (session, hook, uncached, took) = (None, "", false, Vec::new());
-        Self { name: "empty process", session, hook, uncached, took }
+    fn empty(name: &'static str, program: &'s Path) -> Self {
+        let (took, usage) = (Vec::new(), Vec::new());
+        let program = Some(program);
+        Self { name, program, session: None, hook: "", uncached: false, took, usage }
     }
 
     fn stop(name: &'static str, session: &'s Session) -> Self {
-        let (session, hook, uncached, took) = (Some(session), "stop", false, Vec::new());
-        Self { name, session, hook, uncached, took }
+        let (took, usage) = (Vec::new(), Vec::new());
+        let session = Some(session);
+        Self { name, program: None, session, hook: "stop", uncached: false, took, usage }
     }
 
-    fn run(&self, machine: &Machine) {
+    fn command(&self, machine: &Machine, program: &Path) -> Command {
         let mut command = match self.session {
-            Some(session) => machine.call(&machine.binary, session, self.hook),
-            None => machine.command(&machine.empty, machine.folder.path()),
+            Some(session) => machine.call(program, session, self.hook),
+            None => machine.command(program, machine.folder.path()),
         };
         if self.uncached {
             command.env("POLICYD_NO_CACHE", "1");
         }
-        let payload = self.session.map(|it| it.payload_of(self.hook)).unwrap_or_default();
+        command
+    }
+
+    fn run(&self, machine: &Machine) -> (Duration, Option<Usage>) {
+        let mut command = self.command(machine, self.program.unwrap_or(&machine.binary));
+        let payload = self.payload();
+        let began = Instant::now();
         let mut child = command.spawn().unwrap();
         // An empty process may be gone before it is written to.
         drop(child.stdin.take().unwrap().write_all(payload.as_bytes()));
-        assert!(child.wait().unwrap().success(), "{}", self.name);
+        let usage = Usage::at_exit(&child);
+        let status = child.wait().unwrap();
+        assert!(status.success(), "{}", self.name);
+        (began.elapsed(), usage)
+    }
+
+    fn payload(&self) -> String {
+        self.session.map(|it| it.payload_of(self.hook)).unwrap_or_default()
     }
 
     fn measure(&mut self, machine: &Machine) {
-        let began = Instant::now();
-        self.run(machine);
-        self.took.push(began.elapsed());
+        let (took, usage) = self.run(machine);
+        self.took.push(took);
+        self.usage.extend(usage);
     }
 
     /// In seconds.
@@ -269,27 +303,27 @@ impl Session {
 struct Machine {
     folder: tempfile::TempDir,
     binary: PathBuf,
+    /// A dynamic program that does nothing, and a static one.
     empty: PathBuf,
+    empty_static: PathBuf,
 }
 
 impl Machine {
-    fn new() -> Self {
+    fn new(program: &Path) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let arguments: Vec<String> = std::env::args().collect();
-        let named = arguments.iter().skip_while(|it| *it != "--binary").nth(1);
-        let named = PathBuf::from(named.map_or(env!("CARGO_BIN_EXE_policyd"), String::as_str));
-        let binary = installed(&named, &folder.path().join("policyd"));
+        let binary = installed(program, &folder.path().join("policyd"));
         // A dynamic program names its loader near its beginning.
         let mut start = Vec::new();
         File::open(&binary).unwrap().take(4096).read_to_end(&mut start).unwrap();
         let is_static = memchr::memmem::find(&start, b"/ld-").is_none();
-        let empty = installed(
-            &empty_program(folder.path(), is_static),
-            &folder.path().join("empty_installed"),
-        );
+        let empty = |name: &str, is_static: bool| {
+            let built = empty_program(folder.path(), is_static);
+            installed(&built, &folder.path().join(name))
+        };
+        let (empty, empty_static) = (empty("dynamic", false), empty("static", true));
         fs::create_dir(folder.path().join("home")).unwrap();
-        println!("{} {}", named.display(), if is_static { "(static)" } else { "" });
-        Self { folder, binary, empty }
+        println!("{} {}", program.display(), if is_static { "(static)" } else { "" });
+        Self { folder, binary, empty, empty_static }
     }
 
     fn project(&self, name: &str) -> PathBuf {
@@ -416,22 +450,27 @@ impl Machine {
         path
     }
 
-    /// Peak memory in KB of a look at it, where GNU time is installed.
+    /// Peak memory in KB of `policyd context status`, where GNU time is installed.
     fn status(&self, transcript: &Path) -> Option<u64> {
-        let mut command = self.command(Path::new("/usr/bin/time"), self.folder.path());
-        command.args(["-f", "%M"]).arg(&self.binary).args(["context", "status"]).arg(transcript);
-        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().ok()?;
-        String::from_utf8(output.stderr).ok()?.trim().lines().last()?.parse().ok()
+        let mut command = self.command(&self.binary, self.folder.path());
+        command.args(["context", "status"]).arg(transcript);
+        self.peak_of(&command, "")
     }
 
-    /// Peak memory of a stop in KB, where GNU time is installed.
-    fn peak(&self, session: &Session) -> Option<u64> {
-        let mut command = self.command(Path::new("/usr/bin/time"), self.folder.path());
-        command.args(["-f", "%M"]).arg(&self.binary).args(["eval", "--hook", "stop"]);
-        let mut child = command.stderr(Stdio::piped()).spawn().ok()?;
-        child.stdin.take()?.write_all(session.payload.as_bytes()).ok()?;
+    /// Peak memory of a case in KB, where GNU time is installed.
+    fn peak(&self, case: &Case<'_>) -> Option<u64> {
+        let command = case.command(self, case.program.unwrap_or(&self.binary));
+        self.peak_of(&command, &case.payload())
+    }
+
+    fn peak_of(&self, command: &Command, payload: &str) -> Option<u64> {
+        let mut timed = self.command(Path::new("/usr/bin/time"), command.get_current_dir()?);
+        timed.args(["-f", "%M"]).arg(command.get_program()).args(command.get_args());
+        timed.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = timed.stderr(Stdio::piped()).spawn().ok()?;
+        drop(child.stdin.take()?.write_all(payload.as_bytes()));
         let output = child.wait_with_output().ok()?;
-        String::from_utf8(output.stderr).ok()?.trim().parse().ok()
+        String::from_utf8(output.stderr).ok()?.trim().lines().last()?.parse().ok()
     }
 }
 
@@ -443,7 +482,7 @@ fn installed(program: &Path, place: &Path) -> PathBuf {
     place.to_path_buf()
 }
 
-/// Compiles `fn main() {}` in the link mode of the program it is compared with.
+/// Compiles `fn main() {}`.
 fn empty_program(folder: &Path, is_static: bool) -> PathBuf {
     let (source, program) = (folder.join("empty.rs"), folder.join("empty"));
     fs::write(&source, "fn main() {}").unwrap();
