@@ -12,6 +12,8 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments,
 use crate::app::error::AppError;
 use crate::app::install::places::{Place, Scope};
 use crate::app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
+use crate::app::packs;
+use crate::app::workspace::project;
 use crate::world::World;
 
 impl From<arguments::Scope> for Scope {
@@ -49,6 +51,9 @@ pub(super) fn run(
     let code = carry_out(world, console, planned, arguments.dry_run);
     if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
         report_plugin(console, &request, folder, arguments.dry_run);
+    }
+    if code == EXIT_OK && !arguments.dry_run {
+        packs::compile_ahead(world, &packs::find(world, &project::find(world, None), None));
     }
     code
 }

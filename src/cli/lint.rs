@@ -93,6 +93,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     }
     without_credentials(&mut review.findings);
     print_review(console, arguments.format, &review);
+    if arguments.paths.is_empty() {
+        packs::compile_ahead(world, &packs::find(world, &project, None));
+    }
     // The process ends here: taking what packs extend apart would only cost time.
     std::mem::forget(ask);
     exit_code(&review, arguments.fail_level)

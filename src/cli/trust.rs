@@ -207,7 +207,10 @@ pub(super) fn trust_written(
     }
     let hash = Some(found.content_hash());
     match store.add(Trusted { folder: name, hash, since: world.now() }) {
-        Ok(()) => true,
+        Ok(()) => {
+            packs::compile_ahead(world, &found);
+            true
+        }
         Err(error) => {
             console.eprint(&error.to_string());
             false

@@ -239,6 +239,12 @@ pub(crate) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Invalid
     Ok(policy)
 }
 
+/// Saves the compiled form of a pack, so that the first hook need not load its files. A hook reports what is wrong
+/// with the pack.
+pub(crate) fn compile_ahead(world: &dyn World, found: &Found) {
+    drop(policy(world, found));
+}
+
 /// The policy of a found pack, from its files.
 fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
     let Loaded { policy, diagnostics, on_error, enabled, sets_off } =

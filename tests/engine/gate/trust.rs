@@ -132,3 +132,26 @@ fn a_worktree_is_trusted_as_its_main_checkout_is() {
     scene.world.put(path, PROBE.replace("who-am-i", "evil"));
     assert!(told(&scene.stop()).contains("has changed"), "another content is another pack");
 }
+
+#[test]
+fn commands_that_set_up_a_pack_compile_it_before_the_first_hook() {
+    let compiled = |scene: &Scene| {
+        let files = scene.world.files().into_iter();
+        files.filter(|it| it.starts_with("/fresh")).collect::<Vec<_>>()
+    };
+    let (trusted, linted, written) = (stranger(), stranger(), Scene::new());
+    crate::support::machine::trusting(&linted.world);
+    for (scene, command) in
+        [(&trusted, "trust"), (&linted, "lint"), (&written, "init"), (&Scene::new(), "install")]
+    {
+        scene.world.set_env("XDG_CACHE_HOME", "/fresh");
+        scene.world.set_env("HOME", "/home/me");
+        scene.world.put_folder("/home/me/.claude");
+        let called = policyd(scene, &[command]);
+        assert!(called.code <= 1, "{command}: {called:?}");
+        let before = compiled(scene);
+        assert!(!before.is_empty(), "{command} compiled nothing: {called:?}");
+        scene.stop();
+        assert_eq!(compiled(scene), before, "{command}: the hook compiled a pack");
+    }
+}
