@@ -25,6 +25,7 @@ fn main() -> ExitCode {
             stdout_is_tty: std::io::stdout().is_terminal(),
             stderr_is_tty: std::io::stderr().is_terminal(),
             stdin_is_tty: std::io::stdin().is_terminal(),
+            columns: terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
         };
         cli::run(&world, &mut console, &arguments)
     }));

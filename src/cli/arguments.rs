@@ -62,8 +62,16 @@ fn exit_codes() -> String {
     after_help = exit_codes()
 )]
 pub(super) struct Arguments {
-    /// When to colorize the output
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    /// When to colorize the output: `auto`, `always` or `never`
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        hide_possible_values = true,
+        display_order = 900
+    )]
     pub(super) color: Color,
     #[command(subcommand)]
     pub(super) command: Command,
@@ -79,9 +87,9 @@ pub(super) enum Command {
     Lint(LintArguments),
     /// Run the test cases of a pack
     Test(TestArguments),
-    /// List the active rules with their modes and source locations
-    Rules(PackArguments),
-    /// Show the facts of a session, or list all facts and functions that rules can use
+    /// List the active rules, or explain one rule with examples and how to soften it
+    Rules(RulesArguments),
+    /// Explain the facts and functions that rules can read, or show their values in a session
     Facts(FactsArguments),
     /// Evaluate an expression on the facts of a session and show the value of each part
     Try(TryArguments),
@@ -227,21 +235,28 @@ pub(super) struct InitArguments {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct PackArguments {
+pub(super) struct RulesArguments {
+    /// Rule or set, such as `rm_recursive` or `secrets`; default: list all rules
+    #[arg(value_name = "ID|SET")]
+    pub(super) name: Option<String>,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
     pub(super) policies: Option<PathBuf>,
-    /// Output format
+    /// Output format; `compact` prints one line per rule with its location
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArguments {
-    /// Transcript file or session ID prefix; default: list all facts and functions
+    /// Subject (`files`), fact (`files.count`), or word to search for; default: list the subjects
+    #[arg(value_name = "SUBJECT|WORD", conflicts_with = "session")]
+    pub(super) name: Option<String>,
+    /// Show the values in this session: transcript file or session ID prefix
+    #[arg(long, value_name = "SESSION")]
     pub(super) session: Option<String>,
     /// Treat the transcript as a subagent's
-    #[arg(long)]
+    #[arg(long, requires = "session")]
     pub(super) subagent: bool,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
@@ -262,8 +277,8 @@ pub(super) enum ReportFormat {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ReplayArguments {
-    /// Transcript files, or directories of transcripts such as `~/.claude/projects`
-    #[arg(required = true, value_name = "PATH")]
+    /// Transcript files or directories; default: summarize the recorded sessions of all clients
+    #[arg(value_name = "PATH")]
     pub(super) paths: Vec<PathBuf>,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
@@ -280,9 +295,12 @@ pub(super) struct ReplayArguments {
     /// Number of examples to show for each result
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(super) examples: usize,
-    /// Only stops within this duration before now, such as `12h` or `3d`
+    /// Only stops within this duration before now, such as `12h` or `3d`; default without PATH: `7d`
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
+    /// Show the full report of every rule also without PATH
+    #[arg(long)]
+    pub(super) all_rules: bool,
     /// Number of threads; default: number of CPU cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: Option<u16>,

@@ -4,7 +4,9 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use super::ListFormat;
 use crate::report::paint::for_terminal;
+use crate::report::table::{Screen, wrap_lines};
 use crate::world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
@@ -24,6 +26,8 @@ pub struct Console<'a> {
     pub stderr_is_tty: bool,
     /// Whether standard input is a terminal; a hook's never is.
     pub stdin_is_tty: bool,
+    /// Width of the terminal, if standard output is one.
+    pub columns: Option<usize>,
 }
 
 impl Console<'_> {
@@ -36,6 +40,19 @@ impl Console<'_> {
     pub(super) fn try_print(&mut self, text: &str) -> bool {
         let text = for_terminal(text);
         self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).is_ok()
+    }
+
+    /// Writes lines for a user to standard output, wrapped to the width of the terminal.
+    pub(super) fn print_lines(&mut self, text: &str) {
+        let text = wrap_lines(text, self.screen());
+        self.print(&text);
+    }
+
+    /// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
+    pub(super) fn print_empty(&mut self, format: ListFormat, what: &str) {
+        if format == ListFormat::Text {
+            self.print(&format!("no {what}\n"));
+        }
     }
 
     /// Writes a line to standard error, control characters escaped.
@@ -71,6 +88,11 @@ impl Console<'_> {
     /// Whether output is colored and links are shown: a terminal, or what `--color` says.
     pub(super) const fn color(&self) -> bool {
         self.stdout_is_tty
+    }
+
+    /// Width and colors of the output.
+    pub(super) const fn screen(&self) -> Screen {
+        Screen { columns: self.columns, color: self.color() }
     }
 }
 

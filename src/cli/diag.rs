@@ -1,8 +1,8 @@
-//! `policyd diag`: what the seed's jq recipes answer, over the diagnostic logs of the sessions.
+//! `policyd diag`: failures, retries and corrupt files in the diagnostic logs of the sessions.
 
 use serde_json::Value;
 
-use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, pack};
+use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack};
 use crate::app::workspace::project;
 use crate::id::SessionId;
 use crate::store::session::SessionStore;
@@ -21,7 +21,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAct
             corruption(console, &entries(world, &store, filter), filter)
         }
         DiagAction::Tail(filter) => {
-            for entry in health::tail(&entries(world, &store, filter), filter.lines) {
+            let entries = entries(world, &store, filter);
+            if entries.is_empty() {
+                console.print_empty(ListFormat::Text, "log entries");
+            }
+            for entry in health::tail(&entries, filter.lines) {
                 console.print(&format!("{}\n", log::line(entry).trim_end()));
             }
             EXIT_OK
@@ -45,10 +49,10 @@ fn entries(world: &dyn World, store: &SessionStore<'_>, filter: &DiagFilter) -> 
 fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
     let rows = health::failures(entries);
     for row in rows.iter().rev().take(filter.lines).rev() {
-        console.print(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
+        console.print_lines(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
     }
     if rows.is_empty() {
-        console.print("none\n");
+        console.print_empty(ListFormat::Text, "failures");
         return EXIT_OK;
     }
     EXIT_FOUND
@@ -57,7 +61,7 @@ fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -
 fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
     match health::retries(entries).mean() {
         Some(mean) => console.print(&format!("{mean:.3} retries per save\n")),
-        None => console.print("no save was logged\n"),
+        None => console.print_empty(ListFormat::Text, "logged saves"),
     }
     EXIT_OK
 }
@@ -65,10 +69,10 @@ fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
 fn corruption(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -> u8 {
     let rows = health::corruption(entries);
     for row in rows.iter().rev().take(filter.lines).rev() {
-        console.print(&format!("{}\t{}\n", row.timestamp, row.reason));
+        console.print_lines(&format!("{}\t{}\n", row.timestamp, row.reason));
     }
     if rows.is_empty() {
-        console.print("none\n");
+        console.print_empty(ListFormat::Text, "corrupt files");
         return EXIT_OK;
     }
     EXIT_FOUND

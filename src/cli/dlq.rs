@@ -184,11 +184,25 @@ fn list(
         place.is_none_or(|place| it.place == place)
             && wanted.is_none_or(|wanted| cause(it).is_some_and(|it| it.starts_with(wanted)))
     };
+    let mut is_empty = true;
     for task in lists.tasks.iter().filter(fits) {
-        console.print(&match format {
-            ListFormat::Json => format!("{}\n", shown::to_json(task)),
-            ListFormat::Text | ListFormat::Compact => shown::line(task, stores.now),
-        });
+        is_empty = false;
+        match format {
+            ListFormat::Json => console.print(&format!("{}\n", shown::to_json(task))),
+            ListFormat::Text | ListFormat::Compact => {
+                console.print_lines(&shown::line(task, stores.now));
+            }
+        }
+    }
+    if is_empty {
+        let what = match place {
+            None => "failed tasks",
+            Some(TaskQueue::Pending) => "pending tasks",
+            Some(TaskQueue::InProgress) => "tasks in progress",
+            Some(TaskQueue::DeadLetter) => "dead-lettered tasks",
+            Some(TaskQueue::Abandoned) => "abandoned tasks",
+        };
+        console.print_empty(format, what);
     }
     EXIT_OK
 }
@@ -206,7 +220,7 @@ fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFo
             console.print(&format!("{value:#}\n"));
         }
         ListFormat::Text | ListFormat::Compact => {
-            console.print(&shown::details(task, stores.now));
+            console.print_lines(&shown::details(task, stores.now));
             if let Some(next) = next {
                 console.print(&format!("  next review: {}", row_text(&next)));
             }

@@ -1,6 +1,5 @@
-//! `policyd doctor`: proves that the installation works. What stands in the settings of the clients,
-//! what may switch it off, which packs are used, and the whole path of a hook tried on simulated
-//! machines on which something goes wrong. Nothing of the project is changed.
+//! `policyd doctor`: proves that the installation works. Inspects the settings of clients, everything that can disable
+//! policyd, and the packs, and runs the hook path on simulated machines on which something fails. Changes nothing.
 
 mod trials;
 
@@ -11,6 +10,8 @@ use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
 use crate::app::doctor;
 use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project;
+use crate::report::paint::TextColor;
+use crate::report::table::{Align, TextCell, TextTable};
 use crate::world::World;
 
 /// Version of the JSON form.
@@ -30,21 +31,37 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
             console.print(&format!("{value:#}\n"));
         }
         ReportFormat::Text => {
-            for it in &checks {
-                console.print(&format!("{:6}  {:12}  {}\n", it.health.as_str(), it.about, it.text));
-                it.more.iter().for_each(|it| console.print(&format!("{:22}{it}\n", "")));
-            }
+            let style = console.screen().style();
             let verdict = match failed {
-                0 => "everything that was tried works".to_owned(),
-                some => format!("checks failed: {some}"),
+                0 => style.paint(TextColor::Green, "all checks passed"),
+                some => style.paint(TextColor::Red, &format!("checks failed: {some}")),
             };
-            console.print(&format!("\n{verdict}\n"));
+            let text = format!("{}\n{verdict}\n", table(&checks).render(console.screen()));
+            console.print(&text);
         }
     }
     if failed == 0 { EXIT_OK } else { EXIT_FOUND }
 }
 
+/// The checks by status and subject, each with its details below.
+fn table(checks: &[Check]) -> TextTable {
+    let mut table = TextTable::new(0, &[Align::Left, Align::Left, Align::Left]);
+    for it in checks {
+        let color = match it.health {
+            Health::Good => TextColor::Green,
+            Health::Look => TextColor::Yellow,
+            Health::Bad => TextColor::Red,
+        };
+        let status = TextCell::new(it.health.label(), color);
+        table.row(vec![status, it.about.into(), it.text.as_str().into()]);
+        for more in &it.more {
+            table.row(vec!["".into(), "".into(), more.as_str().into()]);
+        }
+    }
+    table
+}
+
 fn to_json(check: &Check) -> Value {
-    json!({"about": check.about, "health": check.health.as_str().to_lowercase(),
+    json!({"about": check.about, "health": check.health.as_str(),
         "text": check.text, "more": check.more})
 }

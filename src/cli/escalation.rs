@@ -93,12 +93,19 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
 }
 
 fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListFormat) -> u8 {
-    for it in stores.escalations.all().iter().filter(|it| all || it.closed.is_none()) {
-        let line = match format {
-            ListFormat::Json => record_of(it, None).to_string(),
-            ListFormat::Text | ListFormat::Compact => line(it),
-        };
-        console.print(&format!("{line}\n"));
+    let escalations = stores.escalations.all();
+    let wanted: Vec<&Escalation> =
+        escalations.iter().filter(|it| all || it.closed.is_none()).collect();
+    if wanted.is_empty() {
+        console.print_empty(format, if all { "escalations" } else { "open escalations" });
+    }
+    for it in wanted {
+        match format {
+            ListFormat::Json => console.print(&format!("{}\n", record_of(it, None))),
+            ListFormat::Text | ListFormat::Compact => {
+                console.print_lines(&format!("{}\n", line(it)));
+            }
+        }
     }
     EXIT_OK
 }

@@ -71,11 +71,13 @@ pub(super) fn run(
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
     let explanation = Explanation { entry, again, guarded, lost };
-    console.print(&match arguments.format {
-        ListFormat::Json => format!("{:#}\n", explanation.to_json()),
-        ListFormat::Compact => explanation.to_lines(console.color()),
-        ListFormat::Text => explanation.to_text(arguments.all, console.color()),
-    });
+    match arguments.format {
+        ListFormat::Json => console.print(&format!("{:#}\n", explanation.to_json())),
+        ListFormat::Compact => console.print(&explanation.to_lines(console.color())),
+        ListFormat::Text => {
+            console.print_lines(&explanation.to_text(arguments.all, console.color()));
+        }
+    }
     if explanation.differences().is_empty() { EXIT_OK } else { EXIT_FOUND }
 }
 

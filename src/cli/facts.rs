@@ -1,21 +1,21 @@
-//! `policyd facts`: the values of a session's facts by name, or the table of all facts.
+//! `policyd facts`: the reference of facts by subject, or their values in a session.
 
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, FactsArguments, ListFormat, error, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, FactsArguments, ListFormat, error, pack};
 use crate::app::packs;
 use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
 use crate::expr::members::{self, Member};
 use crate::expr::parts::{Found, Part};
-use crate::expr::record::Shape;
 use crate::expr::types::{Names, Type};
 use crate::expr::{Evaluator, Value};
 use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::drawing;
+use crate::report::fact_pages::{self, FactPage};
 use crate::report::mask::mask_json;
 use crate::world::World;
 
@@ -25,7 +25,7 @@ const FACTS_VERSION: u32 = 1;
 /// Prints facts.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &FactsArguments) -> u8 {
     let Some(named) = &arguments.session else {
-        return table(console, arguments.format);
+        return reference(console, arguments);
     };
     let project = project::find(world, None);
     let found = packs::find(world, &project, arguments.policies.as_deref());
@@ -60,42 +60,38 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
     EXIT_OK
 }
 
-/// The reference of everything an expression can name.
-fn table(console: &mut Console<'_>, format: ListFormat) -> u8 {
-    if format == ListFormat::Json {
-        let row = |it: &Member| {
-            json!({"owner": it.owner.to_string(), "name": it.name, "signature": it.signature(),
-                "type": it.result.to_string(), "doc": it.doc, "example": it.example})
-        };
-        let rows: Vec<Json> = members::tables().map(row).collect();
-        let records = records::PLACES.iter();
-        let records: Vec<Json> =
-            records.map(|(file, sections, names)| record_json(file, sections, names)).collect();
-        let all = json!({"version": FACTS_VERSION, "facts": rows, "records": records});
-        console.print(&format!("{all:#}\n"));
-        return EXIT_OK;
-    }
-    let mut owner = None;
-    for row in members::tables() {
-        if owner != Some(row.owner) {
-            let title = if row.owner == Type::Global {
-                "names an expression starts with".to_owned()
-            } else {
-                row.owner.to_string()
-            };
-            console.print(&format!("\n{title}\n"));
-            owner = Some(row.owner);
-        }
-        console.print(&format!(
-            "  {:28} {:14} {}  e.g. {}\n",
-            row.signature(),
-            row.result.to_string(),
-            row.doc,
-            row.example
-        ));
-    }
-    print_records(console);
+/// Prints the reference of a subject, of a fact, of the facts that mention a word, or of all subjects.
+fn reference(console: &mut Console<'_>, arguments: &FactsArguments) -> u8 {
+    let page = match &arguments.name {
+        None => FactPage::Subjects,
+        Some(name) => match fact_pages::find(name) {
+            Ok(page) => page,
+            Err(error) => {
+                console.eprint(&error.to_string());
+                return EXIT_USAGE;
+            }
+        },
+    };
+    console.print(&match arguments.format {
+        ListFormat::Json => format!("{:#}\n", reference_json(&page)),
+        ListFormat::Text | ListFormat::Compact => fact_pages::to_text(&page, console.screen()),
+    });
     EXIT_OK
+}
+
+fn reference_json(page: &FactPage) -> Json {
+    let row = |it: &Member| {
+        let path = format!("{}.{}", it.owner, it.name);
+        json!({"owner": it.owner.to_string(), "name": it.name, "signature": it.signature(),
+            "type": it.result.to_string(), "doc": it.doc, "example": it.example,
+            "values": it.values, "known_at": fact_pages::known_at(&path)})
+    };
+    let rows: Vec<Json> = fact_pages::facts_of(page).into_iter().map(row).collect();
+    let records = records::PLACES.iter();
+    let records = records.filter(|it| fact_pages::has_record(page, records::shape(it.2)));
+    let records: Vec<Json> =
+        records.map(|(file, sections, names)| record_json(file, sections, names)).collect();
+    json!({"version": FACTS_VERSION, "facts": rows, "records": records})
 }
 
 /// A record, where its rules are and what it holds, for programs.
@@ -106,37 +102,6 @@ fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names
     });
     json!({"file": file, "sections": sections, "record": shape.name,
         "fields": fields.collect::<Vec<_>>()})
-}
-
-/// The same for people. A record that two files speak of is listed once.
-fn print_records(console: &mut Console<'_>) {
-    let mut told: Vec<&Shape> = Vec::new();
-    for (file, sections, names) in records::PLACES {
-        let shape = records::shape(names);
-        let of =
-            if sections.is_empty() { String::new() } else { format!(" ({})", sections.join(", ")) };
-        console.print(&format!("\n`{}`, what rules of {file}{of} speak of\n", shape.name));
-        if told.iter().any(|it| std::ptr::eq(*it, shape)) {
-            console.print("  as above\n");
-            continue;
-        }
-        told.push(shape);
-        for it in &shape.fields {
-            let values = it.values.iter().filter(|it| !it.is_empty());
-            let values: Vec<&str> = values.map(String::as_str).collect();
-            let one_of = if values.is_empty() {
-                String::new()
-            } else {
-                format!(" One of {}.", values.join(", "))
-            };
-            let name = format!("{}.{}", shape.name, it.name);
-            console.print(&format!(
-                "  {name:28} {:14} {}{one_of}\n",
-                it.result.to_string(),
-                it.doc
-            ));
-        }
-    }
 }
 
 /// The value of every fact that has one, by the expression that names it. Of kinds and patterns

@@ -49,7 +49,7 @@ use arguments::{
     DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry,
     DoctorArguments, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
     FactsArguments, Failure, FailureAction, Format, InitArguments, InstallArguments, LintArguments,
-    ListFormat, LogArguments, PackArguments, PauseArguments, QueueSelector, RationalizationAction,
+    ListFormat, LogArguments, PauseArguments, QueueSelector, RationalizationAction,
     RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
     SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments, TestFormat,
     TrustArguments, TryArguments, UninstallArguments, Update,
@@ -89,10 +89,18 @@ pub fn command_line() -> clap::Command {
 /// Runs the program and returns its exit code.
 pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let mut stdout = Watched::new(&mut *console.stdout);
-    let Console { stdout_is_tty, stderr_is_tty, stdin_is_tty, .. } = *console;
+    let Console { stdout_is_tty, stderr_is_tty, stdin_is_tty, columns, .. } = *console;
+    let columns = columns.filter(|_| stdout_is_tty);
     let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);
-    let mut own =
-        Console { stdin, stdout: &mut stdout, stderr, stdout_is_tty, stderr_is_tty, stdin_is_tty };
+    let mut own = Console {
+        stdin,
+        stdout: &mut stdout,
+        stderr,
+        stdout_is_tty,
+        stderr_is_tty,
+        stdin_is_tty,
+        columns,
+    };
     let code = match plain_hook_call(arguments) {
         Some(plain) => eval::run(world, &mut own, &plain),
         None => command(world, &mut own, arguments),
@@ -131,6 +139,8 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Color::Always => console.stdout_is_tty = true,
         Color::Never => console.stdout_is_tty = false,
     }
+    let columns = world.env("COLUMNS").and_then(|it| it.parse().ok()).filter(|it| *it > 0);
+    console.columns = columns.or(console.columns);
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
         Command::Init(it) => init::run(world, console, &it),

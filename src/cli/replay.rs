@@ -1,23 +1,33 @@
 //! `policyd replay`: judges recorded sessions with a pack. Reads transcripts and writes
 //! nothing but the compiled pack.
 
+use std::path::PathBuf;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log, pack,
 };
 use crate::app::replay::Task;
-use crate::app::replay::sessions::{self, Session};
+use crate::app::replay::sessions::{self, Found, Session};
+use crate::app::sessions::recordings;
 use crate::app::workspace::project;
 use crate::policy::Policy;
 use crate::replay::tally::Tally;
 use crate::report::replay as report;
+use crate::report::replay_overview::{self, OverviewScope, SearchedDirectory};
 use crate::source::suggest;
+use crate::time::Timestamp;
 use crate::world::World;
+
+/// Period that is replayed if neither a path nor `--since` is given.
+const SINCE_DEFAULT: &str = "7d";
 
 /// Replays and reports.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ReplayArguments) -> u8 {
-    let Some(oldest) = log::oldest(world, arguments.since.as_deref()) else {
+    let is_search = arguments.paths.is_empty();
+    let since = arguments.since.as_deref().or(is_search.then_some(SINCE_DEFAULT));
+    let Some(oldest) = log::oldest(world, since) else {
         console.eprint(log::SINCE_HELP);
         return EXIT_USAGE;
     };
@@ -34,7 +44,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         console.eprint(&problem);
         return EXIT_USAGE;
     }
-    let found = sessions::find(world, &arguments.paths, oldest);
+    let (found, searched) = match is_search {
+        true => find_recorded(world, oldest),
+        false => (sessions::find(world, &arguments.paths, oldest), Vec::new()),
+    };
     let task = Task {
         world,
         policy: &policy,
@@ -52,15 +65,64 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     for (file, why) in &tally.reading.unreadable {
         console.eprint(&format!("{file}: {why}"));
     }
-    if tally.reading.transcripts == 0 {
+    if tally.reading.transcripts == 0 && !is_search {
         console.eprint(&nothing(arguments, &tally));
         return EXIT_BROKEN;
     }
-    let scope = report::Scope { pack: &policy.name, rule: arguments.rule.as_deref() };
-    console.print(&match arguments.format {
-        ReportFormat::Json => format!("{:#}\n", report::to_json(&tally, scope)),
-        ReportFormat::Text => report::to_text(&tally, scope, console.color()),
-    });
+    let overview =
+        OverviewScope { pack: &policy.name, since: since.unwrap_or_default(), searched: &searched };
+    let text = format_report(console, arguments, &tally, overview);
+    console.print(&text);
+    exit_code(console, arguments, &tally)
+}
+
+/// Formats the summary if no path was given, or the full report.
+fn format_report(
+    console: &Console<'_>,
+    arguments: &ReplayArguments,
+    tally: &Tally,
+    overview: OverviewScope<'_>,
+) -> String {
+    let is_search = arguments.paths.is_empty();
+    let is_full = arguments.all_rules || arguments.rule.is_some() || arguments.compare.is_some();
+    let scope = report::Scope { pack: overview.pack, rule: arguments.rule.as_deref() };
+    let json = || report::to_json(tally, scope);
+    match arguments.format {
+        ReportFormat::Json if is_search => {
+            format!("{:#}\n", replay_overview::with_overview(json(), tally, overview))
+        }
+        ReportFormat::Json => format!("{:#}\n", json()),
+        ReportFormat::Text if is_search && tally.reading.transcripts == 0 => {
+            replay_overview::nothing_found(overview, console.screen())
+        }
+        ReportFormat::Text if is_search && !is_full => {
+            replay_overview::to_text(tally, overview, console.screen())
+        }
+        ReportFormat::Text => report::to_text(tally, scope, console.screen()),
+    }
+}
+
+/// Finds the sessions that clients recorded for the projects of the user.
+fn find_recorded(world: &dyn World, oldest: Timestamp) -> (Found, Vec<SearchedDirectory>) {
+    let (mut all, mut searched) = (Found::default(), Vec::new());
+    for directory in recordings::directories(world) {
+        let exists = world.stat(&directory.path).is_ok();
+        let paths: &[PathBuf] =
+            if exists { std::slice::from_ref(&directory.path) } else { Default::default() };
+        let found = sessions::find(world, paths, oldest);
+        searched.push(SearchedDirectory {
+            client: directory.harness.title,
+            path: directory.path.display().to_string(),
+            sessions: exists.then_some(found.sessions.len()),
+        });
+        all.sessions.extend(found.sessions);
+        all.unreadable.extend(found.unreadable);
+    }
+    (all, searched)
+}
+
+/// Reports whether the other pack is stricter, if `--fail-on-new-blocks` requests it.
+fn exit_code(console: &mut Console<'_>, arguments: &ReplayArguments, tally: &Tally) -> u8 {
     let compared = tally.comparison.as_ref().filter(|_| arguments.fail_on_new_blocks);
     let (stops, calls) =
         compared.map_or((0, 0), |it| (it.newly_blocked.times, it.newly_stopped.times));

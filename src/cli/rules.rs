@@ -1,23 +1,84 @@
-//! `policyd rules`: which rules are active, in which mode, from which file.
+//! `policyd rules`: which rules are active and what each of them does.
 
 use serde_json::json;
 
-use super::{Console, EXIT_BROKEN, EXIT_OK, ListFormat, PackArguments, pack};
+use super::arguments::RulesArguments;
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
+use crate::app::packs::rule_text::RuleTexts;
 use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project;
-use crate::facts::pattern::CommandPattern;
-use crate::policy::{Check, Mode, Policy, Severity};
+use crate::policy::Policy;
+use crate::report::paint::TextColor;
+use crate::report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
+use crate::source::suggest;
 use crate::store::pause::Pause;
+use crate::time::Timestamp;
 use crate::world::World;
 
-/// Lists the considerations of a pack.
-pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &PackArguments) -> u8 {
-    let Some(mut policy) = pack::require_valid(world, console, arguments.policies.as_deref())
-    else {
+/// Whether policyd is off or paused, for the JSON list.
+struct StatusTexts {
+    off: Option<String>,
+    paused: Vec<String>,
+}
+
+/// Lists the rules of a pack, of one set, or shows one rule.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RulesArguments) -> u8 {
+    let named = arguments.policies.as_deref();
+    let Some((mut policy, found)) = pack::require_valid_with_pack(world, console, named) else {
         return EXIT_BROKEN;
     };
-    let project = project::find(world, None);
     let now = world.now();
+    let status = report_status(world, console, &mut policy, now);
+    let texts = RuleTexts::new(world, &found);
+    let rules: Vec<ActiveRule<'_>> = rules_of(&policy);
+    let mut groups = groups_of(&rules, &texts);
+    if let Some(name) = &arguments.name {
+        if let Some(rule) = rules.iter().find(|it| it.id() == name) {
+            let examples = texts.examples(&policy, rule.id());
+            let notes = RuleNotes {
+                description: texts.description(rule.id()),
+                caught: examples.fires,
+                not_caught: examples.passes,
+            };
+            console.print(&match arguments.format {
+                ListFormat::Json => format!("{:#}\n", report::page_json(*rule, &notes, now)),
+                ListFormat::Text | ListFormat::Compact => {
+                    report::page(*rule, &notes, now, console.screen())
+                }
+            });
+            return EXIT_OK;
+        }
+        if !groups.iter().any(|it| it.name.eq_ignore_ascii_case(name)) {
+            console.eprint(&unknown(name, &rules, &groups));
+            return EXIT_USAGE;
+        }
+        groups.retain(|it| it.name.eq_ignore_ascii_case(name));
+    }
+    let text = match arguments.format {
+        ListFormat::Json => list_json(&policy, &groups, &status, now),
+        ListFormat::Compact => report::compact(&groups, now),
+        ListFormat::Text => {
+            let list = report::list(&groups, now, console.screen());
+            let hint = match &arguments.name {
+                None => "policyd rules SET lists one group; policyd rules ID shows one rule",
+                Some(_) => "policyd rules ID shows one rule",
+            };
+            let hint = console.screen().style().paint(TextColor::Dim, hint);
+            format!("pack {}\n{list}\n{hint}\n", policy.name)
+        }
+    };
+    console.print(&text);
+    EXIT_OK
+}
+
+/// Reports why policyd is off or paused, and applies the user's choices to the policy.
+fn report_status(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    policy: &mut Policy,
+    now: Timestamp,
+) -> StatusTexts {
+    let project = project::find(world, None);
     let status = GateStatus::read(world, &project, None, now);
     let off = status.off.map(|it| it.text(now));
     let off = off.or_else(|| (!policy.settings.enabled).then(|| OffReason::Manifest.text(now)));
@@ -28,104 +89,62 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Pack
     let paused: Vec<String> = status.pauses.iter().map(paused).collect();
     paused.iter().chain(&off).for_each(|it| console.eprint(&format!("policyd is {it}")));
     status.problems.iter().for_each(|it| console.eprint(it));
-    let problems = status.config.iter().flat_map(|it| it.apply(&mut policy));
+    let problems = status.config.iter().flat_map(|it| it.apply(policy));
     problems.for_each(|it| console.eprint(&it));
-    if arguments.format == ListFormat::Json {
-        let rules: Vec<_> = policy
-            .considerations
-            .iter()
-            .map(|it| {
-                json!({
-                    "id": it.id, "enabled": it.enabled, "severity": severity(it),
-                    "mode": mode(it.mode), "state": state_of(world, it), "on": it.on, "session_types": it.session_types,
-                    "checker": it.check.name, "place": it.place.to_string(),
-                })
-            })
-            .collect();
-        console.print(&format!(
-            "{}\n",
-            json!({"version": 1, "pack": policy.name, "off": off, "paused": paused, "rules": rules,
-                "guards": guards_json(world, &policy)})
-        ));
-        return EXIT_OK;
-    }
-    let width = policy.considerations.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
-    console.print(&format!("pack {}\n", policy.name));
-    for it in policy.considerations.iter() {
-        let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
-        let state = state_of(world, it);
-        console.print(&format!(
-            "  {}{padding}  {state:8} {:8} {:24} {}\n",
-            it.id,
-            severity(it),
-            it.session_types.join(","),
-            it.place
-        ));
-    }
-    guards(world, console, &policy);
-    EXIT_OK
+    StatusTexts { off, paused }
 }
 
-/// The guards of a pack.
-fn guards_json(world: &dyn World, policy: &Policy) -> Vec<serde_json::Value> {
-    let rules = policy.guards.rules.iter();
-    let json = rules.map(|it| {
-        let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
-        json!({
-            "id": it.id, "set": it.set, "decision": it.body.verb.as_str(), "mode": mode(it.mode),
-            "state": state(world, true, it.mode, it.expires_millis), "on": it.on, "tools": it.tools,
-            "commands": commands, "place": it.body.place.to_string(),
-        })
-    });
-    json.collect()
+/// Returns the checks, then the guards, in the order of the pack.
+fn rules_of(policy: &Policy) -> Vec<ActiveRule<'_>> {
+    let checks = policy.considerations.iter().map(ActiveRule::Check);
+    checks.chain(policy.guards.rules.iter().map(ActiveRule::Guard)).collect()
 }
 
-/// Lists the guards of a pack by their sets.
-fn guards(world: &dyn World, console: &mut Console<'_>, policy: &Policy) {
-    let rules = &policy.guards.rules;
-    let width = rules.iter().map(|it| it.id.chars().count()).max().unwrap_or(0);
-    let mut set = "";
-    for it in rules {
-        if it.set != set {
-            set = &it.set;
-            console.print(&format!("guards of {set}\n"));
+/// Groups rules by the category of the check or the set of the guard.
+fn groups_of<'p>(rules: &[ActiveRule<'p>], texts: &RuleTexts<'_>) -> Vec<RuleGroup<'p>> {
+    let mut groups: Vec<RuleGroup<'p>> = Vec::new();
+    for rule in rules {
+        match groups.iter_mut().find(|it| it.name == rule.group()) {
+            Some(group) => group.rules.push(*rule),
+            None => {
+                let description = match rule {
+                    ActiveRule::Check(_) => None,
+                    ActiveRule::Guard(it) => texts.set_description(&it.set),
+                };
+                groups.push(RuleGroup { name: rule.group(), description, rules: vec![*rule] });
+            }
         }
-        let padding = " ".repeat(width.saturating_sub(it.id.chars().count()));
-        let state = state(world, true, it.mode, it.expires_millis);
-        let (verb, on) = (
-            it.body.verb.as_str(),
-            it.on.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(","),
-        );
-        let place = &it.body.place;
-        console.print(&format!("  {}{padding}  {state:8} {verb:8} {on:24} {place}\n", it.id));
     }
+    groups
 }
 
-fn state_of(world: &dyn World, it: &Check) -> &'static str {
-    state(world, it.enabled, it.mode, it.expires_millis)
+fn unknown(name: &str, rules: &[ActiveRule<'_>], groups: &[RuleGroup<'_>]) -> String {
+    let known = rules.iter().map(|it| it.id()).chain(groups.iter().map(|it| it.name));
+    let known: Vec<&str> = known.collect();
+    let help = suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?"));
+    let help = help.unwrap_or_else(|| "run `policyd rules` to list the rules".to_owned());
+    format!("unknown rule or set `{name}`\nhelp: {help}")
 }
 
-/// The mode of a rule while it is in force.
-fn state(world: &dyn World, enabled: bool, its: Mode, expires: Option<i64>) -> &'static str {
-    let expired = expires.is_some_and(|at| world.now().millis() >= at);
-    match (enabled, expired) {
-        (false, _) => "off",
-        (true, true) => "expired",
-        (true, false) => mode(its),
+fn list_json(
+    policy: &Policy,
+    groups: &[RuleGroup<'_>],
+    status: &StatusTexts,
+    now: Timestamp,
+) -> String {
+    let (mut checks, mut guards, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    for group in groups {
+        if let Some(description) = &group.description {
+            sets.push(json!({"set": group.name, "description": description}));
+        }
+        for rule in &group.rules {
+            match rule {
+                ActiveRule::Check(_) => checks.push(report::rule_json(*rule, now)),
+                ActiveRule::Guard(_) => guards.push(report::rule_json(*rule, now)),
+            }
+        }
     }
-}
-
-fn severity(it: &Check) -> &'static str {
-    match it.severity {
-        Severity::Blocker => "blocker",
-        Severity::Warning => "warning",
-    }
-}
-
-const fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Warn => "warn",
-        Mode::Shadow => "shadow",
-    }
+    let all = json!({"version": 1, "pack": policy.name, "off": status.off,
+        "paused": status.paused, "rules": checks, "guards": guards, "sets": sets});
+    format!("{all}\n")
 }

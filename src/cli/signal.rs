@@ -156,8 +156,8 @@ impl SignalCommand<'_, '_> {
         if view.cut {
             console.eprint("signals/ contains more files than policyd reads");
         }
-        if view.signals.is_empty() && self.format == ListFormat::Text {
-            console.print("no signal is pending\n");
+        if view.signals.is_empty() {
+            console.print_empty(self.format, "pending signals");
         }
         EXIT_OK
     }

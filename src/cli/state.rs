@@ -134,9 +134,12 @@ fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
     let mut rows: Vec<_> =
         store.sessions().into_iter().map(|id| (store.peek(&id).state, id)).collect();
     rows.sort_by_key(|(state, _)| std::cmp::Reverse(state.last_check));
+    if rows.is_empty() {
+        console.print_empty(ListFormat::Text, "sessions");
+    }
     for (state, id) in rows {
         let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();
-        console.print(&format!(
+        console.print_lines(&format!(
             "{last:24}  blocks: {:3} now, {:4} in total; released: {:3}  {id}\n",
             state.main.consecutive_blocks, state.main.total_blocks, state.main.releases
         ));

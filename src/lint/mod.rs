@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::source::{Diagnostic, Fix, Level, Span};
 
+pub use checks::events::events_of;
 pub use ignore::Ignored;
 pub use site::Site;
 pub use subject::Subject;

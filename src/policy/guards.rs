@@ -228,6 +228,17 @@ record! {
 const AT_A_GUARD: &[&str] =
     &["session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
 
+/// Returns whether a fact is unknown to guards.
+#[must_use]
+pub fn is_unknown_to_guards(path: &str) -> bool {
+    AT_A_GUARD.iter().any(|it| path.strip_prefix(it).is_some_and(|rest| !continues_name(rest)))
+}
+
+/// Returns whether a text continues a name.
+fn continues_name(rest: &str) -> bool {
+    rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+}
+
 /// Facts that are unknown to guards without `commands`.
 const NO_PROGRAM: &[&str] =
     &["program", "session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];

@@ -25,6 +25,7 @@ use crate::policy::Policy;
 use crate::state::SessionState;
 use crate::time::Timestamp;
 use calls::RecordedCall;
+pub use calls::subject;
 use judge::{Judge, RecordedEvent};
 use tally::{Example, Tally, increase};
 use turn::{Turn, TurnEnd};
@@ -280,6 +281,7 @@ impl<'a> TranscriptContext<'a> {
         tally.add(&judged, other.as_ref(), |details| Example {
             file: path.display().to_string(),
             line,
+            subject: String::new(),
             details,
         });
     }
@@ -314,6 +316,10 @@ impl<'a> TranscriptContext<'a> {
         tally.add_call(&guarded, other.as_ref(), |details| Example {
             file: path.display().to_string(),
             line,
+            subject: subject(
+                call.event.tool_name.as_deref().unwrap_or_default(),
+                &call.event.tool_input,
+            ),
             details,
         });
     }

@@ -19,6 +19,8 @@ pub struct Example {
     pub file: String,
     /// Line of the agent's last action before the stop, from 1.
     pub line: u64,
+    /// Command or file of the tool call. Empty for a stop.
+    pub subject: String,
     /// Finding, in the rule's words.
     pub details: String,
 }

@@ -11,6 +11,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::table::cut;
 use crate::expr::Value;
 use crate::expr::parts::{Found, Part};
 use crate::limits::{DRAWN_COLUMNS_MAX, DRAWN_VALUE_COLUMNS_MAX};
@@ -157,21 +158,6 @@ fn shown(text: &str) -> String {
         c => c,
     };
     text.chars().map(visible).collect()
-}
-
-/// The beginning of a text that is wider than `columns`, with a mark.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut left = columns.saturating_sub(1);
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let room = left >= width;
-        left = left.saturating_sub(width);
-        room
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 fn push_line(text: &mut String, line: &str) {

@@ -9,22 +9,55 @@ use std::fmt::Write as _;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
+use unicode_width::UnicodeWidthStr;
+
 /// The key of policyd's escape sequences.
 static KEY: LazyLock<String> =
     LazyLock::new(|| format!("{:016x}", RandomState::new().hash_one("policyd")));
 
 const ESCAPE: char = '\u{1b}';
 
+/// Color of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextColor {
+    /// The color of the terminal.
+    Plain,
+    /// Headings.
+    Bold,
+    /// Details.
+    Dim,
+    /// Blocks and failures.
+    Red,
+    /// Success.
+    Green,
+    /// Warnings and questions.
+    Yellow,
+}
+
 /// Colors, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AnsiStyle {
+pub struct AnsiStyle {
     color: bool,
 }
 
 impl AnsiStyle {
     /// Colors, if the reader sees them.
-    pub(super) const fn new(color: bool) -> Self {
+    #[must_use]
+    pub const fn new(color: bool) -> Self {
         Self { color }
+    }
+
+    /// Returns a text in a color.
+    #[must_use]
+    pub fn paint(self, color: TextColor, text: &str) -> String {
+        match color {
+            TextColor::Plain => text.to_owned(),
+            TextColor::Bold => self.bold(text),
+            TextColor::Dim => self.dim(text),
+            TextColor::Red => self.red(text),
+            TextColor::Green => self.green(text),
+            TextColor::Yellow => self.yellow(text),
+        }
     }
 
     fn with(self, code: &str, text: &str) -> String {
@@ -54,6 +87,18 @@ impl AnsiStyle {
     pub(super) fn yellow(self, text: &str) -> String {
         self.with("33", text)
     }
+}
+
+/// Returns the display width of a text. Own colors have none.
+#[must_use]
+pub(super) fn visible_width(text: &str) -> usize {
+    let mut parts = text.split(ESCAPE);
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    let behind = |part: &str| match part.strip_prefix(KEY.as_str()) {
+        Some(sequence) => sequence.split_once('m').map_or(0, |(_, text)| text.width()),
+        None => part.width(),
+    };
+    parts.map(behind).fold(first, usize::saturating_add)
 }
 
 /// Marks every escape sequence in `text` as our own: a renderer made it of texts without any.

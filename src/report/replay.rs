@@ -1,12 +1,14 @@
 //! Results of a replay as text and JSON.
 
 use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
 
 use super::mask::mask;
 use super::outcome::mode;
-use super::paint::{AnsiStyle, line};
+use super::paint::{TextColor, line};
+use super::table::{Align, Screen, TextCell, TextTable, wrap};
 use crate::evaluation::message::in_one_line;
-use crate::limits::ID_CHARS_MAX;
+use crate::policy::Mode;
 use crate::replay::compare::{Comparison, RuleChange, RuleEffect};
 use crate::replay::tally::{Count, Example, RuleTally, Tally};
 
@@ -30,8 +32,8 @@ impl Scope<'_> {
 
 /// Inputs that no recording contains, and their effect.
 const NOT_RECORDED: &str = "\
-A recording holds no answers of probes, no preferences and no remote: what rests on them is unknown.
-Files are taken as the recorded edits left them.";
+A recording has no results of probes, no preferences, and no remote. Rules that need them are unknown.
+Files have the content that the recorded edits gave them.";
 
 /// The report as JSON.
 #[must_use]
@@ -137,10 +139,10 @@ fn count_json(it: &Count) -> Value {
 /// Returns the report as text: totals, a table of the rules, where they fired first, and what
 /// the other pack would change.
 #[must_use]
-pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
-    let paint = AnsiStyle::new(color);
+pub fn to_text(tally: &Tally, scope: Scope<'_>, screen: Screen) -> String {
+    let paint = screen.style();
     let mut text = String::new();
-    judged(&mut text, tally, scope, &paint);
+    judged(&mut text, tally, scope, screen);
     let mut rules: Vec<&RuleTally> = tally.rules.iter().filter(|it| scope.shows(&it.id)).collect();
     let (mut guards, quiet): (Vec<&RuleTally>, Vec<&RuleTally>) = tally
         .guards
@@ -150,7 +152,7 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
     for (rules, columns) in [(&mut rules, AT_STOPS), (&mut guards, AT_CALLS)] {
         // What fires most stands first; rules that fire equally often stay in the order of the pack.
         rules.sort_by_key(|it| std::cmp::Reverse((it.fired.times, it.unknown.times)));
-        table(&mut text, rules, columns, &paint);
+        table(&mut text, rules, columns, screen);
     }
     if !quiet.is_empty() {
         let asked = quiet.iter().filter(|it| it.silent > 0).count();
@@ -159,21 +161,22 @@ pub fn to_text(tally: &Tally, scope: Scope<'_>, color: bool) -> String {
         line(&mut text, &paint.dim(&rest));
     }
     for it in rules.iter().chain(&guards) {
-        places(&mut text, it, &paint);
+        places(&mut text, it, screen);
     }
     if let Some(comparison) = &tally.comparison {
-        compared(&mut text, tally, comparison, scope, &paint);
+        compared(&mut text, tally, comparison, scope, screen);
     }
-    line(&mut text, &format!("\n{}", paint.dim(NOT_RECORDED)));
+    line(&mut text, "");
+    dim_paragraph(&mut text, NOT_RECORDED, screen);
     text
 }
 
 /// The first lines: how much was judged, and what the pack would have done.
-fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &AnsiStyle) {
+fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, screen: Screen) {
     let reading = &tally.reading;
     line(
         text,
-        &paint.bold(&format!(
+        &screen.style().bold(&format!(
             "{} of {}, evaluated with the pack `{}`",
             counted(tally.stops, "stop"),
             counted(tally.sessions, "session"),
@@ -194,15 +197,15 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, paint: &AnsiStyle)
         line(text, &format!("  not evaluated {}: {why}", grouped(*times)));
     }
     let mut more = vec![
-        (tally.subagent_stops, "of them by subagents"),
-        (tally.cut_off, "turn(s) were cut off and are no stops"),
-        (tally.copied, "stop(s) were copied from a forked session and are counted there"),
-        (reading.broken_lines, "line(s) could not be read"),
-        (reading.no_transcripts, "file(s) tell of nothing an agent did"),
-        (count(reading.unreadable.len()), "file(s) could not be read"),
+        (tally.subagent_stops, "stops of subagents"),
+        (tally.cut_off, "turns that were cut off, not counted as stops"),
+        (tally.copied, "stops that a forked session copied, counted in the original session"),
+        (reading.broken_lines, "lines that could not be read"),
+        (reading.no_transcripts, "files without agent activity"),
+        (count(reading.unreadable.len()), "files that could not be read"),
     ];
     more.retain(|(times, _)| *times > 0);
-    let more = more.iter().map(|(times, what)| format!("  {} {what}", grouped(*times)));
+    let more = more.iter().map(|(times, what)| format!("  {what}: {}", grouped(*times)));
     more.for_each(|it| line(text, &it));
     line(
         text,
@@ -246,56 +249,100 @@ const AT_CALLS: [Column; 7] = [
     ("would warn", |it| it.would_warn),
 ];
 
-fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], paint: &AnsiStyle) {
+/// Columns that a narrow table leaves out, the least important first.
+const OPTIONAL: [&str; 3] = ["skipped", "sessions", "would warn"];
+
+fn table(text: &mut String, rules: &[&RuleTally], columns: [Column; 7], screen: Screen) {
     let (asked, never): (Vec<&RuleTally>, Vec<&RuleTally>) =
         rules.iter().partition(|it| it.fired.times + it.silent + it.unknown.times > 0);
-    let width = id_width(asked.iter().map(|it| it.id.as_str()));
-    let titles = columns.map(|it| it.0);
     if !asked.is_empty() {
-        let head = row("rule", "mode", width, titles, titles.map(str::to_owned));
-        line(text, &format!("\n{}", paint.bold(&head)));
-    }
-    for it in asked {
-        let numbers = columns.map(|(_, number)| grouped(number(it)));
-        line(text, &row(&it.id, mode(it.mode), width, titles, numbers));
+        let (mut columns, mut omitted) = (columns.to_vec(), Vec::new());
+        let mut table = rule_table(&asked, &columns);
+        for title in OPTIONAL {
+            if table.width() <= screen.width() {
+                break;
+            }
+            columns.retain(|it| it.0 != title);
+            omitted.push(title);
+            table = rule_table(&asked, &columns);
+        }
+        text.push_str(&format!("\n{}", table.render(screen)));
+        if !omitted.is_empty() {
+            let note = format!("columns for a wider terminal: {}", omitted.join(", "));
+            dim_paragraph(text, &note, screen);
+        }
     }
     if !never.is_empty() {
         let never: Vec<&str> = never.iter().map(|it| it.id.as_str()).collect();
-        line(text, &paint.dim(&format!("never applied: {}", never.join(", "))));
+        dim_paragraph(text, &format!("never applied: {}", never.join(", ")), screen);
     }
 }
 
-/// The width of the column of ids.
-fn id_width<'a>(ids: impl Iterator<Item = &'a str>) -> usize {
-    ids.map(|it| it.chars().count()).max().unwrap_or(0).clamp("rule".len(), ID_CHARS_MAX)
+/// A table of rules. A mode other than `enforce` follows the id.
+fn rule_table(rules: &[&RuleTally], columns: &[Column]) -> TextTable {
+    let mut aligns = vec![Align::Left];
+    aligns.extend(columns.iter().map(|_| Align::Right));
+    let mut table = TextTable::new(0, &aligns);
+    let title = |text: &str| TextCell::new(text, TextColor::Bold);
+    table.row(std::iter::once("rule").chain(columns.iter().map(|it| it.0)).map(title).collect());
+    for it in rules {
+        let id = match it.mode {
+            Mode::Enforce => it.id.clone(),
+            Mode::Warn | Mode::Shadow => format!("{} ({})", it.id, mode(it.mode)),
+        };
+        let numbers = columns.iter().map(|(_, number)| grouped(number(it)));
+        table.row(std::iter::once(id).chain(numbers).map(TextCell::from).collect());
+    }
+    table
 }
 
-/// A line of the table: each number under the end of its title.
-fn row(id: &str, mode: &str, width: usize, titles: [&str; 7], numbers: [String; 7]) -> String {
-    let mut text = format!("{id:width$}  {mode:7}");
-    for (number, title) in numbers.into_iter().zip(titles) {
-        let width = title.len().max(7);
-        text.push_str(&format!("  {number:>width$}"));
+fn dim_paragraph(text: &mut String, paragraph: &str, screen: Screen) {
+    for it in wrap(paragraph, screen.width()) {
+        line(text, &screen.style().dim(&it));
     }
-    text
 }
 
 /// Where a rule fired first, and where and why it is unknown.
-fn places(text: &mut String, it: &RuleTally, paint: &AnsiStyle) {
+fn places(text: &mut String, it: &RuleTally, screen: Screen) {
     if it.fired.examples.is_empty() && it.unknown.examples.is_empty() {
         return;
     }
+    let paint = screen.style();
     line(text, &format!("\n{}  {}", paint.bold(&it.id), paint.dim(&it.place)));
-    examples(text, &paint.red("fired  "), &it.fired, usize::MAX);
+    examples(text, &it.fired, &ExampleStyle::all("fired  ", TextColor::Red), screen);
     // Why it is unknown is much the same everywhere.
-    examples(text, &paint.yellow("unknown"), &it.unknown, 1);
+    let style = ExampleStyle { word: "unknown", color: TextColor::Yellow, max: 1 };
+    examples(text, &it.unknown, &style, screen);
 }
 
-fn examples(text: &mut String, what: &str, count: &Count, max: usize) {
+/// How the examples of a count are displayed.
+struct ExampleStyle {
+    /// Result, padded to the width of the longest one.
+    word: &'static str,
+    color: TextColor,
+    /// Maximum number of examples.
+    max: usize,
+}
+
+impl ExampleStyle {
+    const fn all(word: &'static str, color: TextColor) -> Self {
+        Self { word, color, max: usize::MAX }
+    }
+}
+
+fn examples(text: &mut String, count: &Count, style: &ExampleStyle, screen: Screen) {
+    let indent = style.word.len().saturating_add(4);
     let mut shown = 0;
-    for Example { file, line: at, details } in count.examples.iter().take(max) {
-        let details = in_one_line(&mask(details).0);
-        line(text, &format!("  {what}  {file}:{at}  {details}"));
+    for Example { file, line: at, details, .. } in count.examples.iter().take(style.max) {
+        let (place, details) = (format!("{file}:{at}"), in_one_line(&mask(details).0));
+        let what = screen.style().paint(style.color, style.word);
+        let whole = indent.saturating_add(place.width()).saturating_add(details.width() + 2);
+        if whole <= screen.width() {
+            line(text, &format!("  {what}  {place}  {details}"));
+        } else {
+            line(text, &format!("  {what}  {place}"));
+            screen.paragraph(text, &" ".repeat(indent), &details);
+        }
         shown += 1;
     }
     let more = count.times.saturating_sub(shown);
@@ -304,31 +351,26 @@ fn examples(text: &mut String, what: &str, count: &Count, max: usize) {
     }
 }
 
-fn compared(
-    text: &mut String,
-    tally: &Tally,
-    it: &Comparison,
-    scope: Scope<'_>,
-    paint: &AnsiStyle,
-) {
+fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>, screen: Screen) {
+    let paint = screen.style();
     let stops = counted(tally.stops, "stop");
     let title = format!("\ncompared with this, the pack `{}`", it.pack);
     line(text, &paint.bold(&title));
     line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times)));
-    examples(text, &paint.red("block  "), &it.newly_blocked, usize::MAX);
+    examples(text, &it.newly_blocked, &ExampleStyle::all("block  ", TextColor::Red), screen);
     line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times)));
-    examples(text, &paint.green("pass   "), &it.no_longer_blocked, usize::MAX);
+    examples(text, &it.no_longer_blocked, &ExampleStyle::all("pass   ", TextColor::Green), screen);
     let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
     line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
     let calls = counted(tally.tool_calls, "tool call");
     let newly = grouped(it.newly_stopped.times);
     line(text, &format!("  would newly block, or ask about, {newly} of {calls}"));
-    examples(text, &paint.red("block  "), &it.newly_stopped, usize::MAX);
+    examples(text, &it.newly_stopped, &ExampleStyle::all("block  ", TextColor::Red), screen);
     line(
         text,
         &format!("  would no longer block, or ask about, {}", grouped(it.no_longer_stopped.times)),
     );
-    examples(text, &paint.green("pass   "), &it.no_longer_stopped, usize::MAX);
+    examples(text, &it.no_longer_stopped, &ExampleStyle::all("pass   ", TextColor::Green), screen);
     let rules = it.rules.iter().map(|it| (it, "stop"));
     let rules = rules.chain(it.guards.values().map(|it| (it, "tool call")));
     let changed: Vec<(&RuleChange, &str)> =
@@ -346,7 +388,7 @@ fn compared(
         for ((here, there), count) in &rule.moves {
             let at = counted(count.times, place);
             line(text, &format!("  {} -> {} at {at}", effect_word(*here), effect_word(*there)));
-            examples(text, "       ", count, usize::MAX);
+            examples(text, count, &ExampleStyle::all("       ", TextColor::Plain), screen);
         }
     }
 }
@@ -367,13 +409,13 @@ fn count(length: usize) -> u64 {
 }
 
 /// `1 stop`, `5,120 stops`.
-fn counted(number: u64, what: &str) -> String {
+pub(super) fn counted(number: u64, what: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {what}{ending}", grouped(number))
 }
 
 /// A number with its thousands apart: `5,120`.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -402,15 +444,5 @@ mod tests {
         assert_eq!(texts, ["0", "7", "999", "1,000", "5,120", "1,234,567"]);
         assert_eq!([counted(1, "stop"), counted(0, "stop")], ["1 stop", "0 stops"]);
         assert_eq!([0, 1, 999_999, 2_500_000].map(megabytes), ["0 kB", "1 kB", "1000 kB", "2 MB"]);
-    }
-
-    #[test]
-    fn an_id_of_any_length_is_shown() {
-        let id = "x".repeat(70_000);
-        let width = id_width([id.as_str(), "odd"].into_iter());
-        let titles = AT_STOPS.map(|it| it.0);
-        let shown = |id: &str| row(id, "enforce", width, titles, titles.map(str::to_owned));
-        assert!(shown(&id).starts_with(&format!("{id}  enforce")), "the long id is shown whole");
-        assert!(shown("odd").starts_with(&format!("odd{:127}enforce", "")), "the width is bounded");
     }
 }

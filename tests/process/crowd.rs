@@ -29,7 +29,7 @@ fn rotated_too(path: &Path) -> Vec<Value> {
 /// Stops that did not get the lock of their session in time.
 fn blocked_locks(machine: &Machine) -> usize {
     let decisions = rotated_too(&machine.file(".policyd/logs/decisions.jsonl"));
-    decisions.iter().filter(|it| it["problems"].to_string().contains("could not be locked")).count()
+    decisions.iter().filter(|it| it["problems"].to_string().contains("could not lock")).count()
 }
 
 /// However slow disk and processors are: what is asked of a crowd is that nothing gets lost.

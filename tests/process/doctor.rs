@@ -87,7 +87,7 @@ fn what_keeps_hooks_from_running_is_found() {
 
     let machine = installed();
     settings(&machine, |it| it.replace("\"SessionEnd\"", "\"SesionEnd\""));
-    failed(&machine, "no event `SesionEnd`");
+    failed(&machine, "does not have the event `SesionEnd`");
 
     let machine = Machine::new();
     settings(&machine, |_| "{\"hooks\": {\"PreToolUse\": {}}}".to_owned());
@@ -107,7 +107,7 @@ fn switches_packs_and_state_are_looked_at() {
 
     let machine = installed();
     machine.put(".policyd", "a file");
-    failed(&machine, "is not a folder");
+    failed(&machine, "is not a directory");
 
     let machine = installed();
     fs::write(machine.path("config/policyd/trust.json"), "{").unwrap();
@@ -136,7 +136,7 @@ fn an_audit_log_that_cannot_be_written_is_found() {
     let before = modified();
     let (health, row_of_log, failed) = row(&machine);
     assert_eq!((health.as_str(), failed), ("ok", 0), "{row_of_log}");
-    assert!(row_of_log["text"].as_str().unwrap().ends_with("decisions.jsonl can be written"));
+    assert!(row_of_log["text"].as_str().unwrap().ends_with("decisions.jsonl is writable"));
     assert_eq!(fs::read_to_string(machine.file(log)).unwrap(), "{\"id\": \"a\"}");
     assert_eq!(modified(), before);
 
@@ -177,7 +177,7 @@ fn a_plugin_that_calls_policyd_beside_the_settings_is_found() {
         checks.iter().any(|it| it["text"].as_str().unwrap().contains(text))
     };
     let (checks, _) = doctor(&machine);
-    assert!(said(&checks, "calls policyd, too, so it runs twice"), "{checks:#?}");
+    assert!(said(&checks, "also calls policyd, so policyd runs twice"), "{checks:#?}");
     machine.human(&["uninstall"]);
     let (checks, _) = doctor(&machine);
     assert!(said(&checks, "0.1.0/hooks/hooks.json: policyd at"), "{checks:#?}");
@@ -220,7 +220,7 @@ fn doubled_hooks_and_switches_in_settings_are_found() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let env = "{\"env\": {\"POLICYD_DISABLED\": \"1\", \"POLICYD_STATE_DIR\": \"/tmp/s\"}}";
         fs::write(path, env).unwrap();
-        failed(&machine, &format!("{file}: `env.POLICYD_DISABLED` switches policyd off"));
+        failed(&machine, &format!("{file}: `env.POLICYD_DISABLED` disables policyd"));
         let said = text(&machine);
         assert!(said.contains("`env.POLICYD_STATE_DIR` makes hooks keep"), "{said}");
     }
@@ -244,11 +244,11 @@ fn a_transcript_that_is_not_understood_is_reported() {
     };
     let (health, check, failed) = codex(sample);
     assert_eq!((health.as_str(), failed), ("ok", 0), "{check}");
-    assert!(check["text"].to_string().contains("3 of 3 tool calls are understood"), "{check}");
+    assert!(check["text"].to_string().contains("3 of 3 tool calls recognized"), "{check}");
     // The same session as a version without items would have recorded it.
     let blind: Vec<&str> = sample.lines().filter(|it| !it.contains("item_completed")).collect();
     let (health, check, failed) = codex(&blind.join("\n"));
     assert_eq!((health.as_str(), failed), ("failed", 1), "{check}");
-    assert!(check["text"].to_string().contains("0 of 3 tool calls are understood"), "{check}");
+    assert!(check["text"].to_string().contains("0 of 3 tool calls recognized"), "{check}");
     assert!(check["more"].to_string().contains("exec"), "{check}");
 }

@@ -192,5 +192,5 @@ fn a_document_that_somebody_wrote_by_hand_is_open() {
     let said = desk.call("escalation list");
     assert!(said.out.contains("written by hand"), "{said:?}");
     assert_eq!(desk.call("escalation resolve 20260101 --decision ok").code, 0);
-    assert_eq!(desk.call("escalation list").out, "");
+    assert_eq!(desk.call("escalation list").out, "no open escalations\n");
 }

@@ -55,6 +55,7 @@ pub(crate) fn call_into(
         stdout_is_tty: at.shown,
         stderr_is_tty: false,
         stdin_is_tty: at.typed,
+        columns: None,
     };
     let words: Vec<_> = ["policyd"].iter().chain(words).map(Into::into).collect();
     let code = cli::run(world, &mut console, &words);

@@ -33,7 +33,7 @@ fn check(world: &dyn World, log: &Path) -> Check {
         None => try_to_create(world, log),
     };
     match tried {
-        Ok(()) if found.is_some() => Check::good(ABOUT, format!("{name} can be written")),
+        Ok(()) if found.is_some() => Check::good(ABOUT, format!("{name} is writable")),
         Ok(()) => Check::good(ABOUT, format!("{name} is created with the first decision")),
         Err((path, error)) => {
             let why = if path == log {

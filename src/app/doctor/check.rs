@@ -16,11 +16,21 @@ pub(crate) enum Health {
 }
 
 impl Health {
+    /// Returns the word that a user reads.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Look => "warn",
+            Self::Bad => "FAIL",
+        }
+    }
+
+    /// Returns the word of the JSON form.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Look => "look",
-            Self::Bad => "FAILED",
+            Self::Bad => "failed",
         }
     }
 }

@@ -137,8 +137,8 @@ fn plugins(world: &dyn World, place: &'static Place, installed: &mut usize) -> V
             0 => Check::good(ABOUT, format!("Claude Code: plugin {name}: policyd at {events}")),
             _ => {
                 let text = format!(
-                    "Claude Code: plugin {name} calls policyd, too, so it runs twice: switch the plugin \
-                     off, or policyd uninstall"
+                    "Claude Code: plugin {name} also calls policyd, so policyd runs twice: disable the \
+                     plugin, or run `policyd uninstall`"
                 );
                 Check::new(ABOUT, Health::Look, text)
             }
@@ -158,7 +158,7 @@ fn layer(
     let (title, name) = (place.harness.title, path.display());
     let Some(form) = place.form else {
         *installed = installed.saturating_add(1);
-        return vec![Check::good(ABOUT, format!("{title}: {name} is there"))];
+        return vec![Check::good(ABOUT, format!("{title}: {name} is installed"))];
     };
     let lines = match settings::lines(text, form) {
         Ok(lines) => lines,
@@ -202,7 +202,10 @@ fn wrong(world: &dyn World, place: &'static Place, path: &Path, line: &Line) -> 
     let bad = |text: String| Some(Check::new(ABOUT, Health::Bad, format!("{name}: {text}")));
     let Some(moment) = place.harness.moment(&line.event) else {
         let title = place.harness.title;
-        return bad(format!("{title} knows no event `{}`, so this line never runs", line.event));
+        return bad(format!(
+            "{title} does not have the event `{}`, so this line never runs",
+            line.event
+        ));
     };
     if moment.kind == Some(EventKind::WorktreeCreate) {
         return bad("a hook at WorktreeCreate breaks --worktree: policyd install".to_owned());
@@ -227,12 +230,12 @@ fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
     let is_on = |key: &str| value.get(key) == Some(&Value::Bool(true));
     let mut checks = Vec::new();
     if is_on("disableAllHooks") {
-        let text = format!("{name}: `disableAllHooks` keeps every hook from running");
+        let text = format!("{name}: `disableAllHooks` disables all hooks");
         checks.push(Check::new(ABOUT, Health::Bad, text));
     }
     if is_on("allowManagedHooksOnly") {
         let text =
-            format!("{name}: `allowManagedHooksOnly` lets hooks of the organization run only");
+            format!("{name}: `allowManagedHooksOnly` permits only hooks of the organization");
         checks.push(Check::new(ABOUT, Health::Look, text));
     }
     let env = value.get("env").and_then(Value::as_object);
@@ -256,7 +259,7 @@ fn claude_switches(path: &Path, text: &str) -> Vec<Check> {
 /// Variables that keep policyd from being asked, or from answering.
 const OFF_BY_VARIABLE: [(&str, &str); 2] = [
     (SAFE_MODE, "starts Claude Code in safe mode, in which it runs no hook"),
-    ("POLICYD_DISABLED", "switches policyd off"),
+    ("POLICYD_DISABLED", "disables policyd"),
 ];
 
 /// Variables that give hooks another pack or state directory than this command sees.
@@ -295,9 +298,9 @@ fn codex_trust(world: &dyn World, place: &'static Place) -> Check {
     if text.contains("trusted_hash") {
         return Check::good(
             ABOUT,
-            "Codex CLI: some hooks are approved; after a change say /hooks again",
+            "Codex CLI: some hooks are approved; after a change, approve them again with `/hooks`",
         );
     }
-    let text = "Codex CLI skips hooks silently until you approve them: start it and say /hooks";
+    let text = "Codex CLI skips hooks silently until you approve them: start it and enter `/hooks`";
     Check::new(ABOUT, Health::Look, text)
 }

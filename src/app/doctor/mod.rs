@@ -39,7 +39,7 @@ fn program(world: &dyn World) -> Check {
     let version = env!("CARGO_PKG_VERSION");
     match world.program() {
         Some(path) => Check::good("program", format!("policyd {version}, {}", path.display())),
-        None => Check::new("program", Health::Look, format!("policyd {version}, somewhere")),
+        None => Check::new("program", Health::Look, format!("policyd {version}, path unknown")),
     }
 }
 
@@ -80,7 +80,7 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
     let name = found.folder().unwrap_or("the built-in pack").to_owned();
     checks.push(match packs::policy(world, &found) {
         Ok(policy) if !policy.settings.enabled => {
-            Check::new("pack", Health::Bad, format!("{name} is switched off (`enabled: false`)"))
+            Check::new("pack", Health::Bad, format!("{name} is disabled (`enabled: false`)"))
         }
         Ok(policy) => {
             let rules = policy.considerations.iter().filter(|it| it.enabled).count();
@@ -127,13 +127,13 @@ fn state(world: &dyn World, project: &Project) -> Check {
     let name = own.display();
     let there = world.stat(&own).ok();
     if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
-        return Check::new("state", Health::Bad, format!("{name} is not a folder"));
+        return Check::new("state", Health::Bad, format!("{name} is not a directory"));
     }
     // Where it is yet to be made, what it will be made in is tried.
     let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
     match try_to_write(world, nearest) {
-        Ok(()) if there.is_some() => Check::good("state", format!("{name} can be written")),
-        Ok(()) => Check::good("state", format!("{name} is made when it is needed")),
+        Ok(()) if there.is_some() => Check::good("state", format!("{name} is writable")),
+        Ok(()) => Check::good("state", format!("{name} does not exist yet; policyd creates it")),
         Err(error) => {
             let text = format!(
                 "state directory is not writable, so policyd will not block: {name}: {error}"

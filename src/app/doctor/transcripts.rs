@@ -2,11 +2,11 @@
 //! another form than policyd reads would make every check blind.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::check::{Check, Health};
-use crate::app::install::places::Place;
 use crate::app::replay::sessions;
+use crate::app::sessions::recordings::{self, RecordingDirectory};
 use crate::facts::lines::LineChunk;
 use crate::facts::record::{self, EntryCall, Record, RecordEntry};
 use crate::harness::Harness;
@@ -16,42 +16,23 @@ use crate::world::World;
 
 const ABOUT: &str = "transcripts";
 
-/// Where clients keep the transcripts of all projects, below their folder of the user.
-const FOLDERS: [(&str, &str); 5] = [
-    ("claude-code", "projects"),
-    ("codex", "sessions"),
-    ("gemini", "tmp"),
-    ("copilot", "session-state"),
-    ("droid", "sessions"),
-];
-
-/// The plugin of OpenCode keeps them below the home folder.
-const OPENCODE: &str = ".local/state/policyd/opencode";
-
 /// Looks at the newest transcript of each client that has any.
 pub(super) fn inspect_transcripts(world: &dyn World) -> Vec<Check> {
-    let mut folders: Vec<(&Place, PathBuf)> = Vec::new();
-    for (name, below) in FOLDERS {
-        let Some(place) = Place::of(name) else { continue };
-        folders.extend(place.user_folder(world).map(|it| (place, it.join(below))));
-    }
-    let home = world.env("HOME").map(PathBuf::from);
-    folders.extend(Place::of("opencode").zip(home.map(|it| it.join(OPENCODE))));
-    let checks: Vec<Check> =
-        folders.iter().filter_map(|(place, folder)| newest(world, place, folder)).collect();
+    let directories = recordings::directories(world);
+    let checks: Vec<Check> = directories.iter().filter_map(|it| newest(world, it)).collect();
     if checks.is_empty() {
         return vec![Check::good(ABOUT, "no client has recorded a session yet")];
     }
     checks
 }
 
-fn newest(world: &dyn World, place: &Place, folder: &Path) -> Option<Check> {
-    world.stat(folder).ok()?;
-    let found = sessions::find(world, &[folder.to_path_buf()], Timestamp::default());
+fn newest(world: &dyn World, directory: &RecordingDirectory) -> Option<Check> {
+    world.stat(&directory.path).ok()?;
+    let found = sessions::find(world, std::slice::from_ref(&directory.path), Timestamp::default());
     let transcripts = found.sessions.iter().flat_map(|it| &it.transcripts);
     let path = &transcripts.filter(|it| it.agent().is_none()).max_by_key(|it| it.modified)?.path;
-    let title = place.harness.title;
-    let mut seen = Understood::new(place.harness);
+    let title = directory.harness.title;
+    let mut seen = Understood::new(directory.harness);
     let read = transcript::lines(world, path, |piece| match piece {
         LineChunk::Line(line) => seen.line(line),
         LineChunk::TooLong => {}
@@ -151,7 +132,7 @@ impl<'h> Understood<'h> {
         let (lines, records) = self.lines;
         let path = path.display();
         let text =
-            format!("{title}: {} of {} tool calls are understood in {path}", self.known, self.all);
+            format!("{title}: {} of {} tool calls recognized in {path}", self.known, self.all);
         let blind = (lines > 0 && records == 0) || (self.all > 0 && self.known == 0);
         let health = match (blind, self.known == self.all) {
             (true, _) => Health::Bad,

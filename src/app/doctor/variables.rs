@@ -44,7 +44,11 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
             Some(near) => format!("did you mean `{PREFIX}{near}`?"),
             None => "`policyd man COMMAND` names the variables of options".to_owned(),
         };
-        Check::new(ABOUT, Health::Look, format!("{it} is set, but nothing reads it; {cure}"))
+        Check::new(
+            ABOUT,
+            Health::Look,
+            format!("{it} is set, but policyd does not read it; {cure}"),
+        )
     });
     let mut checks: Vec<Check> = unread.collect();
     let relative = DIRECTORIES

@@ -42,7 +42,7 @@ fn version(world: &dyn World, place: &'static Place) -> Check {
         }
     };
     let Some(own) = said.split_whitespace().find_map(parts) else {
-        let text = format!("{title}: `{program} --version` says none");
+        let text = format!("{title}: `{program} --version` prints no version");
         return Check::new(ABOUT, Health::Look, text);
     };
     let [major, minor, patch] = own;

@@ -203,7 +203,7 @@ impl StopEvaluation<'_> {
 fn lock_problem(error: &LockError) -> String {
     let help = match error {
         LockError::Busy(_) => "end that process if it hangs",
-        LockError::Refused(_) => "POLICYD_STATE_DIR may name a folder that can be written",
+        LockError::Refused(_) => "set `POLICYD_STATE_DIR` to a writable directory",
     };
-    format!("the state of the session could not be locked ({error}), so nothing is blocked; {help}")
+    format!("could not lock the state of the session ({error}); policyd does not block; {help}")
 }

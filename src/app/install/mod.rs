@@ -148,7 +148,14 @@ fn targets(
     for name in named {
         places.push(Place::of(name).ok_or_else(|| {
             let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
-            let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+            let is_meant = |it: &&Place| {
+                it.program == name.as_str() || it.harness.name.starts_with(name.as_str())
+            };
+            let meant = PLACES.iter().find(is_meant).filter(|_| !name.is_empty());
+            let help = match meant {
+                Some(place) => format!("did you mean `{}`?", place.harness.name),
+                None => suggest::did_you_mean(name, &known).unwrap_or_default(),
+            };
             AppError::usage(format!("unknown client `{name}`\nhelp: {help}"))
         })?);
     }

@@ -6,6 +6,7 @@ pub(crate) mod folder;
 pub(crate) mod grants;
 pub(crate) mod organization;
 pub(crate) mod places;
+pub(crate) mod rule_text;
 pub(crate) mod trial_rule;
 
 use std::borrow::Cow;

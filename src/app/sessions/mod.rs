@@ -4,4 +4,5 @@ pub(crate) mod location;
 pub(crate) mod log_summary;
 pub(crate) mod named;
 pub(crate) mod recorded;
+pub(crate) mod recordings;
 pub(crate) mod summaries;

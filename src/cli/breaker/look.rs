@@ -28,12 +28,17 @@ pub(super) fn list(
     format: ListFormat,
 ) -> u8 {
     warn_damaged(command, console);
-    for seen in all(command) {
-        let line = match format {
-            ListFormat::Json => seen.json().to_string(),
-            ListFormat::Text | ListFormat::Compact => seen.line(),
-        };
-        console.print(&format!("{line}\n"));
+    let breakers = all(command);
+    if breakers.is_empty() {
+        console.print_empty(format, "breakers");
+    }
+    for seen in breakers {
+        match format {
+            ListFormat::Json => console.print(&format!("{}\n", seen.json())),
+            ListFormat::Text | ListFormat::Compact => {
+                console.print_lines(&format!("{}\n", seen.line()));
+            }
+        }
     }
     EXIT_OK
 }

@@ -198,6 +198,7 @@ fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
         stdout_is_tty: false,
         stderr_is_tty: false,
         stdin_is_tty: false,
+        columns: None,
     };
     let words = ["policyd", "eval"].iter().chain(arguments).map(OsString::from);
     let code = cli::run(world, &mut console, &words.collect::<Vec<_>>());

@@ -100,6 +100,12 @@ fn partial(path: &str) -> Option<&'static Partial> {
     PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact))
 }
 
+/// Returns the events at which clients report a fact. Empty: all events.
+#[must_use]
+pub fn events_of(path: &str) -> Vec<EventKind> {
+    partial(path).map(|(_, events, _)| events.concat()).unwrap_or_default()
+}
+
 pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
         let row = path(term).and_then(partial);

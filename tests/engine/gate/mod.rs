@@ -18,3 +18,4 @@ mod sessions;
 mod told;
 mod trust;
 mod try_out;
+mod views;

@@ -369,3 +369,55 @@ fn a_pack_that_is_switched_off_says_nothing_to_tool_calls() {
     assert_eq!(compared("/on", "/off"), (1, 0, 1));
     assert_eq!(compared("/off", "/on"), (0, 1, 0));
 }
+
+/// Claude Code's recordings: one session that pushes by force twice, and one that only talks.
+fn recorded_sessions() -> Scene {
+    let mut scene = two_sessions();
+    for command in
+        ["git push --force origin topic", "rm -rf / # token=ghp_abcdefghijklmnop0123456789"]
+    {
+        scene.events(&[json!({"tool": "Bash", "input": {"command": command}})]);
+    }
+    scene.world.set_env("HOME", "/home/me");
+    for (from, to) in [(TRANSCRIPT, "one"), ("/t/other.jsonl", "two")] {
+        let text = scene.world.get(from).unwrap();
+        scene.world.put(format!("/home/me/.claude/projects/-work/{to}.jsonl"), text);
+    }
+    scene
+}
+
+#[test]
+fn without_a_path_the_sessions_of_all_clients_are_summarized() {
+    let scene = recorded_sessions();
+    for (columns, name) in [("80", "overview"), ("60", "overview_narrow")] {
+        scene.world.set_env("COLUMNS", columns);
+        let called = call(&scene, &[]);
+        assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+        assert!(called.stdout.lines().all(|it| it.chars().count() <= columns.parse().unwrap()));
+        snapshot("replay", &format!("replay__{name}"), called.stdout);
+    }
+    let json = call(&scene, &["--format", "json"]).json();
+    let frequent = json["most_frequent"].as_array().unwrap();
+    let first = frequent.iter().find(|it| it["id"] == "rm_recursive").unwrap();
+    assert_eq!((&first["effect"], &first["times"]), (&json!("block"), &json!(1)));
+    let example = first["example"]["text"].as_str().unwrap();
+    assert!(example.starts_with("rm -rf /") && example.contains("«masked»"), "{example}");
+    assert_eq!((&json["since"], &json["sessions"]), (&json!("7d"), &json!(2)));
+    assert_eq!(json["searched"][0]["sessions"], 2);
+
+    let full = call(&scene, &["--all-rules"]).stdout;
+    assert!(full.contains("never applied") && full.contains("one.jsonl:"), "{full}");
+    let one = call(&scene, &["--rule", "rm_recursive"]).stdout;
+    assert!(one.contains("rm_recursive") && !one.contains("push"), "{one}");
+}
+
+#[test]
+fn without_a_recorded_session_the_searched_directories_are_listed() {
+    let scene = recorded_sessions();
+    scene.world.set_env("CLAUDE_CONFIG_DIR", "/elsewhere");
+    scene.world.put("/elsewhere/projects/notes.txt", "no session");
+    scene.world.set_env("COLUMNS", "80");
+    let called = call(&scene, &[]);
+    assert_eq!(called.code, 0, "{called:?}");
+    snapshot("replay", "replay__no_recorded_session", called.stdout);
+}

@@ -132,7 +132,7 @@ fn the_facts_of_a_session_have_names_and_values() {
     let scene = session();
     scene.stop();
     let facts = |more: &[&str]| scene.run(&[&["policyd", "facts"], more].concat(), b"");
-    let listed = facts(&["session-1"]);
+    let listed = facts(&["--session", "session-1"]);
     assert_eq!(listed.code, 0);
     for line in [
         "files.count = 1",
@@ -145,13 +145,13 @@ fn the_facts_of_a_session_have_names_and_values() {
     }
     assert!(!listed.stdout.contains("hunter2"), "{}", listed.stdout);
     // Each name is an expression that has this value.
-    let values = facts(&["session-1", "--format", "json"]).json()["values"].clone();
+    let values = facts(&["--session", "session-1", "--format", "json"]).json()["values"].clone();
     for name in ["files.paths", "commands.kind(\"test\").count"] {
         let value = tried(&scene, &[name, "--session", "session-1", "--format", "json"]).json();
         assert_eq!(value["value"], values[name], "{name}");
         assert!(!values[name].is_null(), "{name}");
     }
-    let whole = facts(&[TRANSCRIPT, "--format", "json"]).json();
+    let whole = facts(&["--session", TRANSCRIPT, "--format", "json"]).json();
     assert_eq!(whole["fold"]["tools"]["total"], 2);
     assert!(!whole.to_string().contains("hunter2"));
 }
@@ -167,7 +167,7 @@ fn a_transcript_that_cannot_be_read_has_no_facts() {
         ("/t/none.jsonl", "no such file"),
         ("none", "the path of a transcript names a session, too"),
     ] {
-        let called = scene.run(&["policyd", "facts", path], b"");
+        let called = scene.run(&["policyd", "facts", "--session", path], b"");
         assert_eq!((called.code, called.stdout.as_str()), (3, ""), "{path}");
         assert!(called.stderr.contains(said), "{}", called.stderr);
     }

@@ -48,6 +48,7 @@ pub(super) fn call(world: &FakeWorld, words: &[&str], mut stdin: &[u8]) -> Calle
         stdout_is_tty: false,
         stderr_is_tty: false,
         stdin_is_tty: false,
+        columns: None,
     };
     let words: Vec<_> = std::iter::once("policyd").chain(words.iter().copied()).collect();
     let words: Vec<_> = words.into_iter().map(Into::into).collect();

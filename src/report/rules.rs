@@ -1,0 +1,374 @@
+//! Rules of a pack as text and JSON: the list by groups, and the page of one rule.
+
+use serde_json::{Value, json};
+
+use super::mask::mask;
+use super::outcome::mode;
+use super::paint::{TextColor, line};
+use super::table::{Align, Screen, TextTable};
+use crate::evaluation::message::in_one_line;
+use crate::facts::event::EventKind;
+use crate::facts::pattern::CommandPattern;
+use crate::policy::field_value::Word;
+use crate::policy::guards::{Guard, GuardAction};
+use crate::policy::{Check, Mode, Severity, builtin};
+use crate::time::Timestamp;
+
+/// A check or a guard.
+#[derive(Debug, Clone, Copy)]
+pub enum ActiveRule<'p> {
+    /// A check at a stop.
+    Check(&'p Check),
+    /// A guard at another event.
+    Guard(&'p Guard),
+}
+
+/// Texts about a rule that the policy does not contain.
+#[derive(Debug, Clone, Default)]
+pub struct RuleNotes {
+    /// Description of its entry.
+    pub description: Option<String>,
+    /// Examples that it catches, from its cases.
+    pub caught: Vec<String>,
+    /// Examples that it does not catch, from its cases.
+    pub not_caught: Vec<String>,
+}
+
+impl<'p> ActiveRule<'p> {
+    /// Returns the id.
+    #[must_use]
+    pub fn id(self) -> &'p str {
+        match self {
+            Self::Check(it) => &it.id,
+            Self::Guard(it) => &it.id,
+        }
+    }
+
+    /// Returns the group: the category of a check, the set of a guard.
+    #[must_use]
+    pub fn group(self) -> &'p str {
+        match self {
+            Self::Check(it) => &it.category,
+            Self::Guard(it) => &it.set,
+        }
+    }
+
+    /// Returns the mode while the rule is active; `disabled` or `expired` otherwise.
+    #[must_use]
+    pub fn state(self, now: Timestamp) -> &'static str {
+        let (enabled, its, expires) = match self {
+            Self::Check(it) => (it.enabled, it.mode, it.expires_millis),
+            Self::Guard(it) => (true, it.mode, it.expires_millis),
+        };
+        match (enabled, expires.is_some_and(|at| now.millis() >= at)) {
+            (false, _) => "disabled",
+            (true, true) => "expired",
+            (true, false) => mode(its),
+        }
+    }
+
+    /// Returns the effect of the rule if it fires; `none` if it is not active.
+    #[must_use]
+    pub fn effect(self, now: Timestamp) -> &'static str {
+        match (self.state(now), self) {
+            ("enforce", Self::Guard(it)) => it.body.verb.as_str(),
+            ("enforce", Self::Check(it)) => match it.severity {
+                Severity::Blocker => "block",
+                Severity::Warning => "warn",
+            },
+            ("warn", _) => "warn",
+            ("shadow", _) => "log",
+            _ => "none",
+        }
+    }
+
+    /// Returns the purpose of the rule in a few words: the question of a check, the message of a guard.
+    fn purpose(self) -> String {
+        match self {
+            Self::Check(it) => in_one_line(&it.question),
+            Self::Guard(it) => purpose_of(&it.body.message),
+        }
+    }
+
+    fn place(self) -> String {
+        match self {
+            Self::Check(it) => it.place.to_string(),
+            Self::Guard(it) => it.body.place.to_string(),
+        }
+    }
+
+    /// Returns the file of the rule, and whether it is a file of the built-in pack.
+    fn file(self) -> (&'p str, bool) {
+        let file = match self {
+            Self::Check(it) => it.place.file.as_str(),
+            Self::Guard(it) => it.body.place.file.as_str(),
+        };
+        (file, builtin::has(file))
+    }
+}
+
+/// Returns the first sentence of a message, with `…` for placeholders and without the command at its beginning.
+fn purpose_of(message: &str) -> String {
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once("${") {
+        text.push_str(before);
+        text.push('…');
+        rest = after.split_once('}').map_or("", |(_, rest)| rest);
+    }
+    text.push_str(rest);
+    let text = in_one_line(&text.replace("`…`", "…"));
+    let text = text.strip_prefix("… ").or_else(|| text.strip_prefix("This ")).unwrap_or(&text);
+    let text = text.split_once(". ").map_or(text, |(first, _)| first);
+    text.trim_end_matches('.').to_owned()
+}
+
+fn color(effect: &str) -> TextColor {
+    match effect {
+        "block" | "halt" => TextColor::Red,
+        "ask" | "warn" => TextColor::Yellow,
+        "none" | "log" => TextColor::Dim,
+        _ => TextColor::Plain,
+    }
+}
+
+/// A group of rules with its description.
+#[derive(Debug)]
+pub struct RuleGroup<'p> {
+    /// Category of checks, or set of guards.
+    pub name: &'p str,
+    /// One sentence about the group. `None`: its name is enough.
+    pub description: Option<String>,
+    /// The rules, in the order of the pack.
+    pub rules: Vec<ActiveRule<'p>>,
+}
+
+/// Returns the groups as text: a heading with counts, then one line for each rule.
+#[must_use]
+pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String {
+    let ids = groups.iter().flat_map(|it| &it.rules).map(|it| it.id().chars().count());
+    let width = ids.max().unwrap_or(0);
+    let style = screen.style();
+    let mut text = String::new();
+    for group in groups {
+        let title = format!("{}: {}", group.name, counts(&group.rules, now));
+        line(&mut text, "");
+        for (number, it) in super::table::wrap(&title, screen.width()).iter().enumerate() {
+            let indent = if number == 0 { "" } else { "  " };
+            line(&mut text, &style.bold(&format!("{indent}{it}")));
+        }
+        if let Some(description) = &group.description {
+            screen.paragraph(&mut text, "", description);
+        }
+        for rule in &group.rules {
+            let effect = rule.effect(now);
+            let state = if effect == "none" { rule.state(now) } else { effect };
+            let used = width.saturating_add(14);
+            let id = format!("{:width$}", rule.id());
+            let state = style.paint(color(effect), &format!("{state:8}"));
+            let purpose = match screen.columns {
+                Some(_) => screen.cut(&rule.purpose(), used),
+                None => rule.purpose(),
+            };
+            line(&mut text, format!("  {id}  {state}  {purpose}").trim_end());
+        }
+    }
+    text
+}
+
+/// Returns `33 rules (20 block, 13 ask)`.
+fn counts(rules: &[ActiveRule<'_>], now: Timestamp) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for it in rules {
+        let effect = it.effect(now);
+        let word = if effect == "none" { it.state(now) } else { effect };
+        match counts.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, count)) => *count = count.saturating_add(1),
+            None => counts.push((word, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let counts: Vec<String> = counts.iter().map(|(word, it)| format!("{it} {word}")).collect();
+    let what = if rules.len() == 1 { "rule" } else { "rules" };
+    format!("{} {what} ({})", rules.len(), counts.join(", "))
+}
+
+/// Returns one line for each rule, not wrapped: id, effect, and location.
+#[must_use]
+pub fn compact(groups: &[RuleGroup<'_>], now: Timestamp) -> String {
+    let mut text = String::new();
+    for rule in groups.iter().flat_map(|it| &it.rules) {
+        let (effect, state) = (rule.effect(now), rule.state(now));
+        let state = if effect == "none" { state } else { effect };
+        line(&mut text, &format!("{} {state} {}", rule.id(), rule.place()));
+    }
+    text
+}
+
+/// Returns the labeled properties of a rule.
+fn properties(rule: ActiveRule<'_>, now: Timestamp) -> Vec<(&'static str, String)> {
+    let mut rows: Vec<(&'static str, String)> = Vec::new();
+    let mut add = |label: &'static str, text: &str| {
+        if !text.trim().is_empty() {
+            rows.push((label, in_one_line(text)));
+        }
+    };
+    let events = |it: &[EventKind]| it.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
+    add("effect", &format!("{} (mode {})", rule.effect(now), rule.state(now)));
+    match rule {
+        ActiveRule::Check(it) => {
+            let body = &*it.check.body;
+            add("events", &events(&it.on));
+            add("session types", &it.session_types.join(", ").replace('*', "all"));
+            add("applies when", it.when.as_ref().map_or("", |it| it.text.as_str()));
+            add("and when", it.check.when.as_ref().map_or("", |it| it.text.as_str()));
+            add("passes when", &body.satisfied.text);
+            add("blocks when", body.blocking.as_ref().map_or("", |it| it.text.as_str()));
+            add("message", &it.guidance);
+            add("if unknown", it.on_error.name());
+        }
+        ActiveRule::Guard(it) => {
+            let body = &*it.body;
+            let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
+            add("events", &events(&it.on));
+            add("tools", &it.tools.join(", "));
+            add("commands", &commands.join(", "));
+            add("fires when", body.when.as_ref().map_or("always", |it| it.text.as_str()));
+            add("unless", body.unless.as_ref().map_or("", |it| it.text.as_str()));
+            add("message", &body.message);
+            add("if unknown", body.on_error.name());
+        }
+    }
+    add("source", &rule.place());
+    rows
+}
+
+/// Returns the entry of a pack that softens a rule.
+fn soften_yaml(rule: ActiveRule<'_>) -> String {
+    let own = match rule {
+        ActiveRule::Guard(it) if it.mode == Mode::Enforce && it.body.verb == GuardAction::Block => {
+            "decision: ask  # or `mode: shadow` (only logs), or `enabled: false`"
+        }
+        ActiveRule::Check(_) | ActiveRule::Guard(_) => {
+            "mode: warn  # or `mode: shadow` (only logs), or `enabled: false`"
+        }
+    };
+    format!("- id: {}\n  override: true\n  {own}\n  reason: why this project differs\n", rule.id())
+}
+
+/// Returns how to soften the rule: the file, and whether the rule is edited there or overridden.
+fn soften_title(rule: ActiveRule<'_>) -> String {
+    let file = match rule {
+        ActiveRule::Check(_) => "considerations.yaml",
+        ActiveRule::Guard(_) => "guards.yaml",
+    };
+    match rule.file() {
+        (_, true) => format!(
+            "Soften or disable it: add to `.policyd/policies/{file}`, then run `policyd trust`"
+        ),
+        (own, false) => format!("Soften or disable it: change these keys in `{own}`"),
+    }
+}
+
+/// Returns the page of a rule.
+#[must_use]
+pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Screen) -> String {
+    let style = screen.style();
+    let mut text = String::new();
+    let kind = match rule {
+        ActiveRule::Check(_) => "check",
+        ActiveRule::Guard(_) => "guard",
+    };
+    line(&mut text, &format!("{}  {kind} of {}", style.bold(rule.id()), rule.group()));
+    if let ActiveRule::Check(it) = rule {
+        screen.paragraph(&mut text, "", &it.question);
+    }
+    if let Some(description) = &notes.description {
+        screen.paragraph(&mut text, "", description);
+    }
+    line(&mut text, "");
+    let mut table = TextTable::new(0, &[Align::Left, Align::Left]);
+    for (label, value) in properties(rule, now) {
+        table.row(vec![label.into(), value.into()]);
+    }
+    text.push_str(&table.render(screen));
+    for (title, examples, color) in [
+        ("Caught", &notes.caught, TextColor::Red),
+        ("Not caught", &notes.not_caught, TextColor::Green),
+    ] {
+        if !examples.is_empty() {
+            line(&mut text, &format!("\n{}", style.paint(color, title)));
+        }
+        for it in examples {
+            line(&mut text, &format!("  {}", screen.cut(&in_one_line(&mask(it).0), 2)));
+        }
+    }
+    line(&mut text, "");
+    screen.paragraph(&mut text, "", &soften_title(rule));
+    for it in soften_yaml(rule).lines() {
+        line(&mut text, &format!("  {it}"));
+    }
+    line(&mut text, "\nAllow it once, as a human at a terminal");
+    line(&mut text, &format!("  policyd allow {} --once", rule.id()));
+    text
+}
+
+/// Returns the page of a rule as JSON.
+#[must_use]
+pub fn page_json(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp) -> Value {
+    let mut value = rule_json(rule, now);
+    if let Value::Object(fields) = &mut value {
+        let rows = properties(rule, now).into_iter();
+        let rows: serde_json::Map<String, Value> =
+            rows.map(|(label, text)| (label.replace(' ', "_"), text.into())).collect();
+        fields.insert("description".to_owned(), json!(notes.description));
+        fields.insert("properties".to_owned(), Value::Object(rows));
+        fields.insert("caught".to_owned(), json!(notes.caught));
+        fields.insert("not_caught".to_owned(), json!(notes.not_caught));
+        fields.insert("soften".to_owned(), soften_yaml(rule).into());
+    }
+    value
+}
+
+/// Returns a rule of the list as JSON.
+#[must_use]
+pub fn rule_json(rule: ActiveRule<'_>, now: Timestamp) -> Value {
+    // The keys and words of version 1 stay.
+    let state = match rule.state(now) {
+        "disabled" => "off",
+        other => other,
+    };
+    match rule {
+        ActiveRule::Check(it) => json!({
+            "id": it.id, "enabled": it.enabled, "severity": it.severity.name(),
+            "mode": mode(it.mode), "state": state, "effect": rule.effect(now), "on": it.on,
+            "session_types": it.session_types, "checker": it.check.name,
+            "category": it.category, "question": it.question, "place": rule.place(),
+        }),
+        ActiveRule::Guard(it) => {
+            let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
+            json!({
+                "id": it.id, "set": it.set, "decision": it.body.verb.as_str(),
+                "mode": mode(it.mode), "state": state, "effect": rule.effect(now), "on": it.on,
+                "tools": it.tools, "commands": commands, "message": it.body.message,
+                "place": rule.place(),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_purpose_of_a_guard_is_the_first_sentence_of_its_message() {
+        for (message, purpose) in [
+            ("`${program.line}` deletes a list. Approve it.", "deletes a list"),
+            ("This writes a secret (${x.join(\", \")}). Stop.", "writes a secret (…)"),
+            ("`.env` files contain secrets.", "`.env` files contain secrets"),
+        ] {
+            assert_eq!(purpose_of(message), purpose);
+        }
+    }
+}
