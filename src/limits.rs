@@ -248,6 +248,12 @@ pub const PROBES_DEADLINE_MAX: std::time::Duration = std::time::Duration::from_s
 const _: () = assert!(PROBES_DEADLINE_MAX.as_secs() < HOOK_TIMEOUT_SECONDS as u64);
 /// Maximum duration of a pause.
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
+/// Maximum duration of an allowance.
+pub const ALLOWANCE_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Time in which an allowance for one use must be used.
+pub const ALLOWANCE_ONCE: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// Allowances that are stored in the user's choices, the newest.
+pub const ALLOWANCES_KEPT: usize = 50;
 /// The file of the user's choices for a project, in bytes. A larger file is ignored.
 pub const USER_CHOICES_BYTES_MAX: usize = 256 * 1024;
 /// Runs and approvals that are stored in the user's choices, the newest.

@@ -93,6 +93,8 @@ pub(super) enum Command {
     Facts(FactsArguments),
     /// Evaluate an expression on the facts of a session and show the value of each part
     Try(TryArguments),
+    /// Let a rule, or one exact tool call that was blocked, pass once or for a limited time
+    Allow(AllowArguments),
     /// Pause policyd for a limited time, in this project or in one session
     Pause(PauseArguments),
     /// End a pause
@@ -101,6 +103,8 @@ pub(super) enum Command {
     Disable(DisableArguments),
     /// Enable policyd in this project again
     Enable,
+    /// Enforce rules that only observe: every rule, or single rules and guard sets
+    Enforce(EnforceArguments),
     /// Evaluate recorded sessions with the current pack and report which rules fire
     Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
@@ -350,6 +354,9 @@ pub(super) struct LogArguments {
     /// Show only blocks, releases and problems
     #[arg(long)]
     pub(super) notable: bool,
+    /// Show only what a rule would have blocked or asked, had it been enforced
+    #[arg(long)]
+    pub(super) would_block: bool,
     /// Show counts of decisions, checks and preferences instead of entries
     #[arg(long)]
     pub(super) summary: bool,
@@ -378,6 +385,35 @@ pub(super) struct TryArguments {
 }
 
 #[derive(Debug, clap::Args)]
+pub(super) struct AllowArguments {
+    /// Ids of checks or guards
+    #[arg(value_name = "RULE", required_unless_present_any = ["call", "list", "revoke"])]
+    pub(super) rules: Vec<String>,
+    /// Only the next time that the rule would block or ask, within an hour (default)
+    #[arg(long, conflicts_with = "duration")]
+    pub(super) once: bool,
+    /// For this duration, such as `10m`; at most 24 hours
+    #[arg(long = "for", value_name = "DURATION")]
+    pub(super) duration: Option<String>,
+    /// Only in the session whose ID starts with this prefix
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Let exactly the blocked call with this code pass once, within an hour
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["rules", "once", "duration", "session"])]
+    pub(super) call: Option<String>,
+    /// List what is allowed in this project
+    #[arg(long, conflicts_with_all = ["rules", "once", "duration", "session", "call"])]
+    pub(super) list: bool,
+    /// Revoke what is allowed, by rule or code
+    #[arg(
+        long,
+        value_name = "RULE|CODE",
+        conflicts_with_all = ["rules", "once", "duration", "session", "call", "list"]
+    )]
+    pub(super) revoke: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(super) struct PauseArguments {
     /// Duration, such as `30m`, `2h` or `1h30m`; at most 7 days
     #[arg(default_value = "30m")]
@@ -395,6 +431,16 @@ pub(super) struct DisableArguments {
     /// Reason, shown at every session start and stop
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) reason: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EnforceArguments {
+    /// Ids of checks or guards, or names of guard sets; default: every rule
+    #[arg(value_name = "RULE_OR_SET")]
+    pub(super) names: Vec<String>,
+    /// Observe again instead: every rule, or those named that were enforced while the rest observes
+    #[arg(long)]
+    pub(super) observe: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -150,7 +150,10 @@ fn decided_by(
     then: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> Result<Policy, InvalidPack> {
-    let policy = recorded::policy(world, project, found)?;
+    let mut policy = recorded::policy(world, project, found)?;
+    if entry.observed {
+        policy.observe(|id, _| entry.observes(id));
+    }
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {
         lost.push(format!(
@@ -193,13 +196,19 @@ fn guard_again(
     let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
     let situation =
         EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);
+    let situation = EventContext { interactive: !called.unattended, ..situation };
     let context = Rc::new(situation.context(&policy, &words));
     context.learned.borrow_mut().call = Some(seen.clone());
     let mut evaluator = Evaluator::new(context.clone());
     let concerned = guards::applicable_guards(&policy, &event, whose.at)
         .filter(|it| !it.reads_transcript && !it.reads_stores);
     let asked = (&*context, &mut evaluator);
-    Some(guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values))
+    let mut guarded = guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values);
+    let allowed = entry.allowed();
+    if !allowed.is_empty() {
+        guarded.allow(&allowed);
+    }
+    Some(guarded)
 }
 
 /// Judges a stop again.
@@ -224,6 +233,7 @@ fn judge_again(
         stopwatch: &|| Duration::ZERO,
         detail: Detail::Values,
         report_path: "",
+        allowed: &entry.allowed(),
     };
     Some(evaluation::decide(bench, &mut evaluator))
 }

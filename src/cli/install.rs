@@ -8,12 +8,14 @@ use similar::TextDiff;
 
 use super::arguments::{self, OnFailure};
 use super::human::require_human;
-use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, error};
+use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, enforce, error};
 use crate::app::error::AppError;
+use crate::app::install::leftovers::Leftover;
 use crate::app::install::places::{Place, Scope};
 use crate::app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
 use crate::app::packs;
 use crate::app::workspace::project;
+use crate::policy::EnforcementMode;
 use crate::world::World;
 
 impl From<arguments::Scope> for Scope {
@@ -48,6 +50,12 @@ pub(super) fn run(
         Some(folder) => install::plan_plugin(world, &request, folder),
         None => install::plan_install(world, &request),
     };
+    if arguments.observe && !arguments.dry_run && planned.is_ok() {
+        let code = enforce::set_mode(world, console, EnforcementMode::Observe);
+        if code != EXIT_OK {
+            return code;
+        }
+    }
     let code = carry_out(world, console, planned, arguments.dry_run);
     if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
         report_plugin(console, &request, folder, arguments.dry_run);
@@ -78,26 +86,45 @@ pub(super) fn uninstall(
     console: &mut Console<'_>,
     arguments: &UninstallArguments,
 ) -> u8 {
+    let UninstallArguments { purge, packs, dry_run, .. } = *arguments;
     let planned = install::plan_uninstall(world, &arguments.harness, arguments.scope.into());
-    if let Ok(planned) = &planned
-        && !arguments.dry_run
-        && (arguments.purge || planned.iter().flatten().any(|it| it.before != it.after))
-    {
-        let changed = planned.iter().flatten().filter(|it| it.before != it.after);
-        let files: Vec<String> = changed.map(|it| it.path.display().to_string()).collect();
-        let purge = arguments.purge.then(|| "your own files of policyd".to_owned());
-        let hooks = (!files.is_empty()).then(|| format!("its hooks from {}", files.join(", ")));
-        let all: Vec<String> = hooks.into_iter().chain(purge).collect();
-        let action = format!("remove {}", all.join(", and "));
-        if let Err(code) = require_human(world, console, &action) {
-            return code;
-        }
+    let left = install::leftovers::find(world, packs);
+    if purge && planned.is_ok() {
+        leftovers::announce(console, &left);
     }
-    let code = carry_out(world, console, planned, arguments.dry_run);
+    let action = planned.as_ref().ok().and_then(|planned| removal(planned, &left, purge));
+    if let Some(action) = action.filter(|_| !dry_run)
+        && let Err(code) = require_human(world, console, &action)
+    {
+        return code;
+    }
+    let code = carry_out(world, console, planned, dry_run);
     if code != EXIT_OK {
         return code;
     }
-    leftovers::clear(world, console, arguments)
+    let code = match (purge, dry_run) {
+        (true, true) => EXIT_OK,
+        (true, false) => leftovers::purge(world, console, &left),
+        (false, _) => {
+            leftovers::list(console, &left);
+            EXIT_OK
+        }
+    };
+    leftovers::report_program(world, console);
+    code
+}
+
+/// Describes what an uninstallation removes; nothing if it removes nothing.
+fn removal(planned: &Planned, left: &[Leftover], purge: bool) -> Option<String> {
+    let changed = planned.iter().flatten().filter(|it| it.before != it.after);
+    let files: Vec<String> = changed.map(|it| it.path.display().to_string()).collect();
+    let hooks = (!files.is_empty()).then(|| format!("its hooks from {}", files.join(", ")));
+    let purge = purge.then(|| match left.iter().map(|it| it.paths.len()).sum::<usize>() {
+        1 => "the path above".to_owned(),
+        count => format!("the {count} paths above"),
+    });
+    let all: Vec<String> = hooks.into_iter().chain(purge).collect();
+    (!all.is_empty()).then(|| format!("remove {}", all.join(", and ")))
 }
 
 /// Shows the changes, or makes them.

@@ -40,7 +40,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
             arguments.session.as_deref().is_none_or(|id| text(it, "session_id").starts_with(id))
         })
         .filter(|it| !arguments.notable || is_notable(it))
+        .filter(|it| !arguments.would_block || would_block(it))
         .collect();
+    if arguments.would_block && wanted.is_empty() {
+        console.eprint(&nothing_observed(&entries, arguments.since.as_deref()));
+    }
     if arguments.summary {
         let judged: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
         let summary = Summary::of(&judged);
@@ -73,6 +77,26 @@ fn is_notable(entry: &Value) -> bool {
         || guards(entry).is_some_and(|it| it.iter().any(unknown))
         || !text(entry, "release").is_empty()
         || problems.is_some_and(|it| !it.is_empty())
+}
+
+/// Whether a rule would have blocked or asked, had it been enforced.
+fn would_block(entry: &Value) -> bool {
+    let verdicts = entry.get("verdicts").and_then(Value::as_array).into_iter().flatten();
+    let mut verdicts = verdicts.filter(|it| it.get("would_block") == Some(&Value::Bool(true)));
+    verdicts.next().is_some()
+        || guards(entry).is_some_and(|it| it.iter().any(|it| !text(it, "would").is_empty()))
+}
+
+/// That no entry would have been blocked, and how far back the log was searched.
+fn nothing_observed(entries: &[Value], since: Option<&str>) -> String {
+    match (since, entries.first()) {
+        (_, None) => "no decision of this project is logged yet".to_owned(),
+        (Some(since), _) => format!("no rule would have blocked or asked within {since}"),
+        (None, Some(first)) => {
+            let first = text(first, "timestamp");
+            format!("no rule would have blocked or asked since the first entry of {first}")
+        }
+    }
 }
 
 /// `time  id  session  what  findings`
@@ -114,7 +138,9 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
     };
     let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
     // What blocked stands first.
-    let findings = [found("blocks", ""), found("warns", "warn: ")].concat();
+    let would = verdicts.iter().filter(|it| it.get("would_block") == Some(&Value::Bool(true)));
+    let would = would.map(|it| format!("would block: {}: {}", text(it, "id"), text(it, "details")));
+    let findings = [found("blocks", ""), would.collect(), found("warns", "warn: ")].concat();
     (what, findings.into_iter().chain(silent).collect())
 }
 
@@ -123,7 +149,9 @@ fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
     let decision = text(entry, "decision");
     let said = |it: &Value| {
         let mark = match (text(it, "mode"), text(it, "status")) {
+            _ if !text(it, "would").is_empty() => format!("would {}: ", text(it, "would")),
             ("shadow", _) => "log: ".to_owned(),
+            _ if it.get("observed") == Some(&Value::Bool(true)) => "log: ".to_owned(),
             ("warn", _) => "warn: ".to_owned(),
             (_, "unknown") => "unknown: ".to_owned(),
             _ if text(it, "decision") == decision => String::new(),

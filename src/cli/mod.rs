@@ -1,5 +1,6 @@
 //! The command line: exit codes, dispatch, and what is a hook call. One file per command.
 
+mod allow;
 mod arguments;
 mod breaker;
 mod console;
@@ -8,6 +9,7 @@ mod decide;
 mod diag;
 mod dlq;
 mod doctor;
+mod enforce;
 mod error;
 mod escalation;
 mod eval;
@@ -45,14 +47,14 @@ use crate::hook::{self, Caller, HookResponse};
 use crate::source::suggest;
 use crate::world::World;
 use arguments::{
-    Arguments, BreakerAction, CallResult, Color, Command, ContextAction, ContextArguments,
-    DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd, DlqRetry,
-    DoctorArguments, EscalationAction, EscalationOpen, EvalArguments, ExplainArguments,
-    FactsArguments, Failure, FailureAction, Format, InitArguments, InstallArguments, LintArguments,
-    ListFormat, LogArguments, PauseArguments, QueueSelector, RationalizationAction,
-    RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
-    SchemaArguments, SignalAction, SignalArguments, StateAction, TestArguments, TestFormat,
-    TrustArguments, TryArguments, UninstallArguments, Update,
+    AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
+    ContextArguments, DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd,
+    DlqRetry, DoctorArguments, EnforceArguments, EscalationAction, EscalationOpen, EvalArguments,
+    ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments,
+    InstallArguments, LintArguments, ListFormat, LogArguments, PauseArguments, QueueSelector,
+    RationalizationAction, RecordArguments, ReplayArguments, ReportFormat, ResumeArguments,
+    RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction,
+    TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments, Update,
 };
 pub use console::Console;
 use console::Watched;
@@ -149,10 +151,12 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::Try(it) => try_out::run(world, console, &it),
+        Command::Allow(it) => allow::run(world, console, &it),
         Command::Pause(it) => pause::pause(world, console, &it),
         Command::Resume(it) => pause::resume(world, console, &it),
         Command::Disable(it) => pause::disable(world, console, &it),
         Command::Enable => pause::enable(world, console),
+        Command::Enforce(it) => enforce::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),

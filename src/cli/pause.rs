@@ -182,7 +182,7 @@ fn length(text: &str) -> Result<Duration, PauseError> {
 }
 
 /// The session whose id begins so; one that was never judged is named in full.
-fn named_session(
+pub(super) fn named_session(
     world: &dyn World,
     console: &mut Console<'_>,
     project: &Project,

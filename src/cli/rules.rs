@@ -89,6 +89,9 @@ fn report_status(
     let paused: Vec<String> = status.pauses.iter().map(paused).collect();
     paused.iter().chain(&off).for_each(|it| console.eprint(&format!("policyd is {it}")));
     status.problems.iter().for_each(|it| console.eprint(it));
+    let observes = status.enforcement.text(policy.settings.mode);
+    observes.iter().for_each(|it| console.eprint(it));
+    status.enforcement.apply(policy);
     let problems = status.config.iter().flat_map(|it| it.apply(policy));
     problems.for_each(|it| console.eprint(&it));
     StatusTexts { off, paused }

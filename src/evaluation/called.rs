@@ -43,6 +43,9 @@ pub struct LoggedEvent {
     /// Permission mode of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
+    /// Whether no user was present.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
     /// Type of the subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
@@ -114,6 +117,7 @@ impl LoggedEvent {
             masked,
             left_out,
             permission_mode: event.permission_mode.clone(),
+            unattended: false,
             agent_type: event.agent_type.clone(),
             continued: Some(event.continued).filter(|it| *it != ContinuedConversation::default()),
             elsewhere: Vec::new(),

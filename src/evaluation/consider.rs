@@ -81,8 +81,10 @@ pub(super) fn consider(
     if status == CheckStatus::Satisfied && detail == Detail::Findings {
         return blank(it);
     }
-    let (consequence, softened) = consequence(it, it.mode, &status, evaluator);
-    let enforced = match it.mode {
+    let mode = if it.observed { Mode::Shadow } else { it.mode };
+    let (consequence, softened) = consequence(it, mode, &status, evaluator);
+    let softened = softened.map(|why| if it.observed { "policyd observes" } else { why });
+    let enforced = match mode {
         Mode::Enforce => consequence,
         Mode::Warn | Mode::Shadow => self::consequence(it, Mode::Enforce, &status, evaluator).0,
     };
@@ -146,9 +148,11 @@ fn blank(it: &Check) -> CheckVerdict {
         question: Arc::clone(&it.question),
         severity: it.severity,
         mode: it.mode,
+        observed: it.observed,
         status: CheckStatus::Satisfied,
         consequence: Consequence::None,
         enforced: Consequence::None,
+        allowed: None,
         softened: None,
         details: String::new(),
         evidence: Vec::new(),

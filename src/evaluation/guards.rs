@@ -14,7 +14,7 @@
 mod allows;
 mod evaluator;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::Value as Json;
@@ -48,6 +48,10 @@ pub struct GuardVerdict {
     /// Reason why the result is unknown.
     pub unknown: Option<String>,
     pub mode: Mode,
+    /// Whether the guard is only logged, because policyd observes.
+    pub observed: bool,
+    /// Allowance of the user by which the decision of the guard is dropped.
+    pub allowed: Option<String>,
     /// Program that the guard matched; otherwise empty.
     pub program: String,
     /// Source location of the guard.
@@ -63,19 +67,30 @@ impl GuardVerdict {
         if self.unknown.is_some() { "unknown" } else { "fired" }
     }
 
-    /// Returns the action by the guard's mode. `None` in shadow mode.
+    /// Returns the action by the guard's mode. `None` if the guard is only logged.
     #[must_use]
     pub const fn in_force(&self) -> Option<GuardAction> {
-        match self.mode {
-            Mode::Enforce => Some(self.verb),
-            Mode::Warn => Some(GuardAction::Warn),
-            Mode::Shadow => None,
+        match (self.observed, self.mode) {
+            (false, Mode::Enforce) => Some(self.verb),
+            (false, Mode::Warn) => Some(GuardAction::Warn),
+            (true, _) | (_, Mode::Shadow) => None,
         }
+    }
+
+    /// Returns what the guard would do to the call if it were enforced: block, ask, or halt. `None` if it would do
+    /// nothing of these, or if it did it.
+    #[must_use]
+    pub fn would(&self) -> Option<GuardAction> {
+        let stops = matches!(self.verb, GuardAction::Ask | GuardAction::Block | GuardAction::Halt);
+        (stops && self.mode != Mode::Warn && self.in_force().is_none()).then_some(self.verb)
     }
 
     /// Returns the decision. [`Decision::None`] if the guard only reports.
     #[must_use]
     pub const fn decision(&self) -> Decision {
+        if self.allowed.is_some() {
+            return Decision::None;
+        }
         match self.in_force() {
             Some(GuardAction::Allow) => Decision::Allow,
             Some(GuardAction::Defer) => Decision::Defer,
@@ -114,6 +129,8 @@ pub struct GuardsOutcome {
     pub notice: String,
     /// Changed input of the tool.
     pub updated_input: Option<Json>,
+    /// Digest of the call, if guards block it or ask about it.
+    pub digest: Option<String>,
     /// Whether secrets in the tool's result must be replaced.
     pub masks: bool,
     /// Guards that fired or are unknown.
@@ -185,6 +202,8 @@ pub fn judge<'p>(
         let mut of_call =
             GuardEvaluator { guard, seen, initials, words, context, evaluator, detail };
         let found = of_call.evaluate();
+        // A guard that only observes asks nothing, so another one asks first.
+        unsure = unsure.filter(|it| !it.observed || guard.observed || !may_stop(guard));
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
         context.learned.borrow_mut().program = None;
         if !matches!(found, GuardResult::NotApplicable) {
@@ -256,11 +275,27 @@ impl GuardsOutcome {
             message: "Split it into shorter command lines".to_owned(),
             unknown: Some(format!("not all of the command line was looked at: {why}")),
             mode: guard.mode,
+            observed: guard.observed,
+            allowed: None,
             program: String::new(),
             place: guard.body.place.to_string(),
             explanation: Vec::new(),
         };
         self.add(verdict, Vec::new(), event);
+    }
+
+    /// Drops the decisions of guards that block or ask and that the user allows; `granted` contains the text of each
+    /// allowance.
+    pub fn allow(&mut self, granted: &BTreeMap<String, String>) {
+        for verdict in self.verdicts.iter_mut().filter(|it| it.decision() >= Decision::Ask) {
+            verdict.allowed = granted.get(&verdict.id).cloned();
+        }
+        let decisions = self.verdicts.iter().map(GuardVerdict::decision);
+        self.decision = decisions.fold(Decision::None, Decision::combine);
+        let deciding = self.verdicts.iter().filter(|it| it.decision() == self.decision);
+        let deciding = deciding.filter(|_| self.decision != Decision::None);
+        self.reason =
+            deciding.map(GuardVerdict::format_message).collect::<Vec<String>>().join("\n");
     }
 
     fn add(&mut self, verdict: GuardVerdict, updated: Vec<(String, String)>, event: &Event) {

@@ -3,6 +3,7 @@
 //! [`plan`] lists the required probes and preferences. [`decide`] evaluates every check, applies
 //! the block limit, and returns the state to save and the texts to send.
 
+pub mod call_code;
 pub mod called;
 pub mod combine;
 mod consider;
@@ -21,7 +22,7 @@ pub mod standing;
 pub mod tables;
 pub mod verdict;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -149,6 +150,8 @@ pub struct EvaluationContext<'a> {
     pub detail: Detail,
     /// Path of the full report, for a message that is cut.
     pub report_path: &'a str,
+    /// Checks that the user lets pass, each with the text of the allowance.
+    pub allowed: &'a BTreeMap<String, String>,
 }
 
 /// Evaluates a stop.
@@ -226,6 +229,12 @@ fn judge(it: &Check, bench: EvaluationContext<'_>, evaluator: &mut Evaluator) ->
             Applicability::Applies => consider::consider(it, context, evaluator, bench.detail),
         }
     };
+    if verdict.consequence == Consequence::Blocks
+        && let Some(text) = bench.allowed.get(&it.id)
+    {
+        verdict.consequence = Consequence::Recorded;
+        verdict.allowed = Some(text.clone());
+    }
     let took = (bench.stopwatch)().saturating_sub(began);
     verdict.micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     verdict

@@ -38,6 +38,14 @@ pub struct StopOutcome {
     pub moved: bool,
 }
 
+impl StopOutcome {
+    /// Returns the ids of the checks that block the stop.
+    pub fn blocking(&self) -> impl Iterator<Item = &str> {
+        let blocking = self.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
+        blocking.map(|it| it.id.as_str())
+    }
+}
+
 /// Combines verdicts and the decision of the block limiter.
 pub(super) fn outcome(
     bench: EvaluationContext<'_>,

@@ -67,10 +67,14 @@ pub struct CheckVerdict {
     pub question: Arc<str>,
     pub severity: Severity,
     pub mode: Mode,
+    /// Whether the check is only logged, because policyd observes.
+    pub observed: bool,
     pub status: CheckStatus,
     pub consequence: Consequence,
     /// Effect in `enforce` mode.
     pub enforced: Consequence,
+    /// Allowance of the user by which the check does not block.
+    pub allowed: Option<String>,
     /// Reason why a blocker only warns.
     pub softened: Option<&'static str>,
     /// One sentence that explains the result.
@@ -100,4 +104,16 @@ pub struct ConditionExplanation {
     pub expression: String,
     /// Parts, innermost first, the whole expression last.
     pub parts: Vec<Part>,
+}
+
+impl CheckVerdict {
+    /// Returns whether the check would block the stop if it were enforced, and only its mode, or that policyd
+    /// observes, prevents it.
+    #[must_use]
+    pub fn would_block(&self) -> bool {
+        self.consequence == Consequence::Recorded
+            && self.enforced == Consequence::Blocks
+            && self.mode != Mode::Warn
+            && self.allowed.is_none()
+    }
 }

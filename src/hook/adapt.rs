@@ -11,6 +11,7 @@
 //! | changed input | before a tool runs a block that contains the input; otherwise a notice to the user |
 //! | changed result | a notice to the user that the result is unchanged |
 //! | context | appended to the reason of a block; before a compaction dropped; otherwise a notice to the user |
+//! | override hint | dropped |
 //! | notice | context for the agent, if that does not make it continue; otherwise dropped and logged |
 
 use super::{Caller, HookResponse};
@@ -63,6 +64,7 @@ pub fn adapt(caller: Caller, answer: &HookResponse) -> AdaptedResponse {
     adapter.output();
     adapter.context();
     adapter.reason();
+    adapter.override_hint();
     adapter.notice();
     AdaptedResponse { answer: adapter.answer, changed: adapter.changed }
 }
@@ -226,6 +228,16 @@ impl ResponseAdapter {
             }
         }
         self.answer.reason = cut(&self.answer.reason, SPOKEN_CHARS_MAX);
+    }
+
+    /// Adds how the user can allow what is blocked, if the client shows it to the user.
+    fn override_hint(&mut self) {
+        let hint = self.answer.override_hint.take();
+        if let Some(hint) =
+            hint.filter(|_| self.answer.refuses() && self.moment.can(Capability::Notice))
+        {
+            self.tell_user(&hint);
+        }
     }
 
     fn notice(&mut self) {

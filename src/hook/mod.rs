@@ -20,6 +20,8 @@ pub struct HookResponse {
     pub reason: String,
     /// Text for the user.
     pub notice: Option<String>,
+    /// How the user can allow what is blocked. Only for the user, and only with a block.
+    pub override_hint: Option<String>,
     /// Additional text for the agent.
     pub context: Option<String>,
     /// Changed input of the tool.

@@ -83,6 +83,9 @@ pub struct Check {
     pub emit: String,
     /// Mode of the check.
     pub mode: Mode,
+    /// Whether the check is only logged, because policyd observes.
+    #[serde(skip)]
+    pub observed: bool,
     /// Whether the same warning is reported once per session only.
     pub once: bool,
     /// Effect of a failed evaluation.
@@ -301,6 +304,7 @@ impl Builder<'_> {
             asks_for_excuses,
             emit: keys.emit,
             mode: keys.mode,
+            observed: false,
             once: keys.once,
             on_error: keys.on_error,
             expires_millis: keys.expires_millis,

@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
-use super::field_value::{Word, words};
+use super::field_value::{FieldValue, Word, words};
 use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
-use super::record::{EXPIRES, TEMPLATE, TEMPLATES, record};
+use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
 use crate::deferred::Lazy;
 use crate::expr::ast::Expr;
@@ -47,6 +47,9 @@ pub struct Guard {
     pub initials: Initials,
     /// Mode of the guard.
     pub mode: Mode,
+    /// Whether the guard is only logged, because policyd observes.
+    #[serde(skip)]
+    pub observed: bool,
     /// Time from which the guard is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
     /// Whether an expression reads the transcript.
@@ -72,6 +75,8 @@ pub struct GuardBody {
     pub unless: Option<Expression>,
     /// Effect of the guard.
     pub verb: GuardAction,
+    /// Effect of the guard instead, if no user is present.
+    pub unattended: Option<GuardAction>,
     /// Message; a template.
     pub message: String,
     /// Fields of the tool's input that are replaced; templates.
@@ -187,12 +192,16 @@ pub(super) struct GuardKeys {
     when: Option<Expression>,
     unless: Option<Expression>,
     verb: Option<GuardAction>,
+    unattended: Option<GuardAction>,
     message: String,
     updated_input: Vec<(String, String)>,
     mode: Mode,
     on_error: OnUnknown,
     expires_millis: Option<i64>,
 }
+
+const UNATTENDED: Conversion<Option<GuardAction>> =
+    Conversion::reading(|node, _| GuardAction::from_node(node).map(Some));
 
 record! {
     /// An entry of a file of guards.
@@ -210,6 +219,8 @@ record! {
             "What it does; `deny` is `block`. `mask` replaces the secrets in the result of a \
              tool before the agent reads it; a result without secrets does not concern such a \
              guard.";
+        unattended: Kind::Choice(&["block", "deny"]) => unattended by UNATTENDED,
+            "What it does instead, if no user is present who could answer: for guards that ask.";
         message: Kind::Template => message by TEMPLATE,
             "What it says: why, and what to do instead.";
         updated_input: Kind::Map(&Kind::Template) => updated_input by TEMPLATES,
@@ -353,6 +364,7 @@ impl Builder<'_> {
             when: keys.when,
             unless: keys.unless,
             verb: verb?,
+            unattended: keys.unattended,
             message: message.trim().to_owned(),
             updated_input: keys.updated_input,
             on_error: keys.on_error,
@@ -368,6 +380,7 @@ impl Builder<'_> {
             initials: keys.commands.iter().map(CommandPattern::program).collect(),
             commands: keys.commands.into(),
             mode: keys.mode,
+            observed: false,
             expires_millis: keys.expires_millis,
             reads_transcript: reads(&FROM_TRANSCRIPT),
             reads_paths: uses.iter().any(|used| AT_PATHS.contains(&used.as_str())),

@@ -9,7 +9,7 @@ use super::layering;
 use super::layers::Layers;
 pub use super::parse::Files;
 use super::parse::read_files;
-use super::{OnError, Policy, builtin, guards};
+use super::{EnforcementMode, OnError, Policy, builtin, guards};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 
@@ -22,6 +22,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// `on_error` of a valid manifest.
     pub on_error: Option<OnError>,
+    /// `mode` of a valid manifest.
+    pub mode: Option<EnforcementMode>,
     /// `enabled` of a valid manifest.
     pub enabled: Option<bool>,
     /// Built-in sets of guards that a valid manifest disables.
@@ -37,6 +39,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
     let name = own_name.unwrap_or(&pack.name).to_owned();
     let on_error = manifest.and_then(|it| OnError::from_node(it.get("on_error")?));
+    let mode = manifest.and_then(|it| EnforcementMode::from_node(it.get("mode")?));
     let enabled = manifest.and_then(|it| it.get("enabled")).and_then(Node::bool);
     let extends = extends(pack, &own);
     let is_off = |set: &&&str| {
@@ -49,7 +52,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
-    Loaded { policy, diagnostics, on_error, enabled, sets_off }
+    Loaded { policy, diagnostics, on_error, mode, enabled, sets_off }
 }
 
 /// Whether a pack extends the built-in pack.

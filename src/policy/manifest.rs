@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::Builder;
 use super::builtin;
-use super::field_value::words;
+use super::field_value::{FieldValue, words};
 use super::fields::TEXTS;
-use super::record::{record, words};
+use super::record::{Conversion, record, words};
 use super::shared::Shared;
 use crate::limits;
 use crate::source::layered_map::LayeredMap;
@@ -24,6 +24,8 @@ const COUNT: Kind = Kind::Int { min: 0, max: 1000 };
 pub struct ManifestSettings {
     /// Whether the pack is used.
     pub enabled: bool,
+    /// Whether the rules of the pack have an effect. `None`: the user decides.
+    pub mode: Option<EnforcementMode>,
     /// Answer to an event if the pack cannot be evaluated.
     pub on_error: OnError,
     /// Effect of a block whose state could not be saved.
@@ -52,6 +54,7 @@ impl Default for ManifestSettings {
     fn default() -> Self {
         Self {
             enabled: true,
+            mode: None,
             on_error: OnError::default(),
             when_forgotten: OnSaveFailure::default(),
             deadline: limits::PROBE_TIMEOUT,
@@ -128,6 +131,17 @@ pub enum LayoutName {
     Amplihack,
 }
 
+/// Whether rules have an effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnforcementMode {
+    /// Rules are evaluated and logged as in mode `shadow`.
+    Observe,
+    /// Each rule has the effect of its own mode.
+    #[default]
+    Enforce,
+}
+
 /// Effect of a failed evaluation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnError {
@@ -151,6 +165,7 @@ pub enum OnSaveFailure {
 }
 
 words! {
+    EnforcementMode { Observe = "observe", Enforce = "enforce" }
     LayoutName { Policyd = "policyd", Amplihack = "amplihack" }
     OnError { Allow = "allow", Warn = "warn", Block = "block" }
     OnSaveFailure { Allow = "allow", Block = "block" }
@@ -169,6 +184,10 @@ const GUARD_SETS: &[Field] = &[
 const fn set(name: &'static str, doc: &'static str) -> Field {
     field(name, Kind::Bool, doc).with_default(|| Some(true.into()))
 }
+
+/// The mode of a pack, which the user decides by default.
+const MODE: Conversion<Option<EnforcementMode>> =
+    Conversion::reading(|node, _| EnforcementMode::from_node(node).map(Some));
 
 record! {
     const GUARD: Record<ManifestSettings> = {
@@ -210,6 +229,9 @@ record! {
             Kind::List(&Kind::Choice(&[builtin::NAME])),
             "Packs it builds on: `[builtin]` by default, `[]` for none.";
         enabled: Kind::Bool => enabled, "Whether the pack judges at all.";
+        mode: words::<EnforcementMode>() => mode by MODE,
+            "Ceiling of all rules: `observe` logs what they would do, and nothing is blocked. Default: the user's \
+             choice.";
         on_error: words::<OnError>() => on_error, "The answer when the pack cannot be evaluated.";
         when_forgotten: words::<OnSaveFailure>() => when_forgotten, "A block that was not saved.";
         deadline: Kind::Duration => deadline, "Time all probes of one event may take together.";

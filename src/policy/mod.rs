@@ -54,7 +54,9 @@ pub use breakers::{Route, Tier};
 pub use considerations::{Check, CheckBody, CheckDefinition, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, SourceLocation};
 use guards::Guards;
-pub use manifest::{Durability, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths};
+pub use manifest::{
+    Durability, EnforcementMode, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths,
+};
 pub use probes::{Parse, Preference, Probe};
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
@@ -190,6 +192,19 @@ impl Policy {
             Some(name.to_owned())
         });
         named.cloned().chain(looked_at).collect()
+    }
+
+    /// Makes rules observe: they are evaluated and logged, and have no effect. `is_observed` gets the id of a rule and
+    /// the set of a guard, which is empty for a check.
+    pub fn observe(&mut self, is_observed: impl Fn(&str, &str) -> bool) {
+        let checks = |all: &mut Vec<Check>| {
+            all.iter_mut().for_each(|it| it.observed = is_observed(&it.id, ""));
+        };
+        self.considerations.change(checks);
+        let guards = |all: &mut Guards| {
+            all.rules.iter_mut().for_each(|it| it.observed = is_observed(&it.id, &it.set));
+        };
+        self.guards.change(guards);
     }
 
     /// Whether an enabled check is evaluated at this event.

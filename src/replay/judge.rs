@@ -128,6 +128,7 @@ impl<'p> Judge<'p> {
                 stopwatch: &|| Duration::ZERO,
                 detail: Detail::Findings,
                 report_path: "",
+                allowed: &BTreeMap::new(),
             };
             evaluation::decide(bench, evaluator)
         })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::mask::{mask, mask_json};
-use super::outcome::{LoggedGuard, ReportContext, blocks, guard_json};
+use super::outcome::{LoggedGuard, ReportContext, blocks, guard_json, is_false};
 use crate::checksum::{checksum, hex};
 use crate::evaluation::called::LoggedEvent;
 use crate::evaluation::combine::Decision;
@@ -57,6 +57,9 @@ pub struct Entry {
     /// Why the block limiter released the agent, or empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
+    /// Whether rules were only logged, because policyd observed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub observed: bool,
     /// Type of the session; absent if no check was evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_type: Option<String>,
@@ -84,6 +87,9 @@ pub struct Entry {
     /// Inputs of the decision about a stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
+    /// SHA-256 of the tool call, if guards blocked it or asked about it: over session, directory, tool, and input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_digest: Option<String>,
     /// Inputs of the guards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<LoggedEvent>,
@@ -161,6 +167,15 @@ pub struct LoggedVerdict {
     /// Why a blocker only warned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub softened: Option<String>,
+    /// Whether the check was only logged, because policyd observed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub observed: bool,
+    /// Allowance of the user by which the check did not block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<String>,
+    /// Whether the check would have blocked the stop if it had been enforced.
+    #[serde(skip_serializing_if = "is_false")]
+    pub would_block: bool,
     /// Conditions with the values of their parts, if the check did not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<LoggedCondition>,
@@ -273,6 +288,9 @@ impl LoggedVerdict {
             evidence: amiss.then(|| it.evidence.iter().map(|it| masked(it)).collect()),
             error: it.error.as_deref().filter(|_| amiss).map(masked),
             softened: it.softened.map(str::to_owned),
+            observed: it.observed,
+            allowed: it.allowed.clone(),
+            would_block: it.would_block(),
             conditions: it.explanation.iter().map(LoggedCondition::new).collect(),
         }
     }
@@ -309,6 +327,7 @@ pub fn entry(now: Timestamp, event: &Event, around: &ReportContext, decided: Dec
         decision: outcome.decision.as_str().to_owned(),
         spoken: blocked,
         release: Some(outcome.release.to_owned()),
+        observed: outcome.verdicts.iter().any(|it| it.observed),
         session_type: Some(outcome.session_type.clone()),
         consecutive_blocks: Some(blocks(outcome, event.agent_id.as_deref())),
         verdicts,
@@ -348,9 +367,11 @@ pub fn guard_entry(
         id: entry_id(&[&begun.id, event.tool_name.as_deref().unwrap_or_default(), &ids.join(",")]),
         decision: guarded.decision.as_str().to_owned(),
         spoken: refused,
+        observed: guarded.verdicts.iter().any(|it| it.observed),
         guards,
         tool: event.tool_name.clone(),
         call: Some(call),
+        call_digest: guarded.digest.clone(),
         pack: Some(around.pack.clone()),
         ..begun
     };
@@ -372,7 +393,18 @@ pub fn unjudged_entry(
 /// Whether an event of the log is the user turning policyd off or on, or honoring switch files.
 #[must_use]
 pub fn is_switch(event: &str) -> bool {
-    matches!(event, "pause" | "resume" | "disable" | "enable" | "trust")
+    matches!(
+        event,
+        "pause"
+            | "resume"
+            | "disable"
+            | "enable"
+            | "trust"
+            | "enforce"
+            | "observe"
+            | "allow"
+            | "revoke"
+    )
 }
 
 /// The entry of a user who turns policyd off or on; `event` is one of [`is_switch`].
@@ -445,6 +477,29 @@ impl Entry {
     #[must_use]
     pub fn is_evaluated(&self) -> bool {
         self.session_type.is_some() || !self.guards.is_empty()
+    }
+
+    /// Returns whether a rule was only logged, because policyd observed.
+    #[must_use]
+    pub fn observes(&self, rule: &str) -> bool {
+        let has = |it: &Json, key: &str, value: &Json| it.get(key) == Some(value);
+        self.verdicts.iter().any(|it| it.observed && it.id == rule)
+            || self
+                .guards
+                .iter()
+                .any(|it| has(it, "observed", &true.into()) && has(it, "id", &rule.into()))
+    }
+
+    /// Returns the rules that the user let pass, each with the text of the allowance.
+    #[must_use]
+    pub fn allowed(&self) -> BTreeMap<String, String> {
+        let checks =
+            self.verdicts.iter().filter_map(|it| Some((it.id.clone(), it.allowed.clone()?)));
+        let guards = self.guards.iter().filter_map(|it| {
+            let text = |key: &str| it.get(key).and_then(Json::as_str).map(str::to_owned);
+            Some((text("id")?, text("allowed")?))
+        });
+        checks.chain(guards).collect()
     }
 
     /// Whose decision it was, and when; nothing where the entry does not say it.

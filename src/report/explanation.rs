@@ -264,6 +264,9 @@ impl Explanation {
         {
             line(text, &format!("tool {tool}, pack {pack}"));
         }
+        if entry.observed {
+            line(text, "policyd observed: the rules below were logged and had no effect");
+        }
         if let Some(why) = &entry.no_opinion {
             line(text, why);
         }
@@ -279,7 +282,7 @@ impl Explanation {
             let id = of("id");
             let (mark, name, message) = guard(logged, paint);
             line(text, &format!("\n{mark}  {name}: {message}"));
-            let asides = [("of", of("program")), ("why", of("why"))];
+            let asides = [("of", of("program")), ("why", of("why")), ("user", of("allowed"))];
             for (key, aside) in asides.into_iter().filter(|it| !it.1.is_empty()) {
                 line(text, &format!("    {key}: {aside}"));
             }
@@ -349,7 +352,9 @@ fn guard(logged: &Value, paint: AnsiStyle) -> (String, String, &str) {
         "block" | "halt" => paint.red(decision),
         _ => paint.yellow(decision),
     };
+    let is_observed = logged.get("observed") == Some(&Value::Bool(true));
     let mode = match of("mode") {
+        _ if is_observed => " (observed)".to_owned(),
         "enforce" => String::new(),
         mode => format!(" ({mode})"),
     };
@@ -378,6 +383,9 @@ fn verdict(text: &mut String, it: &LoggedVerdict, paint: AnsiStyle) {
     }
     if let Some(error) = &it.error {
         line(text, &format!("    {} {error}", paint.yellow("error:")));
+    }
+    if let Some(why) = &it.allowed {
+        line(text, &format!("    {}", paint.dim(&format!("does not block: {why}"))));
     }
     if let Some(why) = &it.softened {
         line(text, &format!("    {}", paint.dim(&format!("does not block: {why}"))));

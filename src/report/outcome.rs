@@ -17,6 +17,7 @@ use crate::evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation
 use crate::evaluation::{StopOutcome, message};
 use crate::expr::parts::Found;
 use crate::limits;
+use crate::policy::guards::GuardAction;
 use crate::policy::{Mode, Severity};
 
 /// Version of the JSON report.
@@ -120,6 +121,17 @@ pub struct LoggedGuard {
     /// Mode of the guard.
     #[schemars(extend("enum" = ["enforce", "warn", "shadow"]))]
     mode: &'static str,
+    /// Whether the guard was only logged, because policyd observed.
+    #[serde(skip_serializing_if = "is_false")]
+    observed: bool,
+    /// What the guard would have done if it had been enforced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = ["ask", "block", "halt"]))]
+    would: Option<&'static str>,
+    /// Allowance of the user by which the decision of the guard was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    allowed: Option<String>,
     /// Message of the guard, with masked secrets.
     #[schemars(length(min = 1))]
     message: String,
@@ -136,6 +148,11 @@ pub struct LoggedGuard {
     id: Option<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
 /// Returns the result of one guard, with masked secrets.
 #[must_use]
 pub fn guard_json(it: &GuardVerdict) -> Value {
@@ -144,6 +161,9 @@ pub fn guard_json(it: &GuardVerdict) -> Value {
         status: it.status(),
         decision: it.verb.as_str(),
         mode: mode(it.mode),
+        observed: it.observed,
+        would: it.would().map(GuardAction::as_str),
+        allowed: it.allowed.clone(),
         message: it.message.clone(),
         why: it.unknown.clone(),
         program: it.program.clone(),
@@ -322,6 +342,9 @@ fn verdict_lines(text: &mut String, it: &CheckVerdict, width: usize, paint: Ansi
     let indent = " ".repeat(column);
     for evidence in &it.evidence {
         line(text, &format!("{indent}{}", paint.dim(&indented(evidence, column))));
+    }
+    if let Some(why) = &it.allowed {
+        line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));
     }
     if let Some(why) = it.softened {
         line(text, &format!("{indent}{}", paint.dim(&format!("does not block: {why}"))));

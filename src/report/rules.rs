@@ -53,7 +53,8 @@ impl<'p> ActiveRule<'p> {
         }
     }
 
-    /// Returns the mode while the rule is active; `disabled` or `expired` otherwise.
+    /// Returns the mode while the rule is active, and `observe` while policyd only observes it; `disabled` or
+    /// `expired` otherwise.
     #[must_use]
     pub fn state(self, now: Timestamp) -> &'static str {
         let (enabled, its, expires) = match self {
@@ -63,7 +64,16 @@ impl<'p> ActiveRule<'p> {
         match (enabled, expires.is_some_and(|at| now.millis() >= at)) {
             (false, _) => "disabled",
             (true, true) => "expired",
+            (true, false) if self.is_observed() => "observe",
             (true, false) => mode(its),
+        }
+    }
+
+    /// Returns whether policyd only observes the rule.
+    const fn is_observed(self) -> bool {
+        match self {
+            Self::Check(it) => it.observed,
+            Self::Guard(it) => it.observed,
         }
     }
 
@@ -77,7 +87,7 @@ impl<'p> ActiveRule<'p> {
                 Severity::Warning => "warn",
             },
             ("warn", _) => "warn",
-            ("shadow", _) => "log",
+            ("shadow" | "observe", _) => "log",
             _ => "none",
         }
     }
@@ -341,16 +351,16 @@ pub fn rule_json(rule: ActiveRule<'_>, now: Timestamp) -> Value {
     match rule {
         ActiveRule::Check(it) => json!({
             "id": it.id, "enabled": it.enabled, "severity": it.severity.name(),
-            "mode": mode(it.mode), "state": state, "effect": rule.effect(now), "on": it.on,
-            "session_types": it.session_types, "checker": it.check.name,
+            "mode": mode(it.mode), "observed": it.observed, "state": state,
+            "effect": rule.effect(now), "on": it.on, "session_types": it.session_types, "checker": it.check.name,
             "category": it.category, "question": it.question, "place": rule.place(),
         }),
         ActiveRule::Guard(it) => {
             let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
             json!({
                 "id": it.id, "set": it.set, "decision": it.body.verb.as_str(),
-                "mode": mode(it.mode), "state": state, "effect": rule.effect(now), "on": it.on,
-                "tools": it.tools, "commands": commands, "message": it.body.message,
+                "mode": mode(it.mode), "observed": it.observed, "state": state,
+                "effect": rule.effect(now), "on": it.on, "tools": it.tools, "commands": commands, "message": it.body.message,
                 "place": rule.place(),
             })
         }

@@ -1,9 +1,11 @@
 //! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
+pub mod allowance;
 pub mod breakers;
 pub mod diagnostic;
 pub mod document;
+pub mod enforcement;
 pub mod escalations;
 pub mod file;
 pub mod health;
@@ -28,4 +30,5 @@ pub mod transcript;
 pub mod trust;
 pub mod user;
 pub mod user_choices;
+pub mod user_file;
 pub mod validate;

@@ -6,20 +6,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use super::file::{self, Durability, Saved};
+use super::allowance::Allowance;
 use super::pause::Pause;
-use super::user::{self, ChoiceError, FileProblem};
+use super::user::{self, ChoiceError};
+use super::user_file::UserFile;
 use crate::id::SessionId;
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT, USER_LOCK_WAIT};
+use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
 use crate::state::stored::{elements, or_default};
 use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::world::World;
 
 /// Below the user's configuration.
 const FOLDER: &str = "projects";
-const FORMAT_VERSION: u32 = 1;
 
 /// policyd disabled in a project until the user enables it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +48,9 @@ pub struct UserChoices {
     /// Breakers that the user forced open.
     #[serde(deserialize_with = "elements")]
     pub forced_breakers: BTreeSet<String>,
+    /// Rules and calls that the user lets pass, oldest first.
+    #[serde(deserialize_with = "elements")]
+    pub allowances: Vec<Allowance>,
     /// Ids of approvals that the user gave, oldest first.
     #[serde(deserialize_with = "elements")]
     pub approvals: Vec<String>,
@@ -94,15 +96,6 @@ impl UserChoices {
     }
 }
 
-/// The content of the file.
-#[derive(Serialize)]
-struct ChoiceFile<'a> {
-    version: u32,
-    state_dir: String,
-    #[serde(flatten)]
-    choices: &'a UserChoices,
-}
-
 /// The file of the user's choices for one state directory.
 #[derive(Clone)]
 pub struct UserChoiceStore<'a> {
@@ -127,54 +120,38 @@ impl<'a> UserChoiceStore<'a> {
     /// The choices; without a file, the user chose nothing.
     ///
     /// # Errors
-    /// [`ChoiceError::InvalidChoices`] if the file exists and cannot be used.
+    /// The file is not used.
     pub fn load(&self) -> Result<UserChoices, ChoiceError> {
-        let Some(path) = self.path() else { return Ok(UserChoices::default()) };
-        let choices = match self.world.read(&path, USER_CHOICES_BYTES_MAX) {
-            Ok(bytes) => parse(&bytes),
-            Err(WorldError::NotFound) => return Ok(UserChoices::default()),
-            Err(error) => Err(error.into()),
-        };
-        choices.map_err(|problem| ChoiceError::InvalidChoices { path, problem })
+        self.file().load()
     }
 
     /// Changes the choices durably, under a lock; returns what `change` returns. Nothing is written
     /// if nothing changed.
     ///
     /// # Errors
-    /// [`ChoiceError`] if no directory is known, the lock is not free, the file is invalid, or it
-    /// cannot be written.
+    /// The change was not saved.
     pub fn change<T>(&self, change: impl FnOnce(&mut UserChoices) -> T) -> Result<T, ChoiceError> {
-        let path = self.path().ok_or(ChoiceError::NoDirectory)?;
-        let failed = |source: WorldError| ChoiceError::Io { path: path.clone(), source };
-        let folder = path.parent().unwrap_or(&path);
-        self.world.create_folder(folder).map_err(failed)?;
-        let _held = self.world.lock(&folder.join(".lock"), USER_LOCK_WAIT).map_err(failed)?;
-        let before = self.load()?;
-        let mut after = before.clone();
-        let changed = change(&mut after);
-        if after != before {
-            let file = ChoiceFile {
-                version: FORMAT_VERSION,
-                state_dir: self.root.display().to_string(),
-                choices: &after,
-            };
-            let text = format!("{:#}\n", json!(file));
-            let saved = file::save(self.world, &path, text.as_bytes(), &Durability::default());
-            if let Saved::NotSaved { why, .. } = saved {
-                return Err(ChoiceError::NotSaved { path, why });
-            }
-        }
-        Ok(changed)
+        self.file().change(change)
+    }
+
+    fn file(&self) -> UserFile<'_> {
+        UserFile { world: self.world, path: self.path(), state_dir: Some(&self.root) }
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<UserChoices, FileProblem> {
-    let value: Value = serde_json::from_slice(bytes)?;
-    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-        return Err(FileProblem::Version);
-    }
-    serde_json::from_value(value).map_err(|_| FileProblem::Shape)
+/// The state directories of projects for which the user chose something.
+#[must_use]
+pub fn known_state_dirs(world: &dyn World) -> Vec<PathBuf> {
+    let Some(folder) = user::config_folder(world).map(|it| it.join(FOLDER)) else {
+        return Vec::new();
+    };
+    let state_dir = |name: String| {
+        let bytes = world.read(&folder.join(name), USER_CHOICES_BYTES_MAX).ok()?;
+        let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        Some(PathBuf::from(value.get("state_dir")?.as_str()?))
+    };
+    let names = world.list(&folder).unwrap_or_default();
+    names.into_iter().filter(|it| it.ends_with(".json")).filter_map(state_dir).collect()
 }
 
 #[cfg(test)]

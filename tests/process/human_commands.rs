@@ -13,14 +13,18 @@ use crate::support::machine::machine;
 const PACK: &str = "/work/.policyd/policies";
 
 /// The commands; `ID` stands for the id of the escalation, and `SIGNAL` for the one of the request.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 26] = [
     "trust",
     "trust --changes",
     "trust --revoke",
     "trust --switch-files",
     "trust --switch-files --revoke",
     "pause 5m",
+    "allow rm_recursive --for 10m",
     "disable --reason x",
+    "enforce --observe",
+    "enforce rm_recursive",
+    "install --harness claude-code --observe",
     "uninstall --harness claude-code",
     "state reset s1",
     "breaker trip api/x",

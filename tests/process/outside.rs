@@ -275,6 +275,7 @@ fn uninstall_says_what_stays_and_purge_removes_what_is_the_users_own() {
     fs::create_dir_all(machine.path("home/.claude")).unwrap();
     machine.untested().stop().answer();
     fs::create_dir_all(machine.path("state/policyd")).unwrap();
+    machine.put(".policyd/policies/policyd.yaml", "version: 1\n");
     let own = ["config/policyd", "cache/policyd", "state/policyd"];
     assert!(own.iter().all(|it| machine.path(it).exists()), "{:?}", machine.tree());
     assert_eq!(machine.run(&["install"], b"").code, Some(0));
@@ -289,12 +290,18 @@ fn uninstall_says_what_stays_and_purge_removes_what_is_the_users_own() {
     let planned =
         machine.run(&["uninstall", "--harness", "claude-code", "--purge", "--dry-run"], b"");
     assert!(planned.stdout.contains("to remove  configuration: "), "{planned:?}");
+    assert!(planned.stdout.contains("to remove  project state: "), "{planned:?}");
     assert!(own.iter().all(|it| machine.path(it).exists()));
     let purged = machine.human(&["uninstall", "--harness", "claude-code", "--purge"]);
     assert_eq!(purged.code, Some(0), "{purged:?}");
     assert!(own.iter().all(|it| !machine.path(it).exists()));
     assert!(machine.path("config").exists());
-    assert!(machine.file(".policyd").exists(), "projects keep theirs");
+    let left = fs::read_dir(machine.file(".policyd")).unwrap();
+    let left: Vec<_> = left.map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left, ["policies"], "a pack is the user's work");
+    assert!(purged.stdout.contains("policies (`--packs` removes it)"), "{purged:?}");
+    machine.human(&["uninstall", "--harness", "claude-code", "--purge", "--packs"]);
+    assert!(!machine.file(".policyd").exists());
 }
 
 #[test]

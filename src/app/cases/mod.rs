@@ -72,7 +72,7 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
     let builtin = builtin::pack();
     let loaded = load::load(&suite.pack, &builtin);
     let pack = suite.pack.name.clone();
-    let Some(policy) = loaded.policy else {
+    let Some(mut policy) = loaded.policy else {
         return CaseSummary {
             pack,
             findings: loaded.diagnostics,
@@ -80,6 +80,8 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
             ..CaseSummary::default()
         };
     };
+    // Cases show what rules do once they are enforced.
+    policy.settings.mode = None;
     let known = NameTable::of(&policy);
     let mut findings = Vec::new();
     let mut files = Vec::new();

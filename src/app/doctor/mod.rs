@@ -49,10 +49,14 @@ fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
     let status = GateStatus::read(world, project, None, now);
     let off = status.off.iter().map(|it| Check::new("switch", Health::Bad, it.text(now)));
     let problems = status.problems.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
+    let manifest = packs::policy(world, &packs::find(world, project, None));
+    let manifest = manifest.ok().and_then(|it| it.settings.mode);
+    let observes = status.enforcement.text(manifest);
+    let observes = observes.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
     let pauses = status.pauses.iter().map(|it| Check::new("switch", Health::Look, it.text(now)));
-    let mut checks: Vec<Check> = off.chain(problems).chain(pauses).collect();
+    let mut checks: Vec<Check> = off.chain(problems).chain(observes).chain(pauses).collect();
     if checks.is_empty() {
-        checks.push(Check::good("switch", "policyd is not disabled"));
+        checks.push(Check::good("switch", "policyd enforces its rules"));
     }
     checks
 }

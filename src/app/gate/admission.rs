@@ -5,9 +5,11 @@ use super::request::Request;
 use crate::app::workspace::amplihack::PowerSteeringConfig;
 use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project::{self, Project};
-use crate::facts::event::Event;
+use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::policy::{Policy, records};
+use crate::store::allowance::Allowance;
+use crate::store::enforcement::EnforcementChoice;
 use crate::world::World;
 
 /// An event that may be evaluated.
@@ -15,6 +17,10 @@ pub(super) struct Admitted {
     pub(super) project: Project,
     /// amplihack's configuration, if the user honors it.
     pub(super) switches: Option<PowerSteeringConfig>,
+    /// Whether the user lets rules act.
+    pub(super) enforcement: EnforcementChoice,
+    /// Rules and calls that the user lets pass now.
+    pub(super) allowances: Vec<Allowance>,
 }
 
 /// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
@@ -52,11 +58,30 @@ pub(super) fn admit(
         status.problems.iter().for_each(|it| report.problem(it));
     }
     match status.off {
-        None => Ok(Admitted { project, switches: status.config }),
+        None => {
+            let GateStatus { config: switches, enforcement, allowances, .. } = status;
+            Ok(Admitted { project, switches, enforcement, allowances })
+        }
         Some(reason) => {
             let report = std::mem::take(report);
             Err(Box::new(report_off(world, &project, request, reason, report)))
         }
+    }
+}
+
+/// Makes the rules observe that the user and the manifest do not enforce, and reports it to the user once per session.
+pub(super) fn apply_enforcement(
+    choice: &EnforcementChoice,
+    policy: &mut Policy,
+    event: &Event,
+    report: &mut Report,
+) {
+    choice.apply(policy);
+    let begins =
+        event.kind == EventKind::SessionStart && event.source.as_deref() != Some("compact");
+    if let Some(text) = choice.summary(policy.settings.mode).filter(|_| begins) {
+        report.answer.notice =
+            Some(format!("{text}; `policyd log --would-block` shows what it would have blocked"));
     }
 }
 

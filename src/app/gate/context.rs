@@ -12,6 +12,7 @@ use crate::app::workspace::project::{self, Project};
 use crate::evaluation::situation::Matchers;
 use crate::facts::event::EventKind;
 use crate::policy::Policy;
+use crate::store::allowance::Allowance;
 use crate::store::session::SessionStore;
 use crate::store::subagents;
 use crate::world::World;
@@ -45,6 +46,8 @@ pub(super) struct GateContext<'a> {
     pub(super) project: &'a Project,
     pub(super) store: SessionStore<'a>,
     pub(super) state_dir: PathBuf,
+    /// Rules and calls that the user lets pass now.
+    pub(super) allowances: Vec<Allowance>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
 }
@@ -60,8 +63,19 @@ impl<'a> GateContext<'a> {
         let LoadedPolicy { policy, words, found } = loaded;
         let (store, state_dir) = project::sessions(world, project, &policy.settings);
         let found = found.as_deref();
-        let is_organization = false;
-        Self { world, request, policy, words, found, project, store, state_dir, is_organization }
+        let (allowances, is_organization) = (Vec::new(), false);
+        Self {
+            world,
+            request,
+            policy,
+            words,
+            found,
+            project,
+            store,
+            state_dir,
+            allowances,
+            is_organization,
+        }
     }
 
     /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.

@@ -6,14 +6,17 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::allowances;
 use super::context::GateContext;
 use super::inputs::RequiredState;
 use super::on_disk;
 use super::output::{self, Report};
-use super::request::Request;
+use super::request::{Request, is_attended};
 use super::work_tree::CleanTrees;
 use crate::app::packs;
+use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project;
+use crate::evaluation::call_code;
 use crate::evaluation::called::{By, LoggedEvent};
 use crate::evaluation::combine::Decision;
 use crate::evaluation::guards::{self, GuardsOutcome};
@@ -27,6 +30,7 @@ use crate::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
 use crate::policy::guards::{Guard, GuardAction};
 use crate::report::decision_log;
 use crate::report::mask::{mask, mask_json};
+use crate::store::allowance::BlockedEvent;
 use crate::store::transcript;
 
 /// An event that guards may apply to.
@@ -76,7 +80,8 @@ impl GuardEvaluation<'_> {
                     let (project, now) =
                         (self.context.project.root.clone(), self.context.request.now);
                     let alone = EventContext::alone(event.clone(), project, now);
-                    let alone = EventContext { gauged: false, ..alone };
+                    let alone =
+                        EventContext { gauged: false, interactive: self.attended(), ..alone };
                     Rc::new(alone.context(self.context.policy, self.context.words))
                 }
             };
@@ -96,17 +101,25 @@ impl GuardEvaluation<'_> {
         let detail = self.context.request.detail;
         // Reads of the disk and of the transcript have their own limits and do not count.
         let end = self.context.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
-        let in_time = |_: &&Guard| self.context.world.elapsed() <= end;
-        let judged = concerned.iter().copied().take_while(in_time);
+        let judged = concerned.iter().copied().take_while(|_| self.context.world.elapsed() <= end);
         let mut guarded = guards::judge(judged, event, &seen, asked.0, asked.1, detail);
+        // A guard that only observes asks nothing, so another one asks first.
+        let stopping = concerned.iter().filter(|it| guards::may_stop(it));
         if self.context.world.elapsed() > end
-            && let Some(guard) = concerned.iter().find(|it| guards::may_stop(it))
+            && let Some(guard) = stopping.min_by_key(|it| it.observed)
         {
             guarded.ask_for(guard, "it takes too long to analyze", event);
         }
+        self.allow(&mut guarded, report);
         self.log(&guarded, &seen, &elsewhere, report);
         self.answer(guarded, report);
         true
+    }
+
+    /// Whether a user is present who can answer a question.
+    fn attended(&self) -> bool {
+        let world = self.context.world;
+        is_attended(world) && world.env(RUN_VARIABLE).is_none()
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
@@ -139,9 +152,33 @@ impl GuardEvaluation<'_> {
     fn read_session(&self, report: &mut Report) -> Rc<Context> {
         let it = self.context;
         let cursor = it.cursor_path();
-        let inputs = it.gather(&cursor, true, report);
+        let inputs = it.gather(&cursor, self.attended(), report);
         inputs.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
         inputs.context
+    }
+
+    /// Drops decisions that the user allows, and says how the user can allow the rest.
+    fn allow(&self, guarded: &mut GuardsOutcome, report: &mut Report) {
+        if guarded.decision < Decision::Ask {
+            return;
+        }
+        let Request { event, .. } = self.context.request;
+        let folder = event.folder.as_deref().unwrap_or(&self.context.project.folder);
+        guarded.digest = call_code::digest(event, &folder.display().to_string());
+        let stopping = guarded.verdicts.iter().filter(|it| it.decision() >= Decision::Ask);
+        let blocked = BlockedEvent {
+            session: &event.session_id,
+            digest: guarded.digest.as_deref(),
+            rules: stopping.map(|it| (it.id.as_str(), it.decision())).collect(),
+        };
+        let granted = allowances::granted(self.context, &blocked, report);
+        if !granted.is_empty() {
+            guarded.allow(&granted);
+        }
+        // No user can allow what the organization blocks.
+        if guarded.decision >= Decision::Ask && !self.context.is_organization {
+            report.answer.override_hint = Some(allowances::hint_for_guards(self.context, guarded));
+        }
     }
 
     /// Logs what the guards say, and says it.
@@ -190,6 +227,7 @@ impl GuardEvaluation<'_> {
         };
         let mut called = LoggedEvent::new(event, &seen.around, &patches, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
+        called.unattended = !self.attended();
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();

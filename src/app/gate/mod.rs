@@ -2,6 +2,7 @@
 //! stop (`stop`), or react, measure the context and evaluate guards.
 
 mod admission;
+mod allowances;
 mod calls;
 mod context;
 mod context_usage;
@@ -24,8 +25,9 @@ use std::rc::Rc;
 use crate::app::packs;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::project;
+use crate::policy::EnforcementMode;
 use crate::world::World;
-use admission::{Admitted, admit, nothing_to_judge};
+use admission::{Admitted, admit, apply_enforcement, nothing_to_judge};
 use context::GateContext;
 pub(crate) use context::LoadedPolicy;
 pub(crate) use gate_status::switched;
@@ -53,10 +55,11 @@ fn evaluate_project(
     organization: Option<&OrganizationLayer>,
     mut report: Report,
 ) -> Report {
-    let Admitted { project, switches } = match admit(world, request, &mut report) {
-        Ok(admitted) => admitted,
-        Err(report) => return *report,
-    };
+    let Admitted { project, switches, enforcement, allowances } =
+        match admit(world, request, &mut report) {
+            Ok(admitted) => admitted,
+            Err(report) => return *report,
+        };
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let found = packs::find(world, &project, request.policies);
@@ -64,7 +67,13 @@ fn evaluate_project(
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| report.problem(&it.text()));
     }
-    let mut policy = match packs::policy(world, &found) {
+    let loaded = packs::policy(world, &found).map_err(|mut invalid| {
+        if enforcement.mode_of(invalid.mode) == EnforcementMode::Observe {
+            invalid.on_error = None;
+        }
+        invalid
+    });
+    let mut policy = match loaded {
         Ok(policy) => policy,
         Err(invalid) if invalid.enabled == Some(false) => {
             return output::report_off(world, &project, request, OffReason::Manifest, report);
@@ -75,9 +84,12 @@ fn evaluate_project(
                 return report.silent(invalid_pack::BROKEN);
             };
             switches.iter().for_each(|it| drop(it.apply(&mut policy)));
+            policy.settings.mode = invalid.mode;
+            enforcement.apply(&mut policy);
             invalid_pack::leave_out_sets(&mut policy, &invalid);
             let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
             let context = GateContext::new(world, request, &loaded, &project);
+            let context = GateContext { allowances, ..context };
             return invalid_pack::evaluate(&context, &invalid, report);
         }
         Err(invalid) => {
@@ -90,13 +102,15 @@ fn evaluate_project(
     for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
         report.problem(&problem);
     }
+    apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);
     organization.iter().for_each(|it| it.replace_rules(&mut policy));
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
-    evaluate_admitted(&GateContext::new(world, request, &loaded, &project), nothing, report)
+    let context = GateContext::new(world, request, &loaded, &project);
+    evaluate_admitted(&GateContext { allowances, ..context }, nothing, report)
 }
 
 /// Evaluates an event by a pack that is loaded already; everything else is as for a hook.
@@ -106,19 +120,23 @@ pub(crate) fn evaluate_by(
     loaded: &LoadedPolicy,
 ) -> Report {
     let mut report = Report::of(&request.event);
-    let Admitted { project, switches } = match admit(world, request, &mut report) {
-        Ok(admitted) => admitted,
-        Err(report) => return *report,
-    };
-    let changed = switches.map(|switches| {
+    let Admitted { project, switches, enforcement, allowances } =
+        match admit(world, request, &mut report) {
+            Ok(admitted) => admitted,
+            Err(report) => return *report,
+        };
+    let observes = enforcement.mode_of(loaded.policy.settings.mode) == EnforcementMode::Observe;
+    let changed = (observes || switches.is_some()).then(|| {
         let mut policy = loaded.policy.clone();
-        let problems = switches.apply(&mut policy);
-        problems.iter().for_each(|it| report.problem(it));
+        let problems = switches.iter().flat_map(|it| it.apply(&mut policy));
+        problems.for_each(|it| report.problem(&it));
+        apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);
         LoadedPolicy { policy, words: loaded.words.clone(), found: loaded.found.clone() }
     });
     let loaded = changed.as_ref().unwrap_or(loaded);
     let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-    evaluate_admitted(&GateContext::new(world, request, loaded, &project), nothing, report)
+    let context = GateContext::new(world, request, loaded, &project);
+    evaluate_admitted(&GateContext { allowances, ..context }, nothing, report)
 }
 
 /// Evaluates an event by a valid pack, unless the pack has no rule for it.

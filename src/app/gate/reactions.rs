@@ -81,7 +81,9 @@ impl ReactionRunner<'_> {
         let emitting = self.context.policy.considerations.iter().filter(|it| !it.emit.is_empty());
         let found = emitting.filter_map(|rule| {
             let verdict = outcome.verdicts.iter().find(|it| it.id == rule.id)?;
-            (verdict.status == CheckStatus::Unsatisfied && rule.mode != Mode::Shadow)
+            (verdict.status == CheckStatus::Unsatisfied
+                && rule.mode != Mode::Shadow
+                && !rule.observed)
                 .then_some((rule, verdict))
         });
         let found: Vec<_> = found.collect();

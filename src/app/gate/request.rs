@@ -11,11 +11,18 @@ use crate::harness::{self, Harness};
 use crate::hook::Caller;
 use crate::source::suggest;
 use crate::time::Timestamp;
+use crate::world::World;
 
 /// A client at an event, whose name may be no event of it.
 pub(crate) fn caller(harness: Option<&'static Harness>, hook: &str) -> Caller {
     let caller = Caller::at(harness.unwrap_or(Caller::default().harness), hook);
     Caller { moment: caller.moment.or(caller.harness.moment("stop")), ..caller }
+}
+
+/// Whether the client says that a user is present.
+pub(super) fn is_attended(world: &dyn World) -> bool {
+    world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
+        && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0")
 }
 
 /// What is asked of this call.

@@ -1,10 +1,13 @@
 //! A stop that is evaluated: the order of effects from reading the transcript to the log.
 
+use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 
+use super::allowances;
 use super::context::GateContext;
 use super::output::{self, Report};
 use super::reactions::ReactionRunner;
+use super::request::is_attended;
 use super::{calls, context_usage};
 use crate::app::workspace::project::DECISION_LOG;
 use crate::evaluation::combine::Decision;
@@ -15,6 +18,7 @@ use crate::hook::HookResponse;
 use crate::policy::OnSaveFailure;
 use crate::source::suggest;
 use crate::state::SessionState;
+use crate::store::allowance::BlockedEvent;
 use crate::store::file::Saved;
 use crate::store::session::{LockError, LockedSession};
 use crate::store::transcript;
@@ -30,8 +34,7 @@ impl StopEvaluation<'_> {
         let it = self.context;
         let (world, request, event) = (it.world, it.request, &it.request.event);
         let (store, own) = (&it.store, it.state_dir.as_path());
-        let interactive = world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
-            && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0");
+        let interactive = is_attended(world);
 
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = it.cursor_path();
@@ -86,9 +89,10 @@ impl StopEvaluation<'_> {
             stopwatch: &stopwatch,
             detail: request.detail,
             report_path: &report_path,
+            allowed: &BTreeMap::new(),
         };
         let inputs = it.inputs(&gathered, &state, forced.as_deref());
-        let mut outcome = evaluation::decide(bench, &mut evaluator);
+        let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
         calls::record_stop(it, &context.facts);
@@ -103,6 +107,27 @@ impl StopEvaluation<'_> {
         output::document(it, &context.learned.borrow(), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// Decides; if checks block the stop and the user allows them to pass, decides again without them.
+    fn decide(
+        &self,
+        bench: EvaluationContext<'_>,
+        evaluator: &mut Evaluator,
+        report: &mut Report,
+    ) -> StopOutcome {
+        let outcome = evaluation::decide(bench, evaluator);
+        if outcome.decision != Decision::Block {
+            return outcome;
+        }
+        let rules = outcome.blocking().map(|id| (id, Decision::Block)).collect();
+        let session = &self.context.request.event.session_id;
+        let blocked = BlockedEvent { session, digest: None, rules };
+        let allowed = allowances::granted(self.context, &blocked, report);
+        if allowed.is_empty() {
+            return outcome;
+        }
+        evaluation::decide(EvaluationContext { allowed: &allowed, ..bench }, evaluator)
     }
 
     /// The session type that the environment names; an unknown one is reported.
@@ -188,6 +213,9 @@ impl StopEvaluation<'_> {
         let mut notices = Vec::new();
         if outcome.decision == Decision::Block && spoken {
             report.answer = HookResponse::block(outcome.reason.clone());
+            let checks: Vec<&str> = outcome.blocking().collect();
+            let hint = allowances::hint_for_checks(&checks);
+            report.answer.override_hint = Some(hint).filter(|_| !self.context.is_organization);
         } else if outcome.decision == Decision::Block {
             notices.push(outcome.forgotten_notice.clone());
         }

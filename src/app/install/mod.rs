@@ -1,6 +1,7 @@
 //! Hook lines in the settings files of clients: planned as changes, then written. A malformed file is not
 //! changed; a file that is changed is copied first.
 
+pub(crate) mod leftovers;
 pub(crate) mod places;
 pub(crate) mod settings;
 

@@ -3,7 +3,9 @@
 
 use crate::facts::pattern::CommandPattern;
 use crate::policy::guards::{Guard, GuardAction, OnUnknown};
-use crate::policy::{Check, Expression, Mode, OnError, OnSaveFailure, Policy, Severity};
+use crate::policy::{
+    Check, EnforcementMode, Expression, Mode, OnError, OnSaveFailure, Policy, Severity,
+};
 use crate::report::paint::on_one_line;
 
 /// Lists what a pack may do that the built-in one does not, one line each, control characters
@@ -58,6 +60,15 @@ fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
     let mut say = |text: String| lines.push(format!("setting  {text}"));
     if !own.enabled {
         say("enabled: false: policyd evaluates nothing in this project".to_owned());
+    }
+    match own.mode {
+        Some(EnforcementMode::Observe) => {
+            say("mode: observe: no rule blocks in this project".to_owned());
+        }
+        Some(EnforcementMode::Enforce) => {
+            say("mode: enforce: rules block although you observe".to_owned());
+        }
+        None => {}
     }
     if own.on_error != base.on_error {
         say(format!("on_error: {}", on_error(own.on_error)));
@@ -117,6 +128,9 @@ fn weaker_guard(own: &Guard, base: &Guard) -> Option<String> {
     let mut weaker = Vec::new();
     if strength(own.body.verb) < strength(base.body.verb) {
         weaker.push(format!("{} becomes {}", base.body.verb.as_str(), own.body.verb.as_str()));
+    }
+    if own.body.unattended.is_none() && base.body.unattended.is_some() {
+        weaker.push("asks although no user is present".to_owned());
     }
     weaker.extend(weaker_mode(own.mode, base.mode));
     weaker.extend(expires(own.expires_millis, base.expires_millis));

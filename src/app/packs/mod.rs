@@ -218,6 +218,8 @@ pub(crate) struct InvalidPack {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What the manifest says about errors, where it is sound.
     pub(crate) on_error: Option<crate::policy::OnError>,
+    /// Whether the manifest lets rules act, where it is sound.
+    pub(crate) mode: Option<crate::policy::EnforcementMode>,
     /// Whether the manifest switches the pack on, where it is sound.
     pub(crate) enabled: Option<bool>,
     /// Built-in sets of guards that the manifest leaves out, where it is sound.
@@ -248,7 +250,7 @@ pub(crate) fn compile_ahead(world: &dyn World, found: &Found) {
 
 /// The policy of a found pack, from its files.
 fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
-    let Loaded { policy, diagnostics, on_error, enabled, sets_off } =
+    let Loaded { policy, diagnostics, on_error, mode, enabled, sets_off } =
         load::load(&found.pack(), &builtin::pack());
     let policy = policy.filter(|_| found.unreadable.is_empty());
     let policy = policy.map(|policy| match found.layer {
@@ -256,7 +258,7 @@ fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
         Layer::Organization => organization::own_rules(policy),
     });
     let unreadable = found.unreadable.clone();
-    policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, enabled, sets_off })
+    policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, mode, enabled, sets_off })
 }
 
 /// Returns the SHA-256 over the names and contents of a pack's source files.

@@ -8,6 +8,8 @@ use super::amplihack::{self, PowerSteeringConfig};
 use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use crate::id::SessionId;
 use crate::report::decision_log::NoOpinionKind;
+use crate::store::allowance::Allowance;
+use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
 use crate::store::pause::Pause;
 use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
 use crate::time::Timestamp;
@@ -73,6 +75,10 @@ pub(crate) struct GateStatus {
     pub(crate) config: Option<PowerSteeringConfig>,
     /// Pauses that apply now, in the project or in a session of it.
     pub(crate) pauses: Vec<Pause>,
+    /// Whether the user lets rules act.
+    pub(crate) enforcement: EnforcementChoice,
+    /// Rules and calls that the user lets pass now.
+    pub(crate) allowances: Vec<Allowance>,
     /// What is ignored or could not be used, each in one sentence with the fix.
     pub(crate) problems: Vec<String>,
 }
@@ -98,12 +104,17 @@ impl GateStatus {
             status.problems.push(error.to_string());
             UserChoices::default()
         });
+        match EnforcementStore::new(world).load() {
+            Ok(choice) => status.enforcement = choice,
+            Err(problem) => status.problems.push(problem.to_string()),
+        }
         let file = switch_file(world, project);
         if let Some(path) = file.as_ref().filter(|_| !choices.switch_files) {
             status.problems.push(ignored(&format!("the switch file `{}`", path.display())));
         }
         status.read_config(world, project, choices.switch_files);
         status.pauses = choices.pauses.iter().filter(|it| it.holds(now)).cloned().collect();
+        status.allowances = choices.allowances.iter().filter(|it| it.holds(now)).cloned().collect();
         status.off = variable(world)
             .or_else(|| choices.disabled.clone().map(OffReason::Disabled))
             .or_else(|| file.filter(|_| choices.switch_files).map(OffReason::SwitchFile))

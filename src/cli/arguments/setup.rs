@@ -51,6 +51,9 @@ pub(in crate::cli) struct InstallArguments {
     /// Dry run: show the changes without writing them
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,
+    /// Observe: evaluate and log every rule, and block nothing until `policyd enforce`
+    #[arg(long)]
+    pub(in crate::cli) observe: bool,
     /// Write a Claude Code plugin to this directory instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
     pub(in crate::cli) plugin: Option<PathBuf>,
@@ -74,9 +77,12 @@ pub(in crate::cli) struct UninstallArguments {
     /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
     pub(in crate::cli) scope: Scope,
-    /// Also remove the user's configuration, cache and state directories of policyd
+    /// Also remove the configuration, the cache, and the state of policyd, here and in every known project
     #[arg(long)]
     pub(in crate::cli) purge: bool,
+    /// With `--purge`: also remove your packs (`policies`)
+    #[arg(long, requires = "purge")]
+    pub(in crate::cli) packs: bool,
     /// Dry run: show the changes without writing them
     #[arg(long)]
     pub(in crate::cli) dry_run: bool,

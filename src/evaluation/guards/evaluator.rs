@@ -181,7 +181,9 @@ impl GuardEvaluator<'_> {
     /// Returns the result of a guard that fires.
     fn fired(&mut self, body: &GuardBody, program: &str) -> GuardOutput {
         let message = template::render(&body.message, self.evaluator);
-        let verdict = self.verdict(body, body.verb, message, None, program);
+        let unattended = body.unattended.filter(|_| !self.context.interactive);
+        let verb = unattended.unwrap_or(body.verb);
+        let verdict = self.verdict(body, verb, message, None, program);
         let fields = body.updated_input.iter();
         let updated_input = fields
             .map(|(key, text)| (key.clone(), template::render(text, self.evaluator)))
@@ -248,6 +250,8 @@ impl GuardEvaluator<'_> {
             message,
             unknown,
             mode: guard.mode,
+            observed: guard.observed,
+            allowed: None,
             program: program.to_owned(),
             place: body.place.to_string(),
             explanation: self.explained(body),

@@ -1,5 +1,6 @@
 //! The whole program on simulated machines: cases, decisions, effects, hostile input.
 
+mod allow;
 mod audit_log;
 mod breakers;
 mod cases;
@@ -10,6 +11,7 @@ mod forge;
 mod init;
 mod judge;
 mod masking;
+mod observe;
 mod organization;
 mod pause;
 mod replay;

@@ -32,6 +32,7 @@ fn full(decision: Decision) -> HookResponse {
         context: Some("for the agent".to_owned()),
         updated_input: changed.then(|| json!({"command": "ls"})),
         updated_output: None,
+        override_hint: Some("policyd allow --call K7Q2M4XB".into()),
     }
 }
 

@@ -30,6 +30,7 @@ fn every_answer_is_taken() {
             for told in [false, true] {
                 let text = told.then(|| "text".to_owned());
                 let answer = HookResponse {
+                    override_hint: Some("policyd allow --call K7Q2M4XB".into()),
                     decision,
                     reason: "because".to_owned(),
                     notice: text.clone(),

@@ -1,0 +1,242 @@
+//! `policyd allow`: the user lets a rule, or one exact tool call that was blocked, pass once or for a while.
+
+use std::time::Duration;
+
+use super::enforce::rule_ids;
+use super::pause::{log, named_session};
+use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, pack};
+use crate::app::packs;
+use crate::app::sessions::recorded;
+use crate::app::workspace::human::shown;
+use crate::app::workspace::project::{self, Project};
+use crate::cli::human::require_human;
+use crate::evaluation::call_code;
+use crate::evaluation::message::{cut, in_one_line};
+use crate::id::SessionId;
+use crate::limits::{ALLOWANCE_MAX, ALLOWANCE_ONCE, EVIDENCE_CHARS_MAX};
+use crate::report::decision_log::Entry;
+use crate::source::suggest;
+use crate::store::allowance::{Allowance, AllowanceTarget};
+use crate::store::user_choices::UserChoiceStore;
+use crate::time::{duration_text, parse_duration};
+use crate::world::World;
+
+/// Adds, lists or revokes allowances.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &AllowArguments) -> u8 {
+    let project = project::find(world, None);
+    if arguments.list {
+        return list(world, console, &project);
+    }
+    if let Some(named) = &arguments.revoke {
+        return revoke(world, console, &project, named);
+    }
+    let request = match &arguments.call {
+        Some(code) => request_for_call(world, console, &project, code),
+        None => request_for_rules(world, console, &project, arguments),
+    };
+    match request {
+        Ok(request) => add(world, console, &project, request),
+        Err(code) => code,
+    }
+}
+
+/// What the user wants to allow.
+struct AllowanceRequest {
+    targets: Vec<AllowanceTarget>,
+    session: Option<SessionId>,
+    length: Duration,
+    once: bool,
+    /// The action that the user confirms.
+    action: String,
+}
+
+fn request_for_rules(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    arguments: &AllowArguments,
+) -> Result<AllowanceRequest, u8> {
+    let rules = &arguments.rules;
+    let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
+    let known = rule_ids(&policy);
+    if let Some(name) = rules.iter().find(|it| !known.contains(&it.as_str())) {
+        let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+        console.eprint(&format!("unknown rule `{name}`\nhelp: {help}"));
+        return Err(EXIT_USAGE);
+    }
+    let length = match arguments.duration.as_deref().map(parse_duration) {
+        None => ALLOWANCE_ONCE,
+        Some(Ok(length)) if !length.is_zero() && length <= ALLOWANCE_MAX => length,
+        Some(Ok(_) | Err(_)) => {
+            let most = duration_text(ALLOWANCE_MAX);
+            let text = format!(
+                "`--for` must be a duration of at most {most}\nhelp: use a number with a unit, such as \
+                 `10m` or `1h30m`"
+            );
+            console.eprint(&text);
+            return Err(EXIT_USAGE);
+        }
+    };
+    let session = named_session(world, console, project, arguments.session.as_deref())?;
+    let once = arguments.duration.is_none();
+    let how = if once { "once, within" } else { "for" };
+    let place = match &session {
+        Some(id) => format!("session {id}"),
+        None => project.root.display().to_string(),
+    };
+    let list = rules.join(", ");
+    let action = format!("let {list} pass {how} {} in {place}", duration_text(length));
+    let targets = rules.iter().cloned().map(AllowanceTarget::Rule).collect();
+    Ok(AllowanceRequest { targets, session, length, once, action })
+}
+
+/// Finds the newest blocked call with a code in the decision log.
+fn request_for_call(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    typed: &str,
+) -> Result<AllowanceRequest, u8> {
+    let code = call_code::normalized(typed);
+    let policy = packs::policy(world, &packs::find(world, project, None)).ok();
+    let entries = recorded::entries(world, project, policy.as_ref());
+    let mut newest = entries.iter().rev().filter_map(Entry::read);
+    let fits = |it: &Entry| {
+        it.call_digest.as_deref().is_some_and(|digest| call_code::code(digest) == code)
+    };
+    let found = newest.find(fits).and_then(|it| Some((it.call_digest.clone()?, it)));
+    let Some((digest, entry)) = found else {
+        let root = project.root.display();
+        let text = format!(
+            "no blocked call with the code `{}` is logged in {root}\nhelp: run this command in the \
+             project of the call; `policyd log --notable` lists blocked calls",
+            shown(typed)
+        );
+        console.eprint(&text);
+        return Err(EXIT_FOUND);
+    };
+    let input = entry.call.as_ref().map(|it| &it.input);
+    let command = input.and_then(|it| it.get("command")?.as_str());
+    let input =
+        command.map_or_else(|| input.map(ToString::to_string).unwrap_or_default(), str::to_owned);
+    let call = cut(&in_one_line(&input), EVIDENCE_CHARS_MAX);
+    let tool = entry.tool.unwrap_or_default();
+    let action = format!(
+        "let this call of session {} pass once, within {}: {tool} `{call}`",
+        entry.session_id,
+        duration_text(ALLOWANCE_ONCE)
+    );
+    Ok(AllowanceRequest {
+        targets: vec![AllowanceTarget::Call(digest)],
+        session: SessionId::parse(&entry.session_id),
+        length: ALLOWANCE_ONCE,
+        once: true,
+        action,
+    })
+}
+
+fn add(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    project: &Project,
+    request: AllowanceRequest,
+) -> u8 {
+    let actor = match require_human(world, console, &request.action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
+    let AllowanceRequest { targets, session, length, once, .. } = request;
+    let now = world.now();
+    let allowances: Vec<Allowance> = targets
+        .into_iter()
+        .map(|target| Allowance {
+            target,
+            session: session.clone(),
+            since: now,
+            until: now.plus(length),
+            once,
+            by: actor.user().to_owned(),
+        })
+        .collect();
+    let store = UserChoiceStore::new(world, &project.state);
+    let added = store
+        .change(|choices| allowances.iter().for_each(|it| choices.add_allowance(it.clone(), now)));
+    if let Err(problem) = added {
+        console.eprint(&format!("{problem}; nothing is allowed"));
+        return EXIT_BROKEN;
+    }
+    for it in &allowances {
+        let text = line(it);
+        log(world, project, "allow", session.as_ref(), text.clone(), &actor);
+        console.print(&format!("{text}\n"));
+    }
+    EXIT_OK
+}
+
+fn list(world: &dyn World, console: &mut Console<'_>, project: &Project) -> u8 {
+    let now = world.now();
+    match UserChoiceStore::new(world, &project.state).load() {
+        Err(problem) => {
+            console.eprint(&problem.to_string());
+            EXIT_BROKEN
+        }
+        Ok(choices) => {
+            let all: Vec<&Allowance> =
+                choices.allowances.iter().filter(|it| it.holds(now)).collect();
+            if all.is_empty() {
+                console.eprint("no rule and no call is allowed in this project");
+            }
+            all.iter().for_each(|it| console.print(&format!("{}\n", line(it))));
+            EXIT_OK
+        }
+    }
+}
+
+/// Revokes the allowances of a rule or a code: exit 1 if there was none.
+fn revoke(world: &dyn World, console: &mut Console<'_>, project: &Project, named: &str) -> u8 {
+    let now = world.now();
+    let code = call_code::normalized(named);
+    let is_named = |it: &Allowance| match &it.target {
+        AllowanceTarget::Rule(rule) => rule == named,
+        AllowanceTarget::Call(digest) => call_code::code(digest) == code,
+    };
+    let revoked = UserChoiceStore::new(world, &project.state).change(|choices| {
+        let all = std::mem::take(&mut choices.allowances).into_iter().filter(|it| it.holds(now));
+        let (revoked, left): (Vec<_>, Vec<_>) = all.partition(is_named);
+        choices.allowances = left;
+        revoked
+    });
+    match revoked {
+        Err(problem) => {
+            console.eprint(&format!("{problem}; the allowance stays"));
+            EXIT_BROKEN
+        }
+        Ok(revoked) if revoked.is_empty() => {
+            let text = format!(
+                "`{}` is not allowed\nhelp: `policyd allow --list` shows what is",
+                shown(named)
+            );
+            console.eprint(&text);
+            EXIT_FOUND
+        }
+        Ok(revoked) => {
+            let actor = crate::app::workspace::human::Actor::of(world);
+            for it in revoked {
+                let text = format!("revoked: {}", line(&it));
+                log(world, project, "revoke", it.session.as_ref(), text.clone(), &actor);
+                console.print(&format!("{text}\n"));
+            }
+            EXIT_OK
+        }
+    }
+}
+
+/// An allowance for the user, in one line.
+fn line(it: &Allowance) -> String {
+    let what = match &it.target {
+        AllowanceTarget::Rule(rule) => rule.clone(),
+        AllowanceTarget::Call(digest) => format!("call {}", call_code::code(digest)),
+    };
+    let session = it.session.as_ref().map_or_else(String::new, |id| format!(", in session {id}"));
+    format!("{what}: {}{session}", it.text())
+}
