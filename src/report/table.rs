@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(
             table().render(screen(60)),
             "  rm_recursive      7  deletes directories outside the\n\
-             \x20                       project, or the whole project\n\
+             \x20                      project, or the whole project\n\
              \x20 rm            1,200\n"
         );
         let wide = table().render(Screen::default());
@@ -328,8 +328,8 @@ mod tests {
         let red = AnsiStyle::new(true).red("block");
         let lines = format!("short\n  {red}  rm  {TEXT}\n");
         let plain = format!("short\n  block  rm  {TEXT}\n");
-        let expected = "short\n  block  rm  deletes directories outside\n             \
-                        the project, or the whole project\n";
+        let expected = "short\n  block  rm  deletes directories outside the\n             \
+                        project, or the whole project\n";
         assert_eq!(wrap_lines(&plain, screen(50)), expected);
         assert_eq!(wrap_lines(&lines, screen(50)), expected.replacen("block", &red, 1));
         assert_eq!(wrap_lines(&plain, Screen::default()), plain);

@@ -40,8 +40,15 @@ fn a_blocked_stop_prompts_the_session_until_the_block_limit() {
     assert!(first["denied"]["error"].as_str().unwrap().contains("force"), "{first}");
     assert_eq!(first["kept"], json!({"mode": "600", "lines": 7}));
     let toasts = first["toasts"].as_array().unwrap();
-    assert_eq!(toasts.len(), 2, "a notice when it is released, none at other stops: {toasts:?}");
-    assert!(toasts[0].as_str().unwrap().contains("released the stop"), "{toasts:?}");
+    let (blocks, released) = toasts.split_at(3);
+    let overridden = |it: &&Value| it.as_str().is_some_and(|it| it.contains("policyd allow"));
+    assert_eq!(
+        blocks.iter().filter(overridden).count(),
+        3,
+        "each block says how to override it: {toasts:?}"
+    );
+    assert_eq!(released.len(), 2, "a notice when it is released, none at other stops: {toasts:?}");
+    assert!(released[0].as_str().unwrap().contains("released the stop"), "{toasts:?}");
     assert_eq!((&first["child"], &first["removed"]), (&json!(0), &json!(true)));
     assert_eq!((&first["status"], &first["aborts"]), (&json!("idle"), &json!(0)));
     assert_eq!(seen["interrupted"], 0, "an interrupted turn is not a stop");
