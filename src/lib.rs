@@ -3,9 +3,7 @@
 mod app;
 pub mod book;
 pub mod cases;
-pub mod checksum;
 pub mod cli;
-pub mod deferred;
 pub mod evaluation;
 pub mod expr;
 pub mod facts;
@@ -25,4 +23,4 @@ pub mod world;
 
 pub use policyd_shell::path;
 pub use policyd_yaml as source;
-pub use policyd_yaml::{pairs, time};
+pub use policyd_yaml::{checksum, deferred, pairs, time};

@@ -1,7 +1,9 @@
-//! Texts of policy files, spans in them, and findings.
+//! Texts of policy files, spans in them, and findings; below them checksums and values that are decoded late.
 //! Does not contain: the meaning of a policy.
 
 pub mod check;
+pub mod checksum;
+pub mod deferred;
 pub mod layered_map;
 pub mod limits;
 pub mod meaning;
@@ -19,6 +21,9 @@ mod value;
 pub mod yaml;
 
 use std::sync::Arc;
+
+/// The source text of types that are stored. Stored values depend on it.
+pub const SOURCE_TEXT: &str = include_str!("deferred.rs");
 
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
-    &["source", "pairs", "time", "path"], // The crates `src/yaml` and `src/shell`.
-    &["book", "checksum", "deferred", "git_index", "id", "limits"],
+    &["source", "pairs", "time", "checksum", "deferred", "path"], // The crates in `src`.
+    &["book", "git_index", "id", "limits"],
     &["facts", "state"],
     &["expr", "harness"],
     &["policy"],

@@ -6,7 +6,7 @@ use crate::checksum::fingerprint;
 /// changes, what was kept before is no pack any more.
 pub(super) const COMPILED_BY: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
-    include_str!("../../../src/deferred.rs"),
+    policyd_yaml::SOURCE_TEXT,
     policyd_shell::SOURCE_TEXT,
     include_str!("../../../src/facts/cursor.rs"),
     include_str!("../../../src/facts/lazy.rs"),
