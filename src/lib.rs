@@ -5,7 +5,7 @@ pub mod book;
 pub mod cases;
 pub mod cli;
 pub mod evaluation;
-pub mod expr;
+pub mod fact_table;
 pub mod facts;
 pub mod git_index;
 pub mod harness;
@@ -21,6 +21,7 @@ pub mod state;
 pub mod store;
 pub mod world;
 
+pub use fact_table as expr; // The language of expressions over the table of facts.
 pub use policyd_shell::path;
 pub use policyd_yaml as source;
 pub use policyd_yaml::{checksum, deferred, pairs, time};

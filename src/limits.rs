@@ -1,8 +1,12 @@
-//! Every limit of the program. The crates `src/yaml` and `src/shell` define their own. The relations between limits are
+//! Every limit of the program. The crates in `src` define their own. The relations between limits are
 //! checked at compile time.
 
 use std::time::Duration;
 
+pub use policyd_expr::limits::{
+    EXPLAINED_PARTS_MAX, EXPRESSION_ARRAY_MAX, EXPRESSION_CALLS_MAX, EXPRESSION_DEPTH_MAX,
+    EXPRESSION_OPERATIONS_MAX, EXPRESSION_STRING_MAX, REGEX_COMPILED_MAX,
+};
 pub use policyd_shell::limits::{
     CALL_PROGRAMS_MAX, CALL_STEP_BYTES, CALL_STEPS_MAX, COMMAND_PROGRAMS_MAX,
     GLOB_ALTERNATIVES_MAX, SHELL_DEPTH_MAX, SHELL_NESTING_MAX, SHELL_STEPS_MAX, SHELL_TEXT_MAX,
@@ -32,19 +36,6 @@ pub const ID_CHARS_MAX: usize = 128;
 pub const RULES_MAX: usize = 5_000;
 /// Packs in an `extends` chain.
 pub const EXTENDS_DEPTH_MAX: usize = 8;
-
-/// Operations of one evaluation of an expression.
-pub const EXPRESSION_OPERATIONS_MAX: u64 = 100_000;
-/// Nesting of one expression.
-pub const EXPRESSION_DEPTH_MAX: usize = 48;
-/// Nesting of calls. Expressions cannot define functions.
-pub const EXPRESSION_CALLS_MAX: usize = 8;
-/// Length of a string inside an expression, in bytes.
-pub const EXPRESSION_STRING_MAX: usize = 64 * 1024;
-/// Length of an array inside an expression.
-pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
-/// Compiled size of one regular expression, in bytes.
-pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 
 /// One transcript line that is parsed, in bytes. Longer lines are counted and skipped.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -217,8 +208,6 @@ pub const SPOKEN_CHARS_MAX: usize = 9_000;
 pub const REASON_KEPT_CHARS_MAX: usize = 300;
 /// One problem that is reported to the user, in characters. It can quote a path of any length.
 pub const PROBLEM_CHARS_MAX: usize = 2_000;
-/// Parts of one expression that are explained.
-pub const EXPLAINED_PARTS_MAX: usize = 200;
 /// Columns of an expression that is drawn with its values. A wider expression is listed part by
 /// part.
 pub const DRAWN_COLUMNS_MAX: usize = 100;
@@ -234,7 +223,6 @@ pub const READING_LOGGED_BYTES_MAX: usize = 16 * 1024;
 pub const PROBE_OUTPUT_MAX: usize = 1024 * 1024;
 
 const _: () = assert!(SPOKEN_CHARS_MAX < 10_000, "Claude Code cuts at 10,000 characters");
-const _: () = assert!(EXPRESSION_BYTES_MAX < 65_535, "Rhai columns are u16");
 const _: () = assert!(CURSOR_PROOF_BYTES < TRANSCRIPT_CHUNK_BYTES, "one read proves the cursor");
 const _: () = assert!(EVIDENCE_CHARS_MAX * 3 < SPOKEN_CHARS_MAX, "a finding fits into a message");
 

@@ -10,7 +10,7 @@ use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
 use crate::expr::members::{self, Member};
 use crate::expr::parts::{Found, Part};
-use crate::expr::types::{Names, Type};
+use crate::expr::types::{Names, Subject, Type};
 use crate::expr::{Evaluator, Value};
 use crate::policy::records;
 use crate::report::decision_log::{found_json, masked_parts};
@@ -109,7 +109,8 @@ fn record_json(file: &str, sections: &[&str], names: &'static LazyLock<Arc<Names
 fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
     let mut found = Vec::new();
     // `rule` and `outcome` exist only while a stop is judged.
-    let globals = rows(Type::Global).filter(|it| !matches!(it.result, Type::Rule | Type::Outcome));
+    let unknown = [Subject::Rule.as_type(), Subject::Outcome.as_type()];
+    let globals = rows(Type::Global).filter(|it| !unknown.contains(&it.result));
     for global in globals {
         for row in rows(global.result) {
             let name = format!("{}.{}", global.name, row.name);
@@ -128,7 +129,7 @@ fn values(names: &Names, evaluator: &mut Evaluator) -> Vec<(String, Found)> {
     }
     found.extend(names.preferences.iter().map(|it| value(format!("prefs.{it}"), evaluator)));
     for it in &names.probes {
-        found.extend(fields(&format!("probes.{it}"), Type::Probe, evaluator));
+        found.extend(fields(&format!("probes.{it}"), Subject::Probe.as_type(), evaluator));
     }
     found
 }

@@ -36,7 +36,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryA
     let Some((mut policy, names)) = pack::require_reviewed(world, console, &found) else {
         return EXIT_BROKEN;
     };
-    let typed = check(&expression, &names);
+    let typed = check(&expression, &*names);
     if !typed.findings.is_empty() || !typed.result.is_shown() {
         return wrong(console, arguments, &expression, &typed.findings, &names);
     }

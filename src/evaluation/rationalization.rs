@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::expr::Evaluator;
 use crate::expr::context::{Context, Excuse};
-use crate::expr::pattern::RationalizationMatcher;
+use crate::expr::excuse_facts::RationalizationMatcher;
 use crate::expr::prose::{self, Prose};
 use crate::pairs::FilteredText;
 use crate::policy::rationalizations::{Rationalization, Rationalizations};

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 
 use crate::expr::context::{Context, ConversationProse, EvaluationState};
-use crate::expr::pattern::{RationalizationMatcher, StoredPattern, TextPattern};
+use crate::expr::excuse_facts::RationalizationMatcher;
+use crate::expr::pattern::{StoredPattern, TextPattern};
 use crate::facts::Facts;
 use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::Event;

@@ -3,14 +3,14 @@
 use rhai::{Array, Dynamic, Engine, ImmutableString};
 
 use super::pattern::prose_regex;
-use super::row::{COUNTS, Member};
+use super::table::{COUNTS, Member};
 use super::types::{Domain, Evidence::Neutral, Type};
 
 const ONE_TEXT: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 const ONE_LIST: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
 
 /// Rows of texts and lists.
-pub(super) const ROWS: &[Member] = &[
+pub static ROWS: &[Member] = &[
     row(
         Type::Text,
         "contains",
@@ -118,10 +118,15 @@ const fn row(
         doc,
         example,
         values: &[],
+        is_day: false,
         range: COUNTS,
-        run: None,
-        global: None,
     }
+}
+
+/// Returns the row of a member of texts or lists.
+#[must_use]
+pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
+    ROWS.iter().find(|it| it.owner == owner && it.name == name)
 }
 
 /// Registers what the rows promise, and the operators of a raw engine.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::ast::{Expr, ExprKind, Foreign};
 use super::hints::{cure, other_spelling, token_length};
-use super::types::{Evidence, Names, Type};
-use super::{ScriptError, engine, members, parse};
-use crate::source::{Diagnostic, Span, suggest};
+use super::table::KnownNames;
+use super::types::{Evidence, Type};
+use super::{ScriptError, engine, parse};
+use policyd_yaml::{Diagnostic, Span, suggest};
 
 mod operators;
 mod steps;
@@ -58,24 +59,17 @@ pub struct Typed {
 
 /// Types an expression by the table of facts and the names of a pack.
 #[must_use]
-pub fn check(text: &str, names: &Names) -> Typed {
+pub fn check(text: &str, names: &dyn KnownNames) -> Typed {
     typed(text, names, true)
 }
 
 /// Types an expression whose regexes are known to be valid: compiling them takes longer than everything else.
 #[must_use]
-pub fn check_again(text: &str, names: &Names) -> Typed {
+pub fn check_again(text: &str, names: &dyn KnownNames) -> Typed {
     typed(text, names, false)
 }
 
-/// Returns the type of the global to which one of [`Typed::uses`] belongs.
-#[must_use]
-pub fn global_type(used: &str) -> Option<Type> {
-    let name = used.split(['.', '[']).next().unwrap_or_default();
-    members::find(Type::Global, name).map(|it| it.result)
-}
-
-fn typed(text: &str, names: &Names, regexes: bool) -> Typed {
+fn typed(text: &str, names: &dyn KnownNames, regexes: bool) -> Typed {
     let mut checker = Checker::new(text, names, regexes);
     match parse::parse(text) {
         Ok(tree) => {
@@ -95,7 +89,7 @@ fn typed(text: &str, names: &Names, regexes: bool) -> Typed {
 
 struct Checker<'a> {
     text: &'a str,
-    names: &'a Names,
+    names: &'a dyn KnownNames,
     /// Whether regexes are compiled to see that they are sound.
     regexes: bool,
     uses: BTreeSet<String>,
@@ -104,7 +98,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    const fn new(text: &'a str, names: &'a Names, regexes: bool) -> Self {
+    const fn new(text: &'a str, names: &'a dyn KnownNames, regexes: bool) -> Self {
         let evidence = Evidence::Neutral;
         Self { text, names, regexes, uses: BTreeSet::new(), evidence, findings: Vec::new() }
     }
@@ -206,7 +200,7 @@ impl<'a> Checker<'a> {
     }
 
     fn global(&mut self, name: &str, start: usize) -> Type {
-        if let Some(record) = &self.names.record {
+        if let Some(record) = self.names.record() {
             if record.name == name {
                 return Type::Record;
             }
@@ -215,7 +209,7 @@ impl<'a> Checker<'a> {
             self.report("unknown-fact", start, message, Some(help));
             return Type::Any;
         }
-        if let Some(row) = members::find(Type::Global, name) {
+        if let Some(row) = self.names.table().find(Type::Global, name) {
             return row.result;
         }
         if let Some(spelling) = other_spelling(name) {
@@ -223,10 +217,16 @@ impl<'a> Checker<'a> {
             self.report("unknown-fact", start, message, Some(format!("write `{spelling}`")));
             return Type::Any;
         }
-        let known = members::tables().filter(|it| it.owner == Type::Global).map(|it| it.name);
+        let known = self.members_of(Type::Global);
         let found = ("unknown-fact", start, format!("there is no fact `{name}`"));
-        self.report_word(found, (name, &known.collect::<Vec<_>>()));
+        self.report_word(found, (name, &known));
         Type::Any
+    }
+
+    /// The names of the members of a type, in the order of the table.
+    fn members_of(&self, owner: Type) -> Vec<&'static str> {
+        let rows = self.names.table().rows();
+        rows.filter(|it| it.owner == owner).map(|it| it.name).collect()
     }
 
     fn expect(&mut self, expr: &Expr, wanted: Type, why: &str) -> Type {

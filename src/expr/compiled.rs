@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ast::Expr;
-use crate::deferred::Lazy;
+use policyd_yaml::deferred::Lazy;
 
 /// The tree of an expression in a policy. Of a compiled pack, it is decoded when it is first read. It follows from the
 /// text, so that two of them never differ.

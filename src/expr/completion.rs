@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::check::{Finding, check};
-use super::members::{self, Member};
-use super::types::{Names, Type};
-use crate::source::suggest;
+use super::table::{KnownNames, Member};
+use super::types::{Domain, Type};
+use policyd_yaml::suggest;
 
 /// A name that could stand there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Candidate {
 /// could stand there, the nearest first; for one that ends too early what could follow. Nothing
 /// where it is complete.
 #[must_use]
-pub fn candidates(text: &str, names: &Names) -> Vec<Candidate> {
+pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     let typed = check(text, names);
     let ends = text.trim_end().len();
     if typed.findings.is_empty() {
@@ -46,7 +46,7 @@ pub fn candidates(text: &str, names: &Names) -> Vec<Candidate> {
 }
 
 /// What could stand where the name that ends at `end` stands.
-fn at(text: &str, end: usize, names: &Names) -> Vec<Candidate> {
+fn at(text: &str, end: usize, names: &dyn KnownNames) -> Vec<Candidate> {
     let before = text.get(..end).unwrap_or_default();
     let start = before.trim_end_matches(is_name_character).len();
     let (before, begun) = before.split_at_checked(start).unwrap_or_default();
@@ -57,7 +57,7 @@ fn at(text: &str, end: usize, names: &Names) -> Vec<Candidate> {
         // A complete text that something is missing after: no name could help.
         None if begun.starts_with(|c: char| c.is_ascii_digit()) => Vec::new(),
         None if begun.is_empty() && !before.trim_end().ends_with(OPENINGS) => Vec::new(),
-        None => rows(Type::Global, begun),
+        None => rows(Type::Global, begun, names),
     }
 }
 
@@ -69,7 +69,7 @@ fn is_name_character(c: char) -> bool {
 }
 
 /// The type of what a text ends with: the shortest end of it that is an expression.
-fn owner(chain: &str, names: &Names) -> Option<Type> {
+fn owner(chain: &str, names: &dyn KnownNames) -> Option<Type> {
     let mut starts = chain.char_indices().map(|(at, _)| at).rev();
     starts.find_map(|start| {
         let (before, operand) = chain.split_at_checked(start)?;
@@ -82,47 +82,22 @@ fn owner(chain: &str, names: &Names) -> Option<Type> {
     })
 }
 
-fn members_of(owner: Type, begun: &str, names: &Names) -> Vec<Candidate> {
+fn members_of(owner: Type, begun: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     let plain = match owner {
         Type::Bool | Type::Int | Type::Decimal | Type::Record | Type::Any => true,
         // What has a value is complete; its members are named only where one is begun.
         Type::Text | Type::Texts => begun.is_empty(),
-        Type::Preferences => return named(&names.preferences, begun, Type::Bool),
-        Type::Probes => return named(&names.probes, begun, Type::Probe),
-        Type::Global
-        | Type::Event
-        | Type::Session
-        | Type::Transcript
-        | Type::Tools
-        | Type::Commands
-        | Type::Command
-        | Type::CommandKind
-        | Type::Files
-        | Type::Findings
-        | Type::Todos
-        | Type::Tokens
-        | Type::Patterns
-        | Type::Probe
-        | Type::Breakers
-        | Type::DeadLetters
-        | Type::Escalations
-        | Type::Breaker
-        | Type::Signals
-        | Type::Context
-        | Type::State
-        | Type::Now
-        | Type::Rule
-        | Type::Outcome
-        | Type::Rationalizations
-        | Type::Call
-        | Type::Invocation
-        | Type::Places => false,
+        Type::Global | Type::Object(_) => false,
     };
-    if plain { Vec::new() } else { rows(owner, begun) }
+    match names.table().named_members(owner) {
+        Some(it) => named(names.of_kind(it.kind), begun, it.result),
+        None if plain => Vec::new(),
+        None => rows(owner, begun, names),
+    }
 }
 
-fn rows(owner: Type, begun: &str) -> Vec<Candidate> {
-    let all: Vec<&Member> = members::tables().filter(|it| it.owner == owner).collect();
+fn rows(owner: Type, begun: &str, names: &dyn KnownNames) -> Vec<Candidate> {
+    let all: Vec<&Member> = names.table().rows().filter(|it| it.owner == owner).collect();
     let chosen = chosen(&all.iter().map(|it| it.name).collect::<Vec<_>>(), begun);
     let row = |name: &str| {
         let it = all.iter().find(|it| it.name == name)?;
@@ -152,7 +127,7 @@ fn chosen<'n>(known: &[&'n str], begun: &str) -> Vec<&'n str> {
 }
 
 /// The names of the pack that a text argument may be.
-fn pack_names(text: &str, finding: &Finding, names: &Names) -> Vec<Candidate> {
+fn pack_names(text: &str, finding: &Finding, names: &dyn KnownNames) -> Vec<Candidate> {
     let before = text.get(..finding.start).unwrap_or_default().trim_end();
     let Some(called) = before.strip_suffix('(').map(str::trim_end) else {
         return at(text, finding.end, names);
@@ -160,61 +135,9 @@ fn pack_names(text: &str, finding: &Finding, names: &Names) -> Vec<Candidate> {
     let start = called.trim_end_matches(is_name_character).len();
     let (chain, method) = called.split_at_checked(start).unwrap_or_default();
     let owner = chain.trim_end().strip_suffix('.').and_then(|it| owner(it, names));
-    let row = owner.and_then(|it| members::find(it, method));
+    let row = owner.and_then(|it| names.table().find(it, method));
     let domain = row.and_then(|it| it.params?.first().map(|(_, domain)| *domain));
-    let Some(known) = domain.and_then(|it| names.of(it)) else { return Vec::new() };
+    let Some(Domain::Name(kind)) = domain else { return Vec::new() };
     let written = text.get(finding.start..finding.end).unwrap_or_default();
-    named(known, written.trim_matches('"'), Type::Text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names() -> Names {
-        let set = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
-        Names {
-            file_kinds: set(&["code", "config", "ui"]),
-            preferences: set(&["no_auto_merge"]),
-            probes: set(&["judge", "pr"]),
-            ..Names::default()
-        }
-    }
-
-    /// What is listed, or its beginning where it is long.
-    fn listed(text: &str) -> String {
-        let found: Vec<String> = candidates(text, &names()).into_iter().map(|it| it.name).collect();
-        found.iter().take(4).cloned().collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn names_are_completed_where_they_stand() {
-        for (text, expected) in [
-            ("todos.", "last_at open open_list seen"),
-            ("todos.op", "open open_list"),
-            ("files.count > 3 && todos.ope", "open open_list"),
-            ("todos.opne == 0", "open last_at open_list seen"),
-            ("todos", "last_at open open_list seen"),
-            ("tod", "todos"),
-            ("!tod", "todos"),
-            ("files.count > tok", "tokens"),
-            ("(todos.op", "open open_list"),
-            ("files.kind(\"code\").cou", "count"),
-            ("files.kind(\"co\").count", "code config"),
-            ("files.kind(\"zzz\").count", "code config ui"),
-            ("prefs.", "no_auto_merge"),
-            ("breakers[\"api/x\"].op", "open"),
-            ("probes.j", "judge"),
-            ("probes.p && prefs.no", "pr no_auto_merge"),
-            ("event.kind == \"stop\" &&", "action breakers commands context"),
-            ("files.count >", "action breakers commands context"),
-            // Complete, or nothing that a name could mend.
-            ("files.count > 3", ""),
-            ("files.count > \"a\"", ""),
-            ("files.count 3", ""),
-            ("", ""),
-        ] {
-            assert_eq!(listed(text), expected, "{text}");
-        }
-    }
+    named(names.of_kind(kind), written.trim_matches('"'), Type::Text)
 }

@@ -5,7 +5,10 @@ use rhai::{Dynamic, ImmutableString};
 use super::FactError;
 
 /// A text argument.
-pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, FactError> {
+///
+/// # Errors
+/// The argument is missing, or is not a text.
+pub fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableString, FactError> {
     let value = args.get(at).ok_or("an argument is missing")?;
     value
         .clone()
@@ -14,12 +17,12 @@ pub(super) fn text_argument(args: &[Dynamic], at: usize) -> Result<ImmutableStri
 }
 
 /// A count as the number type of expressions.
-pub(super) fn count(value: impl TryInto<i64>) -> Dynamic {
+pub fn count(value: impl TryInto<i64>) -> Dynamic {
     Dynamic::from(value.try_into().unwrap_or(i64::MAX))
 }
 
 /// A list of texts.
-pub(super) fn texts<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Dynamic {
+pub fn texts<S: Into<String>>(items: impl IntoIterator<Item = S>) -> Dynamic {
     let items = items.into_iter().take(crate::limits::EXPRESSION_ARRAY_MAX);
     Dynamic::from_array(items.map(|it| Dynamic::from(it.into())).collect())
 }

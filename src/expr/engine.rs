@@ -4,16 +4,17 @@
 
 use rhai::{AST, Dynamic, Engine, EvalAltResult, OptimizationLevel, Position, Scope};
 
-use super::context::Object;
 use super::record::Record;
-use super::{FactError, ScriptError, ScriptErrorKind, Value, builtins, members};
+use super::table::Handle;
+use super::types::Type;
+use super::{FactError, ScriptError, ScriptErrorKind, Value, builtins};
 use crate::limits;
 
 /// An engine whose expressions see facts.
-pub(super) fn of_facts() -> Engine {
+pub(super) fn of_facts<H: Handle>() -> Engine {
     let mut engine = sandbox();
     builtins::register(&mut engine);
-    register_members(&mut engine);
+    register_members::<H>(&mut engine);
     engine
 }
 
@@ -78,27 +79,25 @@ pub(super) fn check_syntax(text: &str) -> Result<(), ScriptError> {
     PARSER.with(|it| compile(it, text)).map(drop)
 }
 
-fn register_members(engine: &mut Engine) {
+fn register_members<H: Handle>(engine: &mut Engine) {
     let failed = Box::<EvalAltResult>::from;
-    engine.register_indexer_get(move |object: &mut Object, name: &str| {
-        members::value(object, name, &[]).map_err(failed)
+    engine.register_indexer_get(move |object: &mut H, name: &str| {
+        object.value(name, &[]).map_err(failed)
     });
     let mut done = std::collections::BTreeSet::new();
-    for row in members::tables() {
-        let (Some(params), Some(_)) = (row.params, row.run) else { continue };
+    for row in H::TABLE.rows().filter(|it| matches!(it.owner, Type::Object(_))) {
+        let Some(params) = row.params else { continue };
         if !done.insert((row.name, params.len())) {
             continue;
         }
         let name = row.name;
         match params.len() {
             0 => {
-                engine.register_fn(name, move |it: &mut Object| {
-                    members::value(it, name, &[]).map_err(failed)
-                });
+                engine.register_fn(name, move |it: &mut H| it.value(name, &[]).map_err(failed));
             }
             _ => {
-                engine.register_fn(name, move |it: &mut Object, arg: Dynamic| {
-                    members::value(it, name, &[arg]).map_err(failed)
+                engine.register_fn(name, move |it: &mut H, arg: Dynamic| {
+                    it.value(name, &[arg]).map_err(failed)
                 });
             }
         }

@@ -6,11 +6,11 @@
 use rhai::{Array, Dynamic, ImmutableString};
 
 use super::ast::{Access, Expr, ExprKind, Path, Relation, Step, is_call};
-use super::context::Object;
 use super::pattern::prose_regex;
 use super::scope::Globals;
+use super::table::Handle;
 use super::text_list::TextList;
-use super::{FactError, builtins, members};
+use super::{FactError, builtins};
 
 /// Why an expression has no value here.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ type Evaluated<T = Dynamic> = Result<T, NoValue>;
 
 impl Expr {
     /// Computes the value.
-    pub(super) fn value(&self, globals: &Globals) -> Evaluated {
+    pub(super) fn value<H: Handle>(&self, globals: &Globals<H>) -> Evaluated {
         let value = |it: &Self| it.value(globals);
         Ok(match &self.kind {
             ExprKind::Bool(value) => (*value).into(),
@@ -63,7 +63,7 @@ impl Expr {
             }
             ExprKind::Member(base, path, arguments) => {
                 let base = base.value(globals).map_err(|it| it.before(arguments))?;
-                Owner::Value(base).members(path, arguments, globals)?
+                Owner::<H>::Value(base).members(path, arguments, globals)?
             }
             ExprKind::Decimal(_)
             | ExprKind::Negative(_)
@@ -73,7 +73,7 @@ impl Expr {
     }
 
     /// Whether the value is `true`.
-    fn is_true(&self, globals: &Globals) -> Evaluated<bool> {
+    fn is_true<H: Handle>(&self, globals: &Globals<H>) -> Evaluated<bool> {
         self.value(globals)?.as_bool().map_err(|_| NoValue::Beyond)
     }
 
@@ -102,14 +102,14 @@ impl NoValue {
 }
 
 /// A value with members. Most are parts of the context by their names, which need no value of Rhai's.
-enum Owner {
-    Handle(Object),
+enum Owner<H> {
+    Handle(H),
     Value(Dynamic),
 }
 
-impl Owner {
+impl<H: Handle> Owner<H> {
     /// The value of a path that begins here. Rhai evaluates the arguments of all its members first.
-    fn members(self, path: &Path, arguments: &[Expr], globals: &Globals) -> Evaluated {
+    fn members(self, path: &Path, arguments: &[Expr], globals: &Globals<H>) -> Evaluated {
         let (mut owner, mut rest) = (self, arguments);
         for step in path.steps() {
             let (own, others) = rest.split_at_checked(step.arguments()).ok_or(NoValue::Beyond)?;
@@ -123,7 +123,7 @@ impl Owner {
         })
     }
 
-    fn step(&self, name: &str, step: &Step, own: &[Expr], globals: &Globals) -> Evaluated {
+    fn step(&self, name: &str, step: &Step, own: &[Expr], globals: &Globals<H>) -> Evaluated {
         let value = |it: &Expr| it.value(globals).map_err(|_| NoValue::Beyond);
         match (step.access, own) {
             _ if step.optional => Err(NoValue::Beyond),
@@ -131,7 +131,7 @@ impl Owner {
             (Access::Item, own) => {
                 let key = value(own.first().ok_or(NoValue::Beyond)?)?;
                 let key = key.into_immutable_string().map_err(|_| NoValue::Beyond)?;
-                let item = self.ask(|it| members::value(it, &key, &[]));
+                let item = self.ask(|it| it.value(&key, &[]));
                 item.ok_or(NoValue::Beyond)?.map_err(NoValue::Failed)
             }
             (Access::Call(_), [only]) => match step.texts(own) {
@@ -146,18 +146,18 @@ impl Owner {
     }
 
     /// Asks the part of the context; `None` for another value.
-    fn ask<T>(&self, ask: impl FnOnce(&Object) -> T) -> Option<T> {
+    fn ask<T>(&self, ask: impl FnOnce(&H) -> T) -> Option<T> {
         match self {
             Self::Handle(handle) => Some(ask(handle)),
-            Self::Value(value) => value.read_lock::<Object>().map(|it| ask(&it)),
+            Self::Value(value) => value.read_lock::<H>().map(|it| ask(&it)),
         }
     }
 
     /// A member of a fact, of a text, or of a list.
     fn member(&self, name: &str, arguments: Option<&[Dynamic]>) -> Evaluated {
         let found = self.ask(|it| match arguments {
-            Some(arguments) => members::call(it, name, arguments).map_err(NoValue::of_call),
-            None => members::value(it, name, &[]).map_err(NoValue::Failed),
+            Some(arguments) => it.call(name, arguments).map_err(NoValue::of_call),
+            None => it.value(name, &[]).map_err(NoValue::Failed),
         });
         if let Some(found) = found {
             return found;
@@ -169,7 +169,7 @@ impl Owner {
     /// A member whose argument is a list of text constants.
     fn listed(&self, name: &str, list: &TextList) -> Evaluated {
         let argument = || [Dynamic::from(list.clone())];
-        if let Some(found) = self.ask(|it| members::call(it, name, &argument())) {
+        if let Some(found) = self.ask(|it| it.call(name, &argument())) {
             return found.map_err(NoValue::of_call);
         }
         let Self::Value(value) = self else { return Err(NoValue::Beyond) };
@@ -184,7 +184,7 @@ impl Owner {
 }
 
 /// Whether one of the items has the wanted value. The items behind it are not evaluated.
-fn first(items: &[Expr], wanted: bool, globals: &Globals) -> Evaluated<bool> {
+fn first<H: Handle>(items: &[Expr], wanted: bool, globals: &Globals<H>) -> Evaluated<bool> {
     for item in items {
         if item.is_true(globals)? == wanted {
             return Ok(wanted);

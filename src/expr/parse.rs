@@ -505,7 +505,7 @@ fn condition(is_and: bool, left: Expr, right: Expr) -> ExprKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::engine;
+    use crate::engine;
 
     fn canonical(text: &str) -> String {
         parse(text).map_or_else(|it| format!("! {}", it.offset), |it| it.canonical().into_owned())

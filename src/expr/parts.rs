@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::ast::{Access, Expr, ExprKind, Path};
-use super::members;
+use super::table::{FactTable, Handle};
 use super::types::Type;
 use super::{Evaluator, ScriptError, Value};
 use crate::limits;
@@ -45,7 +45,7 @@ impl std::fmt::Display for Found {
 
 /// Returns the parts of an expression with their values, innermost first, the whole last. Of an expression with more
 /// than `EXPLAINED_PARTS_MAX` parts, it returns the last ones.
-pub(super) fn explain(evaluator: &mut Evaluator, text: &str) -> Vec<Part> {
+pub(super) fn explain<H: Handle>(evaluator: &mut Evaluator<H>, text: &str) -> Vec<Part> {
     let tree = Expr::of_text(text);
     let mut explanation = Explanation { evaluator, text, parts: Vec::new() };
     explanation.visit(&tree, true);
@@ -57,13 +57,13 @@ pub(super) fn explain(evaluator: &mut Evaluator, text: &str) -> Vec<Part> {
     parts
 }
 
-struct Explanation<'e> {
-    evaluator: &'e mut Evaluator,
+struct Explanation<'e, H: Handle> {
+    evaluator: &'e mut Evaluator<H>,
     text: &'e str,
     parts: Vec<Part>,
 }
 
-impl Explanation<'_> {
+impl<H: Handle> Explanation<'_, H> {
     /// Adds the parts of `expr` and then `expr` itself, if its value can be shown. Returns whether it is true or
     /// false.
     fn visit(&mut self, expr: &Expr, reached: bool) -> Option<bool> {
@@ -85,7 +85,7 @@ impl Explanation<'_> {
                 self.visit(other, reached && choice == Some(false));
             }
             ExprKind::Fact(path, arguments) => {
-                let global = members::find(Type::Global, path.name());
+                let global = H::TABLE.find(Type::Global, path.name());
                 let owner = global.map_or(Type::Any, |it| it.result);
                 return self.path(expr.range.start, owner, (path, arguments), reached);
             }
@@ -150,8 +150,8 @@ impl Explanation<'_> {
             rest = others;
             value = self.all(own, reached).or(value);
             owner = match step.access {
-                Access::Item => Type::Breaker,
-                Access::Field | Access::Call(_) => member_type(owner, path.member(step)),
+                Access::Item => H::TABLE.items().result,
+                Access::Field | Access::Call(_) => member_type(H::TABLE, owner, path.member(step)),
             };
             let is_last = steps.peek().is_none() && step.access != Access::Item;
             if owner.is_shown() || (is_last && owner == Type::Any) {
@@ -177,11 +177,7 @@ impl Explanation<'_> {
     }
 }
 
-fn member_type(owner: Type, name: &str) -> Type {
-    match (owner, members::find(owner, name)) {
-        (_, Some(row)) => row.result,
-        (Type::Preferences, None) => Type::Bool,
-        (Type::Probes, None) => Type::Probe,
-        (_, None) => Type::Any,
-    }
+fn member_type(table: &dyn FactTable, owner: Type, name: &str) -> Type {
+    let row = table.find(owner, name).map(|it| it.result);
+    row.or_else(|| table.named_members(owner).map(|it| it.result)).unwrap_or(Type::Any)
 }

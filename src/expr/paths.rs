@@ -2,23 +2,18 @@
 
 use memchr::{memchr2, memchr3};
 
-use super::members::{self, Member};
-use super::types::{Names, Type};
+use super::table::{FactTable, KnownNames, Member};
+use super::types::Type;
 
 /// The values a fact can have, where they are few; `path` is its text.
 #[must_use]
-pub fn closed_values<'n>(path: &str, names: &'n Names) -> Vec<&'n str> {
-    if let Some(field) = names.record.as_ref().and_then(|it| it.at(path)) {
+pub fn closed_values<'n>(path: &str, names: &'n dyn KnownNames) -> Vec<&'n str> {
+    if let Some(field) = names.record().and_then(|it| it.at(path)) {
         return field.values.iter().map(String::as_str).collect();
     }
-    if path == "session.type" {
-        // A session may be of no type.
-        return names.session_types.iter().map(String::as_str).chain([""]).collect();
-    }
-    if path == "session.forge" && !names.incomplete {
-        return names.forges.iter().map(String::as_str).chain([""]).collect();
-    }
-    last_member(path).map(|row| row.values.to_vec()).unwrap_or_default()
+    let values = |row: &Member| row.values.to_vec();
+    let fixed = || last_member(path, names.table()).map(values).unwrap_or_default();
+    names.values(path).unwrap_or_else(fixed)
 }
 
 /// What is known of a fact that is compared with a number.
@@ -32,19 +27,18 @@ pub struct Number {
 
 /// Which numbers a fact can be; `path` is its text.
 #[must_use]
-pub fn number(path: &str, names: &Names) -> Number {
-    let field =
-        names.record.as_ref().and_then(|it| it.at(path)).map(|it| (it.limits.range(), it.result));
+pub fn number(path: &str, names: &dyn KnownNames) -> Number {
+    let field = names.record().and_then(|it| it.at(path)).map(|it| (it.limits.range(), it.result));
     let (range, result) = field
-        .or_else(|| last_member(path).map(|it| (it.range, it.result)))
+        .or_else(|| last_member(path, names.table()).map(|it| (it.range, it.result)))
         .unwrap_or(((i64::MIN, i64::MAX), Type::Any));
     Number { range, is_decimal: result == Type::Decimal }
 }
 
 /// The type of a fact; `None` where the table does not have it.
 #[must_use]
-pub fn type_of(path: &str) -> Option<Type> {
-    last(path).map(|(result, _)| result)
+pub fn type_of(path: &str, table: &dyn FactTable) -> Option<Type> {
+    last(path, table).map(|(result, _)| result)
 }
 
 /// The owner of what a path leads to, and its last name without arguments; nothing where it has no owner.
@@ -57,23 +51,25 @@ pub fn owner_and_member(path: &str) -> Option<(&str, &str)> {
 
 /// The row of the last name of a path.
 #[must_use]
-pub fn last_member(path: &str) -> Option<&'static Member> {
-    last(path)?.1
+pub fn last_member(path: &str, table: &dyn FactTable) -> Option<&'static Member> {
+    last(path, table)?.1
 }
 
 /// The type of a path, and the row of its last name: names that the pack gives have none.
-fn last(path: &str) -> Option<(Type, Option<&'static Member>)> {
+fn last(path: &str, table: &dyn FactTable) -> Option<(Type, Option<&'static Member>)> {
     let mut owner = Type::Global;
     let mut row = None;
     for step in steps(path) {
         let end = memchr2(b'(', b'[', step.as_bytes()).unwrap_or(step.len());
         let name = step.get(..end).unwrap_or_default();
-        row = members::find(owner, name);
-        owner = match (owner, row) {
-            (_, Some(row)) if row.result == Type::Breakers && step.contains('[') => Type::Breaker,
-            (_, Some(row)) => row.result,
-            (Type::Probes, None) => Type::Probe,
-            (_, None) => return None,
+        row = table.find(owner, name);
+        owner = match row {
+            Some(row) if step.contains('[') && row.result == table.items().owner => {
+                table.items().result
+            }
+            Some(row) => row.result,
+            // A member that is named by the pack and has members itself.
+            None => table.named_members(owner).map(|it| it.result).filter(|it| !it.is_shown())?,
         };
     }
     Some((owner, row))

@@ -9,9 +9,9 @@ use regex_syntax::hir::Hir;
 use serde::{Deserialize, Serialize};
 
 use super::prose::{self, Phrase, Prose, Sentence};
-use crate::deferred::Lazy;
-use crate::facts::lazy::LazyRegex;
+use crate::lazy::LazyRegex;
 use crate::limits;
+use policyd_yaml::deferred::Lazy;
 
 /// A named set, as written in `vocabulary.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,12 @@ impl StoredPattern {
     #[must_use]
     pub fn source(&self) -> &TextPatternSource {
         &self.source
+    }
+
+    /// A set whose words the caller found in the text already, so that they are not searched again.
+    #[must_use]
+    pub fn with_found_words(source: TextPatternSource) -> Self {
+        Self { words: OnceLock::from(String::new()), source: source.into() }
     }
 
     fn words(&self) -> &str {
@@ -147,35 +153,6 @@ impl TextPattern {
         }
         let mut hits = text.sentences().filter(|it| prepared.is_in(it, &phrases, &regexes));
         hits.find(|sentence| counts(sentence.text())).map(|it| it.text())
-    }
-}
-
-/// What a table of excuses looks for, row by row, each prepared when it is first needed.
-#[derive(Debug)]
-pub struct RationalizationMatcher {
-    /// Regexes by which others are said to have said something.
-    pub others: Vec<LazyRegex>,
-    rows: Vec<OnceCell<TextPattern>>,
-}
-
-impl RationalizationMatcher {
-    /// Takes the regexes for what others said, and room for so many rows.
-    #[must_use]
-    pub fn new(others: &[String], rows: usize) -> Self {
-        let others = others.iter().map(|it| prose_regex(it)).collect();
-        Self { others, rows: (0..rows).map(|_| OnceCell::new()).collect() }
-    }
-
-    /// What a row looks for; `source` says it when nobody asked before.
-    pub fn row(
-        &self,
-        number: usize,
-        source: impl FnOnce() -> TextPatternSource,
-    ) -> Option<&TextPattern> {
-        // Whoever asks has looked for its words.
-        let kept =
-            || StoredPattern { words: OnceLock::from(String::new()), source: source().into() };
-        Some(self.rows.get(number)?.get_or_init(|| TextPattern::new(kept())))
     }
 }
 

@@ -4,8 +4,8 @@
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
-use crate::checksum::fingerprint;
-use crate::pairs::{BigramFilter, folds_into_ascii, holds_in_any_case, listed};
+use policyd_yaml::checksum::fingerprint;
+use policyd_yaml::pairs::{BigramFilter, folds_into_ascii, holds_in_any_case, listed};
 
 /// A text, cut into sentences when it is first looked at.
 #[derive(Debug)]

@@ -4,20 +4,18 @@ use std::rc::Rc;
 
 use rhai::{Dynamic, Scope};
 
-use super::context::{Context, Object};
-use super::globals::ROWS;
-use super::members::find;
 use super::record::Record;
+use super::table::Handle;
 use super::types::Type;
 
 /// The values of names. Most expressions are evaluated without Rhai, so its scope is filled when Rhai needs it.
 #[derive(Debug)]
-pub(super) struct Globals {
-    context: Option<Rc<Context>>,
+pub(super) struct Globals<H: Handle> {
+    context: Option<Rc<H::Context>>,
     scope: Scope<'static>,
 }
 
-impl Globals {
+impl<H: Handle> Globals<H> {
     /// No names yet.
     pub(super) fn new() -> Self {
         Self { context: None, scope: Scope::new() }
@@ -31,16 +29,14 @@ impl Globals {
     }
 
     /// The parts of another context.
-    pub(super) fn turn_to(&mut self, context: Option<Rc<Context>>) {
+    pub(super) fn turn_to(&mut self, context: Option<Rc<H::Context>>) {
         self.scope.clear();
         self.context = context;
     }
 
     /// The handle of a part of the context, by its name; `None` for a record.
-    pub(super) fn handle(&self, name: &str) -> Option<Object> {
-        let context = self.context.as_ref()?;
-        let global = find(Type::Global, name)?.global?;
-        Some(Object { context: Rc::clone(context), part: (global.part)() })
+    pub(super) fn handle(&self, name: &str) -> Option<H> {
+        H::of_global(self.context.as_ref()?, name)
     }
 
     /// The value of a name.
@@ -51,7 +47,7 @@ impl Globals {
     /// All names, for Rhai.
     pub(super) fn scope(&mut self) -> &mut Scope<'static> {
         if self.scope.is_empty() {
-            for row in ROWS {
+            for row in H::TABLE.rows().filter(|it| it.owner == Type::Global) {
                 if let Some(handle) = self.handle(row.name) {
                     self.scope.push(row.name, handle);
                 }

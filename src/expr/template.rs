@@ -1,6 +1,7 @@
 //! Templates: text with `${expression}` holes. `$${` stands for a literal `${`.
 
 use super::Evaluator;
+use super::table::Handle;
 
 /// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +67,7 @@ fn closing_brace(rest: &str) -> Option<usize> {
 
 /// Fills the holes. A hole that cannot be evaluated shows why instead of its value.
 #[must_use]
-pub fn render(template: &str, evaluator: &mut Evaluator) -> String {
+pub fn render<H: Handle>(template: &str, evaluator: &mut Evaluator<H>) -> String {
     let Ok(pieces) = pieces(template) else { return template.to_owned() };
     evaluator.watch.iter().for_each(|it| it.rendered(template));
     let mut text = String::with_capacity(template.len());

@@ -1,23 +1,24 @@
-//! Lists of texts as facts are asked about them: globs, options, names. Most are written out in the
-//! expression, so that one list serves all evaluations of it, and its globs are prepared once.
+//! Lists of texts as arguments of facts: globs, options, names. Most are written out in the expression, so that one
+//! list serves all evaluations of it, and what a fact prepares from it is prepared once.
 
-use super::FactError;
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::call::PathMatchers;
+use super::FactError;
 
 /// A list of texts; cloning it copies a pointer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
-pub(super) struct TextList(Arc<Written>);
+pub struct TextList(Arc<TextListContent>);
 
 #[derive(Debug)]
-struct Written {
+struct TextListContent {
     texts: Vec<String>,
-    globs: OnceLock<PathMatchers>,
+    /// What a fact prepared from the texts, such as globs.
+    prepared: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl PartialEq for TextList {
@@ -28,7 +29,7 @@ impl PartialEq for TextList {
 
 impl From<Vec<String>> for TextList {
     fn from(texts: Vec<String>) -> Self {
-        Self(Arc::new(Written { texts, globs: OnceLock::new() }))
+        Self(Arc::new(TextListContent { texts, prepared: OnceLock::new() }))
     }
 }
 
@@ -40,24 +41,31 @@ impl From<TextList> for Vec<String> {
 
 impl TextList {
     /// The texts.
-    pub(super) fn texts(&self) -> &[String] {
+    #[must_use]
+    pub fn texts(&self) -> &[String] {
         &self.0.texts
     }
 
-    /// The texts as globs over places; prepared when they are first held against something.
-    pub(super) fn globs(&self) -> &PathMatchers {
-        let texts = || self.texts().iter().map(String::as_str);
-        self.0.globs.get_or_init(|| PathMatchers::new(texts()))
+    /// Returns what `prepare` makes of the texts, and keeps it for the next evaluation. If something of another type
+    /// is kept already, the texts are prepared again.
+    #[must_use]
+    pub fn prepared<T: Any + Send + Sync>(&self, prepare: impl Fn(&[String]) -> T) -> Arc<T> {
+        let known = self.0.prepared.get_or_init(|| Arc::new(prepare(self.texts())));
+        Arc::clone(known).downcast().unwrap_or_else(|_| Arc::new(prepare(self.texts())))
     }
 
     /// Whether a text is one of them.
-    pub(super) fn has(&self, text: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, text: &str) -> bool {
         self.texts().iter().any(|it| it == text)
     }
 }
 
 /// The list that an argument is: of the engine's texts, or one that was kept.
-pub(super) fn list(args: &[Dynamic]) -> Result<TextList, FactError> {
+///
+/// # Errors
+/// The argument is missing, or is not a list of texts.
+pub fn list(args: &[Dynamic]) -> Result<TextList, FactError> {
     let value = args.first().ok_or("an argument is missing")?;
     if let Some(kept) = value.read_lock::<TextList>() {
         return Ok(kept.clone());

@@ -1,12 +1,8 @@
-//! Types of expressions, and the names a pack defines that expressions may use.
+//! Types of expressions, kinds of names, and kinds of evidence.
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-use super::record::Shape;
 
 /// Type of an expression or of a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,68 +19,42 @@ pub enum Type {
     Text,
     /// A list of texts
     Texts,
-    /// The event
-    Event,
-    /// The session
-    Session,
-    /// The transcript
-    Transcript,
-    /// Tool calls
-    Tools,
-    /// Shell commands
-    Commands,
-    /// One shell command
-    Command,
-    /// Commands of one kind
-    CommandKind,
-    /// Edited files
-    Files,
-    /// Findings in edited text
-    Findings,
-    /// The todo list
-    Todos,
-    /// Token usage
-    Tokens,
-    /// Text patterns
-    Patterns,
-    /// Preferences
-    Preferences,
-    /// Probes
-    Probes,
-    /// One probe
-    Probe,
-    /// Circuit breakers
-    Breakers,
-    /// Dead letters
-    DeadLetters,
-    /// Questions to humans
-    Escalations,
-    /// One circuit breaker
-    Breaker,
-    /// Signals that wait
-    Signals,
-    /// How full the context is
-    Context,
-    /// What the session remembers
-    State,
-    /// The clock
-    Now,
-    /// The consideration that is being judged
-    Rule,
-    /// What was decided
-    Outcome,
-    /// Excuses in the agent's last text
-    Rationalizations,
-    /// The tool call that is about to happen
-    Call,
-    /// One program that it would start
-    Invocation,
-    /// Places of files that a program is given
-    Places,
+    /// A type of the table of facts. It has members, and no value that can be shown.
+    #[serde(skip)]
+    Object(ObjectType),
     /// The record that the rules of one file speak of
     Record,
     /// Unknown after an error, so that one cause gives one finding.
     Any,
+}
+
+/// A type of the table of facts.
+#[derive(Debug, Clone, Copy)]
+pub struct ObjectType {
+    /// Number in the table. Types with the same number are equal.
+    pub number: u8,
+    /// Name in messages.
+    pub name: &'static str,
+}
+
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for ObjectType {}
+
+impl PartialOrd for ObjectType {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectType {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.number.cmp(&other.number)
+    }
 }
 
 impl fmt::Display for Type {
@@ -96,38 +66,18 @@ impl fmt::Display for Type {
             Self::Decimal => "decimal",
             Self::Text => "text",
             Self::Texts => "list of texts",
-            Self::Event => "event",
-            Self::Session => "session",
-            Self::Transcript => "transcript",
-            Self::Tools => "tools",
-            Self::Commands => "commands",
-            Self::Command => "command",
-            Self::CommandKind => "command kind",
-            Self::Files => "files",
-            Self::Findings => "findings",
-            Self::Todos => "todos",
-            Self::Tokens => "tokens",
-            Self::Patterns => "patterns",
-            Self::Preferences => "prefs",
-            Self::Probes => "probes",
-            Self::Probe => "probe",
-            Self::Breakers => "breakers",
-            Self::DeadLetters => "dead_letter",
-            Self::Escalations => "escalations",
-            Self::Breaker => "breaker",
-            Self::Signals => "signals",
-            Self::Context => "context",
-            Self::State => "state",
-            Self::Now => "now",
-            Self::Rule => "rule",
-            Self::Outcome => "outcome",
-            Self::Rationalizations => "rationalizations",
-            Self::Call => "action",
-            Self::Invocation => "program",
-            Self::Places => "paths",
+            Self::Object(it) => it.name,
             Self::Record => "record",
             Self::Any => "anything",
         })
+    }
+}
+
+impl Type {
+    /// Whether a value of this type can be shown; the others only have members.
+    #[must_use]
+    pub const fn is_shown(self) -> bool {
+        matches!(self, Self::Bool | Self::Int | Self::Decimal | Self::Text | Self::Texts)
     }
 }
 
@@ -136,18 +86,19 @@ impl fmt::Display for Type {
 pub enum Domain {
     /// Any text.
     Free,
-    /// A command kind of the vocabulary.
-    CommandKind,
-    /// A file kind of the vocabulary.
-    FileKind,
-    /// A content pattern of the vocabulary.
-    Content,
-    /// A text pattern of the vocabulary.
-    Text,
-    /// A tier of the context.
-    Tier,
+    /// A name that the pack defines.
+    Name(NameClass),
     /// A regular expression.
     Regex,
+}
+
+/// A kind of name that a pack defines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameClass {
+    /// Number among the kinds of the program.
+    pub number: u8,
+    /// What such a name is called in messages: `file kind`.
+    pub noun: &'static str,
 }
 
 /// What kind of evidence a fact is.
@@ -159,54 +110,4 @@ pub enum Evidence {
     Words,
     /// A command, a file, a todo, a probe: something that happened.
     Structure,
-}
-
-impl Type {
-    /// Whether a value of this type can be shown; the others only have members.
-    #[must_use]
-    pub const fn is_shown(self) -> bool {
-        matches!(self, Self::Bool | Self::Int | Self::Decimal | Self::Text | Self::Texts)
-    }
-}
-
-/// Names a pack defines that expressions may use.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
-    /// Command kinds.
-    pub command_kinds: BTreeSet<String>,
-    /// File kinds.
-    pub file_kinds: BTreeSet<String>,
-    /// Content patterns.
-    pub contents: BTreeSet<String>,
-    /// Text patterns.
-    pub texts: BTreeSet<String>,
-    /// Preferences.
-    pub preferences: BTreeSet<String>,
-    /// Probes.
-    pub probes: BTreeSet<String>,
-    /// Session types.
-    pub session_types: BTreeSet<String>,
-    /// Forges.
-    pub forges: BTreeSet<String>,
-    /// Tiers of the context.
-    pub tiers: BTreeSet<String>,
-    /// Whether a vocabulary could not be read: then no name is taken for unknown.
-    pub incomplete: bool,
-    /// The record that expressions speak of; where there is one, they see nothing else.
-    pub record: Option<Arc<Shape>>,
-}
-
-impl Names {
-    /// The names that a text argument of this kind may be; nothing where it is no name.
-    #[must_use]
-    pub const fn of(&self, domain: Domain) -> Option<&BTreeSet<String>> {
-        match domain {
-            Domain::CommandKind => Some(&self.command_kinds),
-            Domain::FileKind => Some(&self.file_kinds),
-            Domain::Content => Some(&self.contents),
-            Domain::Text => Some(&self.texts),
-            Domain::Tier => Some(&self.tiers),
-            Domain::Free | Domain::Regex => None,
-        }
-    }
 }

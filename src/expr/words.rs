@@ -2,7 +2,7 @@
 
 use super::record::{Field, FieldValue, Record, Shape, as_decimal};
 use super::types::Type;
-use crate::source::suggest;
+use policyd_yaml::suggest;
 
 /// Why a `name=value` word is invalid. Each message is one line with the fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,6 @@ pub mod complete;
 pub mod cursor;
 pub mod event;
 pub mod fold;
-pub mod lazy;
 pub mod lens;
 pub mod lines;
 pub mod merge;
@@ -23,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use command::{CommandOutcome, CommandVerdict, ShellCommand};
 use meters::Meters;
+pub use policyd_expr::lazy;
 pub use policyd_shell::program::Program;
 pub use policyd_shell::{call, covers, glob, pattern, shell};
 

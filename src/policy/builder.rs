@@ -10,9 +10,10 @@ use std::time::Duration;
 use super::layers::Entry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use crate::expr::check::{self, Typed};
+use crate::expr::members;
 use crate::expr::pattern::compile_regex;
 use crate::expr::template::{self, TemplatePart};
-use crate::expr::types::{Evidence, Names, Type};
+use crate::expr::types::{Evidence, Names, Subject, Type};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 
@@ -132,8 +133,8 @@ impl Builder<'_> {
     /// Types an expression. Expressions of the built-in pack are checked by tests only.
     fn typed(&self, text: &str, node: &Node) -> Typed {
         match builtin::wrote(&node.span.source) {
-            true => check::check_again(text, &self.names),
-            false => check::check(text, &self.names),
+            true => check::check_again(text, &*self.names),
+            false => check::check(text, &*self.names),
         }
     }
 
@@ -169,12 +170,12 @@ impl Builder<'_> {
     pub(super) fn report_typed(&mut self, typed: &Typed, node: &Node, offset: usize) {
         for used in &typed.uses {
             let (global, member) = used.split_once('.').unwrap_or((used, ""));
-            let (global_type, is_read) = (check::global_type(used), !member.is_empty());
-            let reads = |wanted: &[Type]| global_type.is_some_and(|it| wanted.contains(&it));
-            self.reads_signals |= is_read && reads(&[Type::Signals]);
-            self.reads_context |= is_read && reads(&[Type::Context]);
-            self.reads_waiting |= is_read && reads(&[Type::DeadLetters, Type::Escalations]);
-            self.reads_breakers |= reads(&[Type::Breakers]);
+            let (subject, is_read) = (members::global_subject(used), !member.is_empty());
+            let reads = |wanted: &[Subject]| subject.is_some_and(|it| wanted.contains(&it));
+            self.reads_signals |= is_read && reads(&[Subject::Signals]);
+            self.reads_context |= is_read && reads(&[Subject::Context]);
+            self.reads_waiting |= is_read && reads(&[Subject::DeadLetters, Subject::Escalations]);
+            self.reads_breakers |= reads(&[Subject::Breakers]);
             let unknown = |name: &str| self.unknown_here.contains(&name);
             // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
             let is_within = |other: &String| {
@@ -187,9 +188,9 @@ impl Builder<'_> {
                 let what = if unknown(global) { global } else { used };
                 let message = format!("`{what}` is not known here");
                 let found = Diagnostic::error("unknown-here", span, message);
-                let help = if reads(&[Type::Call, Type::Invocation]) && !self.at_guards {
+                let help = if reads(&[Subject::Call, Subject::Invocation]) && !self.at_guards {
                     OF_GUARDS
-                } else if reads(&[Type::Invocation]) {
+                } else if reads(&[Subject::Invocation]) {
                     OF_PROGRAMS
                 } else {
                     KNOWN_LATER

@@ -1,18 +1,21 @@
 //! Generated expressions: conditions over the table of facts, and rows of tokens.
 
 use policyd::expr::members;
-use policyd::expr::types::{Domain, Type};
+use policyd::expr::types::{Domain, PackName, Subject, Type};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// Names that the built-in pack defines, by the kind of the argument.
 fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
+    let named = [
+        (PackName::CommandKind, ["test", "lint", "build"]),
+        (PackName::FileKind, ["code", "docs", "tests"]),
+        (PackName::Content, ["stub", "interface", "stub"]),
+        (PackName::Text, ["next_steps", "operations", "simple"]),
+        (PackName::Tier, ["notice", "warn", "act"]),
+    ];
     let text = match domain {
-        Domain::CommandKind => ["test", "lint", "build"],
-        Domain::FileKind => ["code", "docs", "tests"],
-        Domain::Content => ["stub", "interface", "stub"],
-        Domain::Text => ["next_steps", "operations", "simple"],
-        Domain::Tier => ["notice", "warn", "act"],
+        Domain::Name(kind) => named.into_iter().find(|it| it.0.as_kind() == kind).unwrap().1,
         Domain::Regex => ["a+", "^x", "\\\\d"],
         Domain::Free => ["a", "state", "git push"],
     };
@@ -31,8 +34,8 @@ fn chain(picks: &[Index]) -> (String, Type) {
         let (Some(pick), Some(other)) = (picks.next(), picks.next()) else { break };
         if rows.is_empty() {
             let named = [
-                (Type::Preferences, "no_auto_merge", Type::Bool),
-                (Type::Probes, "pr", Type::Probe),
+                (Subject::Preferences.as_type(), "no_auto_merge", Type::Bool),
+                (Subject::Probes.as_type(), "pr", Subject::Probe.as_type()),
             ];
             let Some((_, name, next)) = named.into_iter().find(|it| it.0 == owner) else { break };
             text = format!("{text}.{name}");

@@ -1,13 +1,13 @@
 //! Operators: comparisons, `in`, and sums; and values that a fact never has.
 
 use super::Checker;
-use crate::expr::ast::{Expr, ExprKind, Relation, is_call};
-use crate::expr::hints::other_spelling;
-use crate::expr::members;
-use crate::expr::paths::closed_values;
-use crate::expr::types::{Domain, Type};
-use crate::source::suggest;
-use crate::time::Timestamp;
+use crate::ast::{Expr, ExprKind, Relation, is_call};
+use crate::builtins;
+use crate::hints::other_spelling;
+use crate::paths::{closed_values, last_member};
+use crate::types::{Domain, Type};
+use policyd_yaml::suggest;
+use policyd_yaml::time::Timestamp;
 
 const fn is_equality(relation: Relation) -> bool {
     matches!(relation, Relation::Equal | Relation::NotEqual)
@@ -22,7 +22,7 @@ fn number_in_quotes(sides: [&Expr; 2]) -> Option<String> {
     })
 }
 
-/// Whether a text has the form of `now.date`, or of the beginning of one.
+/// Whether a text has the form of a day, or of the beginning of one.
 fn is_date(text: &str) -> bool {
     let form = "0000-00-00";
     let fits = |(one, other): (u8, u8)| one == other || (one == b'0' && other.is_ascii_digit());
@@ -33,11 +33,9 @@ fn is_date(text: &str) -> bool {
 impl Checker<'_> {
     /// A call of a free function, or an operator, that the language does not have.
     pub(super) fn unknown_function(&mut self, name: &str, expr: &Expr) -> Type {
-        let known: Vec<&str> = members::tables()
-            .filter(|it| matches!(it.owner, Type::Global))
-            .map(|it| it.name)
-            .collect();
-        let method = members::find(Type::Text, name).or_else(|| members::find(Type::Texts, name));
+        let known = self.members_of(Type::Global);
+        let find = |owner| builtins::find(owner, name);
+        let method = find(Type::Text).or_else(|| find(Type::Texts));
         let help = other_spelling(name)
             .map(|it| format!("write `{it}`"))
             .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
@@ -51,7 +49,7 @@ impl Checker<'_> {
     pub(super) fn membership(&mut self, item: &Expr, list: &Expr) -> Type {
         if is_call(item, list) {
             self.infer(list);
-            if let Some(row) = members::find(Type::Texts, "contains") {
+            if let Some(row) = builtins::find(Type::Texts, "contains") {
                 self.call_argument(row, (Type::Text, Domain::Free), item);
             }
         } else {
@@ -95,26 +93,28 @@ impl Checker<'_> {
     }
 
     /// `fact == "value"` where the fact has a closed set of values. If the value is compared by its order (`equal`
-    /// is false), it need not be a day of the calendar: `now.date <= "2026-02-31"`.
+    /// is false), it need not be a day of the calendar: `<= "2026-02-31"`.
     fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
         let (ExprKind::Fact(path, _), ExprKind::Text(text)) = (&fact.kind, &value.kind) else {
             return;
         };
         let start = value.range.start;
-        if &**path == "now.date" && !is_date(text) {
-            let message = format!("`now.date` is never like \"{text}\", and is compared as a text");
+        let is_day = last_member(path, self.names.table()).is_some_and(|it| it.is_day);
+        let path = &**path;
+        if is_day && !is_date(text) {
+            let message = format!("`{path}` is never like \"{text}\", and is compared as a text");
             let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
             return self.report("impossible-value", start, message, help);
         }
-        if &**path == "now.date" && equal && Timestamp::parse(text).is_none() {
-            let message = format!("`now.date` is never \"{text}\"");
+        if is_day && equal && Timestamp::parse(text).is_none() {
+            let message = format!("`{path}` is never \"{text}\"");
             let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
             return self.report("impossible-value", start, message, help);
         }
         let known = closed_values(path, self.names);
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
-            let message = format!("`{}` is never \"{text}\"", &**path);
+            let message = format!("`{path}` is never \"{text}\"");
             self.report_word(("impossible-value", start, message), (text, &named));
         }
     }

@@ -1,12 +1,10 @@
 //! Members: fields, calls, and brackets, and the names that a pack defines.
 
-use std::collections::BTreeSet;
-
 use super::Checker;
-use crate::expr::ast::{Access, Expr, ExprKind, Path, Step};
-use crate::expr::members::{self, Member};
-use crate::expr::pattern::compile_regex;
-use crate::expr::types::{Domain, Evidence, Type};
+use crate::ast::{Access, Expr, ExprKind, Path, Step};
+use crate::pattern::compile_regex;
+use crate::table::{Member, NamedItems};
+use crate::types::{Domain, Evidence, NameClass, Type};
 
 /// A member whose owner was typed.
 struct Reached<'a> {
@@ -22,12 +20,13 @@ impl Checker<'_> {
     /// A name and its members.
     pub(super) fn fact(&mut self, path: &Path, arguments: &[Expr], whole: &Expr) -> Type {
         if let Some(step) = path.steps().first().filter(|it| it.optional) {
-            let (sign, kind) = match step.access {
-                Access::Item => ("?[", "write `[`: every breaker is always there"),
-                Access::Field | Access::Call(_) => ("?.", "write `.`: every fact is always there"),
+            let (sign, written, noun) = match step.access {
+                Access::Item => ("?[", "[", self.names.table().items().noun),
+                Access::Field | Access::Call(_) => ("?.", ".", "fact"),
             };
             let text = format!("`{sign}` is not needed");
-            self.report("expression-syntax", whole.range.start, text, Some(kind.to_owned()));
+            let help = format!("write `{written}`: every {noun} is always there");
+            self.report("expression-syntax", whole.range.start, text, Some(help));
         }
         let owner = self.global(path.name(), whole.range.start);
         self.members(owner, path, arguments)
@@ -49,10 +48,10 @@ impl Checker<'_> {
                         "{names}[{}]",
                         self.text.get(key.range.clone()).unwrap_or_default()
                     );
-                    if !self.item(owner, key) {
+                    if !self.item(owner, path.name(), key) {
                         return Type::Any;
                     }
-                    Type::Breaker
+                    self.names.table().items().result
                 }
                 (Access::Item, _) => return self.item_behind(owner, path.steps().get(at - 1)),
             };
@@ -63,24 +62,25 @@ impl Checker<'_> {
         owner
     }
 
-    /// `breakers["name"]`; returns whether it can be a breaker.
-    fn item(&mut self, owner: Type, key: &Expr) -> bool {
-        if !matches!(owner, Type::Breakers | Type::Any) {
+    /// A name in brackets; returns whether it can be an item.
+    fn item(&mut self, owner: Type, global: &str, key: &Expr) -> bool {
+        let NamedItems { owner: wanted, noun, example, .. } = self.names.table().items();
+        if owner != wanted && owner != Type::Any {
             let text = format!("a {owner} has nothing in brackets");
-            let help = Some("only breakers are named so: `breakers[\"api/claude\"]`".to_owned());
-            self.at(key, "expression-syntax", &text, help);
+            let help = format!("only {noun}s are named so: `{example}`");
+            self.at(key, "expression-syntax", &text, Some(help));
             return false;
         }
         let found = self.infer(key);
         if !matches!(found, Type::Text | Type::Any) {
-            let text = format!("the name of a breaker is a text, not a {found}");
+            let text = format!("the name of a {noun} is a text, not a {found}");
             self.at(key, "argument-type", &text, None);
         }
         if let ExprKind::Text(name) = &key.kind
-            && members::find(Type::Breakers, name).is_some()
+            && self.names.table().find(wanted, name).is_some()
         {
-            let help = Some(format!("write `breakers.{name}`, or give the breaker another name"));
-            self.at(key, "unknown-fact", &format!("`{name}` is no name of a breaker"), help);
+            let help = Some(format!("write `{global}.{name}`, or give the {noun} another name"));
+            self.at(key, "unknown-fact", &format!("`{name}` is no name of a {noun}"), help);
         }
         true
     }
@@ -97,7 +97,7 @@ impl Checker<'_> {
 
     fn property(&mut self, reached: &Reached<'_>) -> Type {
         let Reached { owner, path, name, start } = *reached;
-        match (owner, members::find(owner, name)) {
+        match (owner, self.names.table().find(owner, name)) {
             (Type::Any, _) => Type::Any,
             (_, Some(row)) if row.params.is_none() => self.used(row, format!("{path}.{name}")),
             (_, Some(row)) => {
@@ -106,25 +106,22 @@ impl Checker<'_> {
                 self.report("wrong-arguments", start, text, help);
                 row.result
             }
-            (Type::Preferences, None) => {
-                self.pack_name(name, &self.names.preferences, "preference", start);
-                self.uses.insert(format!("prefs.{name}"));
-                Type::Bool
-            }
-            (Type::Probes, None) => {
-                self.pack_name(name, &self.names.probes, "probe", start);
-                self.uses.insert(format!("probes.{name}"));
-                self.evidence = self.evidence.max(Evidence::Structure);
-                Type::Probe
-            }
             (Type::Record, None) => self.record_field(path, name, start),
-            (_, None) => self.unknown_member(owner, name, start),
+            (_, None) => match self.names.table().named_members(owner) {
+                Some(named) => {
+                    self.pack_name(name, named.kind, start);
+                    self.uses.insert(format!("{path}.{name}"));
+                    self.evidence = self.evidence.max(named.evidence);
+                    named.result
+                }
+                None => self.unknown_member(owner, name, start),
+            },
         }
     }
 
     /// A field of the record that the rules speak of.
     fn record_field(&mut self, path: &str, name: &str, start: usize) -> Type {
-        let Some(record) = self.names.record.clone() else { return Type::Any };
+        let Some(record) = self.names.record() else { return Type::Any };
         let Some(field) = record.field(name) else {
             let known: Vec<&str> = record.fields.iter().map(|it| it.name.as_str()).collect();
             let message = format!("`{}` has no `{name}`", record.name);
@@ -138,7 +135,7 @@ impl Checker<'_> {
 
     fn call(&mut self, reached: &Reached<'_>, arguments: &[Expr]) -> Type {
         let Reached { owner, path, name, start } = *reached;
-        let Some(row) = members::find(owner, name).filter(|_| owner != Type::Any) else {
+        let Some(row) = self.names.table().find(owner, name).filter(|_| owner != Type::Any) else {
             arguments.iter().for_each(|it| {
                 self.infer(it);
             });
@@ -185,16 +182,9 @@ impl Checker<'_> {
     fn argument(&mut self, domain: Domain, argument: &Expr) {
         let ExprKind::Text(text) = &argument.kind else { return };
         let start = argument.range.start;
-        let names = self.names;
         match domain {
             Domain::Free => {}
-            Domain::CommandKind => {
-                self.pack_name(text, &names.command_kinds, "command kind", start)
-            }
-            Domain::FileKind => self.pack_name(text, &names.file_kinds, "file kind", start),
-            Domain::Content => self.pack_name(text, &names.contents, "content pattern", start),
-            Domain::Text => self.pack_name(text, &names.texts, "text pattern", start),
-            Domain::Tier => self.pack_name(text, &names.tiers, "tier of the context", start),
+            Domain::Name(kind) => self.pack_name(text, kind, start),
             Domain::Regex if !self.regexes => {}
             Domain::Regex => {
                 if let Err(why) = compile_regex(text) {
@@ -204,8 +194,9 @@ impl Checker<'_> {
         }
     }
 
-    fn pack_name(&mut self, name: &str, known: &BTreeSet<String>, what: &str, start: usize) {
-        if !known.contains(name) && !self.names.incomplete {
+    fn pack_name(&mut self, name: &str, kind: NameClass, start: usize) {
+        let (known, what) = (self.names.of_kind(kind), kind.noun);
+        if !known.contains(name) && !self.names.is_incomplete() {
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
             let message = format!("there is no {what} `{name}`");
             match known.as_slice() {
@@ -227,8 +218,7 @@ impl Checker<'_> {
     }
 
     fn unknown_member(&mut self, owner: Type, name: &str, start: usize) -> Type {
-        let mut known: Vec<&str> =
-            members::tables().filter(|it| it.owner == owner).map(|it| it.name).collect();
+        let mut known = self.members_of(owner);
         known.sort_unstable();
         let found = ("unknown-fact", start, format!("{owner} has no `{name}`"));
         self.report_word(found, (name, &known));

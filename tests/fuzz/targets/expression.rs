@@ -55,7 +55,7 @@ thread_local! {
 pub(super) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     KNOWN.with(|known| {
-        let typed = check(text, &known.reviewed.names);
+        let typed = check(text, &*known.reviewed.names);
         for finding in &typed.findings {
             assert!(finding.start <= finding.end && finding.end <= text.len(), "{finding:?}");
             assert!(text.is_char_boundary(finding.start), "{finding:?}");

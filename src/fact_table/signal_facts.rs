@@ -5,16 +5,16 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument, texts};
-use super::row::{Member, field, method};
+use super::row::{FactRow, field, method};
 pub use super::snapshots::SignalSnapshot;
-use super::types::{Domain, Evidence::Structure, Type};
+use super::types::{Domain, Evidence::Structure, Subject, Type};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `signals`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Signals,
+        Subject::Signals,
         "pending",
         Type::Texts,
         Structure,
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| texts(it.pending.iter().cloned())),
     ),
     method(
-        Type::Signals,
+        Subject::Signals,
         "count",
         FREE,
         (Type::Int, Structure),
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Signals,
+        Subject::Signals,
         "drifts",
         Type::Int,
         Structure,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.drifts)),
     ),
     field(
-        Type::Signals,
+        Subject::Signals,
         "awaiting_human",
         Type::Int,
         Structure,

@@ -19,9 +19,9 @@ use regex_automata::meta::{Config, Regex};
 use regex_automata::nfa::thompson::WhichCaptures;
 
 use crate::limits::{REGEX_COMPILED_MAX, REGEX_SOURCE_MAX};
-use crate::pairs::{folds_into_ascii, holds_in_any_case};
 pub use lines::LinePatterns;
 use literals::{RequiredLiterals, required_literals};
+use policyd_yaml::pairs::{folds_into_ascii, holds_in_any_case};
 
 /// A regex that is compiled when a text could match it for the first time.
 #[derive(Debug, Default)]

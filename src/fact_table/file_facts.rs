@@ -6,17 +6,17 @@ use rhai::Dynamic;
 
 use super::context::{Object, Part};
 use super::dynamic::{count, text_argument, texts};
-use super::row::{Member, field, method};
-use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+use super::row::{FactRow, field, method};
+use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
 use crate::facts::glob::PathGlob;
 use crate::facts::{EditedFile, Finding};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `files`, findings and `todos`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Files,
+        Subject::Files,
         "count",
         Type::Int,
         Structure,
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(files(it).count())),
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "edits",
         Type::Int,
         Structure,
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "last_at",
         Type::Int,
         Structure,
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "paths",
         Type::Texts,
         Structure,
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(files(it).map(|it| it.path.clone()))),
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "last_path",
         Type::Text,
         Structure,
@@ -59,10 +59,10 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Files,
+        Subject::Files,
         "kind",
-        &[(Type::Text, Domain::FileKind)],
-        (Type::Files, Structure),
+        &[(Type::Text, PackName::FileKind.as_domain())],
+        (Subject::Files.as_type(), Structure),
         ["Those of a kind.", "files.kind(\"code\").count > 0"],
         |it, args| {
             let kind = text_argument(args, 0)?;
@@ -76,10 +76,10 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Files,
+        Subject::Files,
         "matching",
         FREE,
-        (Type::Files, Structure),
+        (Subject::Files.as_type(), Structure),
         ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
         |it, args| {
             let glob = PathGlob::new(&text_argument(args, 0)?);
@@ -87,10 +87,10 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Files,
+        Subject::Files,
         "named_in",
         FREE,
-        (Type::Files, Structure),
+        (Subject::Files.as_type(), Structure),
         [
             "Those whose base name occurs in a text.",
             "files.named_in(commands.last(\"eslint\").output).count > 0",
@@ -101,9 +101,9 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "at_root",
-        Type::Files,
+        Subject::Files.as_type(),
         Structure,
         ["Those directly in the project's folder.", "files.at_root.written.count == 0"],
         |it, _| {
@@ -112,18 +112,18 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Files,
+        Subject::Files,
         "written",
-        Type::Files,
+        Subject::Files.as_type(),
         Structure,
         ["Those made or replaced as a whole.", "files.written.count > 0"],
         |it, _| Ok(some_files(it, |file| file.written > 0)),
     ),
     method(
-        Type::Files,
+        Subject::Files,
         "findings",
-        &[(Type::Text, Domain::Content)],
-        (Type::Findings, Structure),
+        &[(Type::Text, PackName::Content.as_domain())],
+        (Subject::Findings.as_type(), Structure),
         ["What a content pattern found and still stands.", "files.findings(\"stub\").count == 0"],
         |it, args| {
             let pattern = text_argument(args, 0)?;
@@ -133,7 +133,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Findings,
+        Subject::Findings,
         "count",
         Type::Int,
         Structure,
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(findings(it).count())),
     ),
     field(
-        Type::Findings,
+        Subject::Findings,
         "list",
         Type::Texts,
         Structure,
@@ -149,18 +149,18 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(findings(it).map(|it| format!("{}: {}", it.path, it.excerpt)))),
     ),
     field(
-        Type::Todos,
+        Subject::Todos,
         "seen",
         Type::Bool,
         Structure,
         ["Whether a todo tool was used.", "todos.seen"],
         |it, _| Ok(it.context.facts.todos.seen.into()),
     ),
-    field(Type::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
+    field(Subject::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
         Ok(count(it.context.facts.todos.items.len()))
     }),
     field(
-        Type::Todos,
+        Subject::Todos,
         "open",
         Type::Int,
         Structure,
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(open_todos(it).len())),
     ),
     field(
-        Type::Todos,
+        Subject::Todos,
         "last_at",
         Type::Int,
         Structure,
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.todos.last_seq)),
     ),
     field(
-        Type::Todos,
+        Subject::Todos,
         "open_list",
         Type::Texts,
         Structure,
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(open_todos(it))),
     ),
     field(
-        Type::Todos,
+        Subject::Todos,
         "words",
         Type::Text,
         Words,

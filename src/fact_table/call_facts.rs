@@ -9,12 +9,12 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
-use super::place_facts::SOME;
-use super::row::{Member, field, method};
+use super::place_facts::{SOME, globs};
+use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Type};
-use crate::facts::call::{Access, PathMatchers};
+use super::types::{Domain, Evidence::Structure, Subject, Type};
+use crate::facts::call::Access;
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
@@ -29,9 +29,9 @@ const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `action`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Call,
+        Subject::Call,
         "tool",
         Type::Text,
         Structure,
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.tool.clone().into())),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "command",
         Type::Text,
         Structure,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.command.clone().into())),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "understood",
         Type::Bool,
         Structure,
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "endless",
         Type::Bool,
         Structure,
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "programs",
         Type::Texts,
         Structure,
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(texts(seen.call.programs.iter().map(|it| it.name.clone())))),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "address",
         Type::Text,
         Structure,
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.address.clone().into())),
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "runs",
         ONE,
         (Type::Bool, Structure),
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "sets",
         SOME,
         (Type::Bool, Structure),
@@ -113,23 +113,23 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "reads",
         SOME,
         (Type::Bool, Structure),
         ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-        |it, args| touches(it, list(args)?.globs(), READS),
+        |it, args| touches(it, args, READS),
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "writes",
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-        |it, args| touches(it, list(args)?.globs(), WRITES),
+        |it, args| touches(it, args, WRITES),
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "deletes",
         SOME,
         (Type::Bool, Structure),
@@ -137,18 +137,18 @@ pub(super) const ROWS: &[Member] = &[
             "Whether it deletes a file of these globs, or the folder they lie in.",
             "action.deletes([\"**/tests/**\"])",
         ],
-        |it, args| touches(it, list(args)?.globs(), DELETES),
+        |it, args| touches(it, args, DELETES),
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "changes",
         SOME,
         (Type::Bool, Structure),
         ["Whether it writes or deletes a file of these globs.", "action.changes([\"src/gen/**\"])"],
-        |it, args| touches(it, list(args)?.globs(), CHANGES),
+        |it, args| touches(it, args, CHANGES),
     ),
     method(
-        Type::Call,
+        Subject::Call,
         "touches",
         SOME,
         (Type::Bool, Structure),
@@ -156,12 +156,12 @@ pub(super) const ROWS: &[Member] = &[
             "Whether it reads, writes or deletes a file of these globs.",
             "action.touches([\"*.pem\"])",
         ],
-        |it, args| touches(it, list(args)?.globs(), TOUCHES_ANY),
+        |it, args| touches(it, args, TOUCHES_ANY),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "changed",
-        Type::Places,
+        Subject::Places.as_type(),
         Structure,
         ["Files that it writes or deletes.", "action.changed.outside"],
         |it, _| {
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "changes_transcript",
         Type::Bool,
         Structure,
@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "written",
         Type::Text,
         Structure,
@@ -196,7 +196,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
     ),
     field(
-        Type::Call,
+        Subject::Call,
         "secrets",
         Type::Texts,
         Structure,
@@ -233,7 +233,8 @@ pub(super) fn on_call(
 
 /// Whether the call does one of these with a file of some globs. Ordinary lines are full of paths
 /// that are not known: only those count of which the globs could speak.
-fn touches(it: &Object, globs: &PathMatchers, does: &[Access]) -> Result<Dynamic, FactError> {
+fn touches(it: &Object, args: &[Dynamic], does: &[Access]) -> Result<Dynamic, FactError> {
+    let globs = globs(args)?;
     on_call(it, |seen| {
         let files = seen.call.files.iter().filter(|it| does.contains(&it.does));
         let any = files.map(|it| &it.place).any(|place| globs.fit(place, &seen.around));

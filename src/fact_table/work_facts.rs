@@ -7,17 +7,17 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{count, text_argument, texts};
-use super::row::{Member, field, method, with_values};
-use super::types::{Domain, Evidence::Structure, Type};
+use super::row::{FactRow, field, method, with_values};
+use super::types::{Domain, Evidence::Structure, PackName, Subject, Type};
 use crate::facts::pattern::CommandPattern;
 use crate::facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `tools`, `commands` and what they lead to.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Tools,
+        Subject::Tools,
         "total",
         Type::Int,
         Structure,
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tools.total)),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "failed",
         Type::Int,
         Structure,
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tools.failed)),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "denied",
         Type::Int,
         Structure,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tools.denied)),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "unseen",
         Type::Int,
         Structure,
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tools.unseen)),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "last",
         Type::Text,
         Structure,
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.facts.tools.last_name.clone().into()),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "last_at",
         Type::Int,
         Structure,
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tools.last_seq)),
     ),
     method(
-        Type::Tools,
+        Subject::Tools,
         "count",
         FREE,
         (Type::Int, Structure),
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Tools,
+        Subject::Tools,
         "skill_used",
         FREE,
         (Type::Bool, Structure),
@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(it.context.facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "skills",
         Type::Texts,
         Structure,
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(it.context.facts.skills.iter().cloned())),
     ),
     field(
-        Type::Tools,
+        Subject::Tools,
         "skills_missed",
         Type::Texts,
         Structure,
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(skills_missed(&it.context.facts))),
     ),
     field(
-        Type::Commands,
+        Subject::Commands,
         "total",
         Type::Int,
         Structure,
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.commands.total)),
     ),
     field(
-        Type::Commands,
+        Subject::Commands,
         "recent",
         Type::Texts,
         Structure,
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Commands,
+        Subject::Commands,
         "ran",
         FREE,
         (Type::Bool, Structure),
@@ -133,18 +133,18 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(last_command(it, args)?.is_some().into()),
     ),
     method(
-        Type::Commands,
+        Subject::Commands,
         "last",
         FREE,
-        (Type::Command, Structure),
+        (Subject::Command.as_type(), Structure),
         ["The newest command that matches.", "commands.last(\"git commit\").exists"],
         |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
     ),
     method(
-        Type::Commands,
+        Subject::Commands,
         "kind",
-        &[(Type::Text, Domain::CommandKind)],
-        (Type::CommandKind, Structure),
+        &[(Type::Text, PackName::CommandKind.as_domain())],
+        (Subject::CommandKind.as_type(), Structure),
         ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
         |it, args| {
             let name = text_argument(args, 0)?;
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "count",
         Type::Int,
         Structure,
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(of_kind(it, |it| it.count))),
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "passed",
         Type::Bool,
         Structure,
@@ -169,7 +169,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "failed",
         Type::Bool,
         Structure,
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "pending",
         Type::Bool,
         Structure,
@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(is_pending(it).into()),
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "last_passed_at",
         Type::Int,
         Structure,
@@ -199,9 +199,9 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(of_kind(it, |it| it.last_passed_seq))),
     ),
     field(
-        Type::CommandKind,
+        Subject::CommandKind,
         "last",
-        Type::Command,
+        Subject::Command.as_type(),
         Structure,
         ["The newest one.", "commands.kind(\"test\").last.exists"],
         |it, _| {
@@ -210,7 +210,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "exists",
         Type::Bool,
         Structure,
@@ -218,7 +218,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(command(it).is_some().into()),
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "text",
         Type::Text,
         Structure,
@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(of_command(it, |it| it.text.clone().into())),
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "at",
         Type::Int,
         Structure,
@@ -235,7 +235,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_values(
         field(
-            Type::Command,
+            Subject::Command,
             "outcome",
             Type::Text,
             Structure,
@@ -246,7 +246,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_values(
         field(
-            Type::Command,
+            Subject::Command,
             "verdict",
             Type::Text,
             Structure,
@@ -256,7 +256,7 @@ pub(super) const ROWS: &[Member] = &[
         &["", "unknown", "passed", "failed"],
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "quote",
         Type::Text,
         Structure,
@@ -267,7 +267,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(of_command(it, |it| it.quote.clone().into())),
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "output",
         Type::Text,
         Structure,
@@ -275,7 +275,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(of_command(it, |it| it.output.clone().into())),
     ),
     field(
-        Type::Command,
+        Subject::Command,
         "branch",
         Type::Text,
         Structure,

@@ -11,17 +11,17 @@ use super::dynamic::{count, text_argument, texts};
 use super::pattern::TextPattern;
 use super::prose::Prose;
 use super::reply;
-use super::row::{Member, field, method, with_range, with_values};
+use super::row::{FactRow, field, method, with_range, with_values};
 use super::session_facts::json_text;
-use super::types::{Domain, Evidence::Structure, Evidence::Words, Type};
+use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
 
-const PATTERN: &[(Type, Domain)] = &[(Type::Text, Domain::Text)];
+const PATTERN: &[(Type, Domain)] = &[(Type::Text, PackName::Text.as_domain())];
 const PATH: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `patterns` and of a probe. `prefs.<id>` and `probes.<id>` are named by the pack.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "in_message",
         PATTERN,
         (Type::Bool, Words),
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(message_quote(it, args)?.is_some().into()),
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "message_quote",
         PATTERN,
         (Type::Text, Words),
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(message_quote(it, args)?.unwrap_or_default().into()),
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "in_messages",
         PATTERN,
         (Type::Bool, Words),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(any_quote(it, args, it.context.messages())?.is_some().into()),
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "messages_quote",
         PATTERN,
         (Type::Text, Words),
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(any_quote(it, args, it.context.messages())?.unwrap_or_default().into()),
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "prompted_at",
         PATTERN,
         (Type::Int, Words),
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "in_prompts",
         PATTERN,
         (Type::Bool, Words),
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(any_quote(it, args, it.context.prompts())?.is_some().into()),
     ),
     method(
-        Type::Patterns,
+        Subject::Patterns,
         "prompt_quote",
         PATTERN,
         (Type::Text, Words),
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, args| Ok(any_quote(it, args, it.context.prompts())?.unwrap_or_default().into()),
     ),
     field(
-        Type::Probe,
+        Subject::Probe,
         "ok",
         Type::Bool,
         Structure,
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| with_reading(it, |it| matches!(it, ProbeResult::Answer { code: 0, .. }).into()),
     ),
     field(
-        Type::Probe,
+        Subject::Probe,
         "error",
         Type::Text,
         Structure,
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Probe,
+            Subject::Probe,
             "code",
             Type::Int,
             Structure,
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[Member] = &[
         (i32::MIN as i64, i32::MAX as i64),
     ),
     method(
-        Type::Probe,
+        Subject::Probe,
         "text",
         PATH,
         (Type::Text, Structure),
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_values(
         method(
-            Type::Probe,
+            Subject::Probe,
             "verdict",
             PATH,
             (Type::Text, Structure),
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Member] = &[
         &["satisfied", "unsatisfied", "unknown"],
     ),
     method(
-        Type::Probe,
+        Subject::Probe,
         "flag",
         PATH,
         (Type::Bool, Structure),
@@ -180,7 +180,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         method(
-            Type::Probe,
+            Subject::Probe,
             "number",
             PATH,
             (Type::Int, Structure),
@@ -194,7 +194,7 @@ pub(super) const ROWS: &[Member] = &[
         (i64::MIN, i64::MAX),
     ),
     method(
-        Type::Probe,
+        Subject::Probe,
         "list",
         PATH,
         (Type::Texts, Structure),

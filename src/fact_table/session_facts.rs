@@ -4,15 +4,17 @@ use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
 use super::prose::Prose;
-use super::row::{Member, field, method, with_values};
-use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
+use super::row::{FactRow, field, method, with_values};
+use super::types::{
+    Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type,
+};
 use crate::facts::event::EVENT_NAMES;
 
 /// Rows of `event`, `session`, `transcript` and `tokens`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     with_values(
         field(
-            Type::Event,
+            Subject::Event,
             "kind",
             Type::Text,
             Neutral,
@@ -22,7 +24,7 @@ pub(super) const ROWS: &[Member] = &[
         EVENT_NAMES,
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "tool",
         Type::Text,
         Structure,
@@ -30,7 +32,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.tool_name.clone().unwrap_or_default().into()),
     ),
     method(
-        Type::Event,
+        Subject::Event,
         "input",
         &[(Type::Text, Domain::Free)],
         (Type::Text, Structure),
@@ -48,7 +50,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "prompt",
         Type::Text,
         Words,
@@ -56,7 +58,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.prompt.clone().unwrap_or_default().into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "in_subagent",
         Type::Bool,
         Neutral,
@@ -64,7 +66,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.agent_id.is_some().into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "agent_type",
         Type::Text,
         Neutral,
@@ -72,7 +74,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.agent_type.clone().unwrap_or_default().into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "permission_mode",
         Type::Text,
         Neutral,
@@ -80,7 +82,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.permission_mode.clone().unwrap_or_default().into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "context_tokens",
         Type::Int,
         Structure,
@@ -91,7 +93,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.event.continued.context_tokens)),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "estimated_cache_write_usd",
         Type::Decimal,
         Structure,
@@ -103,7 +105,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.continued.cache_write_usd.into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "seconds_since_last_response",
         Type::Int,
         Structure,
@@ -114,7 +116,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.event.continued.seconds_since_last_response)),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "prompt_cache_likely_expired",
         Type::Bool,
         Structure,
@@ -125,7 +127,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.continued.cache_expired.into()),
     ),
     field(
-        Type::Event,
+        Subject::Event,
         "background_running",
         Type::Int,
         Structure,
@@ -133,7 +135,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.event.running_in_background())),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "type",
         Type::Text,
         Neutral,
@@ -141,7 +143,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.learned.borrow().session_type.clone().into()),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "id",
         Type::Text,
         Neutral,
@@ -149,7 +151,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.event.session_id.as_str().to_owned().into()),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "interactive",
         Type::Bool,
         Neutral,
@@ -157,7 +159,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.interactive.into()),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "branch",
         Type::Text,
         Structure,
@@ -165,7 +167,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.facts.branch.clone().into()),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "main_branches",
         Type::Texts,
         Neutral,
@@ -173,7 +175,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(it.context.main_branches.iter().cloned())),
     ),
     field(
-        Type::Session,
+        Subject::Session,
         "forge",
         Type::Text,
         Structure,
@@ -187,7 +189,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "prompts",
         Type::Int,
         Structure,
@@ -195,7 +197,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.prompts.count)),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "last_prompt_at",
         Type::Int,
         Structure,
@@ -209,7 +211,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "position",
         Type::Int,
         Structure,
@@ -217,7 +219,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.seq)),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "messages",
         Type::Int,
         Structure,
@@ -225,7 +227,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.messages.count)),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "first_prompt",
         Type::Text,
         Words,
@@ -233,7 +235,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(prompt(it.context.facts.prompts.first.first())),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "last_prompt",
         Type::Text,
         Words,
@@ -244,7 +246,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "questions_asked",
         Type::Int,
         Words,
@@ -256,7 +258,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "last_message",
         Type::Text,
         Words,
@@ -264,7 +266,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.last_message.clone().into()),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "questions_in_message",
         Type::Int,
         Words,
@@ -275,7 +277,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.messages().last().map_or(0, Prose::questions))),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "compacted_at",
         Type::Int,
         Structure,
@@ -286,7 +288,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.compactions.last_seq)),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "objective_kept",
         Type::Bool,
         Words,
@@ -297,7 +299,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(objective_kept(&it.context).into()),
     ),
     field(
-        Type::Transcript,
+        Subject::Transcript,
         "compactions",
         Type::Int,
         Structure,
@@ -305,7 +307,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.compactions.count)),
     ),
     field(
-        Type::Tokens,
+        Subject::Tokens,
         "context",
         Type::Int,
         Structure,
@@ -313,7 +315,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tokens.meters.occupied)),
     ),
     field(
-        Type::Tokens,
+        Subject::Tokens,
         "input",
         Type::Int,
         Structure,
@@ -321,7 +323,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tokens.meters.total().input)),
     ),
     field(
-        Type::Tokens,
+        Subject::Tokens,
         "output",
         Type::Int,
         Structure,
@@ -329,7 +331,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.facts.tokens.meters.total().output)),
     ),
     field(
-        Type::Tokens,
+        Subject::Tokens,
         "model",
         Type::Text,
         Neutral,

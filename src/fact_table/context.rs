@@ -6,15 +6,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use policyd_expr::table::{FactTable, Handle};
+use rhai::Dynamic;
 use serde_json::Value;
 
 use super::FactError;
+use super::excuse_facts::RationalizationMatcher;
+use super::names::TableOfFacts;
+use super::pattern::TextPattern;
+use super::prose::Prose;
 use super::snapshots::{
     BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, QueueSnapshot, SignalSnapshot,
 };
-use super::types::Type;
-use crate::expr::pattern::{RationalizationMatcher, TextPattern};
-use crate::expr::prose::Prose;
+use super::types::Subject;
+use super::{globals, members};
 use crate::facts::call::ResolvedPath;
 use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::Event;
@@ -239,8 +244,31 @@ pub struct Object {
 
 impl Object {
     /// The handle of another part of the same context.
-    pub fn part(&self, part: Part) -> rhai::Dynamic {
-        rhai::Dynamic::from(Self { context: self.context.clone(), part })
+    pub fn part(&self, part: Part) -> Dynamic {
+        Dynamic::from(Self { context: self.context.clone(), part })
+    }
+}
+
+impl Handle for Object {
+    type Context = Context;
+
+    const TABLE: &'static dyn FactTable = &TableOfFacts;
+
+    fn of_global(context: &Rc<Context>, name: &str) -> Option<Self> {
+        let part = (members::global(name)?.global?.part)();
+        Some(Self { context: Rc::clone(context), part })
+    }
+
+    fn can_change(expression: &str) -> bool {
+        globals::reads_learned(expression)
+    }
+
+    fn value(&self, name: &str, arguments: &[Dynamic]) -> Result<Dynamic, FactError> {
+        members::value(self, name, arguments)
+    }
+
+    fn call(&self, name: &str, arguments: &[Dynamic]) -> Result<Dynamic, FactError> {
+        members::call(self, name, arguments)
     }
 }
 
@@ -308,38 +336,38 @@ pub enum Part {
 }
 
 impl Part {
-    /// The type whose members the part has.
-    pub(super) const fn owner(&self) -> Type {
+    /// The subject whose members the part has.
+    pub(super) const fn owner(&self) -> Subject {
         match self {
-            Self::Event => Type::Event,
-            Self::Session => Type::Session,
-            Self::Transcript => Type::Transcript,
-            Self::Tools => Type::Tools,
-            Self::Commands => Type::Commands,
-            Self::Command(_) => Type::Command,
-            Self::CommandKind(_) => Type::CommandKind,
-            Self::Files(_) => Type::Files,
-            Self::Findings(_) => Type::Findings,
-            Self::Todos => Type::Todos,
-            Self::Tokens => Type::Tokens,
-            Self::Patterns => Type::Patterns,
-            Self::Preferences => Type::Preferences,
-            Self::Probes => Type::Probes,
-            Self::Probe(_) => Type::Probe,
-            Self::Breakers => Type::Breakers,
-            Self::DeadLetters => Type::DeadLetters,
-            Self::Escalations => Type::Escalations,
-            Self::Signals => Type::Signals,
-            Self::Context => Type::Context,
-            Self::Breaker(_) => Type::Breaker,
-            Self::State => Type::State,
-            Self::Now => Type::Now,
-            Self::Rule => Type::Rule,
-            Self::Outcome => Type::Outcome,
-            Self::Rationalizations => Type::Rationalizations,
-            Self::Call => Type::Call,
-            Self::Program => Type::Invocation,
-            Self::Places(_) => Type::Places,
+            Self::Event => Subject::Event,
+            Self::Session => Subject::Session,
+            Self::Transcript => Subject::Transcript,
+            Self::Tools => Subject::Tools,
+            Self::Commands => Subject::Commands,
+            Self::Command(_) => Subject::Command,
+            Self::CommandKind(_) => Subject::CommandKind,
+            Self::Files(_) => Subject::Files,
+            Self::Findings(_) => Subject::Findings,
+            Self::Todos => Subject::Todos,
+            Self::Tokens => Subject::Tokens,
+            Self::Patterns => Subject::Patterns,
+            Self::Preferences => Subject::Preferences,
+            Self::Probes => Subject::Probes,
+            Self::Probe(_) => Subject::Probe,
+            Self::Breakers => Subject::Breakers,
+            Self::DeadLetters => Subject::DeadLetters,
+            Self::Escalations => Subject::Escalations,
+            Self::Signals => Subject::Signals,
+            Self::Context => Subject::Context,
+            Self::Breaker(_) => Subject::Breaker,
+            Self::State => Subject::State,
+            Self::Now => Subject::Now,
+            Self::Rule => Subject::Rule,
+            Self::Outcome => Subject::Outcome,
+            Self::Rationalizations => Subject::Rationalizations,
+            Self::Call => Subject::Call,
+            Self::Program => Subject::Invocation,
+            Self::Places(_) => Subject::Places,
         }
     }
 }

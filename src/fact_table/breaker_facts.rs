@@ -5,17 +5,17 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{count, texts};
-use super::row::{Member, field, with_range, with_values};
+use super::row::{FactRow, field, with_range, with_values};
 pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
-use super::types::{Evidence::Structure, Type};
+use super::types::{Evidence::Structure, Subject, Type};
 use crate::state::breaker::PHASES;
 use crate::state::breaker::load::LOAD_LEVELS;
 
 /// Rows of `breakers` and of one of them.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     with_values(
         field(
-            Type::Breakers,
+            Subject::Breakers,
             "load_level",
             Type::Text,
             Structure,
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Member] = &[
         &LOAD_LEVELS,
     ),
     field(
-        Type::Breakers,
+        Subject::Breakers,
         "open",
         Type::Texts,
         Structure,
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| all(it, |it| names(it, |it| it.open)),
     ),
     field(
-        Type::Breakers,
+        Subject::Breakers,
         "needs_human",
         Type::Texts,
         Structure,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| all(it, |it| names(it, |it| it.needs_human)),
     ),
     field(
-        Type::Breakers,
+        Subject::Breakers,
         "parallelism",
         Type::Int,
         Structure,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_values(
         field(
-            Type::Breaker,
+            Subject::Breaker,
             "state",
             Type::Text,
             Structure,
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[Member] = &[
         &PHASES,
     ),
     field(
-        Type::Breaker,
+        Subject::Breaker,
         "open",
         Type::Bool,
         Structure,
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| one(it, |it| it.open.into()),
     ),
     field(
-        Type::Breaker,
+        Subject::Breaker,
         "retry_after",
         Type::Int,
         Structure,
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| one(it, |it| count(it.retry_after)),
     ),
     field(
-        Type::Breaker,
+        Subject::Breaker,
         "failures",
         Type::Int,
         Structure,
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| one(it, |it| count(it.failures)),
     ),
     field(
-        Type::Breaker,
+        Subject::Breaker,
         "last_error",
         Type::Text,
         Structure,
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Breaker,
+            Subject::Breaker,
             "capacity",
             Type::Int,
             Structure,
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Member] = &[
         (0, 100),
     ),
     field(
-        Type::Breaker,
+        Subject::Breaker,
         "needs_human",
         Type::Bool,
         Structure,

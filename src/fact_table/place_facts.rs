@@ -1,6 +1,7 @@
 //! Facts about paths that a tool call names: which globs they fit, and whether they lie outside.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rhai::Dynamic;
 
@@ -8,26 +9,32 @@ use super::FactError;
 use super::call_facts::on_call;
 use super::context::{Object, Part};
 use super::dynamic::{count, texts};
-use super::row::{Member, field, method};
+use super::row::{FactRow, field, method};
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Type};
+use super::types::{Domain, Evidence::Structure, Subject, Type};
 use crate::facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
 
 /// A list of texts as the argument of a row.
 pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
 
+/// The globs that an argument lists. They are compiled when the list is first used.
+pub(super) fn globs(args: &[Dynamic]) -> Result<Arc<PathMatchers>, FactError> {
+    let compile = |texts: &[String]| PathMatchers::new(texts.iter().map(String::as_str));
+    Ok(list(args)?.prepared(compile))
+}
+
 /// Rows of paths.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     method(
-        Type::Places,
+        Subject::Places,
         "any",
         SOME,
         (Type::Bool, Structure),
         ["Whether one of them matches one of these globs.", "program.targets.any([\"/etc/**\"])"],
-        |it, args| any(it, list(args)?.globs()),
+        any,
     ),
     field(
-        Type::Places,
+        Subject::Places,
         "outside",
         Type::Bool,
         Structure,
@@ -38,7 +45,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_places(it, |place, around| Some(around.is_outside(place.real(around)?))),
     ),
     field(
-        Type::Places,
+        Subject::Places,
         "whole_project",
         Type::Bool,
         Structure,
@@ -49,7 +56,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_places(it, |place, around| Some(around.holds_project(place.real(around)?))),
     ),
     field(
-        Type::Places,
+        Subject::Places,
         "count",
         Type::Int,
         Structure,
@@ -57,7 +64,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(places(it).len())),
     ),
     field(
-        Type::Places,
+        Subject::Places,
         "list",
         Type::Texts,
         Structure,
@@ -71,7 +78,8 @@ pub(super) fn not_known(what: &str) -> String {
 }
 
 /// Whether one of the places is of some globs.
-fn any(it: &Object, globs: &PathMatchers) -> Result<Dynamic, FactError> {
+fn any(it: &Object, args: &[Dynamic]) -> Result<Dynamic, FactError> {
+    let globs = globs(args)?;
     on_places(it, |place, around| {
         place.absolute.as_ref()?;
         Some(globs.fit(place, around))

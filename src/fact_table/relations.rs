@@ -1,13 +1,13 @@
 //! What facts say of each other, whatever happens in a session.
 
 use super::paths;
-use super::types::Type;
+use super::types::Subject;
 
 /// Something that always holds of two facts.
 #[derive(Debug)]
 pub struct Relation {
     /// Types of their owners.
-    pub owners: [Type; 2],
+    pub owners: [Subject; 2],
     /// Whose members the two are.
     pub kin: OwnerRelation,
     /// The names of the two.
@@ -25,37 +25,37 @@ pub enum OwnerRelation {
     Part,
 }
 
-const fn row(owner: Type, members: [&'static str; 2], holds: &'static str) -> Relation {
-    Relation { owners: [owner, owner], kin: OwnerRelation::Same, members, holds }
+const fn row(owner: Subject, members: [&'static str; 2], holds: &'static str) -> Relation {
+    Relation { owners: [owner; 2], kin: OwnerRelation::Same, members, holds }
 }
 
 /// A number of a part is at most one of the whole.
-const fn part(owners: [Type; 2], members: [&'static str; 2]) -> Relation {
+const fn part(owners: [Subject; 2], members: [&'static str; 2]) -> Relation {
     Relation { owners, kin: OwnerRelation::Part, members, holds: "{0} <= {1}" }
 }
 
 /// All of them.
 pub const ALWAYS: &[Relation] = &[
-    row(Type::CommandKind, ["passed", "failed"], "!({0} && {1})"),
-    row(Type::CommandKind, ["passed", "count"], "!{0} || {1} > 0"),
-    row(Type::CommandKind, ["failed", "count"], "!{0} || {1} > 0"),
-    row(Type::CommandKind, ["passed", "last_passed_at"], "!{0} || {1} > 0"),
-    row(Type::Command, ["exists", "text"], "{0} || {1} == \"\""),
-    row(Type::Command, ["exists", "at"], "{0} || {1} == 0"),
-    row(Type::Command, ["exists", "at"], "!{0} || {1} > 0"),
-    row(Type::Commands, ["ran", "total"], "!{0} || {1} > 0"),
-    row(Type::Files, ["count", "edits"], "{0} <= {1}"),
-    row(Type::Files, ["count", "last_at"], "{0} > 0 || {1} == 0"),
-    row(Type::Files, ["count", "last_at"], "{0} == 0 || {1} > 0"),
-    row(Type::Todos, ["open", "total"], "{0} <= {1}"),
-    row(Type::Tools, ["count", "total"], "{0} <= {1}"),
-    row(Type::Probe, ["ok", "code"], "!{0} || {1} == 0"),
-    row(Type::Probe, ["ok", "code"], "{0} || {1} != 0"),
-    row(Type::Probe, ["ok", "error"], "!{0} || {1} == \"\""),
-    part([Type::CommandKind, Type::Commands], ["count", "total"]),
-    part([Type::Files, Type::Files], ["count", "count"]),
-    part([Type::Files, Type::Files], ["edits", "edits"]),
-    part([Type::Files, Type::Files], ["last_at", "last_at"]),
+    row(Subject::CommandKind, ["passed", "failed"], "!({0} && {1})"),
+    row(Subject::CommandKind, ["passed", "count"], "!{0} || {1} > 0"),
+    row(Subject::CommandKind, ["failed", "count"], "!{0} || {1} > 0"),
+    row(Subject::CommandKind, ["passed", "last_passed_at"], "!{0} || {1} > 0"),
+    row(Subject::Command, ["exists", "text"], "{0} || {1} == \"\""),
+    row(Subject::Command, ["exists", "at"], "{0} || {1} == 0"),
+    row(Subject::Command, ["exists", "at"], "!{0} || {1} > 0"),
+    row(Subject::Commands, ["ran", "total"], "!{0} || {1} > 0"),
+    row(Subject::Files, ["count", "edits"], "{0} <= {1}"),
+    row(Subject::Files, ["count", "last_at"], "{0} > 0 || {1} == 0"),
+    row(Subject::Files, ["count", "last_at"], "{0} == 0 || {1} > 0"),
+    row(Subject::Todos, ["open", "total"], "{0} <= {1}"),
+    row(Subject::Tools, ["count", "total"], "{0} <= {1}"),
+    row(Subject::Probe, ["ok", "code"], "!{0} || {1} == 0"),
+    row(Subject::Probe, ["ok", "code"], "{0} || {1} != 0"),
+    row(Subject::Probe, ["ok", "error"], "!{0} || {1} == \"\""),
+    part([Subject::CommandKind, Subject::Commands], ["count", "total"]),
+    part([Subject::Files, Subject::Files], ["count", "count"]),
+    part([Subject::Files, Subject::Files], ["edits", "edits"]),
+    part([Subject::Files, Subject::Files], ["last_at", "last_at"]),
 ];
 
 impl Relation {
@@ -73,7 +73,8 @@ impl Relation {
             }
         };
         kin && self.members == [one.member, other.member]
-            && [one, other].map(|it| paths::type_of(it.owner)) == self.owners.map(Some)
+            && [one, other].map(|it| paths::type_of(it.owner))
+                == self.owners.map(|it| Some(it.as_type()))
     }
 }
 

@@ -8,11 +8,11 @@ use super::FactError;
 use super::call_facts::{CallFacts, on_call, values};
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
-use super::place_facts::{SOME, not_known};
-use super::row::{Member, field, method};
+use super::place_facts::{SOME, globs, not_known};
+use super::row::{FactRow, field, method};
 pub use super::snapshots::MatchedProgram;
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Type};
+use super::types::{Domain, Evidence::Structure, Subject, Type};
 use crate::facts::call::{Access, FileAccess, Invocation, ShellText};
 use crate::facts::glob::word_matches;
 use crate::facts::pattern::CommandPattern;
@@ -20,9 +20,9 @@ use crate::facts::pattern::CommandPattern;
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
 /// Rows of `program`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "name",
         Type::Text,
         Structure,
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "line",
         Type::Text,
         Structure,
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(line(it).into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "args",
         Type::Texts,
         Structure,
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(texts(it.args.iter().map(|it| it.text.clone())))),
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "has",
         SOME,
         (Type::Bool, Structure),
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "value",
         ONE,
         (Type::Text, Structure),
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "values",
         ONE,
         (Type::Texts, Structure),
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "operands",
         Type::Texts,
         Structure,
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "names",
         SOME,
         (Type::Bool, Structure),
@@ -140,9 +140,9 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "targets",
-        Type::Places,
+        Subject::Places.as_type(),
         Structure,
         ["Its operands as paths.", "program.targets.outside"],
         |it, _| {
@@ -162,7 +162,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "fed_by",
         SOME,
         (Type::Bool, Structure),
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "fed_from",
         SOME,
         (Type::Bool, Structure),
@@ -193,7 +193,7 @@ pub(super) const ROWS: &[Member] = &[
             "program.fed_from([\"**/.ssh/**\"])",
         ],
         |it, args| {
-            let wanted = list(args)?;
+            let wanted = globs(args)?;
             let at = recognized(it)?.at;
             on_call(it, |seen| {
                 let upstream = seen.call.upstream(at);
@@ -202,12 +202,12 @@ pub(super) const ROWS: &[Member] = &[
                         && it.program.is_some_and(|it| it == at || upstream.contains(&it))
                 };
                 let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                Ok(places.any(|it| wanted.globs().fit(it, &seen.around)).into())
+                Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
             })
         },
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "expands",
         SOME,
         (Type::Bool, Structure),
@@ -228,9 +228,9 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "read",
-        Type::Places,
+        Subject::Places.as_type(),
         Structure,
         ["Files that it reads.", "program.read.outside"],
         |it, _| {
@@ -243,9 +243,9 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "changed",
-        Type::Places,
+        Subject::Places.as_type(),
         Structure,
         ["Files that it writes or deletes.", "program.changed.outside"],
         |it, _| {
@@ -258,7 +258,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "input",
         Type::Text,
         Structure,
@@ -269,7 +269,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.input.text.clone().unwrap_or_default().into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "said",
         Type::Text,
         Structure,
@@ -285,7 +285,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "is_fed",
         Type::Bool,
         Structure,
@@ -293,7 +293,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.input.piped.into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "tree_clean",
         Type::Bool,
         Structure,
@@ -312,7 +312,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "runs_unknown",
         Type::Bool,
         Structure,
@@ -320,7 +320,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.runs_unknown.into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "called_by_path",
         Type::Bool,
         Structure,
@@ -328,7 +328,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.called.text.contains('/').into())),
     ),
     field(
-        Type::Invocation,
+        Subject::Invocation,
         "code",
         Type::Text,
         Structure,
@@ -336,7 +336,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| on_program(it, |it, _, _| Ok(it.code.clone().into())),
     ),
     method(
-        Type::Invocation,
+        Subject::Invocation,
         "wrapped_by",
         SOME,
         (Type::Bool, Structure),

@@ -6,14 +6,14 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, texts};
-use super::row::{Member, field};
+use super::row::{FactRow, field};
 pub use super::snapshots::QueueSnapshot;
-use super::types::{Evidence::Structure, Type};
+use super::types::{Evidence::Structure, Subject, Type};
 
 /// Rows of `dead_letter` and `escalations`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::DeadLetters,
+        Subject::DeadLetters,
         "depth",
         Type::Int,
         Structure,
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.depth)),
     ),
     field(
-        Type::DeadLetters,
+        Subject::DeadLetters,
         "oldest_hours",
         Type::Int,
         Structure,
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.oldest_hours)),
     ),
     field(
-        Type::DeadLetters,
+        Subject::DeadLetters,
         "same_cause",
         Type::Int,
         Structure,
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.same_cause)),
     ),
     field(
-        Type::DeadLetters,
+        Subject::DeadLetters,
         "awaiting_human",
         Type::Int,
         Structure,
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.awaiting_human)),
     ),
     field(
-        Type::DeadLetters,
+        Subject::DeadLetters,
         "alarms",
         Type::Texts,
         Structure,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| texts(it.alarms.iter().cloned())),
     ),
     field(
-        Type::Escalations,
+        Subject::Escalations,
         "open",
         Type::Texts,
         Structure,
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| texts(it.open.iter().cloned())),
     ),
     field(
-        Type::Escalations,
+        Subject::Escalations,
         "blocking",
         Type::Texts,
         Structure,

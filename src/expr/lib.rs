@@ -1,53 +1,34 @@
-//! Expressions: their tree, their types, and their values. Rhai, with hard limits and nothing but facts to read,
-//! evaluates what `evaluate` does not.
-//! Lives here: the evaluator. `ast` is the tree, `parse` builds it, `check` types it at load, `members` is the table of
-//! facts, `engine` is Rhai.
-//! May not live here: files, clocks, what a rule means.
+//! Expressions: their tree, their types, and their values; templates and patterns of text. Rhai, with hard limits and
+//! nothing but facts to read, evaluates what `evaluate` does not.
+//! Contains: the evaluator. `ast` is the tree, `parse` builds it, `check` types it at load, `engine` is Rhai.
+//! Does not contain: facts. The program implements the traits of `table`.
 
 pub mod ast;
-pub mod breaker_facts;
-mod builtins;
-pub mod call_facts;
+pub mod builtins;
 pub mod check;
 pub mod compiled;
 pub mod completion;
-pub mod context;
-pub mod context_facts;
-mod dynamic;
+pub mod dynamic;
 mod engine;
 mod error;
 mod evaluate;
-mod excuse_facts;
-mod file_facts;
-mod globals;
 mod hints;
+pub mod lazy;
 mod lexer;
-pub mod members;
-mod memory_facts;
-mod pack_facts;
+pub mod limits;
 mod parse;
 pub mod parts;
 pub mod paths;
 pub mod pattern;
-pub mod place_facts;
-pub mod program_facts;
 pub mod prose;
-pub mod queue_facts;
 pub mod record;
-pub mod relations;
-pub mod reply;
-mod row;
 mod scope;
-mod session_facts;
-pub mod signal_facts;
-mod snapshots;
+pub mod table;
 pub mod template;
-mod text_list;
+pub mod text_list;
 pub mod types;
 pub mod watch;
-pub mod wider;
 pub mod words;
-mod work_facts;
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
@@ -56,13 +37,35 @@ use std::rc::Rc;
 use rhai::{AST, Dynamic, Engine};
 
 use ast::Expr;
-use context::Context;
 pub use error::{FactError, ScriptError, ScriptErrorKind};
 use evaluate::NoValue;
 use parts::Part;
 use record::Record;
 use scope::Globals;
+use table::Handle;
 use watch::CoverageRecorder;
+
+/// The source text of types that are stored, and of what builds them. Stored values depend on it.
+pub const SOURCE_TEXT: &str = concat!(
+    include_str!("ast.rs"),
+    include_str!("builtins.rs"),
+    include_str!("check.rs"),
+    include_str!("check/operators.rs"),
+    include_str!("check/steps.rs"),
+    include_str!("compiled.rs"),
+    include_str!("lazy.rs"),
+    include_str!("lazy/lines.rs"),
+    include_str!("lazy/literals.rs"),
+    include_str!("lexer.rs"),
+    include_str!("parse.rs"),
+    include_str!("paths.rs"),
+    include_str!("pattern.rs"),
+    include_str!("prose.rs"),
+    include_str!("record.rs"),
+    include_str!("table.rs"),
+    include_str!("text_list.rs"),
+    include_str!("types.rs"),
+);
 
 /// The value of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,10 +136,10 @@ impl<'t> From<&'t String> for ExprSource<'t> {
 
 /// Evaluates expressions against one context.
 #[derive(Debug)]
-pub struct Evaluator {
+pub struct Evaluator<H: Handle> {
     /// Rhai, built for the first expression that needs it.
     engine: LazyCell<Engine>,
-    globals: Globals,
+    globals: Globals<H>,
     /// Conditions are evaluated for the plan and again for the decision. By the length of their text: many begin
     /// alike, and few are equally long.
     cache: BTreeMap<usize, Vec<CachedEvaluation>>,
@@ -160,11 +163,11 @@ struct CachedEvaluation {
     value: Option<(u64, Value)>,
 }
 
-impl Evaluator {
+impl<H: Handle> Evaluator<H> {
     /// An evaluator whose expressions see `context`.
     #[must_use]
-    pub fn new(context: Rc<Context>) -> Self {
-        let mut evaluator = Self::with(engine::of_facts, Globals::new());
+    pub fn new(context: Rc<H::Context>) -> Self {
+        let mut evaluator = Self::with(engine::of_facts::<H>, Globals::new());
         evaluator.turn_to(context);
         evaluator
     }
@@ -175,7 +178,7 @@ impl Evaluator {
         Self::with(engine::of_record, Globals::of_record(record))
     }
 
-    fn with(engine: fn() -> Engine, globals: Globals) -> Self {
+    fn with(engine: fn() -> Engine, globals: Globals<H>) -> Self {
         let (engine, cache) = (LazyCell::new(engine), BTreeMap::new());
         Self { engine, globals, cache, turn: 0, watch: None }
     }
@@ -188,7 +191,7 @@ impl Evaluator {
     }
 
     /// Uses another context: trees are kept, values are not.
-    pub fn turn_to(&mut self, context: Rc<Context>) {
+    pub fn turn_to(&mut self, context: Rc<H::Context>) {
         self.leave();
         self.globals.turn_to(Some(context));
     }
@@ -226,7 +229,7 @@ impl Evaluator {
         let alike = self.cache.entry(text.len()).or_default();
         let mut cached = match alike.iter().position(|it| it.text == text) {
             Some(at) => alike.swap_remove(at),
-            None => CachedEvaluation::new(text),
+            None => CachedEvaluation::new(text, H::can_change(text)),
         };
         let value = cached.value(source.tree, self.turn, &self.engine, &mut self.globals);
         alike.push(cached);
@@ -258,17 +261,17 @@ impl Evaluator {
 }
 
 impl CachedEvaluation {
-    fn new(text: &str) -> Self {
-        let (changes, text) = (globals::reads_learned(text), text.to_owned());
+    fn new(text: &str, changes: bool) -> Self {
+        let text = text.to_owned();
         Self { text, tree: None, ast: None, changes, value: None }
     }
 
-    fn value(
+    fn value<H: Handle>(
         &mut self,
         tree: Option<&Expr>,
         turn: u64,
         engine: &LazyCell<Engine>,
-        globals: &mut Globals,
+        globals: &mut Globals<H>,
     ) -> Result<Value, ScriptError> {
         if let Some((_, value)) = self.value.as_ref().filter(|(known, _)| *known == turn) {
             return Ok(value.clone());
@@ -294,10 +297,10 @@ impl CachedEvaluation {
     }
 
     /// The value of an expression that only Rhai evaluates.
-    fn value_by_rhai(
+    fn value_by_rhai<H: Handle>(
         &mut self,
         engine: &Engine,
-        globals: &mut Globals,
+        globals: &mut Globals<H>,
     ) -> Result<Value, ScriptError> {
         let parsed = match self.ast.take() {
             Some(parsed) => parsed,
@@ -308,7 +311,10 @@ impl CachedEvaluation {
 }
 
 /// The value of a tree; `None` if only Rhai can compute it.
-fn without_engine(tree: &Expr, globals: &Globals) -> Option<Result<Value, ScriptError>> {
+fn without_engine<H: Handle>(
+    tree: &Expr,
+    globals: &Globals<H>,
+) -> Option<Result<Value, ScriptError>> {
     match tree.value(globals) {
         Ok(value) => Value::of(value).map(Ok),
         Err(NoValue::Failed(error)) => Some(Err(error.into())),

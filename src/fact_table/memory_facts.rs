@@ -3,13 +3,13 @@
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
 use super::dynamic::count;
-use super::row::{Member, field, with_range, with_values};
-use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Type};
+use super::row::{FactRow, field, of_days, with_range, with_values};
+use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::State,
+        Subject::State,
         "blocks",
         Type::Int,
         Structure,
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().memory.blocks)),
     ),
     field(
-        Type::State,
+        Subject::State,
         "total_blocks",
         Type::Int,
         Structure,
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().memory.total_blocks)),
     ),
     field(
-        Type::State,
+        Subject::State,
         "turns",
         Type::Int,
         Structure,
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Now,
+            Subject::Now,
             "hour",
             Type::Int,
             Neutral,
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Now,
+            Subject::Now,
             "weekday",
             Type::Int,
             Neutral,
@@ -54,16 +54,16 @@ pub(super) const ROWS: &[Member] = &[
         ),
         (1, 7),
     ),
-    field(
-        Type::Now,
+    of_days(field(
+        Subject::Now,
         "date",
         Type::Text,
         Neutral,
         ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
         |it, _| Ok(clock(it.context.now.millis()).format("%Y-%m-%d").to_string().into()),
-    ),
+    )),
     field(
-        Type::Rule,
+        Subject::Rule,
         "id",
         Type::Text,
         Neutral,
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.learned.borrow().rule.id.clone().into()),
     ),
     field(
-        Type::Rule,
+        Subject::Rule,
         "keywords_seen",
         Type::Texts,
         Words,
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(super::dynamic::texts(keywords_seen(&it.context))),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "failed",
         Type::Int,
         Neutral,
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().outcome.failed)),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "warned",
         Type::Int,
         Neutral,
@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().outcome.warned)),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "block",
         Type::Int,
         Neutral,
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().outcome.block)),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "max_blocks",
         Type::Int,
         Neutral,
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(it.context.learned.borrow().outcome.max_blocks)),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "remaining",
         Type::Int,
         Neutral,
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_values(
         field(
-            Type::Outcome,
+            Subject::Outcome,
             "release",
             Type::Text,
             Neutral,
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[Member] = &[
         &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "failed_ids",
         Type::Texts,
         Neutral,
@@ -148,7 +148,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "failed_details",
         Type::Texts,
         Neutral,
@@ -159,7 +159,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "workflow_compliant",
         Type::Bool,
         Neutral,
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(it.context.learned.borrow().outcome.workflow_compliant.into()),
     ),
     field(
-        Type::Outcome,
+        Subject::Outcome,
         "quality_score",
         Type::Int,
         Neutral,

@@ -1,14 +1,18 @@
 //! Facts about excuses in the agent's last text.
 
+use std::cell::OnceCell;
+
 use super::context::{Context, Excuse};
 use super::dynamic::{count, texts};
-use super::row::{Member, field};
-use super::types::{Evidence::Structure, Evidence::Words, Type};
+use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
+use super::row::{FactRow, field};
+use super::types::{Evidence::Structure, Evidence::Words, Subject, Type};
+use crate::facts::lazy::LazyRegex;
 
 /// Rows of `rationalizations`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Rationalizations,
+        Subject::Rationalizations,
         "count",
         Type::Int,
         Words,
@@ -16,7 +20,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(count(found(&it.context, |_| true, |it| it.name.clone()).len())),
     ),
     field(
-        Type::Rationalizations,
+        Subject::Rationalizations,
         "names",
         Type::Texts,
         Words,
@@ -24,7 +28,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(found(&it.context, |_| true, |it| it.name.clone()))),
     ),
     field(
-        Type::Rationalizations,
+        Subject::Rationalizations,
         "quotes",
         Type::Texts,
         Words,
@@ -32,7 +36,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(found(&it.context, |_| true, |it| it.quote.clone()))),
     ),
     field(
-        Type::Rationalizations,
+        Subject::Rationalizations,
         "actions",
         Type::Texts,
         Words,
@@ -40,7 +44,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| Ok(texts(found(&it.context, |_| true, |it| format!("{}: {}", it.name, it.action)))),
     ),
     field(
-        Type::Rationalizations,
+        Subject::Rationalizations,
         "proven",
         Type::Texts,
         Structure,
@@ -61,4 +65,31 @@ fn found(
     let learned = context.learned.borrow();
     let excuses = learned.rationalizations.iter().flat_map(|it| it.iter());
     excuses.filter(|it| wanted(it)).map(told).collect()
+}
+
+/// What a table of excuses looks for, row by row, each prepared when it is first needed.
+#[derive(Debug)]
+pub struct RationalizationMatcher {
+    /// Regexes by which others are said to have said something.
+    pub others: Vec<LazyRegex>,
+    rows: Vec<OnceCell<TextPattern>>,
+}
+
+impl RationalizationMatcher {
+    /// Takes the regexes for what others said, and room for so many rows.
+    #[must_use]
+    pub fn new(others: &[String], rows: usize) -> Self {
+        let others = others.iter().map(|it| prose_regex(it)).collect();
+        Self { others, rows: (0..rows).map(|_| OnceCell::new()).collect() }
+    }
+
+    /// Returns the pattern of a row. `source` is called for the first use of the row only.
+    pub fn row(
+        &self,
+        number: usize,
+        source: impl FnOnce() -> TextPatternSource,
+    ) -> Option<&TextPattern> {
+        let pattern = || TextPattern::new(StoredPattern::with_found_words(source()));
+        Some(self.rows.get(number)?.get_or_init(pattern))
+    }
 }

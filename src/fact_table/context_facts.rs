@@ -5,17 +5,17 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument};
-use super::row::{Member, field, method, with_range};
+use super::row::{FactRow, field, method, with_range};
 pub use super::snapshots::ContextUsage;
-use super::types::{Domain, Evidence::Neutral, Evidence::Structure, Type};
+use super::types::{Domain, Evidence::Neutral, Evidence::Structure, PackName, Subject, Type};
 use crate::limits::CONTEXT_TURNS_MAX;
 
-const TIER: &[(Type, Domain)] = &[(Type::Text, Domain::Tier)];
+const TIER: &[(Type, Domain)] = &[(Type::Text, PackName::Tier.as_domain())];
 
 /// Rows of `context`.
-pub(super) const ROWS: &[Member] = &[
+pub(super) const ROWS: &[FactRow] = &[
     field(
-        Type::Context,
+        Subject::Context,
         "percent",
         Type::Int,
         Structure,
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.percent)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "known",
         Type::Bool,
         Structure,
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| it.known.into()),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "tokens",
         Type::Int,
         Structure,
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.tokens)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "window",
         Type::Int,
         Neutral,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.window)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "measured",
         Type::Int,
         Structure,
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.measured)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "tier",
         Type::Text,
         Structure,
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| it.tier.clone().into()),
     ),
     method(
-        Type::Context,
+        Subject::Context,
         "reached",
         TIER,
         (Type::Bool, Structure),
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[Member] = &[
         },
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "threshold",
         Type::Int,
         Neutral,
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.threshold)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "growth",
         Type::Int,
         Structure,
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Context,
+            Subject::Context,
             "turns_left",
             Type::Int,
             Structure,
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Member] = &[
         (0, TURNS_MAX),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "call_growth",
         Type::Int,
         Structure,
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Member] = &[
     ),
     with_range(
         field(
-            Type::Context,
+            Subject::Context,
             "calls_left",
             Type::Int,
             Structure,
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Member] = &[
         (0, TURNS_MAX),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "calls",
         Type::Int,
         Structure,
@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.calls)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "prompts",
         Type::Int,
         Structure,
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.prompts)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "compactions",
         Type::Int,
         Structure,
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.compactions)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "spent",
         Type::Int,
         Structure,
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.input_tokens.saturating_add(it.output_tokens))),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "cumulative_pct",
         Type::Int,
         Structure,
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.cumulative_pct)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "exhausted",
         Type::Bool,
         Structure,
@@ -180,7 +180,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| it.exhausted.into()),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "cost_cents",
         Type::Int,
         Structure,
@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| count(it.cost_nano / NANO_PER_CENT)),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "noted",
         Type::Bool,
         Structure,
@@ -199,7 +199,7 @@ pub(super) const ROWS: &[Member] = &[
         |it, _| look(it, |it| it.noted.into()),
     ),
     field(
-        Type::Context,
+        Subject::Context,
         "restated",
         Type::Bool,
         Structure,

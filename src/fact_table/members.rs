@@ -1,21 +1,56 @@
 //! The table of facts and host functions: one row each, with type, documentation and example.
-//! The engine, the load-time checks and the reference documentation all read these rows.
+//! The language, its load-time checks, and the reference documentation read these rows.
 
+use policyd_expr::builtins;
+pub use policyd_expr::table::Member;
 use rhai::Dynamic;
 
 use super::context::Object;
-pub use super::row::{Global, Member, Run};
-use super::types::Type;
-use super::{FactError, breaker_facts, pack_facts};
+use super::row::FactRow;
+use super::types::{Subject, Type};
+use super::{FactError, breaker_facts, globals, pack_facts};
 
-/// The row of `owner.name`, if there is one: members are looked up at every step of an expression.
+/// The row of `owner.name`, if there is one.
 #[must_use]
 pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
-    let (rows, places) = table_of(owner);
+    match Subject::from_type(owner) {
+        Some(subject) => of_subject(subject, name).map(|it| &it.member),
+        None if owner == Type::Global => global(name).map(|it| &it.member),
+        None => builtins::find(owner, name),
+    }
+}
+
+/// The row of a global name.
+pub(super) fn global(name: &str) -> Option<&'static FactRow> {
+    const PLACES: Places = places(globals::ROWS);
+    row(globals::ROWS, &PLACES, Type::Global, name)
+}
+
+/// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].
+///
+/// [`Typed::uses`]: policyd_expr::check::Typed::uses
+#[must_use]
+pub fn global_subject(used: &str) -> Option<Subject> {
+    let name = used.split(['.', '[']).next().unwrap_or_default();
+    Subject::from_type(global(name)?.member.result)
+}
+
+/// The row of a member of a subject.
+fn of_subject(subject: Subject, name: &str) -> Option<&'static FactRow> {
+    let (rows, places) = table_of(subject);
+    row(rows, places, subject.as_type(), name)
+}
+
+fn row(
+    rows: &'static [FactRow],
+    places: &Places,
+    owner: Type,
+    name: &str,
+) -> Option<&'static FactRow> {
     let mut place = place_of(owner, name.as_bytes());
     // Ends at a place that is free; some always are.
     while let Some(row) = rows.get(usize::from(*places.get(place)?)) {
-        if row.owner == owner && row.name == name {
+        if row.member.owner == owner && row.member.name == name {
             return Some(row);
         }
         place = (place + 1) % PLACES;
@@ -29,12 +64,12 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 /// Why it has none, or that there is no such member.
 pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
     let owner = object.part.owner();
-    match (owner, find(owner, name).and_then(|row| row.run)) {
+    match (owner, of_subject(owner, name).and_then(|row| row.run)) {
         (_, Some(run)) => run(object, args),
-        (Type::Preferences, None) => pack_facts::preference(object, name),
-        (Type::Probes, None) => Ok(pack_facts::probe(object, name)),
-        (Type::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
-        (_, None) => Err(FactError::NoMember(format!("there is no `{name}` on {owner}"))),
+        (Subject::Preferences, None) => pack_facts::preference(object, name),
+        (Subject::Probes, None) => Ok(pack_facts::probe(object, name)),
+        (Subject::Breakers, None) => Ok(breaker_facts::breaker(object, name)),
+        (_, None) => Err(no_member(owner, name)),
     }
 }
 
@@ -45,11 +80,15 @@ pub(super) fn value(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dyn
 /// error of the fact.
 pub(super) fn call(object: &Object, name: &str, args: &[Dynamic]) -> Result<Dynamic, FactError> {
     let owner = object.part.owner();
-    let takes = |row: &&Member| row.params.is_some_and(|params| params.len() == args.len());
-    match find(owner, name).filter(takes).and_then(|row| row.run) {
+    let takes = |row: &&FactRow| row.member.params.is_some_and(|params| params.len() == args.len());
+    match of_subject(owner, name).filter(takes).and_then(|row| row.run) {
         Some(run) => run(object, args),
-        None => Err(FactError::NoMember(format!("there is no `{name}` on {owner}"))),
+        None => Err(no_member(owner, name)),
     }
+}
+
+fn no_member(owner: Subject, name: &str) -> FactError {
+    FactError::NoMember(format!("there is no `{name}` on {}", owner.as_type()))
 }
 
 /// For each hash of a name the number of its row in its table, or of one whose name has the same hash: then the
@@ -68,16 +107,27 @@ const fn place_of(owner: Type, name: &[u8]) -> usize {
         [only] => (*only, *only),
         [first, .., last] => (*first, *last),
     };
-    (owner as usize * 7 + first as usize * 3 + last as usize * 5 + name.len() * 11) % PLACES
+    let owner = match owner {
+        Type::Object(it) => it.number as usize,
+        Type::Global
+        | Type::Bool
+        | Type::Int
+        | Type::Decimal
+        | Type::Text
+        | Type::Texts
+        | Type::Record
+        | Type::Any => 0,
+    };
+    (owner * 7 + first as usize * 3 + last as usize * 5 + name.len() * 11) % PLACES
 }
 
 #[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, which would tell")]
-const fn places(rows: &[Member]) -> Places {
+const fn places(rows: &[FactRow]) -> Places {
     assert!(rows.len() < PLACES, "some places stay free");
     let mut places = [FREE; PLACES];
     let mut number = 0;
     while number < rows.len() {
-        let mut place = place_of(rows[number].owner, rows[number].name.as_bytes());
+        let mut place = place_of(rows[number].member.owner, rows[number].member.name.as_bytes());
         while places[place] != FREE {
             place = (place + 1) % PLACES;
         }
@@ -87,13 +137,13 @@ const fn places(rows: &[Member]) -> Places {
     places
 }
 
-/// Declares the tables in the order of the reference documentation, each with the types whose members it has.
+/// Declares the tables in the order of the reference documentation, each with the subjects whose members it has.
 macro_rules! tables {
     ($($module:ident: $($owner:ident)|+;)+) => {
-        /// The table with the rows of a type, and their places in it.
-        const fn table_of(owner: Type) -> (&'static [Member], &'static Places) {
+        /// The table with the rows of a subject, and their places in it.
+        const fn table_of(owner: Subject) -> (&'static [FactRow], &'static Places) {
             match owner {
-                $($(Type::$owner)|+ => {
+                $($(Subject::$owner)|+ => {
                     (super::$module::ROWS, const { &places(super::$module::ROWS) })
                 })+
             }
@@ -101,13 +151,13 @@ macro_rules! tables {
 
         /// All rows, in the order of the reference documentation.
         pub fn tables() -> impl Iterator<Item = &'static Member> {
-            [$(super::$module::ROWS),+].into_iter().flatten()
+            let own = [globals::ROWS, $(super::$module::ROWS),+].into_iter().flatten();
+            own.map(|it| &it.member).chain(builtins::ROWS)
         }
     };
 }
 
 tables! {
-    globals: Global;
     session_facts: Event | Session | Transcript | Tokens;
     work_facts: Tools | Commands | Command | CommandKind;
     file_facts: Files | Findings | Todos;
@@ -121,7 +171,6 @@ tables! {
     call_facts: Call;
     program_facts: Invocation;
     place_facts: Places;
-    builtins: Text | Texts | Bool | Int | Decimal | Record | Any;
 }
 
 #[cfg(test)]

@@ -1,0 +1,84 @@
+//! One row of the table of facts. May not live here: the table.
+
+use policyd_expr::table::{COUNTS, Member};
+use rhai::Dynamic;
+
+use super::FactError;
+use super::context::{Object, Part};
+use super::types::{Domain, Evidence, Subject, Type};
+
+/// Runs a member on an object of its owner's type.
+pub(super) type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct FactRow {
+    /// What the language knows of it.
+    pub member: Member,
+    /// What it does; `None` for global names.
+    pub run: Option<Run>,
+    /// The part of the context that a global name is; `None` for members.
+    pub global: Option<Global>,
+}
+
+/// A global name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Global {
+    /// The part of the context.
+    pub part: fn() -> Part,
+    /// Whether its values are learned while a pack is evaluated, so that they can change.
+    pub is_learned: bool,
+}
+
+/// A field.
+pub(super) const fn field(
+    owner: Subject,
+    name: &'static str,
+    result: Type,
+    evidence: Evidence,
+    doc: [&'static str; 2],
+    run: Run,
+) -> FactRow {
+    let row = method(owner, name, &[], (result, evidence), doc, run);
+    FactRow { member: Member { params: None, ..row.member }, ..row }
+}
+
+/// A method with its parameters.
+pub(super) const fn method(
+    owner: Subject,
+    name: &'static str,
+    params: &'static [(Type, Domain)],
+    result: (Type, Evidence),
+    doc: [&'static str; 2],
+    run: Run,
+) -> FactRow {
+    let ([doc, example], (result, evidence)) = (doc, result);
+    let member = Member {
+        owner: owner.as_type(),
+        name,
+        params: Some(params),
+        result,
+        evidence,
+        doc,
+        example,
+        values: &[],
+        is_day: false,
+        range: COUNTS,
+    };
+    FactRow { member, run: Some(run), global: None }
+}
+
+/// The same member with the closed set of its values.
+pub(super) const fn with_values(row: FactRow, values: &'static [&'static str]) -> FactRow {
+    FactRow { member: Member { values, ..row.member }, ..row }
+}
+
+/// The same member with the bounds of its number.
+pub(super) const fn with_range(row: FactRow, range: (i64, i64)) -> FactRow {
+    FactRow { member: Member { range, ..row.member }, ..row }
+}
+
+/// The same member, whose value is a day such as `2027-01-31`.
+pub(super) const fn of_days(row: FactRow) -> FactRow {
+    FactRow { member: Member { is_day: true, ..row.member }, ..row }
+}
