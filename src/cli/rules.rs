@@ -5,6 +5,7 @@ use serde_json::json;
 use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
 use crate::app::packs::rule_text::RuleTexts;
+use crate::app::packs::{self, organization};
 use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project;
 use crate::policy::Policy;
@@ -89,12 +90,29 @@ fn report_status(
     let paused: Vec<String> = status.pauses.iter().map(paused).collect();
     paused.iter().chain(&off).for_each(|it| console.eprint(&format!("policyd is {it}")));
     status.problems.iter().for_each(|it| console.eprint(it));
+    organization_rules(world).iter().for_each(|it| console.eprint(it));
     let observes = status.enforcement.text(policy.settings.mode);
     observes.iter().for_each(|it| console.eprint(it));
     status.enforcement.apply(policy);
     let problems = status.config.iter().flat_map(|it| it.apply(policy));
     problems.for_each(|it| console.eprint(&it));
     StatusTexts { off, paused }
+}
+
+/// Names the rules of the organization, which are evaluated beside the pack.
+fn organization_rules(world: &dyn World) -> Option<String> {
+    let found = match organization::find(world) {
+        Ok(found) => found?,
+        Err(weakness) => return Some(weakness.to_string()),
+    };
+    Some(match packs::policy(world, &found) {
+        Err(invalid) => packs::explain(&invalid),
+        Ok(policy) => {
+            let ids: Vec<&str> = rules_of(&policy).iter().map(|it| it.id()).collect();
+            let folder = organization::policies();
+            format!("rules of the organization, in {}: {}", folder.display(), ids.join(", "))
+        }
+    })
 }
 
 /// Returns the checks, then the guards, in the order of the pack.

@@ -177,10 +177,13 @@ fn an_input_that_the_project_changes_is_evaluated_as_changed() {
 }
 
 #[test]
-fn doctor_reports_whether_the_rules_count() {
+fn doctor_and_rules_report_whether_the_rules_count() {
     let world = governed();
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("/etc/policyd/policies: 2 guards, 1 checks; only root"), "{said}");
+    let said = call(&world, &["rules"], b"").err;
+    let rules = "in /etc/policyd/policies: changelog, rm_recursive, no_curl";
+    assert!(said.contains(rules), "{said}");
     world.share_write("/etc/policyd", 0);
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("`/etc/policyd` can be changed by other users"), "{said}");
