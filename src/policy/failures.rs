@@ -75,24 +75,24 @@ impl Failures {
     pub fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified {
         let named = self.classes.iter().find(|it| it.errors.iter().any(|name| name == error));
         if let Some(class) = named.filter(|_| !error.is_empty()) {
-            return labelled(class.clone(), profile, Deciding::Name(error.to_owned()));
+            return labeled(class.clone(), profile, Deciding::Name(error.to_owned()));
         }
         let text = last_lines(text, self.lines);
         let of_label = |label: &'_ Label| {
             let classes = label.classes.iter().filter_map(|id| self.class(id));
             let mut hits = classes.filter_map(|it| Some((it, found(it, text)?)));
             let (class, by) = hits.next()?;
-            Some(labelled(class.clone(), std::slice::from_ref(label), by))
+            Some(labeled(class.clone(), std::slice::from_ref(label), by))
         };
         let hit = if profile.is_empty() {
             let mut hits = self.classes.iter().filter_map(|it| Some((it, found(it, text)?)));
-            hits.next().map(|(class, by)| labelled(class.clone(), &[], by))
+            hits.next().map(|(class, by)| labeled(class.clone(), &[], by))
         } else {
             profile.iter().find_map(of_label)
         };
         hit.unwrap_or_else(|| {
             let class = self.class(&self.unrecognized).cloned().unwrap_or_default();
-            labelled(class, profile, Deciding::Nothing)
+            labeled(class, profile, Deciding::Nothing)
         })
     }
 
@@ -181,7 +181,7 @@ impl Classified {
 }
 
 /// A class under the name that a profile has for it.
-fn labelled(class: Class, profile: &[Label], by: Deciding) -> Classified {
+fn labeled(class: Class, profile: &[Label], by: Deciding) -> Classified {
     let label = profile.iter().find(|it| it.classes.contains(&class.id));
     let name = label.map_or(&class.id, |it| &it.name).clone();
     let retry = label.and_then(|it| it.retry).unwrap_or(class.retry);
