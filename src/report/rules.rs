@@ -23,6 +23,32 @@ pub enum ActiveRule<'p> {
     Guard(&'p Guard),
 }
 
+/// Whether a rule acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleState {
+    /// Its entry disables it.
+    Disabled,
+    /// Its `expires` has passed.
+    Expired,
+    /// policyd evaluates and logs it, and does not act.
+    Observed,
+    /// It acts in this mode.
+    Active(Mode),
+}
+
+impl RuleState {
+    /// Returns the word that the user reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Expired => "expired",
+            Self::Observed => "observe",
+            Self::Active(its) => mode(its),
+        }
+    }
+}
+
 /// Texts about a rule that the policy does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct RuleNotes {
@@ -53,19 +79,18 @@ impl<'p> ActiveRule<'p> {
         }
     }
 
-    /// Returns the mode while the rule is active, and `observe` while policyd only observes it; `disabled` or
-    /// `expired` otherwise.
+    /// Returns whether the rule acts, and in which mode.
     #[must_use]
-    pub fn state(self, now: Timestamp) -> &'static str {
+    pub fn state(self, now: Timestamp) -> RuleState {
         let (enabled, its, expires) = match self {
             Self::Check(it) => (it.enabled, it.mode, it.expires_millis),
             Self::Guard(it) => (true, it.mode, it.expires_millis),
         };
         match (enabled, expires.is_some_and(|at| now.millis() >= at)) {
-            (false, _) => "disabled",
-            (true, true) => "expired",
-            (true, false) if self.is_observed() => "observe",
-            (true, false) => mode(its),
+            (false, _) => RuleState::Disabled,
+            (true, true) => RuleState::Expired,
+            (true, false) if self.is_observed() => RuleState::Observed,
+            (true, false) => RuleState::Active(its),
         }
     }
 
@@ -81,14 +106,22 @@ impl<'p> ActiveRule<'p> {
     #[must_use]
     pub fn effect(self, now: Timestamp) -> &'static str {
         match (self.state(now), self) {
-            ("enforce", Self::Guard(it)) => it.body.verb.as_str(),
-            ("enforce", Self::Check(it)) => match it.severity {
+            (RuleState::Active(Mode::Enforce), Self::Guard(it)) => it.body.verb.as_str(),
+            (RuleState::Active(Mode::Enforce), Self::Check(it)) => match it.severity {
                 Severity::Blocker => "block",
                 Severity::Warning => "warn",
             },
-            ("warn", _) => "warn",
-            ("shadow" | "observe", _) => "log",
-            _ => "none",
+            (RuleState::Active(Mode::Warn), _) => "warn",
+            (RuleState::Active(Mode::Shadow) | RuleState::Observed, _) => "log",
+            (RuleState::Disabled | RuleState::Expired, _) => "none",
+        }
+    }
+
+    /// Returns the effect of an active rule, else why it is not active.
+    fn effect_or_state(self, now: Timestamp) -> &'static str {
+        match self.state(now) {
+            state @ (RuleState::Disabled | RuleState::Expired) => state.name(),
+            RuleState::Observed | RuleState::Active(_) => self.effect(now),
         }
     }
 
@@ -172,7 +205,7 @@ pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String 
         }
         for rule in &group.rules {
             let effect = rule.effect(now);
-            let state = if effect == "none" { rule.state(now) } else { effect };
+            let state = rule.effect_or_state(now);
             let used = width.saturating_add(14);
             let id = format!("{:width$}", rule.id());
             let state = style.paint(color(effect), &format!("{state:8}"));
@@ -190,8 +223,7 @@ pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String 
 fn counts(rules: &[ActiveRule<'_>], now: Timestamp) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for it in rules {
-        let effect = it.effect(now);
-        let word = if effect == "none" { it.state(now) } else { effect };
+        let word = it.effect_or_state(now);
         match counts.iter_mut().find(|(known, _)| *known == word) {
             Some((_, count)) => *count = count.saturating_add(1),
             None => counts.push((word, 1)),
@@ -208,7 +240,7 @@ fn counts(rules: &[ActiveRule<'_>], now: Timestamp) -> String {
 pub fn compact(groups: &[RuleGroup<'_>], now: Timestamp) -> String {
     let mut text = String::new();
     for rule in groups.iter().flat_map(|it| &it.rules) {
-        let (effect, state) = (rule.effect(now), rule.state(now));
+        let (effect, state) = (rule.effect(now), rule.state(now).name());
         let state = if effect == "none" { state } else { effect };
         line(&mut text, &format!("{} {state} {}", rule.id(), rule.place()));
     }
@@ -224,7 +256,7 @@ fn properties(rule: ActiveRule<'_>, now: Timestamp) -> Vec<(&'static str, String
         }
     };
     let events = |it: &[EventKind]| it.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
-    add("effect", &format!("{} (mode {})", rule.effect(now), rule.state(now)));
+    add("effect", &format!("{} (mode {})", rule.effect(now), rule.state(now).name()));
     match rule {
         ActiveRule::Check(it) => {
             let body = &*it.check.body;
@@ -345,8 +377,8 @@ pub fn page_json(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp) -> Val
 pub fn rule_json(rule: ActiveRule<'_>, now: Timestamp) -> Value {
     // The keys and words of version 1 stay.
     let state = match rule.state(now) {
-        "disabled" => "off",
-        other => other,
+        RuleState::Disabled => "off",
+        state @ (RuleState::Expired | RuleState::Observed | RuleState::Active(_)) => state.name(),
     };
     match rule {
         ActiveRule::Check(it) => json!({
