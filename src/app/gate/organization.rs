@@ -100,21 +100,16 @@ pub(super) fn add(
     request: &Request<'_>,
     report: Report,
 ) -> Report {
-    let input = report.answer.updated_input.clone();
-    let event = Event {
-        tool_input: input.unwrap_or_else(|| request.event.tool_input.clone()),
-        ..request.event.clone()
-    };
-    let request = Request {
-        event,
+    let changed = report.answer.updated_input.clone().map(|tool_input| Request {
+        event: Event { tool_input, ..request.event.clone() },
         now: request.now,
         policies: None,
         detail: request.detail,
         dry_run: request.dry_run,
         line: request.line.clone(),
         watch: None,
-    };
-    match layer.evaluate(world, &request) {
+    });
+    match layer.evaluate(world, changed.as_ref().unwrap_or(request)) {
         Some(own) => combine(report, own),
         None => report,
     }

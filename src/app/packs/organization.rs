@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-use super::folder::{holds_policies, is_yaml};
+use super::folder::is_yaml;
 use super::{Found, Layer, read};
 use crate::policy::{Policy, builtin};
 use crate::world::{World, WorldError};
@@ -27,7 +27,7 @@ pub(crate) struct Weakness {
     kind: WeaknessKind,
 }
 
-/// How somebody other than root could change a file.
+/// How a user other than root could change a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WeaknessKind {
     Link,
@@ -67,14 +67,15 @@ pub(super) fn compiled_file() -> PathBuf {
 /// Finds the organization's pack; `None` if there is none.
 ///
 /// # Errors
-/// The pack exists and is ignored, because somebody other than root could change it.
+/// The pack exists and is ignored, because a user other than root could change it.
 pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, Weakness> {
     let folder = policies();
-    if !holds_policies(world, &folder) {
+    let names = world.list(&folder).unwrap_or_default();
+    let files: Vec<PathBuf> =
+        names.iter().filter(|it| is_yaml(it)).map(|it| folder.join(it)).collect();
+    if files.is_empty() {
         return Ok(None);
     }
-    let names = world.list(&folder).unwrap_or_default();
-    let files = names.iter().filter(|it| is_yaml(it)).map(|it| folder.join(it));
     let parents = folder.ancestors().map(Path::to_path_buf);
     if let Some(weakness) = parents.chain(files).find_map(|it| weakness(world, &it)) {
         return Err(weakness);
@@ -82,7 +83,7 @@ pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, Weakness> {
     Ok(Some(Found { layer: Layer::Organization, ..read(world, &folder) }))
 }
 
-/// How somebody other than root could change a file or directory; `None` if nobody can.
+/// How a user other than root could change a file or directory; `None` if only root can.
 pub(super) fn weakness(world: &dyn World, path: &Path) -> Option<Weakness> {
     let kind = match world.entry(path) {
         Err(error) => WeaknessKind::Unreadable(error),
