@@ -7,7 +7,7 @@ use super::pause::{log, named_session};
 use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, pack};
 use crate::app::packs;
 use crate::app::sessions::recorded;
-use crate::app::workspace::human::shown;
+use crate::app::workspace::human::{Actor, shown};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::require_human;
 use crate::evaluation::call_code;
@@ -220,7 +220,7 @@ fn revoke(world: &dyn World, console: &mut Console<'_>, project: &Project, named
             EXIT_FOUND
         }
         Ok(revoked) => {
-            let actor = crate::app::workspace::human::Actor::of(world);
+            let actor = Actor::of(world);
             for it in revoked {
                 let text = format!("revoked: {}", line(&it));
                 log(world, project, "revoke", it.session.as_ref(), text.clone(), &actor);

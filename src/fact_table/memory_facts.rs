@@ -110,7 +110,7 @@ pub(super) const ROWS: &[FactRow] = &[
         "max_blocks",
         Type::Int,
         Neutral,
-        ["Blocks at which the agent is let go.", "outcome.max_blocks == 5"],
+        ["Blocks after which policyd releases the stop.", "outcome.max_blocks == 5"],
         |it, _| Ok(count(it.context.learned.borrow().outcome.max_blocks)),
     ),
     field(
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         [
-            "Blocks that remain for the same finding before the agent is let go.",
+            "Blocks that remain for the same finding before policyd releases the stop.",
             "outcome.remaining == 0",
         ],
         |it, _| Ok(count(it.context.learned.borrow().outcome.remaining)),
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "release",
             Type::Text,
             Neutral,
-            ["Why the agent was let go, else empty.", "outcome.release == \"max_blocks\""],
+            ["Why policyd released the stop, else empty.", "outcome.release == \"max_blocks\""],
             |it, _| Ok(it.context.learned.borrow().outcome.release.clone().into()),
         ),
         &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],

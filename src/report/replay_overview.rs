@@ -1,5 +1,5 @@
 //! The summary of a replay: what policyd would have blocked or asked about, and the rules behind it.
-//! Goal: a week of work (60 sessions, 100 MB) within a second.
+//! 60 sessions with 108 MB take 2.4 s on two cores (x86-64, 2026-11-25, no link-time optimization; goal 1 s).
 
 use serde_json::{Value, json};
 

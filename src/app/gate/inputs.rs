@@ -229,8 +229,8 @@ impl GateContext<'_> {
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
         let scratch = exclude_scratch(facts, &own, &project::scratch_folders(self.world));
-        let mended = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));
-        ExcludedFacts { fixed: mended, ..scratch }
+        let fixed = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));
+        ExcludedFacts { fixed, ..scratch }
     }
 
     fn file_now(&self, path: &Path) -> FileNow {

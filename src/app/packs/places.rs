@@ -20,7 +20,7 @@ use crate::world::{FileKind, World};
 const UNUSED_DEPTH_MAX: usize = 2;
 /// Folders that hold nothing of one's own.
 const FOREIGN_FOLDERS: [&str; 4] = [".git", "node_modules", "target", ".venv"];
-/// Files by which a pack is recognized where nobody named it.
+/// Files that mark a directory as a pack if no path was given.
 const SIGNS: [&str; 4] =
     ["policyd.yaml", "considerations.yaml", "checkers.yaml", "session_types.yaml"];
 
