@@ -199,6 +199,8 @@ pub const PRUNED_AT_ONCE_MAX: usize = 20;
 pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Projects of the registry that are listed.
+pub const KNOWN_PROJECTS_MAX: usize = 10_000;
 /// Rotated logs that are kept beside the current log.
 pub const LOG_FILES_MAX: usize = 3;
 
@@ -258,6 +260,8 @@ pub const SESSIONS_MAX_COUNT: usize = 500;
 pub const RESTARTS_MAX: u32 = 5;
 /// The state file of one run, in bytes.
 pub const RUN_FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Longest wait of a new run for the lock of the project's runs: `policyd status` holds it for a moment.
+pub const RUNS_LOCK_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
 /// Stored output of one turn, in bytes. The rest is dropped, and a note reports it.
 pub const TURN_LOG_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One line of an agent's output, in bytes. A longer line is dropped.

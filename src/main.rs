@@ -9,14 +9,26 @@ use policyd::cli::{self, Console};
 use policyd::world::real::RealWorld;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let directory = cli::take_directory(&mut arguments);
     let hook = cli::is_hook_call(&arguments);
     if hook {
         // The answer is the only thing a hook says; the panic itself is told below.
         std::panic::set_hook(Box::new(|_| {}));
     }
     ignore_file_limits();
-    let world = RealWorld::new().announcing_waits(!hook);
+    let mut world = RealWorld::new().announcing_waits(!hook);
+    if let Some(directory) = &directory {
+        match world.enter(directory) {
+            Ok(entered) => world = entered,
+            Err(error) => {
+                let text =
+                    format!("policyd: cannot use the directory {}: {error}\n", directory.display());
+                drop(std::io::stderr().lock().write_all(text.as_bytes()));
+                return ExitCode::from(cli::EXIT_USAGE);
+            }
+        }
+    }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut console = Console {
             stdin: &mut std::io::stdin().lock(),

@@ -22,6 +22,7 @@ pub(super) use setup::{
     DoctorArguments, InstallArguments, OnFailure, Scope, TrustArguments, UninstallArguments,
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
+pub(super) use status::StatusArguments;
 
 /// Why the value of an argument is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +47,7 @@ mod resilience;
 mod run;
 mod setup;
 mod signals;
+mod status;
 
 /// Formats the exit codes for the help text.
 fn exit_codes() -> String {
@@ -73,6 +75,9 @@ pub(super) struct Arguments {
         display_order = 900
     )]
     pub(super) color: Color,
+    /// Run as if policyd was started in this directory; must be the first option
+    #[arg(short = 'C', value_name = "DIR", display_order = 901)]
+    pub(super) directory: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -109,6 +114,8 @@ pub(super) enum Command {
     Replay(ReplayArguments),
     /// Show, verify or reset the state of a session
     State(StateArguments),
+    /// Show what happened in projects: runs, stops, blocks, questions, context, and cost
+    Status(StatusArguments),
     /// List logged decisions, newest last
     Log(LogArguments),
     /// Explain a decision: which rules fired and with which values

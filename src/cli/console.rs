@@ -48,6 +48,13 @@ impl Console<'_> {
         self.print(&text);
     }
 
+    /// Clears a terminal that shows colors, before a view is drawn again. Other output stays as it is.
+    pub(super) fn clear_screen(&mut self) {
+        if self.color() {
+            drop(self.stdout.write_all(b"\x1b[H\x1b[2J"));
+        }
+    }
+
     /// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
     pub(super) fn print_empty(&mut self, format: ListFormat, what: &str) {
         if format == ListFormat::Text {

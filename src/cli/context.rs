@@ -10,18 +10,18 @@ use super::{
 };
 use crate::app::packs;
 use crate::app::sessions::location::{self, Place};
+use crate::app::sessions::meter::SessionMeter;
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::workspace::project::{self, Project};
-use crate::evaluation::context::{gauge, settle};
 use crate::evaluation::situation::Matchers;
 use crate::expr::context_facts::ContextUsage;
 use crate::facts::Facts;
 use crate::limits;
 use crate::policy::Policy;
 use crate::report::context::ContextView;
-use crate::state::context::{Overrides, TierState};
+use crate::state::context::Overrides;
 use crate::store::session::SessionStore;
-use crate::store::transcript::{self, Places, TranscriptError};
+use crate::store::transcript::TranscriptError;
 use crate::world::{World, WorldError};
 
 /// A transcript that nobody read before may be long.
@@ -89,34 +89,9 @@ struct ContextCommand<'a> {
 }
 
 impl ContextCommand<'_> {
-    /// The facts of a transcript: only what is new since the last reading is read, by whomever.
-    fn facts(&self, place: &Place) -> Result<Facts, TranscriptError> {
-        let cursor =
-            place.session.as_ref().map(|it| self.store.paths(it).folder.join("cursor.bin"));
-        let places =
-            Places { transcript: &place.transcript, cursor: cursor.as_deref(), subagent: false };
-        let deadline = self.world.elapsed().saturating_add(READING_MAX);
-        let (lens, key) = (&self.words.lens, self.policy.lens_key);
-        let read = transcript::read(self.world, places, lens, key, deadline);
-        if let Some(problem) = read.problem {
-            return Err(problem);
-        }
-        // A folder that is not there yet is the hook's to make.
-        if let (Some(path), Some(cursor)) = (&cursor, &read.cursor)
-            && path.parent().is_some_and(|it| self.world.stat(it).is_ok())
-        {
-            transcript::keep(self.world, path, cursor);
-        }
-        Ok(read.facts)
-    }
-
-    /// What the meters say of these facts, with the tier that the session remembers.
-    fn gauge(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> ContextUsage {
-        let rules = &self.policy.context;
-        let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
-        let standing: TierState = known.unwrap_or_default();
-        let overrides = &overrides.naming(&standing);
-        settle(&gauge(rules, overrides, facts), &standing, rules, overrides, facts)
+    fn meter(&self) -> SessionMeter<'_> {
+        let Self { world, policy, words, store, .. } = self;
+        SessionMeter { world: *world, policy, words, store }
     }
 
     fn status(&self, console: &mut Console<'_>, place: &Place, format: ListFormat) -> u8 {
@@ -140,8 +115,8 @@ impl ContextCommand<'_> {
         format: ListFormat,
         color: bool,
     ) -> Result<(String, bool), TranscriptError> {
-        let facts = self.facts(place)?;
-        let gauge = self.gauge(place, &facts, overrides);
+        let facts = self.meter().facts(place, READING_MAX)?;
+        let gauge = self.meter().usage(place, &facts, overrides);
         let settings = overrides.settings(&self.policy.context.settings);
         let seen = ContextView {
             session: place.session.as_ref().map_or("", |it| it.as_str()),
@@ -200,7 +175,7 @@ impl ContextCommand<'_> {
         since: Option<&str>,
         print: bool,
     ) -> u8 {
-        let facts = match place.map(|it| self.facts(it)).transpose() {
+        let facts = match place.map(|it| self.meter().facts(it, READING_MAX)).transpose() {
             Ok(facts) => facts.unwrap_or_default(),
             // What git says is worth something by itself.
             Err(error) => {
@@ -216,7 +191,8 @@ impl ContextCommand<'_> {
             store: &self.store,
             wait: limits::COMMAND_LOCK_WAIT,
         };
-        let gauge = place.map(|it| self.gauge(it, &facts, &self.overrides)).unwrap_or_default();
+        let gauge =
+            place.map(|it| self.meter().usage(it, &facts, &self.overrides)).unwrap_or_default();
         let text = writer.summarize(&facts, &gauge, since);
         console.print(&text);
         let session = place.and_then(|it| it.session.as_ref());
@@ -269,8 +245,9 @@ impl ContextCommand<'_> {
             model: text("/model/id").to_owned(),
             ..self.overrides.clone()
         };
-        let facts = if is_there { self.facts(&place)? } else { Facts::default() };
-        let gauge = self.gauge(&place, &facts, &overrides);
+        let facts =
+            if is_there { self.meter().facts(&place, READING_MAX)? } else { Facts::default() };
+        let gauge = self.meter().usage(&place, &facts, &overrides);
         let cost = told.pointer("/cost/total_cost_usd").and_then(Value::as_f64);
         let seen = ContextView {
             session: text("/session_id"),

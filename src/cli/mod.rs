@@ -32,12 +32,14 @@ mod run;
 mod schema;
 mod signal;
 mod state;
+mod status;
 mod test;
 mod trust;
 mod try_out;
 
 use clap::CommandFactory;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use crate::app::gate;
 use crate::app::workspace::project;
@@ -54,7 +56,8 @@ use arguments::{
     InstallArguments, LintArguments, ListFormat, LogArguments, PauseArguments, QueueSelector,
     RationalizationAction, RecordArguments, ReplayArguments, ReportFormat, ResumeArguments,
     RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction,
-    TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments, Update,
+    StatusArguments, TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments,
+    Update,
 };
 pub use console::Console;
 use console::Watched;
@@ -119,6 +122,16 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
 }
 
+/// Removes `-C DIR` at the beginning of the arguments, and returns the directory.
+pub fn take_directory(arguments: &mut Vec<OsString>) -> Option<PathBuf> {
+    let directory = match arguments.as_slice() {
+        [_, option, directory, ..] if option == "-C" => PathBuf::from(directory),
+        _ => return None,
+    };
+    arguments.drain(1..3);
+    Some(directory)
+}
+
 /// Runs the command that the arguments name.
 fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
@@ -133,6 +146,10 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Ok(parsed) => parsed,
         Err(error) => return usage(&error, world, console, arguments),
     };
+    if parsed.directory.is_some() {
+        console.eprint("`-C DIR` must be the first option");
+        return EXIT_USAGE;
+    }
     match parsed.color {
         Color::Auto => {
             let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
@@ -158,6 +175,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Enable => pause::enable(world, console),
         Command::Enforce(it) => enforce::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
+        Command::Status(it) => status::run(world, console, &it),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),

@@ -1,5 +1,6 @@
 //! Reports: results as human-readable text and machine-readable data.
 
+pub mod activity;
 pub mod breakers;
 pub mod cases;
 pub mod context;
@@ -14,6 +15,7 @@ pub mod junit;
 pub mod lint;
 pub mod mask;
 pub mod outcome;
+pub mod overview;
 pub mod paint;
 pub mod replay;
 pub mod replay_overview;

@@ -80,6 +80,15 @@ pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
     files.flat_map(|file| read_end(world, &file, LOG_BYTES_MAX.saturating_mul(2))).collect()
 }
 
+/// Calls `each` for every line of a log and its rotated files, oldest first, without parsing it.
+pub fn each_line(world: &dyn World, path: &Path, mut each: impl FnMut(&[u8])) {
+    let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
+    for file in older.chain([path.to_owned()]) {
+        let bytes = end_bytes(world, &file, LOG_BYTES_MAX.saturating_mul(2)).unwrap_or_default();
+        bytes.split(|it| *it == b'\n').for_each(&mut each);
+    }
+}
+
 /// Like [`read_all`], but fails for a log that cannot be read now.
 ///
 /// # Errors

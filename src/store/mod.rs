@@ -14,6 +14,7 @@ pub mod layout;
 pub mod log;
 pub mod pause;
 pub mod probe_cache;
+pub mod projects;
 pub mod prune;
 pub mod queues;
 pub mod recovery;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
-use crate::limits::RUN_FILE_BYTES_MAX;
+use crate::limits::{RUN_FILE_BYTES_MAX, RUNS_LOCK_WAIT};
 use crate::state::run::{Run, RunStatus, VERSION};
 use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
@@ -38,8 +38,8 @@ impl<'a> RunStore<'a> {
     /// Returns the store of a state directory.
     #[must_use]
     pub fn new(world: &'a dyn World, root: &Path, durability: Durability) -> Self {
-        let no_wait = Duration::ZERO;
-        Self { documents: Documents::new(world, root, durability, no_wait, RUN_FILE_BYTES_MAX) }
+        let wait = RUNS_LOCK_WAIT;
+        Self { documents: Documents::new(world, root, durability, wait, RUN_FILE_BYTES_MAX) }
     }
 
     /// Keeps other runs of the project away while it is held.
@@ -48,6 +48,13 @@ impl<'a> RunStore<'a> {
     /// `Locked` if another run is active, or the error of the operating system.
     pub fn lock(&self) -> Result<Box<dyn HeldLock>, WorldError> {
         self.documents.lock(LOCK, &[FOLDER])
+    }
+
+    /// Returns whether a process continues a run now. It holds the lock for a moment to find out.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        let lock = self.documents.world.lock(&self.documents.path(LOCK), Duration::ZERO);
+        matches!(lock, Err(WorldError::Locked(_)))
     }
 
     /// The folder of a run.

@@ -30,7 +30,12 @@ pub struct RealWorld {
     started: Instant,
     interrupted: Arc<AtomicBool>,
     announces_waits: bool,
+    /// Whether the user named the working directory.
+    entered: bool,
 }
+
+/// The directory of the client's project.
+const CLIENT_PROJECT: &str = "CLAUDE_PROJECT_DIR";
 
 impl RealWorld {
     /// Creates the machine. `elapsed` starts now.
@@ -38,7 +43,17 @@ impl RealWorld {
     pub fn new() -> Self {
         program::outlive_file_limits();
         let (started, interrupted) = (Instant::now(), Arc::default());
-        Self { started, interrupted, announces_waits: false }
+        Self { started, interrupted, announces_waits: false, entered: false }
+    }
+
+    /// Makes a directory the working directory of the process. What the client said about its project does not count any
+    /// more: the user named another one.
+    ///
+    /// # Errors
+    /// The directory does not exist or cannot be entered.
+    pub fn enter(self, folder: &Path) -> std::io::Result<Self> {
+        std::env::set_current_dir(folder)?;
+        Ok(Self { entered: true, ..self })
     }
 
     /// Sets whether a long wait for a lock is announced on standard error, with the name of the
@@ -69,6 +84,9 @@ impl World for RealWorld {
     }
 
     fn env(&self, name: &str) -> Option<String> {
+        if self.entered && name == CLIENT_PROJECT {
+            return None;
+        }
         std::env::var(name).ok().filter(|value| !value.is_empty())
     }
 

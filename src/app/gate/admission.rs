@@ -10,6 +10,7 @@ use crate::harness::{self, Harness};
 use crate::policy::{Policy, records};
 use crate::store::allowance::Allowance;
 use crate::store::enforcement::EnforcementChoice;
+use crate::store::projects::ProjectRegistry;
 use crate::world::World;
 
 /// An event that may be evaluated.
@@ -55,6 +56,7 @@ pub(super) fn admit(
     let project = project::find(world, Some(event));
     let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
     if event.kind.is_main_boundary() {
+        ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
         status.problems.iter().for_each(|it| report.problem(it));
     }
     match status.off {

@@ -2,6 +2,7 @@
 
 pub(crate) mod location;
 pub(crate) mod log_summary;
+pub(crate) mod meter;
 pub(crate) mod named;
 pub(crate) mod recorded;
 pub(crate) mod recordings;

@@ -47,6 +47,16 @@ pub(crate) fn find(world: &dyn World, event: Option<&Event>) -> Project {
     let folder = said.unwrap_or_else(|| world.working_folder());
     let named = world.env("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(exists);
     let root = named.or_else(|| checkout::around(world, &folder)).unwrap_or_else(|| folder.clone());
+    rooted(world, folder, root)
+}
+
+/// Finds the project of a directory, whatever the environment of this process says about its own project.
+pub(crate) fn at(world: &dyn World, folder: &Path) -> Project {
+    let root = checkout::around(world, folder).unwrap_or_else(|| folder.to_owned());
+    rooted(world, folder.to_owned(), root)
+}
+
+fn rooted(world: &dyn World, folder: PathBuf, root: PathBuf) -> Project {
     let main = checkout::main_checkout(world, &root).unwrap_or_else(|| root.clone());
     let (state, tracked) = state_root(world, &main);
     Project { folder, root, main, state, tracked }

@@ -17,6 +17,7 @@ mod pause;
 mod replay;
 mod scene;
 mod sessions;
+mod status;
 mod told;
 mod trust;
 mod try_out;

@@ -1,0 +1,167 @@
+//! The rows of `policyd status`: what the state directory of each project says. Nothing is evaluated, and no probe runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::app::packs;
+use crate::app::sessions::location::Place;
+use crate::app::sessions::meter::SessionMeter;
+use crate::app::sessions::recorded;
+use crate::app::tasks::{StoreLocation, Stores};
+use crate::app::workspace::project::{self, Project};
+use crate::evaluation::situation::Matchers;
+use crate::limits::COMMAND_LOCK_WAIT;
+use crate::policy::Policy;
+use crate::report::activity::Activity;
+use crate::report::overview::{ProjectRow, RunProgress, RunRow};
+use crate::state::breaker::BreakerPhase;
+use crate::state::run::{Run, RunPhase};
+use crate::store::projects::KnownProject;
+use crate::store::runs::{RunStore, Unusable};
+use crate::store::{file::Durability, log};
+use crate::time::Timestamp;
+use crate::world::{FileKind, World};
+
+/// Longest time that reading one transcript may take. The context of a longer one is left out.
+const TRANSCRIPT_TIME_MAX: Duration = Duration::from_millis(250);
+
+/// Returns the row of a project of the registry. Entries of the log count from `since` on.
+pub(crate) fn row(world: &dyn World, known: &KnownProject, since: Timestamp) -> ProjectRow {
+    let directory = known.directory.display().to_string();
+    if !world.stat(&known.directory).is_ok_and(|it| it.kind == FileKind::Folder) {
+        let problems = vec![format!(
+            "the directory does not exist any more; `policyd status --forget {directory}` removes the row"
+        )];
+        return ProjectRow { directory, problems, ..ProjectRow::default() };
+    }
+    let project =
+        Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) };
+    of_project(world, &project, since)
+}
+
+/// Returns the row of a project.
+pub(crate) fn of_project(world: &dyn World, project: &Project, since: Timestamp) -> ProjectRow {
+    let fenced = project::fenced(world, project);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+    let mut row =
+        ProjectRow { directory: project.main.display().to_string(), ..ProjectRow::default() };
+    let found = packs::find(world, project, None);
+    let policy = match packs::policy(world, &found) {
+        Ok(policy) => Some(policy),
+        Err(_) => {
+            row.problems.push("the pack is invalid: run `policyd lint` there".to_owned());
+            packs::builtin_policy(world)
+        }
+    };
+    let Some(mut policy) = policy else { return row };
+    let words = Matchers::out_of(&mut policy);
+    let overview = Overview { world, project, policy: &policy, words: &words };
+    overview.add_activity(&mut row, since);
+    overview.add_run(&mut row);
+    overview.add_waiting(&mut row);
+    row
+}
+
+struct Overview<'a> {
+    world: &'a dyn World,
+    project: &'a Project,
+    policy: &'a Policy,
+    words: &'a Matchers,
+}
+
+impl Overview<'_> {
+    fn add_activity(&self, row: &mut ProjectRow, since: Timestamp) {
+        let mut activity = Activity::default();
+        for path in recorded::log_paths(self.world, self.project, Some(self.policy)) {
+            log::each_line(self.world, &path, |line| activity.add(line, since));
+        }
+        row.last_activity = activity.last;
+        row.last_stop = activity.last_stop;
+        row.blocked_stops = activity.blocked_stops;
+        row.released_stops = activity.released_stops;
+        row.blocked_calls = activity.blocked_calls;
+        row.observed = activity.observed;
+        let Some((transcript, session)) = activity.transcript else { return };
+        let (store, _) = project::sessions(self.world, self.project, &self.policy.settings);
+        let Self { world, policy, words, .. } = *self;
+        let meter = SessionMeter { world, policy, words, store: &store };
+        let place = Place::of(Path::new(&transcript), &session);
+        // A transcript that the client deleted or that is too long says nothing.
+        let Ok(facts) = meter.facts(&place, TRANSCRIPT_TIME_MAX) else { return };
+        let usage = meter.usage(&place, &facts, &project::overrides(world).0);
+        row.context_percent = usage.known.then_some(usage.percent);
+        row.session_cost_usd = (usage.cost_nano > 0).then(|| usd(usage.cost_nano));
+    }
+
+    fn add_run(&self, row: &mut ProjectRow) {
+        let store = RunStore::new(self.world, &self.state_dir(), Durability::default());
+        let Some(id) = store.ids().pop() else { return };
+        let run = match store.load(&id) {
+            Ok(run) => run,
+            Err(Unusable::None) => return,
+            Err(Unusable::Damaged(_) | Unusable::Newer(_) | Unusable::Refused(_)) => {
+                row.problems.push(format!("the state of run {id} cannot be read"));
+                return;
+            }
+        };
+        let updated = Timestamp::from_millis(run.updated_ms);
+        row.last_activity = row.last_activity.max(Some(updated));
+        row.run = Some(RunRow {
+            progress: progress(&run, store.is_active()),
+            id: run.id,
+            goal: run.goal,
+            turns: run.iteration,
+            tokens: run.spend.tokens(),
+            cost_usd: run.spend.cost_usd,
+            updated,
+        });
+    }
+
+    fn add_waiting(&self, row: &mut ProjectRow) {
+        let (durability, state_dir) = (Durability::default(), self.state_dir());
+        let location = StoreLocation {
+            state_dir: &state_dir,
+            durability: &durability,
+            lock_wait: COMMAND_LOCK_WAIT,
+        };
+        let stores = Stores::new(self.world, self.policy, location);
+        let waiting = stores.waiting();
+        row.dead_letters = waiting.depth;
+        row.dead_letters_for_human = waiting.awaiting_human;
+        row.questions = waiting.open;
+        let now = self.world.now();
+        let view = stores.signals.view(now);
+        let signals = view.awaiting_human(&self.policy.signals, now);
+        row.questions.extend(signals.map(|it| it.name.clone()));
+        for (key, breaker) in stores.breakers.all() {
+            if breaker.phase_at(&self.policy.breaker(&key), now) == BreakerPhase::Open {
+                row.open_breakers.push(key.clone());
+            }
+            if breaker.needs_human {
+                row.breakers_for_human.push(key);
+            }
+        }
+    }
+
+    /// Where the pack keeps the state of the project.
+    fn state_dir(&self) -> PathBuf {
+        project::sessions(self.world, self.project, &self.policy.settings).1
+    }
+}
+
+fn progress(run: &Run, is_active: bool) -> RunProgress {
+    match &run.phase {
+        RunPhase::Over { status, why } => {
+            RunProgress::Ended { status: *status, reason: why.clone() }
+        }
+        RunPhase::Paused => RunProgress::Paused,
+        _ if !is_active => RunProgress::Abandoned,
+        RunPhase::Waiting { why, .. } => RunProgress::Waiting { reason: why.clone() },
+        RunPhase::Ready | RunPhase::Asking | RunPhase::Working => RunProgress::Working,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a cost in dollars is rounded for display")]
+fn usd(nano: u64) -> f64 {
+    nano as f64 / 1e9
+}

@@ -1,0 +1,32 @@
+//! Arguments of `policyd status`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ListFormat;
+use super::resilience::duration;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct StatusArguments {
+    /// Directories of projects; default: the project of the working directory
+    #[arg(value_name = "DIR")]
+    pub(in crate::cli) directories: Vec<PathBuf>,
+    /// Show every project in which policyd evaluated something
+    #[arg(long, conflicts_with = "directories")]
+    pub(in crate::cli) all: bool,
+    /// Count decisions within this duration before now
+    #[arg(long, value_name = "DURATION", default_value = "24h")]
+    pub(in crate::cli) since: String,
+    /// Show the rows again whenever the interval ends
+    #[arg(long)]
+    pub(in crate::cli) watch: bool,
+    /// Interval of `--watch`
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub(in crate::cli) every: Duration,
+    /// Remove the directories from the list of projects; with `--all`, those that do not exist any more
+    #[arg(long, conflicts_with = "watch")]
+    pub(in crate::cli) forget: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: ListFormat,
+}

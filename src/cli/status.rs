@@ -1,0 +1,133 @@
+//! `policyd status`: one row per project, the projects that need a human first.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StatusArguments};
+use crate::app::cores;
+use crate::app::overview;
+use crate::app::workspace::project::{self, Project};
+use crate::path::normal;
+use crate::report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
+use crate::store::projects::{KnownProject, ProjectRegistry};
+use crate::time::{Timestamp, parse_duration};
+use crate::world::{FileKind, World};
+
+/// Shows the rows, once or again and again.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &StatusArguments) -> u8 {
+    if arguments.forget {
+        return forget(world, console, arguments);
+    }
+    let Ok(since) = parse_duration(&arguments.since) else {
+        console.eprint(super::log::SINCE_HELP);
+        return EXIT_USAGE;
+    };
+    if let Some(directory) = arguments.directories.iter().find(|it| !is_directory(world, it)) {
+        console.eprint(&format!("{} is not a directory", directory.display()));
+        return EXIT_USAGE;
+    }
+    loop {
+        let rows = rows(world, arguments, since);
+        if arguments.watch {
+            console.clear_screen();
+        }
+        print(world, console, arguments.format, &rows, since);
+        if !arguments.watch {
+            let waits = rows.iter().any(|it| it.urgency() == Urgency::Human);
+            return if waits { EXIT_FOUND } else { EXIT_OK };
+        }
+        world.sleep(arguments.every);
+        if world.interrupted() {
+            return EXIT_OK;
+        }
+    }
+}
+
+fn is_directory(world: &dyn World, path: &Path) -> bool {
+    let path = world.working_folder().join(path);
+    world.stat(&path).is_ok_and(|it| it.kind == FileKind::Folder)
+}
+
+/// Collects the rows, sorted.
+fn rows(world: &dyn World, arguments: &StatusArguments, since: Duration) -> Vec<ProjectRow> {
+    let age = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    let oldest = Timestamp::from_millis(world.now().millis().saturating_sub(age));
+    let mut rows = if arguments.all {
+        let known = ProjectRegistry::new(world).all();
+        cores::on_all(world.cores(), &known, |it| overview::row(world, it, oldest))
+    } else {
+        let projects = projects(world, &arguments.directories);
+        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, oldest))
+    };
+    sort(&mut rows);
+    rows
+}
+
+/// Returns the named projects, or that of the working directory.
+fn projects(world: &dyn World, directories: &[PathBuf]) -> Vec<Project> {
+    if directories.is_empty() {
+        return vec![project::find(world, None)];
+    }
+    let here = world.working_folder();
+    directories.iter().map(|it| project::at(world, &normal(&here.join(it)))).collect()
+}
+
+fn print(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    format: ListFormat,
+    rows: &[ProjectRow],
+    since: Duration,
+) {
+    match format {
+        ListFormat::Json => console.print(&format!("{}\n", to_json(rows, world.now(), since))),
+        ListFormat::Text | ListFormat::Compact if rows.is_empty() => {
+            console.print("no project is known yet; policyd adds a project at its first stop\n");
+        }
+        ListFormat::Text => {
+            let text = to_text(rows, world.now(), since, console.screen());
+            console.print(&text);
+        }
+        ListFormat::Compact => {
+            for row in rows.iter().filter(|it| it.urgency() != Urgency::Quiet) {
+                let urgency = row.urgency().as_str();
+                console.print(&format!("{urgency}\t{}\n", row.directory));
+            }
+        }
+    }
+}
+
+/// Removes projects from the registry.
+fn forget(world: &dyn World, console: &mut Console<'_>, arguments: &StatusArguments) -> u8 {
+    let registry = ProjectRegistry::new(world);
+    let here = world.working_folder();
+    let is_gone = |it: &KnownProject| !is_directory(world, &it.directory);
+    let directories: Vec<PathBuf> = if arguments.all {
+        registry.all().into_iter().filter(is_gone).map(|it| it.directory).collect()
+    } else {
+        arguments.directories.iter().map(|it| normal(&here.join(it))).collect()
+    };
+    if directories.is_empty() && !arguments.all {
+        console.eprint("no project named\nhelp: policyd status --forget DIR, or --forget --all");
+        return EXIT_USAGE;
+    }
+    let mut code = EXIT_OK;
+    for directory in &directories {
+        let shown = directory.display();
+        match registry.forget(directory) {
+            Ok(true) => console.print(&format!("{shown} is not listed any more\n")),
+            Ok(false) => {
+                console.eprint(&format!("{shown} was not listed"));
+                code = EXIT_FOUND;
+            }
+            Err(error) => {
+                console.eprint(&format!("could not remove {shown} from the list: {error}"));
+                code = EXIT_BROKEN;
+            }
+        }
+    }
+    if directories.is_empty() {
+        console.print("every listed project exists\n");
+    }
+    code
+}

@@ -1,0 +1,218 @@
+//! What happened in a project, from its decision log: a fold that reads only the fields it needs.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::decision_log;
+use crate::time::Timestamp;
+
+/// The part of an entry that is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LoggedLine<'a> {
+    #[serde(borrow)]
+    timestamp: Cow<'a, str>,
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    #[serde(borrow)]
+    session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    agent_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    decision: Cow<'a, str>,
+    spoken: bool,
+    #[serde(borrow)]
+    release: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    verdicts: Vec<LineVerdict<'a>>,
+    #[serde(borrow)]
+    guards: Vec<LineGuard<'a>>,
+    #[serde(borrow)]
+    inputs: Option<LineInputs<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineVerdict<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    consequence: Cow<'a, str>,
+    #[serde(borrow)]
+    details: Cow<'a, str>,
+    would_block: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineGuard<'a> {
+    #[serde(borrow)]
+    would: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineInputs<'a> {
+    #[serde(borrow)]
+    transcript: LineTranscript<'a>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineTranscript<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    subagent: bool,
+}
+
+/// The last stop of a main agent.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct LastStop {
+    /// Time of the decision.
+    pub at: Option<Timestamp>,
+    /// Id of the session.
+    pub session_id: String,
+    /// `blocked`, `released`, or `passed`.
+    pub outcome: StopOutcomeWord,
+    /// What was found, or why the stop was released.
+    pub reason: String,
+}
+
+/// Outcome of a stop, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopOutcomeWord {
+    /// The agent had to continue.
+    Blocked,
+    /// The block limit let the agent stop although a check had not passed.
+    Released,
+    /// No check blocked.
+    Passed,
+}
+
+impl StopOutcomeWord {
+    /// Returns the word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Released => "released",
+            Self::Passed => "passed",
+        }
+    }
+}
+
+/// What happened in a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Time of the newest entry.
+    pub last: Option<Timestamp>,
+    /// The last stop, however old it is.
+    pub last_stop: Option<LastStop>,
+    /// Stops that were blocked since a point in time.
+    pub blocked_stops: u64,
+    /// Stops that were released since then.
+    pub released_stops: u64,
+    /// Tool calls that were blocked since then, or about which the user was asked.
+    pub blocked_calls: u64,
+    /// Decisions that were only observed since then and would have blocked or asked.
+    pub observed: u64,
+    /// Path of the transcript and id of the session that was evaluated last.
+    pub transcript: Option<(String, String)>,
+}
+
+impl Activity {
+    /// Adds a line of the log. Lines are added from the oldest to the newest; other lines are ignored.
+    pub fn add(&mut self, line: &[u8], since: Timestamp) {
+        let Ok(entry) = serde_json::from_slice::<LoggedLine<'_>>(line) else { return };
+        let at = Timestamp::parse(&entry.timestamp);
+        self.last = at.or(self.last);
+        if let Some(LineInputs { transcript }) = &entry.inputs
+            && !transcript.subagent
+            && !transcript.path.is_empty()
+        {
+            self.transcript = Some((transcript.path.to_string(), entry.session_id.to_string()));
+        }
+        let counts = at.is_none_or(|it| it >= since);
+        let would = entry.verdicts.iter().any(|it| it.would_block)
+            || entry.guards.iter().any(|it| it.would.as_deref().is_some_and(|it| !it.is_empty()));
+        self.observed = self.observed.saturating_add(u64::from(counts && would));
+        if entry.inputs.is_some() && !decision_log::is_switch(&entry.event) {
+            self.add_stop(&entry, at, counts);
+        } else if counts && matches!(&*entry.decision, "block" | "ask" | "halt") {
+            self.blocked_calls = self.blocked_calls.saturating_add(1);
+        }
+    }
+
+    fn add_stop(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, counts: bool) {
+        let release = entry.release.as_deref().unwrap_or_default();
+        let outcome = match &*entry.decision {
+            "block" if entry.spoken => StopOutcomeWord::Blocked,
+            _ if !release.is_empty() => StopOutcomeWord::Released,
+            _ => StopOutcomeWord::Passed,
+        };
+        match outcome {
+            StopOutcomeWord::Blocked if counts => {
+                self.blocked_stops = self.blocked_stops.saturating_add(1);
+            }
+            StopOutcomeWord::Released if counts => {
+                self.released_stops = self.released_stops.saturating_add(1);
+            }
+            StopOutcomeWord::Blocked | StopOutcomeWord::Released | StopOutcomeWord::Passed => {}
+        }
+        if entry.agent_id.is_some() {
+            return;
+        }
+        let blocking = entry.verdicts.iter().filter(|it| it.consequence == "blocks");
+        let mut reason: Vec<String> =
+            blocking.map(|it| format!("{}: {}", it.id, it.details)).collect();
+        if outcome == StopOutcomeWord::Released {
+            reason.insert(0, release.to_owned());
+        }
+        let session_id = entry.session_id.to_string();
+        self.last_stop = Some(LastStop { at, session_id, outcome, reason: reason.join("; ") });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn folded(lines: &[Value]) -> Activity {
+        let mut activity = Activity::default();
+        let since = Timestamp::parse("2026-01-02T00:00:00Z").unwrap();
+        lines.iter().for_each(|it| activity.add(it.to_string().as_bytes(), since));
+        activity
+    }
+
+    fn stop(time: &str, decision: &str, release: &str) -> Value {
+        let verdicts = json!([{"id": "tests", "consequence": "blocks", "details": "2 \"failed\""}]);
+        json!({"timestamp": time, "event": "stop", "session_id": "s", "decision": decision,
+            "spoken": true, "release": release, "verdicts": verdicts,
+            "inputs": {"transcript": {"path": "/t.jsonl", "subagent": false}}})
+    }
+
+    #[test]
+    fn entries_are_counted_from_a_time_on_and_the_last_stop_is_kept() {
+        let activity = folded(&[
+            stop("2026-01-01T10:00:00Z", "block", ""),
+            stop("2026-01-02T10:00:00Z", "block", ""),
+            stop("2026-01-02T11:00:00Z", "none", "max_blocks"),
+            json!({"timestamp": "2026-01-02T12:00:00Z", "event": "pre-tool-use",
+                "decision": "block", "guards": [{"id": "rm"}]}),
+            json!({"timestamp": "2026-01-02T12:00:01Z", "event": "pre-tool-use",
+                "decision": "none", "guards": [{"id": "rm", "would": "block"}]}),
+            json!("another line"),
+        ]);
+        assert_eq!((activity.blocked_stops, activity.released_stops), (1, 1));
+        assert_eq!((activity.blocked_calls, activity.observed), (1, 1));
+        let last = activity.last_stop.unwrap();
+        assert_eq!(last.outcome, StopOutcomeWord::Released);
+        assert_eq!(last.reason, "max_blocks; tests: 2 \"failed\"");
+        assert_eq!(activity.last, Timestamp::parse("2026-01-02T12:00:01Z"));
+        assert_eq!(activity.transcript, Some(("/t.jsonl".to_owned(), "s".to_owned())));
+    }
+}

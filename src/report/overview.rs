@@ -1,0 +1,454 @@
+//! The overview of projects: one row each, the projects that need a human first.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::activity::{LastStop, StopOutcomeWord};
+use super::paint::TextColor;
+use super::table::{Align, Screen, TextCell, TextTable};
+use crate::state::run::RunStatus;
+use crate::state::run::budget::usd_text;
+use crate::time::{Timestamp, duration_text, short_text};
+
+/// Version of the JSON form.
+pub const OVERVIEW_VERSION: u32 = 1;
+
+/// The last supervised run of a project.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRow {
+    /// Id of the run.
+    pub id: String,
+    /// Goal of the run.
+    pub goal: String,
+    /// Where the run stands.
+    #[serde(flatten)]
+    pub progress: RunProgress,
+    /// Turns so far.
+    pub turns: u32,
+    /// Tokens of all turns.
+    pub tokens: u64,
+    /// Cost in USD of all turns.
+    pub cost_usd: f64,
+    /// Last step of the run.
+    pub updated: Timestamp,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "progress")]
+pub enum RunProgress {
+    /// A process makes turns.
+    Working,
+    /// A process waits.
+    Waiting {
+        /// Reason for the wait.
+        reason: String,
+    },
+    /// A user paused it.
+    Paused,
+    /// It has not ended, and no process continues it.
+    Abandoned,
+    /// It ended.
+    Ended {
+        /// How it ended.
+        status: RunStatus,
+        /// Reason, in one sentence.
+        reason: String,
+    },
+}
+
+/// A project.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ProjectRow {
+    /// Main checkout of the project.
+    pub directory: String,
+    /// Why the row is incomplete: a missing directory, an invalid pack, a damaged file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+    /// The last supervised run.
+    pub run: Option<RunRow>,
+    /// The last stop.
+    pub last_stop: Option<LastStop>,
+    /// Blocked stops in the time of the overview.
+    pub blocked_stops: u64,
+    /// Released stops in that time.
+    pub released_stops: u64,
+    /// Tool calls in that time that were blocked, or about which the user was asked.
+    pub blocked_calls: u64,
+    /// Decisions in that time that were only observed.
+    pub observed: u64,
+    /// Tasks in the dead-letter queue.
+    pub dead_letters: usize,
+    /// Dead letters that wait for a human.
+    pub dead_letters_for_human: usize,
+    /// Breakers that reject calls.
+    pub open_breakers: Vec<String>,
+    /// Breakers that a human must reset.
+    pub breakers_for_human: Vec<String>,
+    /// Titles of escalations and names of signals that wait for an answer.
+    pub questions: Vec<String>,
+    /// Used part of the context window in percent, in the session that was evaluated last.
+    pub context_percent: Option<u64>,
+    /// Cost in USD of that session.
+    pub session_cost_usd: Option<f64>,
+    /// Newest decision, or last step of the run.
+    pub last_activity: Option<Timestamp>,
+}
+
+/// How much a project needs a human; the greatest need comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Urgency {
+    /// Work waits for an answer or a repair.
+    Human,
+    /// Work ended before it was complete.
+    Failed,
+    /// Something is worth a look, and work goes on.
+    Look,
+    /// A run is at work.
+    Working,
+    /// Nothing is going on.
+    Quiet,
+}
+
+impl Urgency {
+    /// Returns the name in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Failed => "failed",
+            Self::Look => "look",
+            Self::Working => "working",
+            Self::Quiet => "quiet",
+        }
+    }
+
+    const fn cell(self) -> (&'static str, TextColor) {
+        match self {
+            Self::Human => ("needs you", TextColor::Red),
+            Self::Failed => ("failed", TextColor::Red),
+            Self::Look => ("look", TextColor::Yellow),
+            Self::Working => ("working", TextColor::Green),
+            Self::Quiet => ("quiet", TextColor::Dim),
+        }
+    }
+}
+
+impl ProjectRow {
+    /// Returns how much the project needs a human.
+    #[must_use]
+    pub fn urgency(&self) -> Urgency {
+        let run = self.run.as_ref().map(|it| &it.progress);
+        let of_run = match run {
+            Some(RunProgress::Ended { status, .. }) => urgency_after(*status),
+            Some(RunProgress::Paused | RunProgress::Abandoned) => Urgency::Human,
+            Some(RunProgress::Working | RunProgress::Waiting { .. }) => Urgency::Working,
+            None => Urgency::Quiet,
+        };
+        let released =
+            self.last_stop.as_ref().is_some_and(|it| it.outcome == StopOutcomeWord::Released);
+        if !self.questions.is_empty()
+            || !self.breakers_for_human.is_empty()
+            || self.dead_letters_for_human > 0
+            || of_run == Urgency::Human
+        {
+            Urgency::Human
+        } else if of_run == Urgency::Failed || !self.problems.is_empty() {
+            Urgency::Failed
+        } else if released || self.dead_letters > 0 || !self.open_breakers.is_empty() {
+            Urgency::Look
+        } else {
+            of_run
+        }
+    }
+
+    /// Returns the cost in USD of the last run, else of the last session.
+    #[must_use]
+    pub fn cost_usd(&self) -> Option<f64> {
+        self.run.as_ref().map(|it| it.cost_usd).or(self.session_cost_usd)
+    }
+
+    /// Returns what waits or failed, the most important first.
+    fn details(&self) -> Vec<(TextColor, String)> {
+        let mut details = Vec::new();
+        let mut add = |color, text: String| details.push((color, text));
+        for question in &self.questions {
+            add(TextColor::Red, format!("question: {question}"));
+        }
+        for key in &self.breakers_for_human {
+            add(TextColor::Red, format!("breaker {key}: waits for `policyd breaker reset {key}`"));
+        }
+        match (self.dead_letters, self.dead_letters_for_human) {
+            (0, _) => {}
+            (all, 0) => add(TextColor::Yellow, counted(all, "dead letter")),
+            (all, waiting) => add(
+                TextColor::Red,
+                format!("{}, {waiting} for a human", counted(all, "dead letter")),
+            ),
+        }
+        for key in self.open_breakers.iter().filter(|it| !self.breakers_for_human.contains(it)) {
+            add(TextColor::Yellow, format!("breaker {key}: open"));
+        }
+        if let Some((color, text)) = self.run.as_ref().and_then(run_detail) {
+            add(color, text);
+        }
+        if let Some(stop) = &self.last_stop
+            && stop.outcome != StopOutcomeWord::Passed
+            && !stop.reason.is_empty()
+        {
+            add(TextColor::Yellow, format!("last stop {}: {}", stop.outcome.as_str(), stop.reason));
+        }
+        details.extend(self.problems.iter().map(|it| (TextColor::Red, it.clone())));
+        details
+    }
+}
+
+fn urgency_after(status: RunStatus) -> Urgency {
+    match status {
+        RunStatus::Complete | RunStatus::Stopped => Urgency::Quiet,
+        RunStatus::HumanNeeded | RunStatus::Unverified | RunStatus::DeadLetter => Urgency::Human,
+        RunStatus::Stuck
+        | RunStatus::Budget
+        | RunStatus::MaxIterations
+        | RunStatus::TimeUp
+        | RunStatus::ContextExhaustion
+        | RunStatus::BreakerOpen
+        | RunStatus::CircuitBreaker
+        | RunStatus::CannotRun
+        | RunStatus::Interrupted => Urgency::Failed,
+    }
+}
+
+fn run_detail(run: &RunRow) -> Option<(TextColor, String)> {
+    let id = &run.id;
+    Some(match &run.progress {
+        RunProgress::Working => return None,
+        RunProgress::Waiting { reason } => (TextColor::Plain, format!("run waits: {reason}")),
+        RunProgress::Paused => (TextColor::Red, format!("run {id} is paused")),
+        RunProgress::Abandoned => (
+            TextColor::Red,
+            format!("run {id} has not ended, and no process continues it: policyd run --resume"),
+        ),
+        RunProgress::Ended { status, reason } => match urgency_after(*status) {
+            Urgency::Human => (TextColor::Red, format!("run ended: {reason}")),
+            Urgency::Failed => (TextColor::Yellow, format!("run ended: {reason}")),
+            Urgency::Look | Urgency::Working | Urgency::Quiet => return None,
+        },
+    })
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Sorts rows: the greatest need first, then the newest activity.
+pub fn sort(rows: &mut [ProjectRow]) {
+    rows.sort_by(|one, other| {
+        let newest = other.last_activity.cmp(&one.last_activity);
+        one.urgency()
+            .cmp(&other.urgency())
+            .then(newest)
+            .then_with(|| one.directory.cmp(&other.directory))
+    });
+}
+
+/// Returns the overview as JSON.
+#[must_use]
+pub fn to_json(rows: &[ProjectRow], now: Timestamp, since: Duration) -> Value {
+    let row = |it: &ProjectRow| {
+        let mut value = json!(it);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("urgency".to_owned(), json!(it.urgency()));
+        }
+        value
+    };
+    let projects: Vec<Value> = rows.iter().map(row).collect();
+    json!({"version": OVERVIEW_VERSION, "timestamp": now, "since_seconds": since.as_secs(),
+        "projects": projects})
+}
+
+/// Returns the overview as a table. What waits or failed is below its row.
+#[must_use]
+pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Screen) -> String {
+    let aligns = [
+        Align::Left,
+        Align::Left,
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ];
+    let mut table = TextTable::new(0, &aligns);
+    let head = ["project", "state", "run", "last stop", "blocked", "context", "USD", "age"];
+    table.row(head.map(|it| TextCell::new(it, TextColor::Bold)).to_vec());
+    for row in rows {
+        table.row(cells(row, rows, now));
+    }
+    let rendered = table.render(screen);
+    let style = screen.style();
+    let mut lines = rendered.lines();
+    let mut out = String::new();
+    out.extend(lines.next().map(|it| format!("{it}\n")));
+    for (row, line) in rows.iter().zip(lines) {
+        out.push_str(line);
+        out.push('\n');
+        for (color, text) in row.details() {
+            let mut paragraph = String::new();
+            screen.paragraph(&mut paragraph, "    ", &text.replace('\n', " "));
+            paragraph.lines().for_each(|it| {
+                out.push_str(&style.paint(color, it));
+                out.push('\n');
+            });
+        }
+    }
+    out.push_str(&format!("\n{}\n", totals(rows, since)));
+    out
+}
+
+fn cells(row: &ProjectRow, all: &[ProjectRow], now: Timestamp) -> Vec<TextCell> {
+    let (word, color) = row.urgency().cell();
+    let run = row.run.as_ref().map_or("–", |it| match &it.progress {
+        RunProgress::Working => "working",
+        RunProgress::Waiting { .. } => "waiting",
+        RunProgress::Paused => "paused",
+        RunProgress::Abandoned => "abandoned",
+        RunProgress::Ended { status, .. } => status.as_str(),
+    });
+    let stop = row.last_stop.as_ref().map_or("–", |it| it.outcome.as_str());
+    let blocked = format!("{}+{}", row.blocked_stops, row.blocked_calls);
+    let context = row.context_percent.map_or_else(|| "–".to_owned(), |it| format!("{it}%"));
+    let cost = row.cost_usd().map_or_else(|| "–".to_owned(), usd_text);
+    let age = row.last_activity.map_or_else(|| "–".to_owned(), |it| age(it, now));
+    vec![
+        short_name(&row.directory, all).into(),
+        TextCell::new(word, color),
+        run.into(),
+        stop.into(),
+        blocked.into(),
+        context.into(),
+        cost.into(),
+        age.into(),
+    ]
+}
+
+/// Returns the last part of a directory, with as many parts before it as distinguish it from the other rows.
+fn short_name(directory: &str, all: &[ProjectRow]) -> String {
+    let parts: Vec<&str> = directory.split('/').filter(|it| !it.is_empty()).collect();
+    let end = |count: usize| parts.get(parts.len().saturating_sub(count)..).unwrap_or_default();
+    let is_shared = |end: &str| {
+        let suffix = format!("/{end}");
+        all.iter().filter(|it| it.directory.ends_with(&suffix)).count() > 1
+    };
+    let ends = (1..=parts.len()).map(|count| end(count).join("/"));
+    ends.into_iter().find(|it| !is_shared(it)).unwrap_or_else(|| directory.to_owned())
+}
+
+/// Returns how long ago a point in time was, in the largest unit.
+fn age(at: Timestamp, now: Timestamp) -> String {
+    let millis = now.millis().saturating_sub(at.millis()).max(0).unsigned_abs();
+    let text = short_text(Duration::from_millis(millis));
+    let unit = text.find(|it: char| it.is_ascii_alphabetic());
+    match unit.and_then(|it| text.get(..=it)) {
+        Some(largest) => largest.to_owned(),
+        None => text,
+    }
+}
+
+/// Returns the last line of the overview.
+fn totals(rows: &[ProjectRow], since: Duration) -> String {
+    let waiting = rows.iter().filter(|it| it.urgency() == Urgency::Human).count();
+    let sum = |count: &dyn Fn(&ProjectRow) -> u64| rows.iter().map(count).sum::<u64>();
+    let (stops, calls) = (sum(&|it| it.blocked_stops), sum(&|it| it.blocked_calls));
+    let released = sum(&|it| it.released_stops);
+    format!(
+        "{}; waiting for you: {waiting}. Blocked within {}: {stops} stops + {calls} tool calls; released: \
+         {released} stops.",
+        counted(rows.len(), "project"),
+        duration_text(since),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(directory: &str) -> ProjectRow {
+        ProjectRow { directory: directory.to_owned(), ..ProjectRow::default() }
+    }
+
+    fn ended(status: RunStatus) -> Option<RunRow> {
+        let progress = RunProgress::Ended { status, reason: "the reason".to_owned() };
+        Some(RunRow {
+            id: "r1".to_owned(),
+            goal: "goal".to_owned(),
+            progress,
+            turns: 3,
+            tokens: 1000,
+            cost_usd: 1.25,
+            updated: Timestamp::from_millis(0),
+        })
+    }
+
+    #[test]
+    fn projects_that_need_a_human_come_first() {
+        let mut rows = vec![
+            row("/w/quiet"),
+            ProjectRow { run: ended(RunStatus::Stuck), ..row("/w/stuck") },
+            ProjectRow { open_breakers: vec!["api/x".to_owned()], ..row("/w/breaker") },
+            ProjectRow { run: ended(RunStatus::HumanNeeded), ..row("/w/asked") },
+            ProjectRow { run: ended(RunStatus::Complete), ..row("/w/done") },
+        ];
+        sort(&mut rows);
+        let order: Vec<_> = rows.iter().map(|it| it.directory.as_str()).collect();
+        assert_eq!(order, ["/w/asked", "/w/stuck", "/w/breaker", "/w/done", "/w/quiet"]);
+        assert_eq!(rows.iter().map(ProjectRow::urgency).max(), Some(Urgency::Quiet));
+    }
+
+    #[test]
+    fn names_are_as_long_as_they_must_be() {
+        let rows = [row("/a/x/app"), row("/a/y/app"), row("/a/tool")];
+        let names: Vec<_> = rows.iter().map(|it| short_name(&it.directory, &rows)).collect();
+        assert_eq!(names, ["x/app", "y/app", "tool"]);
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        let age_of =
+            |seconds: i64| age(Timestamp::from_millis(0), Timestamp::from_millis(seconds * 1000));
+        assert_eq!(
+            [age_of(0), age_of(59), age_of(7260), age_of(200_000)],
+            ["0s", "59s", "2h", "2d"]
+        );
+    }
+
+    #[test]
+    fn the_table_shows_what_waits_below_its_project() {
+        let rows = [ProjectRow {
+            questions: vec!["may I deploy?".to_owned()],
+            dead_letters: 2,
+            dead_letters_for_human: 1,
+            blocked_stops: 3,
+            blocked_calls: 4,
+            context_percent: Some(71),
+            run: ended(RunStatus::HumanNeeded),
+            ..row("/w/app")
+        }];
+        let screen = Screen { columns: Some(80), color: false };
+        let day = Duration::from_secs(24 * 60 * 60);
+        let text = to_text(&rows, Timestamp::from_millis(0), day, screen);
+        insta::assert_snapshot!(text, @"
+        project  state      run           last stop  blocked  context   USD  age
+        app      needs you  human_needed  –              3+4      71%  1.25    –
+            question: may I deploy?
+            2 dead letters, 1 for a human
+            run ended: the reason
+
+        1 project; waiting for you: 1. Blocked within 1d: 3 stops + 4 tool calls; released: 0 stops.
+        ");
+    }
+}
