@@ -199,6 +199,12 @@ pub const PRUNED_AT_ONCE_MAX: usize = 20;
 pub const CORRUPT_QUOTE_CHARS_MAX: usize = 500;
 /// Log size at which it is rotated, in bytes.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Projects that have metrics of their own; the others count as `other`.
+pub const METRIC_PROJECTS_MAX: usize = 500;
+/// Rules that have metrics of their own; the others count as `other`.
+pub const METRIC_RULES_MAX: usize = 2_000;
+/// File with the totals of all metrics, in bytes.
+pub const METRICS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Projects of the registry that are listed.
 pub const KNOWN_PROJECTS_MAX: usize = 10_000;
 /// Rotated logs that are kept beside the current log.

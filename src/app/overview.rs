@@ -25,22 +25,38 @@ use crate::world::{FileKind, World};
 /// Longest time that reading one transcript may take. The context of a longer one is left out.
 const TRANSCRIPT_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// Returns the row of a project of the registry. Entries of the log count from `since` on.
-pub(crate) fn row(world: &dyn World, known: &KnownProject, since: Timestamp) -> ProjectRow {
+/// What is known about a project.
+pub(crate) struct ProjectOverview {
+    pub(crate) row: ProjectRow,
+    /// Decision logs of the project.
+    pub(crate) logs: Vec<PathBuf>,
+}
+
+/// Returns the overview of a project of the registry. Entries of the log count from `since` on.
+pub(crate) fn of_known(
+    world: &dyn World,
+    known: &KnownProject,
+    since: Timestamp,
+) -> ProjectOverview {
     let directory = known.directory.display().to_string();
     if !world.stat(&known.directory).is_ok_and(|it| it.kind == FileKind::Folder) {
         let problems = vec![format!(
             "the directory does not exist any more; `policyd status --forget {directory}` removes the row"
         )];
-        return ProjectRow { directory, problems, ..ProjectRow::default() };
+        let row = ProjectRow { directory, problems, ..ProjectRow::default() };
+        return ProjectOverview { row, logs: Vec::new() };
     }
     let project =
         Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) };
     of_project(world, &project, since)
 }
 
-/// Returns the row of a project.
-pub(crate) fn of_project(world: &dyn World, project: &Project, since: Timestamp) -> ProjectRow {
+/// Returns the overview of a project.
+pub(crate) fn of_project(
+    world: &dyn World,
+    project: &Project,
+    since: Timestamp,
+) -> ProjectOverview {
     let fenced = project::fenced(world, project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let mut row =
@@ -53,13 +69,14 @@ pub(crate) fn of_project(world: &dyn World, project: &Project, since: Timestamp)
             packs::builtin_policy(world)
         }
     };
-    let Some(mut policy) = policy else { return row };
+    let Some(mut policy) = policy else { return ProjectOverview { row, logs: Vec::new() } };
     let words = Matchers::out_of(&mut policy);
     let overview = Overview { world, project, policy: &policy, words: &words };
-    overview.add_activity(&mut row, since);
+    let logs = recorded::log_paths(world, project, Some(overview.policy));
+    overview.add_activity(&mut row, &logs, since);
     overview.add_run(&mut row);
     overview.add_waiting(&mut row);
-    row
+    ProjectOverview { row, logs }
 }
 
 struct Overview<'a> {
@@ -70,10 +87,10 @@ struct Overview<'a> {
 }
 
 impl Overview<'_> {
-    fn add_activity(&self, row: &mut ProjectRow, since: Timestamp) {
+    fn add_activity(&self, row: &mut ProjectRow, logs: &[PathBuf], since: Timestamp) {
         let mut activity = Activity::default();
-        for path in recorded::log_paths(self.world, self.project, Some(self.policy)) {
-            log::each_line(self.world, &path, |line| activity.add(line, since));
+        for path in logs {
+            log::each_line(self.world, path, |line| activity.add(line, since));
         }
         row.last_activity = activity.last;
         row.last_stop = activity.last_stop;

@@ -22,7 +22,7 @@ pub(super) use setup::{
     DoctorArguments, InstallArguments, OnFailure, Scope, TrustArguments, UninstallArguments,
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
-pub(super) use status::StatusArguments;
+pub(super) use status::{MetricsArguments, StatusArguments};
 
 /// Why the value of an argument is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -116,6 +116,8 @@ pub(super) enum Command {
     State(StateArguments),
     /// Show what happened in projects: runs, stops, blocks, questions, context, and cost
     Status(StatusArguments),
+    /// Print metrics of all projects for Prometheus
+    Metrics(MetricsArguments),
     /// List logged decisions, newest last
     Log(LogArguments),
     /// Explain a decision: which rules fired and with which values

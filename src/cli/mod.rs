@@ -23,6 +23,7 @@ mod install;
 mod line;
 mod lint;
 mod log;
+mod metrics;
 mod pack;
 mod pause;
 mod rationalization;
@@ -53,11 +54,11 @@ use arguments::{
     ContextArguments, DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd,
     DlqRetry, DoctorArguments, EnforceArguments, EscalationAction, EscalationOpen, EvalArguments,
     ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments,
-    InstallArguments, LintArguments, ListFormat, LogArguments, PauseArguments, QueueSelector,
-    RationalizationAction, RecordArguments, ReplayArguments, ReportFormat, ResumeArguments,
-    RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction,
-    StatusArguments, TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments,
-    Update,
+    InstallArguments, LintArguments, ListFormat, LogArguments, MetricsArguments, PauseArguments,
+    QueueSelector, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
+    ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments,
+    StateAction, StatusArguments, TestArguments, TestFormat, TrustArguments, TryArguments,
+    UninstallArguments, Update,
 };
 pub use console::Console;
 use console::Watched;
@@ -176,6 +177,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Enforce(it) => enforce::run(world, console, &it),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Status(it) => status::run(world, console, &it),
+        Command::Metrics(it) => metrics::run(world, console, &it),
         Command::Log(it) => log::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),

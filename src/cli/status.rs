@@ -54,10 +54,10 @@ fn rows(world: &dyn World, arguments: &StatusArguments, since: Duration) -> Vec<
     let oldest = Timestamp::from_millis(world.now().millis().saturating_sub(age));
     let mut rows = if arguments.all {
         let known = ProjectRegistry::new(world).all();
-        cores::on_all(world.cores(), &known, |it| overview::row(world, it, oldest))
+        cores::on_all(world.cores(), &known, |it| overview::of_known(world, it, oldest).row)
     } else {
         let projects = projects(world, &arguments.directories);
-        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, oldest))
+        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, oldest).row)
     };
     sort(&mut rows);
     rows

@@ -1,70 +1,8 @@
 //! What happened in a project, from its decision log: a fold that reads only the fields it needs.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-
 use super::decision_log;
+use super::logged_line::{LineInputs, LoggedLine};
 use crate::time::Timestamp;
-
-/// The part of an entry that is read.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LoggedLine<'a> {
-    #[serde(borrow)]
-    timestamp: Cow<'a, str>,
-    #[serde(borrow)]
-    event: Cow<'a, str>,
-    #[serde(borrow)]
-    session_id: Cow<'a, str>,
-    #[serde(borrow)]
-    agent_id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    decision: Cow<'a, str>,
-    spoken: bool,
-    #[serde(borrow)]
-    release: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    verdicts: Vec<LineVerdict<'a>>,
-    #[serde(borrow)]
-    guards: Vec<LineGuard<'a>>,
-    #[serde(borrow)]
-    inputs: Option<LineInputs<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LineVerdict<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    consequence: Cow<'a, str>,
-    #[serde(borrow)]
-    details: Cow<'a, str>,
-    would_block: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LineGuard<'a> {
-    #[serde(borrow)]
-    would: Option<Cow<'a, str>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LineInputs<'a> {
-    #[serde(borrow)]
-    transcript: LineTranscript<'a>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LineTranscript<'a> {
-    #[serde(borrow)]
-    path: Cow<'a, str>,
-    subagent: bool,
-}
 
 /// The last stop of a main agent.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -125,7 +63,7 @@ pub struct Activity {
 impl Activity {
     /// Adds a line of the log. Lines are added from the oldest to the newest; other lines are ignored.
     pub fn add(&mut self, line: &[u8], since: Timestamp) {
-        let Ok(entry) = serde_json::from_slice::<LoggedLine<'_>>(line) else { return };
+        let Some(entry) = LoggedLine::parse(line) else { return };
         let at = Timestamp::parse(&entry.timestamp);
         self.last = at.or(self.last);
         if let Some(LineInputs { transcript }) = &entry.inputs
@@ -136,7 +74,7 @@ impl Activity {
         }
         let counts = at.is_none_or(|it| it >= since);
         let would = entry.verdicts.iter().any(|it| it.would_block)
-            || entry.guards.iter().any(|it| it.would.as_deref().is_some_and(|it| !it.is_empty()));
+            || entry.guards.iter().any(|it| it.would.is_some());
         self.observed = self.observed.saturating_add(u64::from(counts && would));
         if entry.inputs.is_some() && !decision_log::is_switch(&entry.event) {
             self.add_stop(&entry, at, counts);

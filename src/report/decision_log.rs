@@ -102,6 +102,9 @@ pub struct Entry {
     /// Who turned policyd off or on: the user, and the program that started the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// Time from the start of the process to this entry, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub micros: Option<u64>,
     /// How the state was saved.
     pub saved: String,
     /// Other messages to the user.

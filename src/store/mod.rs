@@ -12,6 +12,7 @@ pub mod health;
 pub mod hook_calls;
 pub mod layout;
 pub mod log;
+pub mod log_cursor;
 pub mod pause;
 pub mod probe_cache;
 pub mod projects;

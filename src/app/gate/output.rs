@@ -170,8 +170,12 @@ pub(super) fn unlogged(own: &Path) -> String {
     )
 }
 
-/// Appends to the decision log.
-pub(crate) fn log_decision(world: &dyn World, own: &Path, entry: serde_json::Value) -> bool {
+/// Appends to the decision log, with the time that the process took so far.
+pub(crate) fn log_decision(world: &dyn World, own: &Path, mut entry: serde_json::Value) -> bool {
+    let micros = u64::try_from(world.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if let Some(fields) = entry.as_object_mut().filter(|_| micros > 0) {
+        fields.insert("micros".to_owned(), micros.into());
+    }
     append(world, own, DECISION_LOG, &[entry])
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of `policyd status`.
+//! Arguments of `policyd status` and `policyd metrics`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,4 +29,11 @@ pub(in crate::cli) struct StatusArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: ListFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct MetricsArguments {
+    /// Write the metrics to this file; default: standard output
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) textfile: Option<PathBuf>,
 }

@@ -101,3 +101,33 @@ fn an_invalid_pack_does_not_hide_a_project() {
     assert!(row["problems"][0].as_str().unwrap().contains("policyd lint"), "{row}");
     assert_eq!(row["blocked_stops"], 1);
 }
+
+#[test]
+fn metrics_count_each_decision_once() {
+    let scene = blocked();
+    scene.world.set_env("XDG_STATE_HOME", "/state");
+    assert_eq!(scene.stop().decision(), "block");
+    let expected = [
+        "policyd_decisions_total{event=\"stop\",decision=\"block\"} 2",
+        "policyd_rule_results_total{rule=\"local_testing\",result=\"blocked\"} 2",
+        "policyd_rule_results_total{rule=\"rm_recursive\",result=\"blocked\"} 1",
+        "policyd_stops_total{project=\"/work\",outcome=\"blocked\"} 2",
+        "policyd_tool_calls_total{project=\"/work\",outcome=\"blocked\"} 1",
+        "policyd_dead_letters{project=\"/work\"} 0",
+    ];
+    let first = called(&scene, "metrics");
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    for line in expected {
+        assert!(first.stdout.lines().any(|it| it == line), "{line}\n{}", first.stdout);
+    }
+    assert_eq!(called(&scene, "metrics").stdout, first.stdout);
+    scene.world.put_folder("/metrics");
+    assert_eq!(called(&scene, "metrics --textfile /metrics/policyd.prom").code, 0);
+    let written = scene.world.get("/metrics/policyd.prom").unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), first.stdout);
+    assert_eq!(called(&scene, "metrics --textfile /missing/policyd.prom").code, 3);
+    scene.world.put("/state/policyd/metrics.json", "{ damaged");
+    let damaged = called(&scene, "metrics");
+    assert_eq!(damaged.code, 3);
+    assert!(damaged.stderr.contains("remove the file"), "{}", damaged.stderr);
+}

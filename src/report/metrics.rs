@@ -1,0 +1,329 @@
+//! Metrics in the text format of Prometheus: totals of decisions, which are folded from decision logs, and the state of
+//! projects. The number of time series is bounded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::decision_log;
+use super::logged_line::LoggedLine;
+use super::overview::{ProjectRow, RunProgress};
+use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
+use crate::state::run::STATUSES;
+use crate::time::Timestamp;
+
+/// Upper limits of the histogram of durations, in microseconds.
+const DURATION_LIMITS: [u64; 11] = [
+    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000, 60_000_000,
+];
+/// Label of what exceeds a limit.
+const OTHER: &str = "other";
+
+/// Counts by two labels.
+type Counts = BTreeMap<String, BTreeMap<String, u64>>;
+
+/// Totals of all decisions that were ever folded in. They never decrease.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MetricTotals {
+    /// Decisions by event and decision.
+    decisions: Counts,
+    /// Results of rules by rule and result.
+    rules: Counts,
+    /// Stops by project and outcome.
+    stops: Counts,
+    /// Blocked or asked tool calls by project and decision.
+    calls: Counts,
+    /// Decisions whose state was not saved durably, by how it was saved.
+    saves: BTreeMap<String, u64>,
+    /// Durations of logged decisions by event.
+    durations: BTreeMap<String, Histogram>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Histogram {
+    /// Number of values up to each limit, not cumulative.
+    counts: [u64; DURATION_LIMITS.len()],
+    /// Number of all values.
+    count: u64,
+    /// Sum of all values in microseconds.
+    sum: u64,
+}
+
+impl Histogram {
+    fn add(&mut self, micros: u64) {
+        self.count = self.count.saturating_add(1);
+        self.sum = self.sum.saturating_add(micros);
+        let at = DURATION_LIMITS.iter().position(|limit| micros <= *limit);
+        if let Some(count) = at.and_then(|it| self.counts.get_mut(it)) {
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
+/// Adds one to a count. A first label beyond the limit counts as [`OTHER`].
+fn count(counts: &mut Counts, first: &str, second: &str, limit: usize) {
+    let is_known = counts.contains_key(first) || counts.len() < limit;
+    let inner = counts.entry(if is_known { first } else { OTHER }.to_owned()).or_default();
+    let number = inner.entry(second.to_owned()).or_default();
+    *number = number.saturating_add(1);
+}
+
+impl MetricTotals {
+    /// Adds a line of the decision log of a project.
+    pub fn add(&mut self, project: &str, line: &[u8]) {
+        let Some(entry) = LoggedLine::parse(line) else { return };
+        if entry.event.is_empty() || decision_log::is_switch(&entry.event) {
+            return;
+        }
+        count(&mut self.decisions, &entry.event, &entry.decision, METRIC_RULES_MAX);
+        for verdict in &entry.verdicts {
+            let result = match (&*verdict.consequence, &*verdict.status) {
+                _ if verdict.would_block => "would_block",
+                ("blocks", _) => "blocked",
+                ("warns", _) => "warned",
+                (_, "unknown") => "unknown",
+                _ => continue,
+            };
+            count(&mut self.rules, &verdict.id, result, METRIC_RULES_MAX);
+        }
+        for guard in &entry.guards {
+            let result = match (guard.would.as_deref(), &*guard.mode, &*guard.status) {
+                (Some(_), _, _) => "would_block",
+                (None, "shadow", _) => "logged",
+                (None, "warn", _) => "warned",
+                (None, _, "unknown") => "unknown",
+                (None, _, _) => guard_result(&guard.decision),
+            };
+            count(&mut self.rules, &guard.id, result, METRIC_RULES_MAX);
+        }
+        if entry.inputs.is_some() {
+            let released = entry.release.as_deref().is_some_and(|it| !it.is_empty());
+            let outcome = match &*entry.decision {
+                "block" if entry.spoken => "blocked",
+                _ if released => "released",
+                _ => "passed",
+            };
+            count(&mut self.stops, project, outcome, METRIC_PROJECTS_MAX);
+        } else if matches!(&*entry.decision, "block" | "ask" | "halt") {
+            count(&mut self.calls, project, guard_result(&entry.decision), METRIC_PROJECTS_MAX);
+        }
+        if matches!(&*entry.saved, "degraded" | "not saved") {
+            let number = self.saves.entry(entry.saved.replace(' ', "_")).or_default();
+            *number = number.saturating_add(1);
+        }
+        if let Some(micros) = entry.micros {
+            self.durations.entry(entry.event.into_owned()).or_default().add(micros);
+        }
+    }
+}
+
+/// Returns the result of a guard that decided, in the words of the overview.
+fn guard_result(decision: &str) -> &'static str {
+    match decision {
+        "block" => "blocked",
+        "halt" => "halted",
+        "ask" => "asked",
+        "allow" => "allowed",
+        "warn" => "warned",
+        _ => OTHER,
+    }
+}
+
+/// The text format, family by family.
+#[derive(Default)]
+struct Exposition(String);
+
+impl Exposition {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string does not fail.
+        let _written = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let labels: Vec<String> =
+            labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+        let labels =
+            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _written = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn counts(&mut self, name: &str, help: &str, labels: [&str; 2], counts: &Counts) {
+        self.family(name, "counter", help);
+        let [first_label, second_label] = labels;
+        for (first, inner) in counts {
+            for (second, number) in inner {
+                self.sample(name, &[(first_label, first), (second_label, second)], number);
+            }
+        }
+    }
+
+    /// A gauge with one sample for each project that has a value.
+    fn gauge(&mut self, name: &str, help: &str, values: &[(&str, Option<f64>)]) {
+        self.family(name, "gauge", help);
+        for (project, value) in values {
+            if let Some(value) = value {
+                self.sample(name, &[("project", project)], value);
+            }
+        }
+    }
+}
+
+/// Escapes the value of a label.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Returns all metrics. At most [`METRIC_PROJECTS_MAX`] projects have series of their own.
+#[must_use]
+pub fn to_text(totals: &MetricTotals, rows: &[ProjectRow]) -> String {
+    let mut out = Exposition::default();
+    out.family("policyd_build_info", "gauge", "Version of policyd.");
+    out.sample("policyd_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+    add_totals(&mut out, totals);
+    let rows: Vec<&ProjectRow> = rows.iter().take(METRIC_PROJECTS_MAX).collect();
+    add_projects(&mut out, &rows);
+    add_runs(&mut out, &rows);
+    out.0
+}
+
+fn add_totals(out: &mut Exposition, totals: &MetricTotals) {
+    let MetricTotals { decisions, rules, stops, calls, saves, durations } = totals;
+    let help = "Logged decisions of hooks.";
+    out.counts("policyd_decisions_total", help, ["event", "decision"], decisions);
+    out.counts("policyd_rule_results_total", "Results of rules.", ["rule", "result"], rules);
+    out.counts("policyd_stops_total", "Evaluated stops.", ["project", "outcome"], stops);
+    let help = "Tool calls that were blocked, or about which the user was asked.";
+    out.counts("policyd_tool_calls_total", help, ["project", "outcome"], calls);
+    let name = "policyd_saves_degraded_total";
+    out.family(name, "counter", "Decisions whose state was not saved durably.");
+    for (saved, number) in saves {
+        out.sample(name, &[("saved", saved)], number);
+    }
+    let name = "policyd_decision_duration_seconds";
+    out.family(name, "histogram", "Time from the start of a hook to its logged decision.");
+    let (bucket, total, sum) =
+        (format!("{name}_bucket"), format!("{name}_count"), format!("{name}_sum"));
+    for (event, histogram) in durations {
+        let mut cumulative = 0_u64;
+        for (limit, number) in DURATION_LIMITS.iter().zip(histogram.counts) {
+            cumulative = cumulative.saturating_add(number);
+            let limit = seconds(*limit).to_string();
+            out.sample(&bucket, &[("event", event), ("le", &limit)], cumulative);
+        }
+        out.sample(&bucket, &[("event", event), ("le", "+Inf")], histogram.count);
+        out.sample(&sum, &[("event", event)], seconds(histogram.sum));
+        out.sample(&total, &[("event", event)], histogram.count);
+    }
+}
+
+fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
+    let values = |value: &dyn Fn(&ProjectRow) -> Option<f64>| -> Vec<(&str, Option<f64>)> {
+        rows.iter().map(|it| (it.directory.as_str(), value(it))).collect()
+    };
+    let number = |count: usize| Some(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+    let help = "Breakers that reject calls.";
+    out.gauge("policyd_breakers_open", help, &values(&|it| number(it.open_breakers.len())));
+    let help = "Tasks in the dead-letter queue.";
+    out.gauge("policyd_dead_letters", help, &values(&|it| number(it.dead_letters)));
+    let help = "Questions that wait for a human.";
+    out.gauge("policyd_questions_waiting", help, &values(&|it| number(it.questions.len())));
+    let used = |it: &ProjectRow| Some(f64::from(u32::try_from(it.context_percent?).ok()?) / 100.0);
+    let help = "Used part of the context window in the last session.";
+    out.gauge("policyd_context_used_ratio", help, &values(&used));
+    let help = "Cost in US dollars of the last session.";
+    out.gauge("policyd_session_cost_usd", help, &values(&|it| it.session_cost_usd));
+    let help = "Time of the last decision or step of a run.";
+    let activity = |it: &ProjectRow| it.last_activity.map(unix_seconds);
+    out.gauge("policyd_last_activity_timestamp_seconds", help, &values(&activity));
+}
+
+fn add_runs(out: &mut Exposition, rows: &[&ProjectRow]) {
+    let runs: Vec<_> =
+        rows.iter().filter_map(|it| Some((it.directory.as_str(), it.run.as_ref()?))).collect();
+    let cost: Vec<_> = runs.iter().map(|(it, run)| (*it, Some(run.cost_usd))).collect();
+    out.gauge("policyd_run_cost_usd", "Cost in US dollars of the last run.", &cost);
+    let name = "policyd_run_tokens";
+    out.family(name, "gauge", "Tokens of the last run.");
+    for (project, run) in &runs {
+        out.sample(name, &[("project", project)], run.tokens);
+    }
+    let name = "policyd_runs";
+    out.family(name, "gauge", "Projects by the state of their last run.");
+    let of = |state: &str| runs.iter().filter(|(_, run)| state_of(&run.progress) == state).count();
+    let states = ["working", "waiting", "paused", "abandoned"];
+    for state in states.into_iter().chain(STATUSES.iter().map(|it| it.1)) {
+        out.sample(name, &[("state", state)], of(state));
+    }
+}
+
+fn state_of(progress: &RunProgress) -> &'static str {
+    match progress {
+        RunProgress::Working => "working",
+        RunProgress::Waiting { .. } => "waiting",
+        RunProgress::Paused => "paused",
+        RunProgress::Abandoned => "abandoned",
+        RunProgress::Ended { status, .. } => status.as_str(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a duration is rounded for display")]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are below 2^53")]
+fn unix_seconds(at: Timestamp) -> f64 {
+    at.millis() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn totals_are_counted_and_exposed() {
+        let mut totals = MetricTotals::default();
+        let stop = json!({"event": "stop", "decision": "block", "spoken": true, "micros": 3_000,
+            "saved": "degraded", "inputs": {"transcript": {"path": "/t"}},
+            "verdicts": [{"id": "tests", "consequence": "blocks", "status": "unsatisfied"}]});
+        let call = json!({"event": "pre_tool_use", "decision": "ask", "micros": 1_000,
+            "guards": [{"id": "rm\"x", "decision": "ask", "mode": "enforce", "status": "fired"}]});
+        let switch = json!({"event": "pause", "decision": "none"});
+        for line in [&stop, &stop, &call, &switch] {
+            totals.add("/w/app", line.to_string().as_bytes());
+        }
+        totals.add("/w/app", b"no json");
+        let text = to_text(&totals, &[]);
+        for line in [
+            "policyd_decisions_total{event=\"stop\",decision=\"block\"} 2",
+            "policyd_rule_results_total{rule=\"tests\",result=\"blocked\"} 2",
+            "policyd_rule_results_total{rule=\"rm\\\"x\",result=\"asked\"} 1",
+            "policyd_stops_total{project=\"/w/app\",outcome=\"blocked\"} 2",
+            "policyd_tool_calls_total{project=\"/w/app\",outcome=\"asked\"} 1",
+            "policyd_saves_degraded_total{saved=\"degraded\"} 2",
+            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.002\"} 0",
+            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.005\"} 2",
+            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"+Inf\"} 2",
+            "policyd_decision_duration_seconds_sum{event=\"stop\"} 0.006",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("\"pause\""), "{text}");
+    }
+
+    #[test]
+    fn the_number_of_projects_is_bounded() {
+        let mut totals = MetricTotals::default();
+        let line = json!({"event": "stop", "decision": "none", "inputs": {}}).to_string();
+        for number in 0..METRIC_PROJECTS_MAX + 10 {
+            totals.add(&format!("/w/{number}"), line.as_bytes());
+        }
+        let text = to_text(&totals, &[]);
+        assert!(text.contains("policyd_stops_total{project=\"other\",outcome=\"passed\"} 10\n"));
+    }
+}
