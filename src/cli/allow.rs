@@ -9,7 +9,7 @@ use crate::app::packs;
 use crate::app::sessions::recorded;
 use crate::app::workspace::human::{Actor, shown};
 use crate::app::workspace::project::{self, Project};
-use crate::cli::human::require_human;
+use crate::cli::human::{require_human, require_unpinned};
 use crate::evaluation::call_code;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::id::SessionId;
@@ -17,6 +17,7 @@ use crate::limits::{ALLOWANCE_MAX, ALLOWANCE_ONCE, EVIDENCE_CHARS_MAX};
 use crate::report::decision_log::Entry;
 use crate::source::suggest;
 use crate::store::allowance::{Allowance, AllowanceTarget};
+use crate::store::configuration::Pins;
 use crate::store::user_choices::UserChoiceStore;
 use crate::time::{duration_text, parse_duration};
 use crate::world::World;
@@ -29,6 +30,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Allo
     }
     if let Some(named) = &arguments.revoke {
         return revoke(world, console, &project, named);
+    }
+    let no_exceptions = |it: &Pins| (!it.allow_exceptions).then_some("allow_exceptions: false");
+    if let Err(code) = require_unpinned(world, console, no_exceptions) {
+        return code;
     }
     let request = match &arguments.call {
         Some(code) => request_for_call(world, console, &project, code),

@@ -3,9 +3,10 @@
 use super::pause::log;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EnforceArguments, pack};
 use crate::app::workspace::project;
-use crate::cli::human::require_human;
+use crate::cli::human::{require_human, require_unpinned};
 use crate::policy::{EnforcementMode, Policy};
 use crate::source::suggest;
+use crate::store::configuration::Pins;
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
 use crate::world::World;
 
@@ -48,6 +49,14 @@ pub(super) fn run(
     })
 }
 
+/// The key that decides the mode for every user.
+fn mode_key(pins: &Pins) -> Option<&'static str> {
+    pins.mode.map(|it| match it {
+        EnforcementMode::Enforce => "mode: enforce",
+        EnforcementMode::Observe => "mode: observe",
+    })
+}
+
 /// Sets the mode of the user for every rule.
 pub(super) fn set_mode(world: &dyn World, console: &mut Console<'_>, mode: EnforcementMode) -> u8 {
     let (event, action) = match mode {
@@ -66,6 +75,9 @@ fn change(
     action: &str,
     change: impl Fn(&mut EnforcementChoice),
 ) -> u8 {
+    if let Err(code) = require_unpinned(world, console, mode_key) {
+        return code;
+    }
     let store = EnforcementStore::new(world);
     let before = match store.load() {
         Ok(before) => before,

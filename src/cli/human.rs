@@ -1,7 +1,9 @@
-//! Asks for the human that some commands require, and prints why one is refused.
+//! Asks for the human that some commands require, and prints why one is refused. Refuses what the organization does
+//! not allow any user.
 
 use super::{Console, EXIT_FOUND};
 use crate::app::workspace::human::{self, Actor};
+use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::world::World;
 
 /// Requires that a human runs this command and confirms the action; returns who it is, or the exit code
@@ -15,4 +17,28 @@ pub(super) fn require_human(
         console.eprint(&refusal.to_string());
         EXIT_FOUND
     })
+}
+
+/// Refuses a command if the organization decided what it would change; `decision` returns the key of the decision.
+pub(super) fn require_unpinned(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    decision: impl FnOnce(&Pins) -> Option<&'static str>,
+) -> Result<(), u8> {
+    let Some(key) = decision(&Configuration::load(world, ConfigurationOwner::Organization).pins)
+    else {
+        return Ok(());
+    };
+    let path = ConfigurationOwner::Organization.path(world).unwrap_or_default();
+    let text = format!(
+        "the organization does not allow this: `{key}` in `{}`\nhelp: ask the administrator of this machine",
+        path.display()
+    );
+    console.eprint(&text);
+    Err(EXIT_FOUND)
+}
+
+/// The key that keeps users from disabling policyd.
+pub(super) fn keeps_on(pins: &Pins) -> Option<&'static str> {
+    (!pins.allow_disable).then_some("allow_disable: false")
 }

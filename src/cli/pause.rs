@@ -12,7 +12,7 @@ use crate::app::gate;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project::{self, Project};
-use crate::cli::human::require_human;
+use crate::cli::human::{keeps_on, require_human, require_unpinned};
 use crate::evaluation::message;
 use crate::id::SessionId;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
@@ -37,6 +37,9 @@ pub(super) fn pause(
             return EXIT_USAGE;
         }
     };
+    if let Err(code) = require_unpinned(world, console, keeps_on) {
+        return code;
+    }
     let project = project::find(world, None);
     let session = match named_session(world, console, &project, arguments.session.as_deref()) {
         Ok(session) => session,
@@ -104,6 +107,9 @@ pub(super) fn disable(
     console: &mut Console<'_>,
     arguments: &DisableArguments,
 ) -> u8 {
+    if let Err(code) = require_unpinned(world, console, keeps_on) {
+        return code;
+    }
     let project = project::find(world, None);
     let action = format!("disable policyd in {}", project.root.display());
     let actor = match require_human(world, console, &action) {

@@ -82,7 +82,8 @@ fn report_status(
     let project = project::find(world, None);
     let status = GateStatus::read(world, &project, None, now);
     let off = status.off.map(|it| it.text(now));
-    let off = off.or_else(|| (!policy.settings.enabled).then(|| OffReason::Manifest.text(now)));
+    let is_disabled = !policy.settings.enabled && status.pins.allow_disable;
+    let off = off.or_else(|| is_disabled.then(|| OffReason::Manifest.text(now)));
     let paused = |it: &Pause| {
         let session = it.session.as_ref().map_or_else(String::new, |id| format!(" (session {id})"));
         format!("{}{session}", it.text(now))
@@ -90,6 +91,10 @@ fn report_status(
     let paused: Vec<String> = status.pauses.iter().map(paused).collect();
     paused.iter().chain(&off).for_each(|it| console.eprint(&format!("policyd is {it}")));
     status.problems.iter().for_each(|it| console.eprint(it));
+    for it in status.pins.lines() {
+        console.eprint(&format!("set by the organization: {it}"));
+    }
+    status.pins.apply(policy);
     organization_rules(world).iter().for_each(|it| console.eprint(it));
     let observes = status.enforcement.text(policy.settings.mode);
     observes.iter().for_each(|it| console.eprint(it));

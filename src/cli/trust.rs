@@ -8,9 +8,10 @@ use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, error, pa
 use crate::app::error::AppError;
 use crate::app::packs::{self, folder, grants, places};
 use crate::app::workspace::project::{self, Project};
-use crate::cli::human::require_human;
+use crate::cli::human::{keeps_on, require_human, require_unpinned};
 use crate::path::normal;
 use crate::source::Source;
+use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore, Trusted};
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::World;
@@ -36,6 +37,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Trus
         }
         return EXIT_BROKEN;
     };
+    if arguments.hash {
+        return print_hash(world, console, &folder);
+    }
     let done = if arguments.revoke {
         revoke(world, console, &store, &folder)
     } else {
@@ -60,6 +64,17 @@ fn folder(world: &dyn World, project: &Project, named: Option<&Path>) -> Option<
     found.cloned().or_else(revocable)
 }
 
+/// Prints the content hash of a pack, for the list of allowed packs of an organization.
+fn print_hash(world: &dyn World, console: &mut Console<'_>, folder: &Path) -> u8 {
+    let found = packs::at(world, Some(&folder.display().to_string()));
+    if !found.unreadable.is_empty() {
+        console.eprint(&found.unreadable.join("\n"));
+        return EXIT_BROKEN;
+    }
+    console.print(&format!("{}  {}\n", found.content_hash(), folder.display()));
+    EXIT_OK
+}
+
 fn trust(
     world: &dyn World,
     console: &mut Console<'_>,
@@ -71,6 +86,12 @@ fn trust(
     let found = packs::at(world, Some(&name));
     if !found.unreadable.is_empty() {
         return Err(AppError::failed_as(found.unreadable.join("\n")));
+    }
+    let is_other =
+        |pins: &Pins| (!pins.allows_pack(&found.content_hash())).then_some("trust.allowed_packs");
+    if let Err(code) = require_unpinned(world, console, is_other) {
+        console.eprint(&format!("note: the content hash of the pack is {}", found.content_hash()));
+        return Ok(code);
     }
     list_grants(world, console, &found)?;
     let until = if changes { "including future changes" } else { "until its files change" };
@@ -127,6 +148,9 @@ fn switch_files(
     project: &Project,
     is_honored: bool,
 ) -> u8 {
+    if is_honored && let Err(code) = require_unpinned(world, console, keeps_on) {
+        return code;
+    }
     let (verb, files) = (if is_honored { "honor" } else { "ignore" }, "switch files in");
     let root = project.main.display();
     let actor = match require_human(world, console, &format!("{verb} {files} {root}")) {
@@ -173,11 +197,15 @@ fn list(world: &dyn World, console: &mut Console<'_>, store: &TrustStore<'_>) ->
     if all.is_empty() {
         console.eprint("no pack of a repository is trusted");
     }
+    let pins = Configuration::load(world, ConfigurationOwner::Organization).pins;
     for it in all {
         let folder = Path::new(&it.folder);
         let now = packs::at(world, Some(&it.folder));
         let standing = match store.standing(folder, None, &now.content_hash()) {
             _ if !now.unreadable.is_empty() => "gone",
+            TrustStatus::Trusted if !pins.allows_pack(&now.content_hash()) => {
+                "trusted, not used: the organization does not allow it"
+            }
             TrustStatus::Trusted if it.hash.is_none() => "trusted, including future changes",
             TrustStatus::Trusted => "trusted",
             TrustStatus::Changed | TrustStatus::Unknown => "changed since, not used",

@@ -21,13 +21,22 @@ pub struct EnforcementChoice {
     pub mode: EnforcementMode,
     /// Ids of checks and guards, and names of guard sets, that are always enforced.
     pub enforced: BTreeSet<String>,
+    /// Whether the organization set the mode, so that no manifest changes it.
+    #[serde(skip)]
+    pub is_pinned: bool,
 }
 
 impl EnforcementChoice {
-    /// Returns the mode of a pack: that of its manifest, else the user's.
+    /// Returns the mode that the organization set.
+    #[must_use]
+    pub fn pinned(mode: EnforcementMode) -> Self {
+        Self { mode, is_pinned: true, ..Self::default() }
+    }
+
+    /// Returns the mode of a pack: that of the organization, else of its manifest, else the user's.
     #[must_use]
     pub fn mode_of(&self, manifest: Option<EnforcementMode>) -> EnforcementMode {
-        manifest.unwrap_or(self.mode)
+        manifest.filter(|_| !self.is_pinned).unwrap_or(self.mode)
     }
 
     /// Makes the rules of a pack observe that this choice and the manifest do not enforce.
@@ -56,6 +65,7 @@ impl EnforcementChoice {
     pub fn text(&self, manifest: Option<EnforcementMode>) -> Option<String> {
         let summary = self.summary(manifest)?;
         let way = match manifest {
+            _ if self.is_pinned => "the organization set `mode: observe`",
             Some(_) => "the manifest contains `mode: observe`",
             None => "`policyd enforce` ends it",
         };
@@ -116,7 +126,8 @@ mod tests {
                 crate::policy::load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();
             policy.settings.mode = manifest;
             let enforced = [enforced.to_owned()].into_iter().filter(|it| !it.is_empty()).collect();
-            EnforcementChoice { mode: user, enforced }.apply(&mut policy);
+            let choice = EnforcementChoice { mode: user, enforced, is_pinned: false };
+            choice.apply(&mut policy);
             let guard = policy.guards.rules.iter().find(|it| it.id == "rm_recursive").unwrap();
             assert_eq!(guard.observed, is_observed, "{user:?} {manifest:?}");
         }

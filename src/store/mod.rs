@@ -1,8 +1,10 @@
 //! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
+pub mod administrator;
 pub mod allowance;
 pub mod breakers;
+pub mod configuration;
 pub mod diagnostic;
 pub mod document;
 pub mod enforcement;

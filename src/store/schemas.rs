@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::breakers::record::BreakerFile;
+use super::configuration::ORGANIZATION_KEYS;
 use super::diagnostic::DiagnosticEntry;
 use super::escalations::IndexFile;
 use super::queues::{AuditLine, QueueFile};
@@ -20,12 +21,16 @@ use crate::report::decision_log::Entry;
 use crate::report::event_log::EventLine;
 use crate::report::lint::LintReport;
 use crate::report::schemas;
+use crate::source::schema::json_schema;
+use crate::source::shape::Kind;
 use crate::state::run::Run;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
     let mut all = schemas::of_packs();
+    let configuration = Kind::Record(ORGANIZATION_KEYS);
+    all.push(("config", json_schema(&configuration, "config")));
     all.extend([
         derived::<SessionRecord<'_>>("state"),
         derived::<BreakerFile>("circuit-breakers"),

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use policyd::source::secrets;
+use policyd::store::configuration::{Configuration, ConfigurationOwner};
+use policyd::world::fake::FakeWorld;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_policyd");
 
@@ -61,11 +63,13 @@ fn the_first_command_prints_what_the_readme_shows() {
     assert_eq!(stdout.trim(), shown);
 }
 
-/// A YAML block by its first line: a file of the page's pack, a file of an example, or a mistake and its fix.
+/// A YAML block by its first line: a file of the page's pack, a file of an example, a mistake and its fix, or settings.
 const PACK: &str = "# .policyd/policies/";
 const EXAMPLE: &str = "# examples/";
 const MISTAKE: &str = "# do not: ";
 const FIX: &str = "# do: ";
+const ORGANIZATION_SETTINGS: &str = "# /etc/policyd/config.yaml";
+const USER_SETTINGS: &str = "# ~/.config/policyd/config.yaml";
 
 /// The YAML blocks with one marker: the rest of the first line, and the other lines.
 fn packs<'t>(text: &'t str, marker: &str) -> Vec<(&'t str, &'t str)> {
@@ -88,7 +92,8 @@ fn the_packs_of_every_page_are_valid() {
     let mut count = 0;
     for (path, text) in pages() {
         for block in blocks(&text, "yaml") {
-            let is_known = [PACK, EXAMPLE, MISTAKE, FIX].iter().any(|it| block.starts_with(it));
+            let known = [PACK, EXAMPLE, MISTAKE, FIX, ORGANIZATION_SETTINGS, USER_SETTINGS];
+            let is_known = known.iter().any(|it| block.starts_with(it));
             assert!(is_known, "{}: {block}", path.display());
         }
         let folder = tempfile::tempdir().unwrap();
@@ -108,6 +113,29 @@ fn the_packs_of_every_page_are_valid() {
         }
     }
     assert!(count >= 10, "{count} files of packs");
+}
+
+#[test]
+fn the_settings_of_every_page_are_valid() {
+    let mut count = 0;
+    for (path, text) in pages() {
+        for (marker, owner) in [
+            (ORGANIZATION_SETTINGS, ConfigurationOwner::Organization),
+            (USER_SETTINGS, ConfigurationOwner::User),
+        ] {
+            for (_, settings) in packs(&text, marker) {
+                let world = FakeWorld::new();
+                world.set_env("HOME", "/home/me");
+                let file = owner.path(&world).unwrap();
+                world.put(&file, settings);
+                file.ancestors().for_each(|it| world.give_away(it, 0));
+                let problems = Configuration::load(&world, owner).problems;
+                assert_eq!(problems, [], "{}: {settings}", path.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 1, "{count} blocks of settings");
 }
 
 #[test]

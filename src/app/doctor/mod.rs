@@ -12,6 +12,7 @@ use crate::app::packs::{self, organization};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
 use crate::store::breakers::BreakerStore;
+use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::file::Durability;
 use crate::world::{FileKind, World};
 use check::{Check, Health, try_to_write};
@@ -26,6 +27,11 @@ pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) 
     checks.extend(variables::scan_variables(world, options));
     checks.extend(packs(world, project));
     checks.extend(organization(world));
+    checks.extend(
+        [ConfigurationOwner::Organization, ConfigurationOwner::User]
+            .iter()
+            .flat_map(|it| settings(world, *it)),
+    );
     checks.push(state(world, project));
     checks.extend(audit_log::inspect_log(world, project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
@@ -48,7 +54,13 @@ fn switches(world: &dyn World, project: &Project) -> Vec<Check> {
     let now = world.now();
     let status = GateStatus::read(world, project, None, now);
     let off = status.off.iter().map(|it| Check::new("switch", Health::Bad, it.text(now)));
-    let problems = status.problems.iter().map(|it| Check::new("switch", Health::Look, it.as_str()));
+    let reported = Configuration::load(world, ConfigurationOwner::Organization).problems;
+    let reported: Vec<String> = reported.iter().map(ToString::to_string).collect();
+    let problems = status
+        .problems
+        .iter()
+        .filter(|it| !reported.contains(it))
+        .map(|it| Check::new("switch", Health::Look, it.as_str()));
     let manifest = packs::policy(world, &packs::find(world, project, None));
     let manifest = manifest.ok().and_then(|it| it.settings.mode);
     let observes = status.enforcement.text(manifest);
@@ -82,8 +94,9 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         }
     }
     let name = found.folder().unwrap_or("the built-in pack").to_owned();
+    let keeps_on = !Configuration::load(world, ConfigurationOwner::Organization).pins.allow_disable;
     checks.push(match packs::policy(world, &found) {
-        Ok(policy) if !policy.settings.enabled => {
+        Ok(policy) if !policy.settings.enabled && !keeps_on => {
             Check::new("pack", Health::Bad, format!("{name} is disabled (`enabled: false`)"))
         }
         Ok(policy) => {
@@ -123,6 +136,20 @@ fn organization(world: &dyn World) -> Option<Check> {
             }
         }
     })
+}
+
+/// Which settings of a configuration file count.
+fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<Check> {
+    let about = match owner {
+        ConfigurationOwner::Organization => "organization",
+        ConfigurationOwner::User => "settings",
+    };
+    let Configuration { pins, problems } = Configuration::load(world, owner);
+    let problems = problems.iter().map(|it| Check::new(about, Health::Bad, it.to_string()));
+    let path = owner.path(world).unwrap_or_default();
+    let pins = pins.lines().into_iter();
+    let pins = pins.map(|it| Check::good(about, format!("{}: {it}", path.display())));
+    problems.chain(pins).collect()
 }
 
 /// Whether the state can be saved: a block without saved state is not sent.

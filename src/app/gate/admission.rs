@@ -9,6 +9,7 @@ use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::policy::{Policy, records};
 use crate::store::allowance::Allowance;
+use crate::store::configuration::Pins;
 use crate::store::enforcement::EnforcementChoice;
 use crate::store::projects::ProjectRegistry;
 use crate::world::World;
@@ -20,8 +21,10 @@ pub(super) struct Admitted {
     pub(super) switches: Option<PowerSteeringConfig>,
     /// Whether the user lets rules act.
     pub(super) enforcement: EnforcementChoice,
-    /// Rules and calls that the user lets pass now.
-    pub(super) allowances: Vec<Allowance>,
+    /// Rules and calls that the user lets pass now. `None` if the organization does not allow that.
+    pub(super) allowances: Option<Vec<Allowance>>,
+    /// What the organization decides.
+    pub(super) pins: Pins,
 }
 
 /// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
@@ -61,8 +64,8 @@ pub(super) fn admit(
     }
     match status.off {
         None => {
-            let GateStatus { config: switches, enforcement, allowances, .. } = status;
-            Ok(Admitted { project, switches, enforcement, allowances })
+            let GateStatus { config: switches, enforcement, allowances, pins, .. } = status;
+            Ok(Admitted { project, switches, enforcement, allowances, pins })
         }
         Some(reason) => {
             let report = std::mem::take(report);

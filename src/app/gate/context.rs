@@ -46,8 +46,8 @@ pub(super) struct GateContext<'a> {
     pub(super) project: &'a Project,
     pub(super) store: SessionStore<'a>,
     pub(super) state_dir: PathBuf,
-    /// Rules and calls that the user lets pass now.
-    pub(super) allowances: Vec<Allowance>,
+    /// Rules and calls that the user lets pass now. `None` if the user cannot let any pass.
+    pub(super) allowances: Option<Vec<Allowance>>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
 }
@@ -63,7 +63,7 @@ impl<'a> GateContext<'a> {
         let LoadedPolicy { policy, words, found } = loaded;
         let (store, state_dir) = project::sessions(world, project, &policy.settings);
         let found = found.as_deref();
-        let (allowances, is_organization) = (Vec::new(), false);
+        let (allowances, is_organization) = (None, false);
         Self {
             world,
             request,

@@ -16,16 +16,13 @@ pub(crate) fn switched(
 ) -> StopGateSwitches {
     let mut report = Report::of(&request.event);
     let off = |why: Option<Unjudged>| why.map(|it| it.text(request.now));
-    let config = match admit(world, request, &mut report) {
-        Ok(Admitted { switches, .. }) => switches,
+    let (config, pins) = match admit(world, request, &mut report) {
+        Ok(Admitted { switches, pins, .. }) => (switches, pins),
         Err(report) => return StopGateSwitches { off: off(report.unjudged), without: Vec::new() },
     };
-    let Some(config) = config else {
-        let why = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-        return StopGateSwitches { off: off(why), without: Vec::new() };
-    };
     let mut policy = loaded.policy.clone();
-    let _reported_when_judged = config.apply(&mut policy);
+    pins.apply(&mut policy);
+    let _reported_when_judged: Option<Vec<String>> = config.map(|it| it.apply(&mut policy));
     let both = loaded.policy.considerations.iter().zip(policy.considerations.iter());
     let without = both.filter(|(was, is)| was.enabled && !is.enabled).map(|(it, _)| it.id.clone());
     let without = without.collect();

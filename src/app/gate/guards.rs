@@ -175,8 +175,7 @@ impl GuardEvaluation<'_> {
         if !granted.is_empty() {
             guarded.allow(&granted);
         }
-        // No user can allow what the organization blocks.
-        if guarded.decision >= Decision::Ask && !self.context.is_organization {
+        if guarded.decision >= Decision::Ask && self.context.allowances.is_some() {
             report.answer.override_hint = Some(allowances::hint_for_guards(self.context, guarded));
         }
     }

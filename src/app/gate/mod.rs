@@ -55,7 +55,7 @@ fn evaluate_project(
     organization: Option<&OrganizationLayer>,
     mut report: Report,
 ) -> Report {
-    let Admitted { project, switches, enforcement, allowances } =
+    let Admitted { project, switches, enforcement, allowances, pins } =
         match admit(world, request, &mut report) {
             Ok(admitted) => admitted,
             Err(report) => return *report,
@@ -74,8 +74,11 @@ fn evaluate_project(
         invalid
     });
     let mut policy = match loaded {
-        Ok(policy) => policy,
-        Err(invalid) if invalid.enabled == Some(false) => {
+        Ok(mut policy) => {
+            pins.apply(&mut policy);
+            policy
+        }
+        Err(invalid) if invalid.enabled == Some(false) && pins.allow_disable => {
             return output::report_off(world, &project, request, OffReason::Manifest, report);
         }
         // It is reported at a stop and where a session begins.
@@ -120,14 +123,16 @@ pub(crate) fn evaluate_by(
     loaded: &LoadedPolicy,
 ) -> Report {
     let mut report = Report::of(&request.event);
-    let Admitted { project, switches, enforcement, allowances } =
+    let Admitted { project, switches, enforcement, allowances, pins } =
         match admit(world, request, &mut report) {
             Ok(admitted) => admitted,
             Err(report) => return *report,
         };
     let observes = enforcement.mode_of(loaded.policy.settings.mode) == EnforcementMode::Observe;
-    let changed = (observes || switches.is_some()).then(|| {
+    let is_off = !loaded.policy.settings.enabled;
+    let changed = (observes || switches.is_some() || is_off).then(|| {
         let mut policy = loaded.policy.clone();
+        pins.apply(&mut policy);
         let problems = switches.iter().flat_map(|it| it.apply(&mut policy));
         problems.for_each(|it| report.problem(&it));
         apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);

@@ -215,7 +215,7 @@ impl StopEvaluation<'_> {
             report.answer = HookResponse::block(outcome.reason.clone());
             let checks: Vec<&str> = outcome.blocking().collect();
             let hint = allowances::hint_for_checks(&checks);
-            report.answer.override_hint = Some(hint).filter(|_| !self.context.is_organization);
+            report.answer.override_hint = Some(hint).filter(|_| self.context.allowances.is_some());
         } else if outcome.decision == Decision::Block {
             notices.push(outcome.forgotten_notice.clone());
         }

@@ -11,6 +11,7 @@ use super::{Found, Layer, organization};
 use crate::app::workspace::project::is_on;
 use crate::checksum::{checksum, checksum_of_cache, hex};
 use crate::policy::Policy;
+use crate::store::administrator::weakness;
 use crate::store::user;
 use crate::world::World;
 use crate::{deferred, limits};
@@ -43,8 +44,7 @@ impl CompiledPack {
 
     /// What is kept; nothing where it is another pack's or damaged.
     pub(super) fn read(&self, world: &dyn World) -> Option<Policy> {
-        if self.layer == Layer::Organization && organization::weakness(world, &self.path).is_some()
-        {
+        if self.layer == Layer::Organization && weakness(world, &self.path).is_some() {
             return None;
         }
         let bytes = world.read(&self.path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;

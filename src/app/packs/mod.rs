@@ -22,6 +22,7 @@ use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin};
 use crate::source::Diagnostic;
+use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore};
 use crate::store::user;
 use crate::world::World;
@@ -98,21 +99,36 @@ pub(crate) fn at(world: &dyn World, folder: Option<&str>) -> Found {
 pub(crate) struct UntrustedPack {
     /// Its folder.
     pub(crate) folder: PathBuf,
-    /// Whether it was trusted before its files changed.
-    pub(crate) changed: bool,
+    pub(crate) reason: UntrustedReason,
+}
+
+/// Why a pack is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UntrustedReason {
+    /// The user did not trust it.
+    Unknown,
+    /// Its files changed since the user trusted it.
+    Changed,
+    /// The organization allows only other packs. Contains its content hash.
+    NotAllowed(String),
 }
 
 impl UntrustedPack {
     /// Tells the user that the pack is not used, how to inspect it, and how to trust it.
     pub(crate) fn text(&self) -> String {
-        let (folder, why) = (
-            self.folder.display(),
-            if self.changed {
-                "has changed since it was trusted"
-            } else {
+        let folder = self.folder.display();
+        let why = match &self.reason {
+            UntrustedReason::Changed => "has changed since it was trusted",
+            UntrustedReason::Unknown => {
                 "is not trusted: it may run commands and speak to the agent"
-            },
-        );
+            }
+            UntrustedReason::NotAllowed(hash) => {
+                return format!(
+                    "the pack in {folder} is not used, because the organization allows only certain packs. Ask the \
+                     administrator to allow this content: {hash}"
+                );
+            }
+        };
         format!(
             "the pack in {folder} {why}, so it is not used. Look at it: policyd lint {folder}; \
              then trust it: policyd trust {folder}"
@@ -123,27 +139,52 @@ impl UntrustedPack {
 /// Finds the pack: `--policies`, `$POLICYD_POLICIES`, `.policyd/policies/` at or above the project
 /// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
 pub(crate) fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
+    let pins = Configuration::load(world, ConfigurationOwner::Organization).pins;
+    let mut untrusted = Vec::new();
     let named = named.map(Path::to_path_buf);
     let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
     if let Some(folder) = named.or_else(set) {
-        return read(world, &folder);
-    }
-    let mut untrusted = Vec::new();
-    for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
-        let found = read(world, &folder);
-        match standing(world, project, &folder, &found) {
-            TrustStatus::Trusted => return Found { untrusted, ..found },
-            other @ (TrustStatus::Changed | TrustStatus::Unknown) => {
-                untrusted.push(UntrustedPack { folder, changed: other == TrustStatus::Changed });
-            }
+        match read_allowed(world, &pins, folder) {
+            Ok(found) => return found,
+            Err(pack) => untrusted.push(pack),
         }
     }
+    for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
+        let found = match read_allowed(world, &pins, folder.clone()) {
+            Ok(found) => found,
+            Err(pack) => {
+                untrusted.push(pack);
+                continue;
+            }
+        };
+        let reason = match standing(world, project, &folder, &found) {
+            TrustStatus::Trusted => return Found { untrusted, ..found },
+            TrustStatus::Changed => UntrustedReason::Changed,
+            TrustStatus::Unknown => UntrustedReason::Unknown,
+        };
+        untrusted.push(UntrustedPack { folder, reason });
+    }
     let user = user::config_folder(world).map(|it| it.join("policies"));
-    let found = match user.filter(|it| holds_policies(world, it)) {
-        Some(folder) => read(world, &folder),
+    let user = user.filter(|it| holds_policies(world, it));
+    let found = match user.map(|it| read_allowed(world, &pins, it)) {
+        Some(Ok(found)) => found,
+        Some(Err(pack)) => {
+            untrusted.push(pack);
+            Found::new(None, Vec::new())
+        }
         None => Found::new(None, Vec::new()),
     };
     Found { untrusted, ..found }
+}
+
+/// Reads a pack that the organization allows.
+fn read_allowed(world: &dyn World, pins: &Pins, folder: PathBuf) -> Result<Found, UntrustedPack> {
+    let found = read(world, &folder);
+    let hash = found.content_hash();
+    if pins.allows_pack(&hash) {
+        return Ok(found);
+    }
+    Err(UntrustedPack { folder, reason: UntrustedReason::NotAllowed(hash) })
 }
 
 /// The directory of a project's pack.

@@ -3,72 +3,34 @@
 //! It counts only if root alone can change it: the directory, its parents, and every file belong to root, and
 //! neither the group nor others can write to them. Otherwise the pack is ignored, and the user is notified.
 
-use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
 use super::folder::is_yaml;
 use super::{Found, Layer, read};
 use crate::policy::{Policy, builtin};
+use crate::store::administrator::{self, Weakness, weakness, weakness_on_way};
 use crate::world::{World, WorldError};
 
-/// The administrator's directory.
-#[cfg(not(target_os = "macos"))]
-const DIRECTORY: &str = "/etc/policyd";
-#[cfg(target_os = "macos")]
-const DIRECTORY: &str = "/Library/Application Support/policyd";
-
-/// The user whose files count.
-const ROOT: u32 = 0;
-
 /// Why the organization's pack is ignored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Weakness {
-    path: PathBuf,
-    kind: WeaknessKind,
-}
-
-/// How a user other than root could change a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum WeaknessKind {
-    Link,
-    Owner(u32),
-    SharedWrite,
-    NoOwners,
-    Unreadable(WorldError),
-}
-
-impl Display for Weakness {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "the organization's pack is ignored: `{}` ", self.path.display())?;
-        match &self.kind {
-            WeaknessKind::Link => f.write_str("is a symbolic link; replace it by the file"),
-            WeaknessKind::Owner(user) => {
-                write!(f, "belongs to user {user}; run `chown root` on it")
-            }
-            WeaknessKind::SharedWrite => {
-                f.write_str("can be changed by other users; run `chmod go-w` on it")
-            }
-            WeaknessKind::NoOwners => f.write_str("has no owner on this platform"),
-            WeaknessKind::Unreadable(error) => write!(f, "cannot be read: {error}"),
-        }
-    }
-}
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the organization's pack is ignored: {0}")]
+pub(crate) struct IgnoredPack(Weakness);
 
 /// The directory of the organization's policies.
 pub(crate) fn policies() -> PathBuf {
-    Path::new(DIRECTORY).join("policies")
+    administrator::directory().join("policies")
 }
 
 /// The compiled form of the pack. Only root can write it, so it appears when root runs policyd.
 pub(super) fn compiled_file() -> PathBuf {
-    Path::new(DIRECTORY).join("policies.pack")
+    administrator::directory().join("policies.pack")
 }
 
 /// Finds the organization's pack; `None` if there is none.
 ///
 /// # Errors
 /// The pack exists and is ignored, because a user other than root could change it.
-pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, Weakness> {
+pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
     let folder = policies();
     let names = world.list(&folder).unwrap_or_default();
     let files: Vec<PathBuf> =
@@ -76,26 +38,11 @@ pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, Weakness> {
     if files.is_empty() {
         return Ok(None);
     }
-    let parents = folder.ancestors().map(Path::to_path_buf);
-    if let Some(weakness) = parents.chain(files).find_map(|it| weakness(world, &it)) {
-        return Err(weakness);
+    let of_files = || files.iter().find_map(|it| weakness(world, it));
+    if let Some(weakness) = weakness_on_way(world, &folder).or_else(of_files) {
+        return Err(IgnoredPack(weakness));
     }
     Ok(Some(Found { layer: Layer::Organization, ..read(world, &folder) }))
-}
-
-/// How a user other than root could change a file or directory; `None` if only root can.
-pub(super) fn weakness(world: &dyn World, path: &Path) -> Option<Weakness> {
-    let kind = match world.entry(path) {
-        Err(error) => WeaknessKind::Unreadable(error),
-        Ok(entry) if entry.link.is_some() => WeaknessKind::Link,
-        Ok(entry) if entry.shared_write => WeaknessKind::SharedWrite,
-        Ok(entry) => match entry.owner {
-            Some(ROOT) => return None,
-            Some(other) => WeaknessKind::Owner(other),
-            None => WeaknessKind::NoOwners,
-        },
-    };
-    Some(Weakness { path: path.to_path_buf(), kind })
 }
 
 /// Gives a file the rights of the directory's policies, so that every user can read it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folder::{self, Folder, MANIFEST};
-use super::{UntrustedPack, find};
+use super::{UntrustedPack, UntrustedReason, find};
 use crate::app::cores;
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
@@ -71,7 +71,9 @@ impl Place {
                 let found = find(world, project, None);
                 // One that was trusted may be tried while it is changed, before it is trusted again: what
                 // it says is evaluated on simulated machines alone.
-                if let Some(own) = found.untrusted.first().filter(|it| it.changed) {
+                if let Some(own) =
+                    found.untrusted.first().filter(|it| it.reason == UntrustedReason::Changed)
+                {
                     return Folder::of(world, &own.folder).read(world, |it| shown(here, it));
                 }
                 let untrusted = found.untrusted.iter().map(UntrustedPack::text);

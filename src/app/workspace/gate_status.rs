@@ -9,6 +9,7 @@ use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use crate::id::SessionId;
 use crate::report::decision_log::NoOpinionKind;
 use crate::store::allowance::Allowance;
+use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
 use crate::store::pause::Pause;
 use crate::store::user_choices::{Disabled, UserChoiceStore, UserChoices};
@@ -77,8 +78,10 @@ pub(crate) struct GateStatus {
     pub(crate) pauses: Vec<Pause>,
     /// Whether the user lets rules act.
     pub(crate) enforcement: EnforcementChoice,
-    /// Rules and calls that the user lets pass now.
-    pub(crate) allowances: Vec<Allowance>,
+    /// Rules and calls that the user lets pass now. `None` if the organization does not allow that.
+    pub(crate) allowances: Option<Vec<Allowance>>,
+    /// What the organization decides.
+    pub(crate) pins: Pins,
     /// What is ignored or could not be used, each in one sentence with the fix.
     pub(crate) problems: Vec<String>,
 }
@@ -91,7 +94,10 @@ impl GateStatus {
         session: Option<&SessionId>,
         now: Timestamp,
     ) -> Self {
-        let mut status = Self::default();
+        let Configuration { pins, problems } =
+            Configuration::load(world, ConfigurationOwner::Organization);
+        let problems = problems.iter().map(ToString::to_string).collect();
+        let mut status = Self { pins, problems, ..Self::default() };
         if let Some(path) = &project.tracked {
             status.problems.push(format!(
                 "git tracks `{path}`, so the repository can contain foreign state; it is not used, \
@@ -104,29 +110,61 @@ impl GateStatus {
             status.problems.push(error.to_string());
             UserChoices::default()
         });
-        match EnforcementStore::new(world).load() {
-            Ok(choice) => status.enforcement = choice,
-            Err(problem) => status.problems.push(problem.to_string()),
+        match (status.pins.mode, EnforcementStore::new(world).load()) {
+            (Some(mode), _) => status.enforcement = EnforcementChoice::pinned(mode),
+            (None, Ok(choice)) => status.enforcement = choice,
+            (None, Err(problem)) => status.problems.push(problem.to_string()),
         }
+        status.allowances = status
+            .pins
+            .allow_exceptions
+            .then(|| choices.allowances.iter().filter(|it| it.holds(now)).cloned().collect());
+        status.read_switches(world, project, &choices, session, now);
+        if !status.pins.allow_disable {
+            status.keep_on(now);
+        }
+        status
+    }
+
+    /// Reads what turns policyd off, and what looks as if it did.
+    fn read_switches(
+        &mut self,
+        world: &dyn World,
+        project: &Project,
+        choices: &UserChoices,
+        session: Option<&SessionId>,
+        now: Timestamp,
+    ) {
         let file = switch_file(world, project);
         if let Some(path) = file.as_ref().filter(|_| !choices.switch_files) {
-            status.problems.push(ignored(&format!("the switch file `{}`", path.display())));
+            self.problems.push(ignored(&format!("the switch file `{}`", path.display())));
         }
-        status.read_config(world, project, choices.switch_files);
-        status.pauses = choices.pauses.iter().filter(|it| it.holds(now)).cloned().collect();
-        status.allowances = choices.allowances.iter().filter(|it| it.holds(now)).cloned().collect();
-        status.off = variable(world)
+        self.read_config(world, project, choices.switch_files);
+        self.pauses = choices.pauses.iter().filter(|it| it.holds(now)).cloned().collect();
+        self.off = variable(world)
             .or_else(|| choices.disabled.clone().map(OffReason::Disabled))
             .or_else(|| file.filter(|_| choices.switch_files).map(OffReason::SwitchFile))
             .or_else(|| {
-                let config = status.config.as_ref().filter(|it| it.off)?;
+                let config = self.config.as_ref().filter(|it| it.off)?;
                 Some(OffReason::PowerSteering(config.path.clone()))
             })
             .or_else(|| {
                 let id = session?;
                 choices.pause_of(id, now).cloned().map(OffReason::Paused)
             });
-        status
+    }
+
+    /// Ignores everything that turns policyd off, because the organization does not allow it.
+    fn keep_on(&mut self, now: Timestamp) {
+        let config = self.config.take().filter(PowerSteeringConfig::disables_something);
+        let config = config.map(|it| format!("`{}` disables checks", it.path.display()));
+        let pauses = std::mem::take(&mut self.pauses);
+        let off = self.off.take().or_else(|| pauses.into_iter().next().map(OffReason::Paused));
+        if let Some(ignored) = off.map(|it| it.text(now)).or(config) {
+            self.problems.push(format!(
+                "the organization does not allow that policyd is disabled; this is ignored: {ignored}"
+            ));
+        }
     }
 
     fn read_config(&mut self, world: &dyn World, project: &Project, is_honored: bool) {

@@ -19,6 +19,9 @@ pub(in crate::cli) struct TrustArguments {
     /// Honor `.disabled` files and amplihack's configuration in this project
     #[arg(long, conflicts_with_all = ["list", "changes", "folder"])]
     pub(in crate::cli) switch_files: bool,
+    /// Print the content hash of the pack, for `trust.allowed_packs` of an organization
+    #[arg(long, conflicts_with_all = ["list", "changes", "revoke", "switch_files"])]
+    pub(in crate::cli) hash: bool,
 }
 
 /// Settings of a client.

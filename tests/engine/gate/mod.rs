@@ -14,6 +14,7 @@ mod masking;
 mod observe;
 mod organization;
 mod pause;
+mod pins;
 mod replay;
 mod scene;
 mod sessions;

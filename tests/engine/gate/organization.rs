@@ -45,11 +45,17 @@ const CHECKS: &str = "\
 
 /// A machine whose administrator set rules.
 fn governed() -> FakeWorld {
-    let world = machine::machine();
-    machine::cached(&world);
+    let world = machine_with_work();
     world.put("/etc/policyd/policies/guards.yaml", GUARDS);
     world.put("/etc/policyd/policies/considerations.yaml", CHECKS);
     PARTS.iter().for_each(|it| world.give_away(*it, 0));
+    world
+}
+
+/// A machine with a transcript in which a file was written and not tested.
+pub(super) fn machine_with_work() -> FakeWorld {
+    let world = machine::machine();
+    machine::cached(&world);
     let line = |value: &Value| format!("{value}\n");
     let events = [
         json!({"type": "user", "message": {"role": "user", "content": "Add a parser"}}),
@@ -62,7 +68,7 @@ fn governed() -> FakeWorld {
     world
 }
 
-fn tool_call(world: &FakeWorld, command: &str, words: &[&str]) -> Value {
+pub(super) fn tool_call(world: &FakeWorld, command: &str, words: &[&str]) -> Value {
     let payload = json!({"session_id": "s", "cwd": "/work", "hook_event_name": "PreToolUse",
         "tool_name": "Bash", "tool_input": {"command": command}});
     let line: Vec<&str> = ["eval", "--hook", "pre-tool-use"].iter().chain(words).copied().collect();
@@ -71,11 +77,11 @@ fn tool_call(world: &FakeWorld, command: &str, words: &[&str]) -> Value {
     serde_json::from_str(&said.out).unwrap_or(Value::Null)
 }
 
-fn decision(answer: &Value) -> &str {
+pub(super) fn decision(answer: &Value) -> &str {
     answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap_or("none")
 }
 
-fn stop(world: &FakeWorld) -> Value {
+pub(super) fn stop(world: &FakeWorld) -> Value {
     let payload = json!({"session_id": "s", "cwd": "/work", "hook_event_name": "Stop",
         "transcript_path": "/work/t.jsonl", "prompt_id": "p1"});
     let said = call(world, &["eval", "--hook", "stop"], payload.to_string().as_bytes());

@@ -1,0 +1,244 @@
+//! `config.yaml`: settings of the organization in the administrator's directory, and of the user in their
+//! configuration. A repository cannot contain either of them.
+//!
+//! Each valid key counts, also beside an invalid one: an older policyd obeys the keys that it knows.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::administrator::{self, Weakness};
+use super::user;
+use crate::limits::POLICY_FILE_BYTES_MAX;
+use crate::policy::field_value::{FieldValue, words};
+use crate::policy::{EnforcementMode, Policy};
+use crate::source::shape::{Field, Kind, field};
+use crate::source::{Diagnostic, Node, Source, check, yaml};
+use crate::world::{World, WorldError};
+
+/// Name of the file.
+const FILE: &str = "config.yaml";
+/// Hexadecimal digits of the content hash of a pack.
+const HASH_DIGITS: usize = 64;
+
+/// Keys of the organization's file.
+pub const ORGANIZATION_KEYS: &[Field] = &[
+    field(
+        "mode",
+        words::<EnforcementMode>(),
+        "Mode of all rules of users and projects. Without it, they choose it themselves.",
+    ),
+    field(
+        "allow_disable",
+        Kind::Bool,
+        "Whether users and projects can disable or pause policyd. Default: `true`.",
+    )
+    .with_default(|| Some(true.into())),
+    field(
+        "allow_exceptions",
+        Kind::Bool,
+        "Whether `policyd allow` lets a rule or a call pass. Default: `true`.",
+    )
+    .with_default(|| Some(true.into())),
+    field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
+];
+
+const TRUST_KEYS: &[Field] = &[field(
+    "allowed_packs",
+    Kind::List(&Kind::Text),
+    "Content hashes of packs that are used if the user trusts them. An empty list allows only the built-in pack. \
+     Without it, each trusted pack is used.",
+)];
+
+/// Keys of the user's file.
+pub const USER_KEYS: &[Field] = &[];
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigurationOwner {
+    Organization,
+    User,
+}
+
+impl ConfigurationOwner {
+    /// Returns the path of the file. `None` if the user has no directory for it.
+    #[must_use]
+    pub fn path(self, world: &dyn World) -> Option<PathBuf> {
+        match self {
+            Self::Organization => Some(administrator::directory().join(FILE)),
+            Self::User => user::config_folder(world).map(|it| it.join(FILE)),
+        }
+    }
+
+    const fn keys(self) -> &'static [Field] {
+        match self {
+            Self::Organization => ORGANIZATION_KEYS,
+            Self::User => USER_KEYS,
+        }
+    }
+}
+
+/// Why a file or a key of it is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigurationProblem {
+    /// A user other than root could change the organization's file.
+    #[error("the settings of the organization are ignored: {0}")]
+    Weak(#[from] Weakness),
+    #[error("the settings in `{}` are ignored: {source}", path.display())]
+    Unreadable { path: PathBuf, source: WorldError },
+    #[error("the settings in `{}` are ignored: the file is not UTF-8 text", path.display())]
+    NotText { path: PathBuf },
+    /// The rest of the file counts.
+    #[error("{}: {}; this entry is ignored", .0.span.place(), .0.message)]
+    Invalid(Box<Diagnostic>),
+}
+
+/// What the organization decides for all users and projects of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pins {
+    /// Mode of all rules of users and projects. `None`: they choose it.
+    pub mode: Option<EnforcementMode>,
+    /// Whether they can disable or pause policyd.
+    pub allow_disable: bool,
+    /// Whether the user can let a rule or a call pass.
+    pub allow_exceptions: bool,
+    /// Content hashes of their packs. `None`: each trusted pack is used.
+    pub allowed_packs: Option<Vec<String>>,
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self { mode: None, allow_disable: true, allow_exceptions: true, allowed_packs: None }
+    }
+}
+
+impl Pins {
+    fn from_node(node: &Node) -> Self {
+        let is_allowed = |key: &str| node.get(key).and_then(Node::bool).unwrap_or(true);
+        let packs = allowed_packs(node);
+        let hash = |it: &Node| it.text().filter(|it| is_hash(it)).map(str::to_ascii_lowercase);
+        Self {
+            mode: node.get("mode").and_then(EnforcementMode::from_node),
+            allow_disable: is_allowed("allow_disable"),
+            allow_exceptions: is_allowed("allow_exceptions"),
+            allowed_packs: packs.map(|it| it.one_or_items().iter().filter_map(hash).collect()),
+        }
+    }
+
+    /// Returns whether a pack with this content hash may be used.
+    #[must_use]
+    pub fn allows_pack(&self, hash: &str) -> bool {
+        self.allowed_packs.as_ref().is_none_or(|all| all.iter().any(|it| it == hash))
+    }
+
+    /// Uses a policy although its manifest disables it, if the organization does not allow to disable policyd.
+    pub fn apply(&self, policy: &mut Policy) {
+        policy.settings.enabled |= !self.allow_disable;
+    }
+
+    /// Describes what is decided, one line each.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mode = self.mode.map(|it| match it {
+            EnforcementMode::Enforce => {
+                "mode: enforce: no user and no project can let rules observe".to_owned()
+            }
+            EnforcementMode::Observe => {
+                "mode: observe: rules of users and projects do not block".to_owned()
+            }
+        });
+        let disable = (!self.allow_disable)
+            .then(|| "allow_disable: false: policyd cannot be disabled or paused".to_owned());
+        let exceptions = (!self.allow_exceptions)
+            .then(|| "allow_exceptions: false: `policyd allow` has no effect".to_owned());
+        let packs = self.allowed_packs.as_ref().map(|it| match it.len() {
+            0 => "trust.allowed_packs: no pack of a user or project is used".to_owned(),
+            1 => "trust.allowed_packs: one pack of users and projects is allowed".to_owned(),
+            count => {
+                format!("trust.allowed_packs: {count} packs of users and projects are allowed")
+            }
+        });
+        mode.into_iter().chain(disable).chain(exceptions).chain(packs).collect()
+    }
+}
+
+/// The content of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// Decisions of the organization; those of a user's file do not count.
+    pub pins: Pins,
+    /// What is ignored.
+    pub problems: Vec<ConfigurationProblem>,
+}
+
+impl Configuration {
+    /// Loads a file. Without it, nothing is set.
+    #[must_use]
+    pub fn load(world: &dyn World, owner: ConfigurationOwner) -> Self {
+        let Some(path) = owner.path(world) else { return Self::default() };
+        match read(world, owner, &path) {
+            Ok(None) => Self::default(),
+            Ok(Some(source)) => Self::parse(&Arc::new(source), owner),
+            Err(problem) => Self { problems: vec![problem], ..Self::default() },
+        }
+    }
+
+    fn parse(source: &Arc<Source>, owner: ConfigurationOwner) -> Self {
+        let (node, mut findings) = yaml::parse(source);
+        if let Some(node) = &node {
+            check::check(node, &Kind::Record(owner.keys()), &mut findings);
+        }
+        let node = node.unwrap_or_else(|| Node::nothing(source));
+        findings.extend(invalid_hashes(&node));
+        let pins = match owner {
+            ConfigurationOwner::Organization => Pins::from_node(&node),
+            ConfigurationOwner::User => Pins::default(),
+        };
+        let problems =
+            findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it))).collect();
+        Self { pins, problems }
+    }
+}
+
+/// Reads the text of a file. `None` if it does not exist.
+fn read(
+    world: &dyn World,
+    owner: ConfigurationOwner,
+    path: &Path,
+) -> Result<Option<Source>, ConfigurationProblem> {
+    let path = path.to_path_buf();
+    let bytes = match world.read(&path, POLICY_FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(WorldError::NotFound) => return Ok(None),
+        Err(source) => return Err(ConfigurationProblem::Unreadable { path, source }),
+    };
+    if owner == ConfigurationOwner::Organization
+        && let Some(weakness) = administrator::weakness_on_way(world, &path)
+    {
+        return Err(weakness.into());
+    }
+    let name = path.display().to_string();
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(Source { name, text })),
+        Err(_) => Err(ConfigurationProblem::NotText { path }),
+    }
+}
+
+/// The list of packs. A key without a value is an empty list.
+fn allowed_packs(node: &Node) -> Option<&Node> {
+    let entries = node.get("trust")?.entries()?;
+    entries.iter().find(|(key, _)| key.says("allowed_packs")).map(|(_, value)| value)
+}
+
+/// Whether a text can be the content hash of a pack.
+fn is_hash(text: &str) -> bool {
+    text.len() == HASH_DIGITS && text.bytes().all(|it| it.is_ascii_hexdigit())
+}
+
+/// Texts that cannot be content hashes.
+fn invalid_hashes(node: &Node) -> Vec<Diagnostic> {
+    let packs = allowed_packs(node);
+    let all = packs.into_iter().flat_map(Node::one_or_items);
+    let invalid = all.filter(|it| !it.text().is_some_and(is_hash));
+    let message = "a content hash has 64 hexadecimal digits; `policyd trust --hash` prints it";
+    invalid.map(|it| Diagnostic::error("invalid-hash", it.span.clone(), message)).collect()
+}
