@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::enforce::rule_ids;
 use super::pause::{log, named_session};
 use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, pack};
-use crate::app::packs;
+use crate::app::packs::{self, organization};
 use crate::app::sessions::recorded;
 use crate::app::workspace::human::{Actor, shown};
 use crate::app::workspace::project::{self, Project};
@@ -62,6 +62,10 @@ fn request_for_rules(
     arguments: &AllowArguments,
 ) -> Result<AllowanceRequest, u8> {
     let rules = &arguments.rules;
+    let of_organization = organization_rules(world);
+    if let Some(name) = rules.iter().find(|it| of_organization.contains(it)) {
+        return Err(refuse(console, &format!("the rule `{name}`")));
+    }
     let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
     let known = rule_ids(&policy);
     if let Some(name) = rules.iter().find(|it| !known.contains(&it.as_str())) {
@@ -105,11 +109,20 @@ fn request_for_call(
     let code = call_code::normalized(typed);
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
     let entries = recorded::entries(world, project, policy.as_ref());
-    let mut newest = entries.iter().rev().filter_map(Entry::read);
     let fits = |it: &Entry| {
         it.call_digest.as_deref().is_some_and(|digest| call_code::code(digest) == code)
     };
-    let found = newest.find(fits).and_then(|it| Some((it.call_digest.clone()?, it)));
+    let mut newest = entries.iter().rev().filter_map(Entry::read).filter(fits).peekable();
+    // The entry of the organization follows that of the project.
+    if let Some(entry) = newest.peek().filter(|it| it.organization) {
+        let ids = entry.guards.iter().filter_map(|it| it.get("id")?.as_str());
+        let ids: Vec<&str> = ids.collect();
+        return Err(refuse(
+            console,
+            &format!("the rule that blocked this call (`{}`)", ids.join("`, `")),
+        ));
+    }
+    let found = newest.next().and_then(|it| Some((it.call_digest.clone()?, it)));
     let Some((digest, entry)) = found else {
         let root = project.root.display();
         let text = format!(
@@ -138,6 +151,24 @@ fn request_for_call(
         once: true,
         action,
     })
+}
+
+/// Ids of the rules of the organization.
+fn organization_rules(world: &dyn World) -> Vec<String> {
+    let found = organization::find(world).ok().flatten();
+    let policy = found.and_then(|it| packs::policy(world, &it).ok());
+    policy.iter().flat_map(rule_ids).map(str::to_owned).collect()
+}
+
+/// Refuses to let a rule of the organization pass.
+fn refuse(console: &mut Console<'_>, what: &str) -> u8 {
+    let text = format!(
+        "the organization set {what}, so no user can let it pass\nhelp: `{}` contains it; ask the administrator of \
+         this machine",
+        organization::policies().display()
+    );
+    console.eprint(&text);
+    EXIT_FOUND
 }
 
 fn add(

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
-use crate::app::packs::{self, InvalidPack};
+use crate::app::packs::{self, InvalidPack, organization};
 use crate::app::sessions::recorded::{self, ReadLimit};
 use crate::app::workspace::project::{self, Project};
 use crate::checksum::hex;
@@ -22,6 +22,7 @@ use crate::facts::compiled::CompiledMatchers;
 use crate::policy::Policy;
 use crate::report::decision_log::Entry;
 use crate::report::explanation::Explanation;
+use crate::report::pack_layer::PackLayer;
 use crate::store::trust::TrustStatus;
 use crate::world::World;
 
@@ -53,16 +54,25 @@ pub(super) fn run(
     };
     let mut lost = Vec::new();
     let (mut again, mut guarded) = (None, None);
+    let mut layer = entry.organization.then_some(PackLayer::Organization);
     if let Some(then) = OriginalDecision::of(&entry) {
-        let found = pack_of(world, &project, arguments, found, then, &mut lost);
-        match decided_by(world, &project, &found, &entry, then, &mut lost) {
-            Err(broken) => lost.push(packs::explain(&broken)),
-            Ok(policy) => {
-                let inputs = entry.inputs.as_ref();
-                again =
-                    inputs.and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
-                guarded =
-                    entry.call.as_ref().and_then(|it| guard_again(policy, &entry, it, &mut lost));
+        let found = match entry.organization {
+            true => organization_pack(world, &mut lost),
+            false => Some(pack_of(world, &project, arguments, found, then, &mut lost)),
+        };
+        if let Some(found) = found {
+            layer = Some(found.owner(world, &project));
+            match decided_by(world, &project, &found, &entry, then, &mut lost) {
+                Err(broken) => lost.push(packs::explain(&broken)),
+                Ok(policy) => {
+                    let inputs = entry.inputs.as_ref();
+                    again = inputs
+                        .and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
+                    guarded = entry
+                        .call
+                        .as_ref()
+                        .and_then(|it| guard_again(policy, &entry, it, &mut lost));
+                }
             }
         }
     } else if entry.session_type.is_some() || !entry.guards.is_empty() {
@@ -70,7 +80,7 @@ pub(super) fn run(
     } else {
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
-    let explanation = Explanation { entry, again, guarded, lost };
+    let explanation = Explanation { entry, layer, again, guarded, lost };
     match arguments.format {
         ListFormat::Json => console.print(&format!("{:#}\n", explanation.to_json())),
         ListFormat::Compact => console.print(&explanation.to_lines(console.color())),
@@ -107,6 +117,16 @@ impl<'a> OriginalDecision<'a> {
         };
         Some(Self { program, pack_hash, pack_folder: pack_folder.as_deref() })
     }
+}
+
+/// The pack of the organization as it is now. `None`, with the reason in `lost`, if it is not used.
+fn organization_pack(world: &dyn World, lost: &mut Vec<String>) -> Option<packs::Found> {
+    match organization::find(world) {
+        Ok(Some(found)) => return Some(found),
+        Ok(None) => lost.push("the organization no longer has rules".to_owned()),
+        Err(ignored) => lost.push(ignored.to_string()),
+    }
+    None
 }
 
 /// The pack to judge by: the one that is named, else that of then in its place, else the project's.
@@ -150,7 +170,10 @@ fn decided_by(
     then: OriginalDecision<'_>,
     lost: &mut Vec<String>,
 ) -> Result<Policy, InvalidPack> {
-    let mut policy = recorded::policy(world, project, found)?;
+    let mut policy = match entry.organization {
+        true => packs::policy(world, found)?,
+        false => recorded::policy(world, project, found)?,
+    };
     if entry.observed {
         policy.observe(|id, _| entry.observes(id));
     }

@@ -5,10 +5,11 @@ use serde_json::json;
 use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
 use crate::app::packs::rule_text::RuleTexts;
-use crate::app::packs::{self, organization};
+use crate::app::packs::{self, Found, organization};
 use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project;
 use crate::policy::Policy;
+use crate::report::pack_layer::PackLayer;
 use crate::report::paint::TextColor;
 use crate::report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
 use crate::source::suggest;
@@ -22,7 +23,14 @@ struct StatusTexts {
     paused: Vec<String>,
 }
 
-/// Lists the rules of a pack, of one set, or shows one rule.
+/// A pack whose rules are active.
+struct ActivePack {
+    policy: Policy,
+    found: Found,
+    layer: PackLayer,
+}
+
+/// Lists the rules of a pack, of one set, or shows one rule. The rules of the organization come first.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RulesArguments) -> u8 {
     let named = arguments.policies.as_deref();
     let Some((mut policy, found)) = pack::require_valid_with_pack(world, console, named) else {
@@ -30,46 +38,87 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Rule
     };
     let now = world.now();
     let status = report_status(world, console, &mut policy, now);
-    let texts = RuleTexts::new(world, &found);
-    let rules: Vec<ActiveRule<'_>> = rules_of(&policy);
-    let mut groups = groups_of(&rules, &texts);
+    let organization = organization_pack(world, console);
+    organization.iter().for_each(|it| organization::leave_out_changed(&mut policy, &it.policy));
+    let layer = found.owner(world, &project::find(world, None));
+    let own = ActivePack { policy, found, layer };
+    let packs: Vec<&ActivePack> = organization.iter().chain([&own]).collect();
+    if let Some(name) = &arguments.name
+        && let Some(page) = page(world, console, &packs, name, arguments.format)
+    {
+        console.print(&page);
+        return EXIT_OK;
+    }
+    let texts: Vec<RuleTexts<'_>> =
+        packs.iter().map(|it| RuleTexts::new(world, &it.found)).collect();
+    let mut listed: Vec<(&ActivePack, Vec<RuleGroup<'_>>)> = packs
+        .iter()
+        .zip(&texts)
+        .map(|(pack, texts)| (*pack, groups_of(&rules_of(&pack.policy), texts)))
+        .collect();
     if let Some(name) = &arguments.name {
-        if let Some(rule) = rules.iter().find(|it| it.id() == name) {
-            let examples = texts.examples(&policy, rule.id());
-            let notes = RuleNotes {
-                description: texts.description(rule.id()),
-                caught: examples.fires,
-                not_caught: examples.passes,
-            };
-            console.print(&match arguments.format {
-                ListFormat::Json => format!("{:#}\n", report::page_json(*rule, &notes, now)),
-                ListFormat::Text | ListFormat::Compact => {
-                    report::page(*rule, &notes, now, console.screen())
-                }
-            });
-            return EXIT_OK;
-        }
-        if !groups.iter().any(|it| it.name.eq_ignore_ascii_case(name)) {
-            console.eprint(&unknown(name, &rules, &groups));
+        let is_named = |it: &RuleGroup<'_>| it.name.eq_ignore_ascii_case(name);
+        if !listed.iter().any(|(_, groups)| groups.iter().any(is_named)) {
+            console.eprint(&unknown(name, &listed));
             return EXIT_USAGE;
         }
-        groups.retain(|it| it.name.eq_ignore_ascii_case(name));
+        listed.iter_mut().for_each(|(_, groups)| groups.retain(is_named));
+        listed.retain(|(_, groups)| !groups.is_empty());
     }
     let text = match arguments.format {
-        ListFormat::Json => list_json(&policy, &groups, &status, now),
-        ListFormat::Compact => report::compact(&groups, now),
+        ListFormat::Json => list_json(&own, &listed, &status, now),
+        ListFormat::Compact => listed.iter().map(|(_, it)| report::compact(it, now)).collect(),
         ListFormat::Text => {
-            let list = report::list(&groups, now, console.screen());
             let hint = match &arguments.name {
                 None => "policyd rules SET lists one group; policyd rules ID shows one rule",
                 Some(_) => "policyd rules ID shows one rule",
             };
             let hint = console.screen().style().paint(TextColor::Dim, hint);
-            format!("pack {}\n{list}\n{hint}\n", policy.name)
+            let lists = listed.iter().map(|(pack, groups)| {
+                let list = report::list(groups, now, console.screen());
+                format!("{}\n{list}\n", title(pack))
+            });
+            format!("{}{hint}\n", lists.collect::<String>())
         }
     };
     console.print(&text);
     EXIT_OK
+}
+
+/// The line above the rules of a pack.
+fn title(pack: &ActivePack) -> String {
+    match pack.layer {
+        PackLayer::Organization => format!("pack of the organization {}", pack.policy.name),
+        PackLayer::BuiltIn | PackLayer::User | PackLayer::Project | PackLayer::Named => {
+            format!("pack {}", pack.policy.name)
+        }
+    }
+}
+
+/// The page of a rule. `None` if no pack has it.
+fn page(
+    world: &dyn World,
+    console: &Console<'_>,
+    packs: &[&ActivePack],
+    name: &str,
+    format: ListFormat,
+) -> Option<String> {
+    let now = world.now();
+    let find = |it: &ActivePack| rules_of(&it.policy).iter().any(|it| it.id() == name);
+    let pack = packs.iter().find(|it| find(it))?;
+    let rule = rules_of(&pack.policy).into_iter().find(|it| it.id() == name)?;
+    let texts = RuleTexts::new(world, &pack.found);
+    let examples = texts.examples(&pack.policy, rule.id());
+    let notes = RuleNotes {
+        description: texts.description(rule.id()),
+        caught: examples.fires,
+        not_caught: examples.passes,
+        layer: pack.layer,
+    };
+    Some(match format {
+        ListFormat::Json => format!("{:#}\n", report::page_json(rule, &notes, now)),
+        ListFormat::Text | ListFormat::Compact => report::page(rule, &notes, now, console.screen()),
+    })
 }
 
 /// Reports why policyd is off or paused, and applies the user's choices to the policy.
@@ -95,7 +144,6 @@ fn report_status(
         console.eprint(&format!("set by the organization: {it}"));
     }
     status.pins.apply(policy);
-    organization_rules(world).iter().for_each(|it| console.eprint(it));
     let observes = status.enforcement.text(policy.settings.mode);
     observes.iter().for_each(|it| console.eprint(it));
     status.enforcement.apply(policy);
@@ -104,20 +152,22 @@ fn report_status(
     StatusTexts { off, paused }
 }
 
-/// Names the rules of the organization, which are evaluated beside the pack.
-fn organization_rules(world: &dyn World) -> Option<String> {
+/// The pack of the organization, whose rules are evaluated beside the pack; reports why it is not used.
+fn organization_pack(world: &dyn World, console: &mut Console<'_>) -> Option<ActivePack> {
     let found = match organization::find(world) {
         Ok(found) => found?,
-        Err(weakness) => return Some(weakness.to_string()),
-    };
-    Some(match packs::policy(world, &found) {
-        Err(invalid) => packs::explain(&invalid),
-        Ok(policy) => {
-            let ids: Vec<&str> = rules_of(&policy).iter().map(|it| it.id()).collect();
-            let folder = organization::policies();
-            format!("rules of the organization, in {}: {}", folder.display(), ids.join(", "))
+        Err(ignored) => {
+            console.eprint(&ignored.to_string());
+            return None;
         }
-    })
+    };
+    match packs::policy(world, &found) {
+        Ok(policy) => Some(ActivePack { policy, found, layer: PackLayer::Organization }),
+        Err(invalid) => {
+            console.eprint(&packs::explain(&invalid));
+            None
+        }
+    }
 }
 
 /// Returns the checks, then the guards, in the order of the pack.
@@ -144,8 +194,9 @@ fn groups_of<'p>(rules: &[ActiveRule<'p>], texts: &RuleTexts<'_>) -> Vec<RuleGro
     groups
 }
 
-fn unknown(name: &str, rules: &[ActiveRule<'_>], groups: &[RuleGroup<'_>]) -> String {
-    let known = rules.iter().map(|it| it.id()).chain(groups.iter().map(|it| it.name));
+fn unknown(name: &str, listed: &[(&ActivePack, Vec<RuleGroup<'_>>)]) -> String {
+    let groups = listed.iter().flat_map(|(_, groups)| groups);
+    let known = groups.flat_map(|it| it.rules.iter().map(|it| it.id()).chain([it.name]));
     let known: Vec<&str> = known.collect();
     let help = suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?"));
     let help = help.unwrap_or_else(|| "run `policyd rules` to list the rules".to_owned());
@@ -153,24 +204,27 @@ fn unknown(name: &str, rules: &[ActiveRule<'_>], groups: &[RuleGroup<'_>]) -> St
 }
 
 fn list_json(
-    policy: &Policy,
-    groups: &[RuleGroup<'_>],
+    own: &ActivePack,
+    listed: &[(&ActivePack, Vec<RuleGroup<'_>>)],
     status: &StatusTexts,
     now: Timestamp,
 ) -> String {
     let (mut checks, mut guards, mut sets) = (Vec::new(), Vec::new(), Vec::new());
-    for group in groups {
-        if let Some(description) = &group.description {
-            sets.push(json!({"set": group.name, "description": description}));
-        }
-        for rule in &group.rules {
-            match rule {
-                ActiveRule::Check(_) => checks.push(report::rule_json(*rule, now)),
-                ActiveRule::Guard(_) => guards.push(report::rule_json(*rule, now)),
+    for (pack, groups) in listed {
+        for group in groups {
+            if let Some(description) = &group.description {
+                sets.push(json!({"set": group.name, "description": description}));
+            }
+            for rule in &group.rules {
+                let value = report::rule_json(*rule, pack.layer, now);
+                match rule {
+                    ActiveRule::Check(_) => checks.push(value),
+                    ActiveRule::Guard(_) => guards.push(value),
+                }
             }
         }
     }
-    let all = json!({"version": 1, "pack": policy.name, "off": status.off,
+    let all = json!({"version": 1, "pack": own.policy.name, "off": status.off,
         "paused": status.paused, "rules": checks, "guards": guards, "sets": sets});
     format!("{all}\n")
 }

@@ -84,6 +84,9 @@ pub struct Entry {
     /// Name of the pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pack: Option<String>,
+    /// Whether the rules are those of the organization, which are evaluated beside the pack of the project.
+    #[serde(skip_serializing_if = "is_false")]
+    pub organization: bool,
     /// Inputs of the decision about a stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
@@ -447,9 +450,13 @@ fn begun(now: Timestamp, event: &Event, around: &ReportContext) -> Entry {
     let problems = problems.as_array().into_iter().flatten();
     let (timestamp, agent) = (now.to_string(), event.agent_id.as_deref().unwrap_or_default());
     let session = event.session_id.as_str();
+    // The same event has two entries if the organization has rules for it.
+    let layer = around.of_organization.then_some("organization");
+    let parts: Vec<&str> = [timestamp.as_str(), session, agent].into_iter().chain(layer).collect();
     Entry {
         version: ENTRY_VERSION,
-        id: entry_id(&[&timestamp, session, agent]),
+        id: entry_id(&parts),
+        organization: around.of_organization,
         timestamp,
         event: event.kind.name().to_owned(),
         session_id: session.to_owned(),

@@ -9,6 +9,7 @@ use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
 use super::drawing;
 use super::mask::MARK;
 use super::outcome::guard_json;
+use super::pack_layer::PackLayer;
 use super::paint::{AnsiStyle, line};
 use crate::evaluation::StopOutcome;
 use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
@@ -23,6 +24,8 @@ pub const EXPLANATION_VERSION: u32 = 1;
 pub struct Explanation {
     /// What its record says.
     pub entry: Entry,
+    /// Whose pack decided. `None` if the pack is unknown.
+    pub layer: Option<PackLayer>,
     /// Result of the new evaluation, if possible.
     pub again: Option<StopOutcome>,
     /// The same of guards.
@@ -157,6 +160,7 @@ impl Explanation {
         json!({
             "version": EXPLANATION_VERSION,
             "entry": self.entry,
+            "layer": self.layer.map(PackLayer::name),
             "judged_again": &again,
             "same": again.as_ref().map(|_| differences.is_empty()),
             "differences": differences,
@@ -258,11 +262,12 @@ impl Explanation {
         line(text, &decided);
         if let (Some(kind), Some(pack)) = (&entry.session_type, &entry.pack) {
             let kind = if kind.is_empty() { "none" } else { kind };
-            line(text, &format!("session type {kind}, pack {pack}, state {}", entry.saved));
+            let pack = self.pack(pack);
+            line(text, &format!("session type {kind}, {pack}, state {}", entry.saved));
         }
         if let (false, Some(tool), Some(pack)) = (entry.guards.is_empty(), &entry.tool, &entry.pack)
         {
-            line(text, &format!("tool {tool}, pack {pack}"));
+            line(text, &format!("tool {tool}, {}", self.pack(pack)));
         }
         if entry.observed {
             line(text, "policyd observed: the rules below were logged and had no effect");
@@ -272,6 +277,14 @@ impl Explanation {
         }
         for problem in &entry.problems {
             line(text, &format!("{} {problem}", paint.yellow("problem:")));
+        }
+    }
+
+    /// The pack with its layer, which the name of the built-in pack states already.
+    fn pack(&self, name: &str) -> String {
+        match self.layer {
+            None | Some(PackLayer::BuiltIn) => format!("pack {name}"),
+            Some(layer) => format!("pack {name} (layer: {})", layer.name()),
         }
     }
 

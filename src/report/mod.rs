@@ -18,6 +18,7 @@ pub mod mask;
 pub mod metrics;
 pub mod outcome;
 pub mod overview;
+pub mod pack_layer;
 pub mod paint;
 pub mod replay;
 pub mod replay_overview;

@@ -34,6 +34,8 @@ pub struct ReportContext {
     pub agent_id: Option<String>,
     /// Name of the pack.
     pub pack: String,
+    /// Whether it is the pack of the organization.
+    pub of_organization: bool,
     /// `durable`, `degraded`, `not saved`, `unchanged` or `dry run`.
     pub saved: String,
     /// Why nothing was evaluated, in one sentence.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::mask::mask;
 use super::outcome::mode;
+use super::pack_layer::PackLayer;
 use super::paint::{TextColor, line};
 use super::table::{Align, Screen, TextTable};
 use crate::evaluation::message::in_one_line;
@@ -58,6 +59,8 @@ pub struct RuleNotes {
     pub caught: Vec<String>,
     /// Examples that it does not catch, from its cases.
     pub not_caught: Vec<String>,
+    /// Whose pack it is in.
+    pub layer: PackLayer,
 }
 
 impl<'p> ActiveRule<'p> {
@@ -248,7 +251,11 @@ pub fn compact(groups: &[RuleGroup<'_>], now: Timestamp) -> String {
 }
 
 /// Returns the labeled properties of a rule.
-fn properties(rule: ActiveRule<'_>, now: Timestamp) -> Vec<(&'static str, String)> {
+fn properties(
+    rule: ActiveRule<'_>,
+    layer: PackLayer,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
     let mut rows: Vec<(&'static str, String)> = Vec::new();
     let mut add = |label: &'static str, text: &str| {
         if !text.trim().is_empty() {
@@ -281,6 +288,7 @@ fn properties(rule: ActiveRule<'_>, now: Timestamp) -> Vec<(&'static str, String
             add("if unknown", body.on_error.name());
         }
     }
+    add("layer", layer.of_rule(rule.file().0).name());
     add("source", &rule.place());
     rows
 }
@@ -330,7 +338,7 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
     }
     line(&mut text, "");
     let mut table = TextTable::new(0, &[Align::Left, Align::Left]);
-    for (label, value) in properties(rule, now) {
+    for (label, value) in properties(rule, notes.layer, now) {
         table.row(vec![label.into(), value.into()]);
     }
     text.push_str(&table.render(screen));
@@ -346,6 +354,11 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
         }
     }
     line(&mut text, "");
+    if notes.layer == PackLayer::Organization {
+        let title = "The organization set this rule. Only the administrator of this machine can change it or let it pass.";
+        screen.paragraph(&mut text, "", title);
+        return text;
+    }
     screen.paragraph(&mut text, "", &soften_title(rule));
     for it in soften_yaml(rule).lines() {
         line(&mut text, &format!("  {it}"));
@@ -358,31 +371,34 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
 /// Returns the page of a rule as JSON.
 #[must_use]
 pub fn page_json(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp) -> Value {
-    let mut value = rule_json(rule, now);
+    let mut value = rule_json(rule, notes.layer, now);
     if let Value::Object(fields) = &mut value {
-        let rows = properties(rule, now).into_iter();
+        let rows = properties(rule, notes.layer, now).into_iter();
         let rows: serde_json::Map<String, Value> =
             rows.map(|(label, text)| (label.replace(' ', "_"), text.into())).collect();
         fields.insert("description".to_owned(), json!(notes.description));
         fields.insert("properties".to_owned(), Value::Object(rows));
         fields.insert("caught".to_owned(), json!(notes.caught));
         fields.insert("not_caught".to_owned(), json!(notes.not_caught));
-        fields.insert("soften".to_owned(), soften_yaml(rule).into());
+        if notes.layer != PackLayer::Organization {
+            fields.insert("soften".to_owned(), soften_yaml(rule).into());
+        }
     }
     value
 }
 
 /// Returns a rule of the list as JSON.
 #[must_use]
-pub fn rule_json(rule: ActiveRule<'_>, now: Timestamp) -> Value {
+pub fn rule_json(rule: ActiveRule<'_>, layer: PackLayer, now: Timestamp) -> Value {
     // The keys and words of version 1 stay.
     let state = match rule.state(now) {
         RuleState::Disabled => "off",
         state @ (RuleState::Expired | RuleState::Observed | RuleState::Active(_)) => state.name(),
     };
+    let layer = layer.of_rule(rule.file().0).name();
     match rule {
         ActiveRule::Check(it) => json!({
-            "id": it.id, "enabled": it.enabled, "severity": it.severity.name(),
+            "id": it.id, "layer": layer, "enabled": it.enabled, "severity": it.severity.name(),
             "mode": mode(it.mode), "observed": it.observed, "state": state,
             "effect": rule.effect(now), "on": it.on, "session_types": it.session_types, "checker": it.check.name,
             "category": it.category, "question": it.question, "place": rule.place(),
@@ -390,7 +406,7 @@ pub fn rule_json(rule: ActiveRule<'_>, now: Timestamp) -> Value {
         ActiveRule::Guard(it) => {
             let commands: Vec<&str> = it.commands.iter().map(CommandPattern::as_str).collect();
             json!({
-                "id": it.id, "set": it.set, "decision": it.body.verb.as_str(),
+                "id": it.id, "layer": layer, "set": it.set, "decision": it.body.verb.as_str(),
                 "mode": mode(it.mode), "observed": it.observed, "state": state,
                 "effect": rule.effect(now), "on": it.on, "tools": it.tools, "commands": commands, "message": it.body.message,
                 "place": rule.place(),

@@ -13,6 +13,7 @@ use crate::evaluation::situation::Matchers;
 use crate::facts::event::EventKind;
 use crate::policy::Policy;
 use crate::store::allowance::Allowance;
+use crate::store::breakers::BreakerStore;
 use crate::store::session::SessionStore;
 use crate::store::subagents;
 use crate::world::World;
@@ -76,6 +77,12 @@ impl<'a> GateContext<'a> {
             allowances,
             is_organization,
         }
+    }
+
+    /// The breakers. Those of the organization's probes are its own: a user cannot force them open.
+    pub(super) fn breakers(&self) -> BreakerStore<'a> {
+        let directory = if self.is_organization { &self.store.root } else { &self.state_dir };
+        BreakerStore::new(self.world, directory, self.store.durability.clone())
     }
 
     /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.

@@ -15,6 +15,7 @@ use crate::app::workspace::project::{self, Project};
 use crate::evaluation::combine::Decision;
 use crate::facts::event::{Event, EventKind};
 use crate::policy::Policy;
+use crate::store::enforcement::EnforcementChoice;
 use crate::store::session::{Layout, SessionStore};
 use crate::store::user;
 use crate::world::World;
@@ -41,7 +42,9 @@ impl OrganizationLayer {
             }
         };
         match packs::policy(world, &found) {
-            Ok(policy) => {
+            Ok(mut policy) => {
+                // Only the manifest of the organization lets its rules observe.
+                EnforcementChoice::default().apply(&mut policy);
                 let loaded = LoadedPolicy::new(policy, Some(Rc::new(found)));
                 Some(Self { loaded: ManuallyDrop::new(loaded) })
             }
@@ -70,6 +73,7 @@ impl OrganizationLayer {
         let context = self.context(world, request, &project);
         let mut report = Report::of(event);
         report.around.pack.clone_from(&policy.name);
+        report.around.of_organization = true;
         if checks {
             return Some(StopEvaluation { context: &context }.evaluate(report));
         }

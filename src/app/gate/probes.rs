@@ -13,7 +13,6 @@ use crate::policy::{Parse, Probe};
 use crate::probe::{self, ProbeRun, ProgramHealth, Question};
 use crate::report::breakers::until;
 use crate::state::breaker::{Breaker, BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
-use crate::store::breakers::BreakerStore;
 use crate::store::probe_cache::{self, Answers};
 
 /// The probes of one stop at work.
@@ -67,11 +66,7 @@ impl ProbeRunner<'_> {
     fn through_breaker(&mut self, question: &Question<'_>, left: Duration) -> ProbeResult {
         let (world, key) = (self.context.world, question.probe.breaker.as_str());
         let settings = self.context.policy.breaker(key);
-        let breakers = BreakerStore::new(
-            world,
-            &self.context.state_dir,
-            self.context.store.durability.clone(),
-        );
+        let breakers = self.context.breakers();
         if let Some(damage) = breakers.damage()
             && !self.report.around.problems.contains(&damage)
         {

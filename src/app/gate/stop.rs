@@ -132,6 +132,10 @@ impl StopEvaluation<'_> {
 
     /// The session type that the environment names; an unknown one is reported.
     fn forced_type(&self, report: &mut Report) -> Option<String> {
+        // A project can set variables.
+        if self.context.is_organization {
+            return None;
+        }
         let variables = &self.context.policy.settings.session_type_env;
         let forced = variables.iter().find_map(|it| self.context.world.env(it));
         if let Some(name) = forced.as_deref().filter(|it| !self.context.policy.has_session_type(it))

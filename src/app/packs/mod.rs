@@ -21,6 +21,7 @@ use crate::expr::types::Names;
 use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin};
+use crate::report::pack_layer::PackLayer;
 use crate::source::Diagnostic;
 use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore};
@@ -81,6 +82,21 @@ impl Found {
     /// Its name: the directory, or the name of the built-in pack.
     fn name(&self) -> &str {
         self.folder().unwrap_or(builtin::NAME)
+    }
+
+    /// Whose pack it is.
+    pub(crate) fn owner(&self, world: &dyn World, project: &Project) -> PackLayer {
+        let Some(folder) = self.folder().map(Path::new) else { return PackLayer::BuiltIn };
+        let of_user = user::config_folder(world).map(|it| it.join("policies"));
+        if self.layer == Layer::Organization {
+            PackLayer::Organization
+        } else if of_project(project).iter().any(|it| it == folder) {
+            PackLayer::Project
+        } else if of_user.is_some_and(|it| it == folder) {
+            PackLayer::User
+        } else {
+            PackLayer::Named
+        }
     }
 
     /// The pack; the text of the built-in one is copied only when it is asked for.

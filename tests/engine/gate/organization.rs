@@ -3,9 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use policyd::policy::EnforcementMode;
+use policyd::state::breaker::{BreakerEvent, BreakerSettings};
+use policyd::store::allowance::{Allowance, AllowanceTarget};
+use policyd::store::breakers::BreakerStore;
+use policyd::store::enforcement::EnforcementStore;
+use policyd::store::file::Durability;
+use policyd::store::pause::Pause;
 use policyd::store::user_choices::{Disabled, UserChoiceStore};
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
+use policyd::world::{CommandOutput, Confirmation, World};
 use serde_json::{Value, json};
 
 use crate::support::console::call;
@@ -38,6 +46,7 @@ const CHECKS: &str = "\
   question: Is the changelog up to date?
   guidance: Add a line to CHANGELOG.md.
   severity: blocker
+  applicable_session_types: [DEVELOPMENT]
   on: [stop]
   when: files.count > 0
   satisfied: files.paths.contains(\"/work/CHANGELOG.md\")
@@ -96,7 +105,7 @@ fn choose(world: &FakeWorld, change: impl FnOnce(&mut policyd::store::user_choic
     UserChoiceStore::new(world, Path::new("/work/.policyd")).change(change).unwrap();
 }
 
-const WEAKENINGS: [(&str, Weakening); 10] = [
+const WEAKENINGS: [(&str, Weakening); 19] = [
     ("nothing", |_| ()),
     ("POLICYD_DISABLED", |world| world.set_env("POLICYD_DISABLED", "1")),
     ("amplihack's variable", |world| world.set_env("AMPLIHACK_SKIP_POWER_STEERING", "1")),
@@ -124,6 +133,47 @@ const WEAKENINGS: [(&str, Weakening); 10] = [
         choose(world, |it| it.switch_files = true);
         world.put("/work/.policyd/.disabled", "");
     }),
+    ("policyd pause", |world| {
+        let since = world.now();
+        let until = since.plus(Duration::from_secs(600));
+        let pause = Pause { session: None, since, until, reason: String::new() };
+        choose(world, |it| it.add_pause(pause, since));
+    }),
+    ("policyd allow", |world| {
+        let since = world.now();
+        for rule in ["no_curl", "rm_recursive", "changelog"] {
+            let target = AllowanceTarget::Rule(rule.to_owned());
+            let until = since.plus(Duration::from_secs(600));
+            let (once, by) = (false, "ada".to_owned());
+            let allowance = Allowance { target, session: None, since, until, once, by };
+            choose(world, |it| it.add_allowance(allowance, since));
+        }
+    }),
+    ("policyd enforce --observe", |world| {
+        EnforcementStore::new(world).change(|it| it.mode = EnforcementMode::Observe).unwrap();
+    }),
+    ("a manifest with mode: observe", |world| {
+        machine::packed(world, "policyd.yaml", "version: 1\nmode: observe\n");
+    }),
+    ("a manifest without a set of guards", |world| {
+        let text = "version: 1\nguard_sets:\n  destructive-commands: false\n";
+        machine::packed(world, "policyd.yaml", text);
+    }),
+    ("an own pack that disables the rules", |world| {
+        let rules = "- id: rm_recursive\n  override: true\n  enabled: false\n";
+        machine::packed(world, "guards.yaml", rules);
+    }),
+    ("a trusted pack of the project", |world| {
+        machine::trusting(world);
+        let rules = "- id: rm_recursive\n  override: true\n  mode: shadow\n";
+        world.put("/work/.policyd/policies/guards.yaml", rules);
+    }),
+    ("amplihack's configuration", |world| {
+        choose(world, |it| it.switch_files = true);
+        let path = "/work/.claude/tools/amplihack/.power_steering_config";
+        world.put(path, r#"{"enabled": false, "changelog": false}"#);
+    }),
+    ("another session type", |world| world.set_env("POLICYD_SESSION_TYPE", "INFORMATIONAL")),
     ("a state directory that cannot be written", |world| {
         world.set_env("POLICYD_STATE_DIR", "/dev/null/x");
     }),
@@ -138,6 +188,9 @@ fn nothing_weakens_a_guard_of_the_organization() {
         assert_eq!(decision(&answer), "deny", "{way}: {answer}");
         let reason = &answer["hookSpecificOutput"]["permissionDecisionReason"];
         assert!(reason.as_str().unwrap().contains("Use the proxy. (guard `no_curl`)"), "{way}");
+        let answer = tool_call(&world, "rm -rf /srv/data", &[]);
+        assert_eq!(decision(&answer), "deny", "{way}: {answer}");
+        assert!(answer.to_string().contains("The organization keeps files."), "{way}: {answer}");
     }
     let world = governed();
     world.put("/free/policyd.yaml", "version: 1\nenabled: false\n");
@@ -183,13 +236,10 @@ fn an_input_that_the_project_changes_is_evaluated_as_changed() {
 }
 
 #[test]
-fn doctor_and_rules_report_whether_the_rules_count() {
+fn doctor_reports_whether_the_rules_count() {
     let world = governed();
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("/etc/policyd/policies: 2 guards, 1 checks; only root"), "{said}");
-    let said = call(&world, &["rules"], b"").err;
-    let rules = "in /etc/policyd/policies: changelog, rm_recursive, no_curl";
-    assert!(said.contains(rules), "{said}");
     world.share_write("/etc/policyd", 0);
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("`/etc/policyd` can be changed by other users"), "{said}");
@@ -242,4 +292,112 @@ fn the_compiled_form_counts_only_if_root_wrote_it() {
     assert_eq!(decision(&tool_call(&world, "curl x", &[])), "deny");
     world.give_away(compiled, 0);
     assert_eq!(decision(&tool_call(&world, "curl x", &[])), "deny");
+}
+
+#[test]
+fn explain_names_the_layer_and_evaluates_the_rules_of_the_organization_again() {
+    let world = governed();
+    tool_call(&world, "curl https://example.com", &[]);
+    let said = call(&world, &["explain", "--last"], b"");
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("pack /etc/policyd/policies (layer: organization)"), "{}", said.out);
+    assert!(said.out.contains("evaluated again: same result"), "{}", said.out);
+    tool_call(&world, "git push --force origin main", &[]);
+    let said = call(&world, &["explain", "--last"], b"").out;
+    assert!(said.contains("pack builtin\n"), "{said}");
+    // One stop has an entry of the project and one of the organization, each with its own id.
+    stop(&world);
+    let said = call(&world, &["log", "--format", "json"], b"").out;
+    let entries: Vec<Value> = said.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let stops: Vec<&Value> = entries.iter().filter(|it| it["event"] == "stop").collect();
+    assert_eq!(stops.len(), 2, "{said}");
+    for (stop, layer) in stops.iter().zip(["built-in", "organization"]) {
+        let id = stop["id"].as_str().unwrap();
+        let said = call(&world, &["explain", id, "--format", "json"], b"");
+        let explained: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(explained["layer"], layer, "{said:?}");
+        assert_eq!(explained["same"], true, "{layer}: {}", explained["differences"]);
+    }
+    // Without the rules, nothing is guessed.
+    world.share_write("/etc/policyd", 0);
+    let said = call(&world, &["explain", "--last"], b"").out;
+    assert!(said.contains("the organization's pack is ignored"), "{said}");
+}
+
+#[test]
+fn no_user_can_let_a_rule_of_the_organization_pass() {
+    let world = governed();
+    let reason = tool_call(&world, "curl https://example.com", &[]);
+    assert_eq!(decision(&reason), "deny");
+    let log = call(&world, &["log", "--format", "json"], b"").out;
+    let entry: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
+    let code = policyd::evaluation::call_code::code(entry["call_digest"].as_str().unwrap());
+    world.set_confirmation(Confirmation::Yes);
+    for words in [
+        &["allow", "no_curl", "--once"][..],
+        &["allow", "rm_recursive", "--for", "10m"],
+        &["allow", "changelog", "--once"],
+        &["allow", "--call", &code],
+    ] {
+        let before = world.files();
+        let said = call(&world, words, b"");
+        assert_eq!(said.code, 1, "{words:?}: {said:?}");
+        assert!(said.err.contains("so no user can let it pass"), "{words:?}: {}", said.err);
+        assert_eq!(world.files(), before, "{words:?}");
+    }
+    assert_eq!(call(&world, &["allow", "git_push_force", "--once"], b"").code, 0);
+}
+
+#[test]
+fn rules_list_the_organization_first_and_its_pages_name_it() {
+    let world = governed();
+    let said = call(&world, &["rules"], b"").out;
+    let at = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {said}"));
+    assert!(at("pack of the organization /etc/policyd/policies") < at("no_curl"));
+    assert!(at("no_curl") < at("pack builtin"));
+    assert_eq!(said.matches("\n  rm_recursive ").count(), 1, "{said}");
+    let page = call(&world, &["rules", "no_curl"], b"").out;
+    for text in ["layer", "organization", "Only the administrator"] {
+        assert!(page.contains(text), "{page}");
+    }
+    assert!(!page.contains("policyd allow"), "{page}");
+    let page = call(&world, &["rules", "git_push_force", "--format", "json"], b"").out;
+    assert!(page.contains("\"layer\": \"built-in\""), "{page}");
+    let list: Value =
+        serde_json::from_str(&call(&world, &["rules", "--format", "json"], b"").out).unwrap();
+    let guards = list["guards"].as_array().unwrap();
+    assert_eq!(guards[0]["layer"], "organization", "{}", guards[0]);
+}
+
+#[test]
+fn only_the_manifest_of_the_organization_lets_its_rules_observe() {
+    let world = governed();
+    world.put("/etc/policyd/policies/policyd.yaml", "version: 1\nmode: observe\n");
+    world.give_away("/etc/policyd/policies/policyd.yaml", 0);
+    assert_eq!(decision(&tool_call(&world, "curl https://example.com", &[])), "none");
+    let said = call(&world, &["log", "--would-block"], b"").out;
+    assert!(said.contains("no_curl"), "{said}");
+}
+
+#[test]
+fn a_breaker_that_the_user_forces_open_does_not_keep_a_probe_of_the_organization_from_running() {
+    let world = governed();
+    let probes = "- id: audit\n  command: [audit]\n  parse: json\n";
+    let checks = "- id: audited\n  category: Organization\n  question: Is the work audited?\n  \
+                  guidance: Run the audit.\n  severity: blocker\n  on: [stop]\n  \
+                  satisfied: probes.audit.text(\"state\") != \"open\"\n";
+    world.put("/etc/policyd/policies/probes.yaml", probes);
+    world.put("/etc/policyd/policies/considerations.yaml", checks);
+    world.give_away("/etc/policyd/policies/probes.yaml", 0);
+    let answer = CommandOutput {
+        code: Some(0),
+        stdout: br#"{"state": "open"}"#.to_vec(),
+        ..CommandOutput::default()
+    };
+    world.script(&["audit"], Ok(answer), Duration::ZERO);
+    let store = BreakerStore::new(&world, "/work/.policyd".as_ref(), Durability::default());
+    let trip = BreakerEvent::Trip { length: None, reason: "mine" };
+    store.record("probe/audit", trip, &BreakerSettings::default(), world.now()).unwrap();
+    let answer = stop(&world);
+    assert!(answer["reason"].as_str().unwrap().contains("Run the audit."), "{answer}");
 }
