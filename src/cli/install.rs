@@ -11,9 +11,9 @@ use super::human::require_human;
 use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, enforce, error};
 use crate::app::error::AppError;
 use crate::app::install::leftovers::Leftover;
-use crate::app::install::places::{Place, Scope};
+use crate::app::install::places::{PLACES, Place, Scope};
 use crate::app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
-use crate::app::packs;
+use crate::app::packs::{self, organization};
 use crate::app::workspace::project;
 use crate::policy::EnforcementMode;
 use crate::world::World;
@@ -24,6 +24,7 @@ impl From<arguments::Scope> for Scope {
             arguments::Scope::User => Self::User,
             arguments::Scope::Project => Self::Project,
             arguments::Scope::Local => Self::Local,
+            arguments::Scope::System => Self::System,
         }
     }
 }
@@ -60,10 +61,29 @@ pub(super) fn run(
     if let (Some(folder), EXIT_OK) = (&arguments.plugin, code) {
         report_plugin(console, &request, folder, arguments.dry_run);
     }
+    if request.scope == Scope::System {
+        report_rest(console);
+    }
     if code == EXIT_OK && !arguments.dry_run {
+        if let Ok(Some(found)) = organization::find(world) {
+            packs::compile_ahead(world, &found);
+        }
         packs::compile_ahead(world, &packs::find(world, &project::find(world, None), None));
     }
     code
+}
+
+/// Names the clients that have no settings of the machine for hooks.
+fn report_rest(console: &mut Console<'_>) {
+    let rest = PLACES.iter().filter(|it| it.system_file().is_none()).map(|it| it.harness.title);
+    let rest: Vec<&str> = rest.collect();
+    if !rest.is_empty() {
+        console.print(&format!(
+            "not written: {} ({} no settings of the machine that contain hooks)\n",
+            rest.join(", "),
+            if rest.len() == 1 { "documents" } else { "document" }
+        ));
+    }
 }
 
 fn report_plugin(

@@ -28,6 +28,7 @@ pub enum Op {
     CreateFolder,
     Write,
     Append,
+    Publish,
     CopyRights,
     SyncFile,
     SyncFolder,
@@ -48,6 +49,7 @@ impl Op {
             Self::CreateFolder => "create_folder",
             Self::Write => "write",
             Self::Append => "append",
+            Self::Publish => "publish",
             Self::CopyRights => "copy_rights",
             Self::SyncFile => "sync_file",
             Self::SyncFolder => "sync_folder",
@@ -80,6 +82,8 @@ struct Script {
 #[derive(Debug, Default)]
 struct SimulatedMachine {
     disk: Disk,
+    /// User of the process. `None`: `USER`.
+    user: Option<u32>,
     /// Links, and paths of another user.
     entries: BTreeMap<PathBuf, PathEntry>,
     now: Timestamp,
@@ -172,6 +176,11 @@ impl FakeWorld {
     /// Sets an environment variable.
     pub fn set_env(&self, name: &str, value: &str) {
         open(&self.machine).env.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Sets the user of the process, who also owns what the process creates.
+    pub fn set_user(&self, user: u32) {
+        open(&self.machine).user = Some(user);
     }
 
     /// Sets the ancestors of this process. Initially empty.

@@ -175,6 +175,10 @@ impl World for WriteProtectedWorld<'_> {
         self.beyond(path)?.append(path, bytes)
     }
 
+    fn publish(&self, path: &Path) -> Result<(), WorldError> {
+        self.beyond(path)?.publish(path)
+    }
+
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
         self.beyond(to)?.copy_rights(from, to)
     }

@@ -294,6 +294,11 @@ pub trait World: Sync {
     /// # Errors
     /// [`WorldError::Io`] if the file cannot be written.
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError>;
+    /// Lets every user read a file or enter a directory, and only its owner write.
+    ///
+    /// # Errors
+    /// [`WorldError::NotFound`], or [`WorldError::Io`] if the permissions cannot be changed.
+    fn publish(&self, path: &Path) -> Result<(), WorldError>;
     /// Copies the permissions and the owner of the file at `from` to the file at `to`.
     ///
     /// # Errors

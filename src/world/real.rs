@@ -228,6 +228,10 @@ impl World for RealWorld {
         file.write_all(bytes).map_err(|error| world_error(&error))
     }
 
+    fn publish(&self, path: &Path) -> Result<(), WorldError> {
+        file::publish(path)
+    }
+
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
         file::copy_rights(from, to)
     }

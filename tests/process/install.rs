@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
+use policyd::world::World;
+use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, run};
@@ -297,6 +299,19 @@ fn scopes_have_files_of_their_own() {
     assert_eq!(none.code, Some(2), "{none:?}");
     let nobody = Machine::new().run(&["install"], b"");
     assert_eq!(nobody.code, Some(2), "no client is found: {nobody:?}");
+}
+
+#[test]
+fn every_user_can_read_what_is_published_and_only_its_owner_can_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let file = home(&machine, "private/settings.json", "{}\n");
+    let directory = file.parent().unwrap().to_owned();
+    for (path, before, after) in [(&file, 0o666, 0o644), (&directory, 0o700, 0o755)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(before)).unwrap();
+        RealWorld::new().publish(path).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o7777, after);
+    }
 }
 
 #[test]

@@ -65,6 +65,9 @@ impl World for HumanWorld {
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {
         self.machine.owner_on_way(root, path)
     }
+    fn publish(&self, path: &Path) -> Result<(), WorldError> {
+        self.machine.publish(path)
+    }
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {
         self.machine.copy_rights(from, to)
     }

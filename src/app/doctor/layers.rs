@@ -31,7 +31,7 @@ pub(super) fn inspect_layers(
     let mut callers = Vec::new();
     for place in &PLACES {
         let mut installed = 0_usize;
-        for scope in [Scope::User, Scope::Project, Scope::Local] {
+        for scope in [Scope::System, Scope::User, Scope::Project, Scope::Local] {
             let Some(path) = place.file(world, project, scope) else { continue };
             let bytes = match world.read(&path, SETTINGS_FILE_BYTES_MAX) {
                 Ok(bytes) => bytes,
@@ -53,7 +53,8 @@ pub(super) fn inspect_layers(
         }
     }
     checks.extend(doubled(world, project, &callers));
-    for path in MANAGED.map(PathBuf::from) {
+    let inspected = Place::of("claude-code").and_then(Place::system_file);
+    for path in MANAGED.map(PathBuf::from).into_iter().filter(|it| Some(it) != inspected.as_ref()) {
         if let Ok(bytes) = world.read(&path, SETTINGS_FILE_BYTES_MAX) {
             checks.extend(claude_switches(&path, &String::from_utf8_lossy(&bytes)));
         }
@@ -72,7 +73,7 @@ const READ_CLAUDE_HOOKS: [&str; 2] = ["copilot", "cursor"];
 /// Hooks that one client runs twice: it reads its own file and Claude Code's, and policyd is in both.
 fn doubled(world: &dyn World, project: &Project, callers: &[&'static Place]) -> Vec<Check> {
     let files = |place: &Place| -> Vec<PathBuf> {
-        let scopes = [Scope::User, Scope::Project, Scope::Local];
+        let scopes = [Scope::System, Scope::User, Scope::Project, Scope::Local];
         let mut files: Vec<PathBuf> =
             scopes.into_iter().filter_map(|it| place.file(world, project, it)).collect();
         files.retain(|it| calls_policyd(world, place, it));
@@ -184,7 +185,10 @@ fn layer(
     checks.extend(ours.iter().filter_map(|it| wrong(world, place, path, it)));
     match place.harness.name {
         "claude-code" => checks.extend(claude_switches(path, text)),
-        "codex" if !ours.is_empty() => checks.push(codex_trust(world, place)),
+        // Codex CLI runs hooks of the machine without an approval.
+        "codex" if !ours.is_empty() && place.system_file().is_none_or(|it| it != path) => {
+            checks.push(codex_trust(world, place));
+        }
         _ => {}
     }
     checks

@@ -16,6 +16,7 @@ use crate::facts::event::EventKind;
 use crate::harness::ClientEvent;
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::source::suggest;
+use crate::store::administrator;
 use crate::store::file::{Saved, rewrite};
 use crate::world::{World, WorldError};
 use places::{PLACES, Place, Scope};
@@ -47,6 +48,8 @@ const OF_ONE: &str = ".claude/settings.local.json";
 /// What is to be done about them.
 const KEPT_OUT: &str = "Claude Code reads it at once; it names a path of this machine, so leave \
     `.claude/settings.local.json` out of the repository (.gitignore)";
+/// What is known about settings of the machine.
+const OF_ALL: &str = "the client applies it to every user, and no user can change it";
 /// The client that loads a directory as a plugin.
 pub(crate) const PLUGIN_CLIENT: &str = "claude-code";
 /// The plugin of a client that knows no hook lines.
@@ -59,6 +62,8 @@ pub(crate) struct Change {
     pub(crate) then: &'static str,
     /// Whether a hook of tool calls that fails is to block.
     pub(crate) closed: bool,
+    /// Whether every user must be able to read the file.
+    pub(crate) is_public: bool,
     pub(crate) path: PathBuf,
     /// Current content; `None` if the file does not exist.
     pub(crate) before: Option<String>,
@@ -87,12 +92,37 @@ pub(crate) fn plan_install(
     world: &dyn World,
     request: &InstallRequest<'_>,
 ) -> Result<Planned, AppError> {
+    if request.scope == Scope::System {
+        require_root(world)?;
+        require_safe_program(world, Path::new(request.program))?;
+    }
     let targets = targets(world, request.clients, request.scope)?;
     let change = |(place, path): (&'static Place, PathBuf)| {
         let moments = moments(place, request.events)?;
         Ok(insert_hooks(world, place, path, &moments, request))
     };
     targets.into_iter().map(change).collect()
+}
+
+/// Settings of the machine belong to root.
+fn require_root(world: &dyn World) -> Result<(), AppError> {
+    match world.user() {
+        Some(0) => Ok(()),
+        Some(_) | None => Err(AppError::usage(
+            "the settings of the machine can only be changed by root\nhelp: run the command with `sudo`",
+        )),
+    }
+}
+
+/// A hook of the machine must call a program that no user can replace.
+fn require_safe_program(world: &dyn World, program: &Path) -> Result<(), AppError> {
+    match administrator::weakness_on_way(world, program) {
+        None => Ok(()),
+        Some(weakness) => Err(AppError::usage(format!(
+            "the program that the hooks of the machine call must not be replaceable by a user: {weakness}\nhelp: \
+             copy policyd to a directory of root, such as `/usr/local/bin`, and run it from there"
+        ))),
+    }
 }
 
 /// Plans the removal of hook lines.
@@ -104,6 +134,9 @@ pub(crate) fn plan_uninstall(
     clients: &[String],
     scope: Scope,
 ) -> Result<Planned, AppError> {
+    if scope == Scope::System {
+        require_root(world)?;
+    }
     let change = |(place, path): (&'static Place, PathBuf)| remove_hooks(world, place, path);
     Ok(targets(world, clients, scope)?.into_iter().map(change).collect())
 }
@@ -130,7 +163,8 @@ pub(crate) fn plan_plugin(
     let change = |(name, text): (&str, String)| {
         let path = folder.join(name);
         let before = read(world, &path)?;
-        Ok(Change { place, then: "", closed: false, before, path, after: Some(text) })
+        let (closed, is_public) = (false, false);
+        Ok(Change { place, then: "", closed, is_public, before, path, after: Some(text) })
     };
     Ok(files.into_iter().map(change).collect())
 }
@@ -160,8 +194,14 @@ fn targets(
             AppError::usage(format!("unknown client `{name}`\nhelp: {help}"))
         })?);
     }
-    if named.is_empty() {
-        places.extend(PLACES.iter().filter(|it| is_there(world, &project, it, scope)));
+    match scope {
+        Scope::System if named.is_empty() => {
+            places.extend(PLACES.iter().filter(|it| it.system_file().is_some()));
+        }
+        Scope::User | Scope::Project | Scope::Local if named.is_empty() => {
+            places.extend(PLACES.iter().filter(|it| is_there(world, &project, it, scope)));
+        }
+        Scope::System | Scope::User | Scope::Project | Scope::Local => {}
     }
     if places.is_empty() {
         let known: Vec<&str> = PLACES.iter().map(|it| it.harness.name).collect();
@@ -178,6 +218,7 @@ fn targets(
                 let why = match scope {
                     Scope::User => "has its settings below HOME, which is not set",
                     Scope::Project | Scope::Local => "has no settings of that scope",
+                    Scope::System => "documents no settings of the machine that contain hooks",
                 };
                 AppError::usage(format!("{title} {why}"))
             })?;
@@ -191,7 +232,7 @@ fn is_there(world: &dyn World, project: &Project, place: &Place, scope: Scope) -
     let file = place.file(world, project, scope);
     let folder = match scope {
         Scope::User => place.user_folder(world),
-        Scope::Project | Scope::Local => {
+        Scope::Project | Scope::Local | Scope::System => {
             file.as_ref().and_then(|it| it.parent()).map(Path::to_path_buf)
         }
     };
@@ -254,8 +295,14 @@ fn insert_hooks(
             .replace("@PROGRAM@", &request.program.replace('\\', "\\\\").replace('"', "\\\"")),
     };
     // The file names a path of this machine only.
-    let then = if path.ends_with(OF_ONE) { KEPT_OUT } else { place.then };
-    Ok(Change { place, then, closed: request.closed, path, before, after: Some(after) })
+    let is_public = request.scope == Scope::System;
+    let then = match request.scope {
+        Scope::System => OF_ALL,
+        Scope::User | Scope::Project | Scope::Local if path.ends_with(OF_ONE) => KEPT_OUT,
+        Scope::User | Scope::Project | Scope::Local => place.then,
+    };
+    let closed = request.closed;
+    Ok(Change { place, then, closed, is_public, path, before, after: Some(after) })
 }
 
 /// Plans the removal of the hook lines of one file.
@@ -281,7 +328,8 @@ fn remove_hooks(
         (None, Some(before)) if before.contains("policyd install --harness") => None,
         (_, before) => before.clone(),
     };
-    Ok(Change { place, then: "", closed: false, path, before, after })
+    let is_public = place.system_file().is_some_and(|it| it == path);
+    Ok(Change { place, then: "", closed: false, is_public, path, before, after })
 }
 
 /// Whether two texts hold the same values in the same order, whatever they hold nothing under.
@@ -377,7 +425,12 @@ pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, W
         return world.remove(path).map(|()| Vec::new()).map_err(|error| failed(path, error));
     };
     if let Some(folder) = path.parent() {
+        let missing: Vec<&Path> =
+            folder.ancestors().take_while(|it| world.stat(it).is_err()).collect();
         world.create_folder(folder).map_err(|error| failed(folder, error))?;
+        for it in missing.into_iter().filter(|_| change.is_public) {
+            world.publish(it).map_err(|error| failed(it, error))?;
+        }
     }
     if change.before.is_some() {
         // Whether it can be written is known before anything is kept beside it.
@@ -407,6 +460,9 @@ pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, W
             });
         }
     }
+    if change.is_public {
+        world.publish(path).map_err(|error| failed(path, error))?;
+    }
     // It is as it was: what was kept is no longer needed.
     let same = |it: Vec<u8>| it == after.as_bytes();
     if is_kept && world.read(&kept, SETTINGS_FILE_BYTES_MAX).is_ok_and(same) {
@@ -427,6 +483,7 @@ mod tests {
             place: Place::of("claude-code").unwrap(),
             then: "",
             closed: false,
+            is_public: false,
             path: "/work/.claude/settings.json".into(),
             before: Some(BEFORE.to_owned()),
             after: after.map(str::to_owned),

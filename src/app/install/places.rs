@@ -42,6 +42,8 @@ pub(crate) enum Scope {
     Project,
     /// Of the user, for this project.
     Local,
+    /// Of the machine, for all users, who cannot change them.
+    System,
 }
 
 /// Where a client keeps its hooks.
@@ -61,6 +63,8 @@ pub(crate) struct Place {
     project_file: &'static str,
     /// The file in a project that is kept out of the repository.
     local_file: Option<&'static str>,
+    /// The file of the machine: on Linux, and on macOS. `None` if the client documents none with hooks.
+    system_file: Option<(&'static str, &'static str)>,
     /// A hooks file in the same folder that is used instead where it exists: the client reads hooks there.
     hooks_file: Option<&'static str>,
     /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
@@ -117,6 +121,10 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".claude/settings.json",
         local_file: Some(".claude/settings.local.json"),
+        system_file: Some((
+            "/etc/claude-code/managed-settings.json",
+            "/Library/Application Support/ClaudeCode/managed-settings.json",
+        )),
         hooks_file: None,
         failing: Some(CLAUDE_FAILING),
         form: GROUPED,
@@ -136,6 +144,7 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "hooks.json",
         project_file: ".codex/hooks.json",
         local_file: None,
+        system_file: Some(("/etc/codex/hooks.json", "/etc/codex/hooks.json")),
         hooks_file: None,
         failing: None,
         form: GROUPED,
@@ -158,6 +167,10 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".gemini/settings.json",
         local_file: None,
+        system_file: Some((
+            "/etc/gemini-cli/settings.json",
+            "/Library/Application Support/GeminiCli/settings.json",
+        )),
         hooks_file: None,
         failing: None,
         form: WITH_COMMENTS,
@@ -177,6 +190,10 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "hooks.json",
         project_file: ".cursor/hooks.json",
         local_file: None,
+        system_file: Some((
+            "/etc/cursor/hooks.json",
+            "/Library/Application Support/Cursor/hooks.json",
+        )),
         hooks_file: None,
         failing: Some(CURSOR_FAILING),
         form: FLAT,
@@ -191,6 +208,10 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "hooks/policyd.json",
         project_file: ".github/hooks/policyd.json",
         local_file: None,
+        system_file: Some((
+            "/etc/github-copilot/policy.d/policyd.json",
+            "/etc/github-copilot/policy.d/policyd.json",
+        )),
         hooks_file: None,
         failing: None,
         form: FLAT,
@@ -209,6 +230,7 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "settings.json",
         project_file: ".factory/settings.json",
         local_file: None,
+        system_file: None,
         hooks_file: Some("hooks.json"),
         failing: None,
         form: WITH_COMMENTS,
@@ -226,6 +248,7 @@ pub(crate) const PLACES: [Place; 7] = [
         user_file: "plugins/policyd.js",
         project_file: ".opencode/plugins/policyd.js",
         local_file: None,
+        system_file: None,
         hooks_file: None,
         failing: None,
         form: None,
@@ -263,9 +286,19 @@ impl Place {
             Scope::User => self.user_folder(world)?.join(self.user_file),
             Scope::Project => project.root.join(self.project_file),
             Scope::Local => project.root.join(self.local_file?),
+            Scope::System => return self.system_file(),
         };
         let own = self.hooks_file.map(|it| file.with_file_name(it));
         Some(own.filter(|it| world.stat(it).is_ok()).unwrap_or(file))
+    }
+
+    /// The settings file of the machine, which only its administrator can change.
+    pub(crate) fn system_file(&self) -> Option<PathBuf> {
+        let (linux, macos) = self.system_file?;
+        if cfg!(windows) {
+            return None;
+        }
+        Some(PathBuf::from(if cfg!(target_os = "macos") { macos } else { linux }))
     }
 
     /// The hook lines of some events, each with the client's name of its event.

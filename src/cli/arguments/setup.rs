@@ -33,6 +33,8 @@ pub(in crate::cli) enum Scope {
     Project,
     /// User settings for this project (Claude Code only); do not commit the file
     Local,
+    /// Settings of the machine, which no user can change; run the command as root
+    System,
 }
 
 #[derive(Debug, clap::Args)]

@@ -54,7 +54,7 @@ impl World for FakeWorld {
     }
 
     fn user(&self) -> Option<u32> {
-        Some(USER)
+        Some(open(&self.machine).user.unwrap_or(USER))
     }
 
     fn ancestors(&self) -> Vec<Ancestor> {
@@ -170,6 +170,14 @@ impl World for FakeWorld {
     fn append(&self, path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
         let length = bytes.len().to_string();
         self.on_disk(Op::Append, path, &length, |disk, now| disk.append(path, bytes, now))
+    }
+
+    fn publish(&self, path: &Path) -> Result<(), WorldError> {
+        let user = self.user().unwrap_or(USER);
+        self.on_disk(Op::Publish, path, "", |disk, _| disk.stat(path).map(|_| ()))?;
+        let entry = PathEntry { link: None, owner: Some(user), shared_write: false };
+        open(&self.machine).entries.insert(path.to_path_buf(), entry);
+        Ok(())
     }
 
     fn copy_rights(&self, from: &Path, to: &Path) -> Result<(), WorldError> {

@@ -26,6 +26,21 @@ pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError>
     Ok(bytes)
 }
 
+/// Lets every user read a file or enter a directory, and only its owner write.
+#[cfg(unix)]
+pub(super) fn publish(path: &Path) -> Result<(), WorldError> {
+    use std::os::unix::fs::PermissionsExt;
+    let is_directory = fs::metadata(path).map_err(|error| world_error(&error))?.is_dir();
+    let mode = if is_directory { 0o755 } else { 0o644 };
+    let permissions = fs::Permissions::from_mode(mode);
+    fs::set_permissions(path, permissions).map_err(|error| world_error(&error))
+}
+
+#[cfg(not(unix))]
+pub(super) fn publish(_: &Path) -> Result<(), WorldError> {
+    Ok(())
+}
+
 /// Copies the permissions and the owner of one file to another.
 #[cfg(unix)]
 pub(super) fn copy_rights(from: &Path, to: &Path) -> Result<(), WorldError> {

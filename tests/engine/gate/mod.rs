@@ -10,6 +10,7 @@ mod explain;
 mod forge;
 mod init;
 mod judge;
+mod machine_settings;
 mod masking;
 mod observe;
 mod organization;

@@ -1,0 +1,117 @@
+//! Hooks in the settings of the machine: `policyd install --scope system`.
+
+use policyd::world::World;
+use policyd::world::fake::FakeWorld;
+use serde_json::Value;
+
+use crate::support::console::call;
+use crate::support::machine;
+
+const FILES: [&str; 5] = [
+    "/etc/claude-code/managed-settings.json",
+    "/etc/codex/hooks.json",
+    "/etc/gemini-cli/settings.json",
+    "/etc/cursor/hooks.json",
+    "/etc/github-copilot/policy.d/policyd.json",
+];
+
+const INSTALL: [&str; 3] = ["install", "--scope", "system"];
+const UNINSTALL: [&str; 3] = ["uninstall", "--scope", "system"];
+
+/// A machine on which root runs a program that only root can change.
+fn of_root() -> FakeWorld {
+    let world = machine::machine();
+    machine::cached(&world);
+    world.set_user(0);
+    world.put("/usr/bin/policyd", "program");
+    world.put_folder("/etc");
+    ["/", "/etc", "/usr", "/usr/bin", "/usr/bin/policyd"]
+        .iter()
+        .for_each(|it| world.give_away(*it, 0));
+    world
+}
+
+fn text(world: &FakeWorld, path: &str) -> String {
+    String::from_utf8(world.get(path).unwrap()).unwrap()
+}
+
+#[test]
+fn every_client_with_settings_of_the_machine_gets_hooks_that_no_user_can_change() {
+    let world = of_root();
+    let said = call(&world, &INSTALL, b"");
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("not written: "), "{}", said.out);
+    for (path, event) in
+        FILES.iter().zip(["PreToolUse", "PreToolUse", "BeforeTool", "preToolUse", "preToolUse"])
+    {
+        let value: Value = serde_json::from_str(&text(&world, path)).unwrap();
+        let lines = value["hooks"][event].to_string();
+        assert!(lines.contains("/usr/bin/policyd"), "{path}: {value}");
+        for part in std::path::Path::new(path).ancestors() {
+            let entry = world.entry(part).unwrap();
+            assert_eq!((entry.owner, entry.shared_write), (Some(0), false), "{}", part.display());
+        }
+    }
+    let doctor = call(&world, &["doctor"], b"").out;
+    for path in FILES {
+        assert!(doctor.contains(path), "{path}: {doctor}");
+    }
+    assert!(!doctor.contains("approve them"), "{doctor}");
+    let files = world.files();
+    let again = call(&world, &INSTALL, b"").out;
+    assert_eq!(again.matches("unchanged").count(), FILES.len(), "{again}");
+    assert_eq!(world.files(), files);
+    let removed = call(&world, &UNINSTALL, b"");
+    assert_eq!(removed.code, 0, "{removed:?}");
+    assert!(FILES.iter().all(|it| world.get(it).is_none()), "{:?}", world.files());
+}
+
+#[test]
+fn settings_of_the_administrator_stay_as_they_are() {
+    let world = of_root();
+    let before = "{\n  \"permissions\": {\"deny\": [\"Read(./.env)\"]},\n  \"allowManagedHooksOnly\": true\n}\n";
+    world.put(FILES[0], before);
+    assert_eq!(call(&world, &INSTALL, b"").code, 0);
+    let after: Value = serde_json::from_str(&text(&world, FILES[0])).unwrap();
+    assert_eq!(after["allowManagedHooksOnly"], true);
+    assert!(after["hooks"]["Stop"].is_array(), "{after}");
+    assert_eq!(call(&world, &UNINSTALL, b"").code, 0);
+    assert_eq!(text(&world, FILES[0]), before);
+}
+
+#[test]
+fn nobody_but_root_changes_settings_of_the_machine() {
+    let world = of_root();
+    world.set_user(1000);
+    let before = world.files();
+    for words in [&INSTALL[..], &UNINSTALL] {
+        let said = call(&world, words, b"");
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains("sudo"), "{}", said.err);
+    }
+    assert_eq!(world.files(), before);
+}
+
+#[test]
+fn a_program_that_a_user_can_replace_is_refused() {
+    for (part, is_shared) in [("/usr/bin/policyd", false), ("/usr/bin", true)] {
+        let world = of_root();
+        if is_shared {
+            world.share_write(part, 0);
+        } else {
+            world.give_away(part, 1000);
+        }
+        let said = call(&world, &INSTALL, b"");
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.err.contains(&format!("`{part}` ")), "{}", said.err);
+        assert!(world.get(FILES[0]).is_none());
+    }
+}
+
+#[test]
+fn a_client_without_such_settings_is_named() {
+    let world = of_root();
+    let said = call(&world, &["install", "--scope", "system", "--harness", "opencode"], b"");
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("documents no settings of the machine"), "{}", said.err);
+}
