@@ -22,6 +22,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Doct
     let project = project::find(world, None);
     let mut checks = doctor::inspect(world, &project, &line::variables());
     checks.extend(trials::run());
+    checks.extend(trials::organization(world));
     checks.push(trials::time(world, &project));
     let failed = checks.iter().filter(|it| it.health == Health::Bad).count();
     match arguments.format {

@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::doctor::check::{Check, Health};
+use crate::app::packs::{self, organization};
 use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
+use crate::policy::EnforcementMode;
 use crate::world::fake::{FakeWorld, Op};
 use crate::world::{ExternalCommand, World, WorldError};
 
@@ -16,6 +18,8 @@ use crate::world::{ExternalCommand, World, WorldError};
 const TRANSCRIPT: &str = include_str!("transcript.jsonl");
 const TRANSCRIPT_PATH: &str = "/t/session.jsonl";
 const PACK: &str = "/pack";
+/// The file of guards that a pack adds.
+const GUARDS: &str = "guards.yaml";
 /// Calls whose time is measured.
 const CALLS: usize = 5;
 /// A call that takes longer is felt.
@@ -121,6 +125,53 @@ fn slow_probe() -> Check {
     let sound = answered.code == 0 && !answered.blocks() && asked;
     let health = if sound { Health::Good } else { Health::Bad };
     Check::new("slow probe", health, "timed out: its check is `unknown` and does not block")
+}
+
+/// A guard that is added to the rules of the organization, for a call that nothing else blocks.
+const LOCKED: &str = "\n- id: policyd_doctor\n  commands: [policyd-doctor-trial]\n  decision: block\n  \
+    message: The organization blocks this call.\n";
+/// The same guard in the pack of a user, who allows the call.
+const UNLOCKED: &str = "- id: policyd_doctor\n  commands: [policyd-doctor-trial]\n  decision: allow\n  \
+    message: Allowed.\n";
+
+/// The rules of the organization, tried on a simulated machine whose user weakens them in every way that needs no
+/// terminal. `None` if this machine has no such rules, or if they only observe.
+pub(super) fn organization(world: &dyn World) -> Option<Check> {
+    let found = organization::find(world).ok()??;
+    let policy = packs::policy(world, &found).ok()?;
+    if policy.settings.mode == Some(EnforcementMode::Observe) {
+        return None;
+    }
+    let folder = organization::policies();
+    let machine = machine();
+    let pack = found.pack();
+    for (file, source) in &pack.files {
+        machine.put(folder.join(file), &source.text);
+    }
+    let guards = pack.files.iter().find(|(file, _)| file == GUARDS);
+    let guards = guards.map_or_else(String::new, |(_, source)| source.text.clone());
+    machine.put(folder.join(GUARDS), format!("{guards}{LOCKED}"));
+    let files = machine.files();
+    let own = files.iter().filter(|it| it.starts_with(&folder));
+    own.flat_map(|it| it.ancestors()).for_each(|it| machine.give_away(it, 0));
+    machine.put(format!("{PACK}/policyd.yaml"), "version: 1\nenabled: false\nmode: observe\n");
+    machine.put(format!("{PACK}/{GUARDS}"), UNLOCKED);
+    machine.set_env("POLICYD_DISABLED", "1");
+    machine.set_env("AMPLIHACK_SKIP_POWER_STEERING", "1");
+    machine.set_env("POLICYD_POLICIES", PACK);
+    let event = json!({"session_id": "doctor", "cwd": "/work", "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": {"command": "policyd-doctor-trial"}});
+    let line = ["--hook", "pre-tool-use", "--policies", PACK];
+    let answered = call(&machine, &line, &event.to_string());
+    let denied = answered.code == 0 && answered.stdout.contains("\"deny\"");
+    let (health, text) = match denied {
+        true => (
+            Health::Good,
+            "holds although policyd is disabled and a pack allows the call".to_owned(),
+        ),
+        false => (Health::Bad, answered.unexpected()),
+    };
+    Some(Check::new("locked layer", health, text))
 }
 
 /// What one call costs on this machine, the start of the process included.

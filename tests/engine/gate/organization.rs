@@ -240,6 +240,7 @@ fn doctor_reports_whether_the_rules_count() {
     let world = governed();
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("/etc/policyd/policies: 2 guards, 1 checks; only root"), "{said}");
+    assert!(said.contains("ok    locked layer  holds although policyd is disabled"), "{said}");
     world.share_write("/etc/policyd", 0);
     let said = call(&world, &["doctor"], b"").out;
     assert!(said.contains("`/etc/policyd` can be changed by other users"), "{said}");
