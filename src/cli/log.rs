@@ -9,6 +9,8 @@ use crate::app::sessions::recorded;
 use crate::app::workspace::project;
 use crate::evaluation::message::in_one_line;
 use crate::report::decision_log::{self, NoOpinionKind};
+use crate::report::paint::TextColor;
+use crate::report::table::{Align, Screen, TextCell, TextTable};
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -50,16 +52,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         let summary = Summary::of(&judged);
         console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
-            ListFormat::Text | ListFormat::Compact => summary.to_text(),
+            ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),
         });
         return EXIT_OK;
     }
     let surplus = wanted.len().saturating_sub(arguments.lines);
-    for entry in wanted.into_iter().skip(surplus) {
-        match arguments.format {
-            ListFormat::Json => console.print(&format!("{entry}\n")),
-            ListFormat::Text | ListFormat::Compact => console.print(&line(entry)),
-        }
+    let shown = wanted.into_iter().skip(surplus);
+    match arguments.format {
+        ListFormat::Json => shown.for_each(|it| console.print(&format!("{it}\n"))),
+        ListFormat::Text => console.print(&table(shown).render(console.screen())),
+        ListFormat::Compact => console.print(&table(shown).render(Screen::default())),
     }
     EXIT_OK
 }
@@ -100,7 +102,13 @@ fn nothing_observed(entries: &[Value], since: Option<&str>) -> String {
 }
 
 /// `time  id  session  what  findings`
-fn line(entry: &Value) -> String {
+fn table<'e>(entries: impl Iterator<Item = &'e Value>) -> TextTable {
+    let mut table = TextTable::new(0, &[Align::Left; 5]);
+    entries.for_each(|it| table.row(row(it)));
+    table
+}
+
+fn row(entry: &Value) -> Vec<TextCell> {
     let (what, findings) = match guards(entry) {
         Some(guards) => of_guards(entry, guards),
         None => of_stop(entry),
@@ -111,7 +119,18 @@ fn line(entry: &Value) -> String {
     let session: String = text(entry, "session_id").chars().take(8).collect();
     let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
     let said = in_one_line(&said.join("; "));
-    format!("{time}  {id:8}  {session:8}  {what:26}  {said}\n")
+    let what = TextCell::new(what.as_str(), color(&what));
+    vec![time.into(), id.into(), session.into(), what, said.into()]
+}
+
+/// The color of a decision by its first word.
+fn color(what: &str) -> TextColor {
+    match what.split(' ').next().unwrap_or_default() {
+        "block" | "halt" => TextColor::Red,
+        "ask" | "released" | "paused" | "disabled" => TextColor::Yellow,
+        "clean" | "allow" => TextColor::Green,
+        _ => TextColor::Plain,
+    }
 }
 
 /// What became of a stop, and what was found at it.
@@ -192,6 +211,10 @@ mod tests {
         }
     }
 
+    fn line(entry: &Value) -> String {
+        table([entry].into_iter()).render(Screen::default())
+    }
+
     #[test]
     fn an_old_entry_shows_the_kind_of_its_sentence() {
         for (why, what) in [
@@ -220,7 +243,7 @@ mod tests {
             guard("asked", "ask", "enforce"), guard("never", "block", "enforce")]});
         assert_eq!(
             line(&entry),
-            "T  a1        s         block Bash                  \
+            "T  a1  s  block Bash  \
              never (`git push`): No.; log: seen (`git push`): No.; \
              unknown: odd: the line was not understood. Odd.; ask: asked (`git push`): No.\n"
         );

@@ -2,11 +2,13 @@
 //! was satisfied, what guards said, how often preferences were found.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use serde_json::{Value, json};
 
 use crate::facts::event::EventKind;
-use crate::limits::ID_CHARS_MAX;
+use crate::report::paint::TextColor;
+use crate::report::table::{Align, Screen, TextCell, TextTable};
 
 /// The text of a field; empty if the entry lacks it.
 pub(crate) fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
@@ -54,6 +56,8 @@ pub(crate) struct Summary {
 struct GuardCounts {
     fired: usize,
     unknown: usize,
+    /// Events that it would have blocked or asked about, had it been enforced.
+    would_block: usize,
 }
 
 /// How often a check came to what.
@@ -67,6 +71,8 @@ struct CheckCounts {
     /// Stops that it would have blocked, and that were let through.
     released: usize,
     warned: usize,
+    /// Stops that it would have blocked, had it been enforced.
+    would_block: usize,
 }
 
 /// How often a preference was asked for, and found.
@@ -99,6 +105,7 @@ impl Summary {
             let guard = self.guards.entry(text(it, "id").to_owned()).or_default();
             guard.fired += usize::from(text(it, "status") == "fired");
             guard.unknown += usize::from(text(it, "status") == "unknown");
+            guard.would_block += usize::from(!text(it, "would").is_empty());
         }
     }
 
@@ -129,6 +136,7 @@ impl Summary {
             check.blocked += usize::from(blocks && blocked && spoken);
             check.released += usize::from(blocks && !blocked && !release.is_empty());
             check.warned += usize::from(text(it, "consequence") == "warns");
+            check.would_block += usize::from(it.get("would_block") == Some(&Value::Bool(true)));
         }
         for (id, found) in entry.get("preferences").and_then(Value::as_object).into_iter().flatten()
         {
@@ -143,15 +151,18 @@ impl Summary {
         let checks = self.checks.iter().map(|(id, it)| {
             let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
                 "unknown": it.unknown, "blocked": it.blocked, "released": it.released,
-                "warned": it.warned});
+                "warned": it.warned, "would_block": it.would_block});
             (id.clone(), counts)
         });
         let preferences = self.preferences.iter();
         let preferences =
             preferences.map(|(id, it)| (id.clone(), json!({"asked": it.asked, "found": it.found})));
         let guards = self.guards.iter();
-        let guards =
-            guards.map(|(id, it)| (id.clone(), json!({"fired": it.fired, "unknown": it.unknown})));
+        let guards = guards.map(|(id, it)| {
+            let counts = json!({"fired": it.fired, "unknown": it.unknown,
+                    "would_block": it.would_block});
+            (id.clone(), counts)
+        });
         json!({
             "version": 1,
             "stops": self.stops,
@@ -169,7 +180,35 @@ impl Summary {
     }
 
     /// For people: what fails most stands first.
-    pub(crate) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self, screen: Screen) -> String {
+        let mut text = String::new();
+        self.totals().iter().for_each(|it| screen.paragraph(&mut text, "", it));
+        if !self.checks.is_empty() {
+            let _infallible = write!(text, "\n{}", self.check_table().render(screen));
+        }
+        if !self.preferences.is_empty() {
+            let mut table = counts(&["preference", "asked", "found"]);
+            for (id, it) in &self.preferences {
+                table.row(vec![id.as_str().into(), number(it.asked), number(it.found)]);
+            }
+            let _infallible = write!(text, "\n{}", table.render(screen));
+        }
+        if !self.guarded.is_empty() {
+            let all: usize = self.guarded.values().sum();
+            let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
+            let decided: Vec<String> = decided.collect();
+            text.push('\n');
+            let line = format!("other events ({all}): {}", decided.join(", "));
+            screen.paragraph(&mut text, "", &line);
+        }
+        if !self.guards.is_empty() {
+            let _infallible = write!(text, "\n{}", self.guard_table().render(screen));
+        }
+        text
+    }
+
+    /// The lines about all stops.
+    fn totals(&self) -> Vec<String> {
         let released: usize = self.released.values().sum();
         let others = [self.blocked, self.dropped, released, self.not_judged].into_iter();
         let others = others.fold(0, usize::saturating_add);
@@ -191,45 +230,65 @@ impl Summary {
         }
         let released = self.released.iter();
         lines.extend(released.map(|(why, count)| format!("  released {count}x: {why}")));
+        lines
+    }
+
+    fn check_table(&self) -> TextTable {
+        let mut table = counts(&[
+            "check",
+            "passed",
+            "",
+            "fired",
+            "unknown",
+            "blocked",
+            "released",
+            "warned",
+            "would block",
+        ]);
         let mut checks: Vec<_> = self.checks.iter().collect();
         checks.sort_by_key(|(id, it)| (std::cmp::Reverse(it.unsatisfied), id.as_str()));
-        let names = self.checks.keys().chain(self.preferences.keys()).chain(self.guards.keys());
-        let width = names.map(String::len).max();
-        let width = width.unwrap_or(0).clamp("preference".len(), ID_CHARS_MAX);
-        if !checks.is_empty() {
-            let head = "   passed        fired  unknown  blocked     released  warned";
-            lines.push(format!("\n{:width$}  {head}", "check"));
-        }
         for (id, it) in checks {
             let all = it.satisfied.saturating_add(it.unsatisfied).max(1);
             let share = it.satisfied.saturating_mul(100) / all;
-            lines.push(format!(
-                "{id:width$}  {:4} {share:3}%  {:11}  {:7}  {:7}  {:11}  {:6}",
-                it.satisfied, it.unsatisfied, it.unknown, it.blocked, it.released, it.warned
-            ));
+            table.row(vec![
+                id.as_str().into(),
+                number(it.satisfied),
+                format!("{share}%").into(),
+                number(it.unsatisfied),
+                number(it.unknown),
+                number(it.blocked),
+                number(it.released),
+                number(it.warned),
+                number(it.would_block),
+            ]);
         }
-        if !self.preferences.is_empty() {
-            lines.push(format!("\n{:width$}  asked  found", "preference"));
-        }
-        for (id, it) in &self.preferences {
-            lines.push(format!("{id:width$}  {:5}  {:5}", it.asked, it.found));
-        }
-        if !self.guarded.is_empty() {
-            let all: usize = self.guarded.values().sum();
-            let decided = self.guarded.iter().map(|(it, count)| format!("{count} {it}"));
-            let decided: Vec<String> = decided.collect();
-            lines.push(format!("\nother events ({all}): {}", decided.join(", ")));
-        }
-        if !self.guards.is_empty() {
-            lines.push(format!("\n{:width$}  fired  unknown", "guard"));
-        }
+        table
+    }
+
+    fn guard_table(&self) -> TextTable {
+        let mut table = counts(&["guard", "fired", "unknown", "would block"]);
         let mut guards: Vec<_> = self.guards.iter().collect();
         guards.sort_by_key(|(id, it)| (std::cmp::Reverse(it.fired), id.as_str()));
         for (id, it) in guards {
-            lines.push(format!("{id:width$}  {:5}  {:7}", it.fired, it.unknown));
+            let counts = [it.fired, it.unknown, it.would_block].map(number);
+            table.row([id.as_str().into()].into_iter().chain(counts).collect());
         }
-        lines.join("\n") + "\n"
+        table
     }
+}
+
+/// A table of names with counts.
+fn counts(head: &[&str]) -> TextTable {
+    let columns = head.iter().enumerate();
+    let columns: Vec<Align> =
+        columns.map(|(at, _)| if at == 0 { Align::Left } else { Align::Right }).collect();
+    let mut table = TextTable::new(0, &columns);
+    table.row(head.iter().map(|it| TextCell::new(*it, TextColor::Dim)).collect());
+    table
+}
+
+fn number(count: usize) -> TextCell {
+    count.to_string().into()
 }
 
 #[cfg(test)]
@@ -241,9 +300,12 @@ mod tests {
         let id = "x".repeat(70_000);
         let entry = json!({"session_id": "a", "decision": "none",
             "guards": [{"id": id, "status": "fired"}, {"id": "odd", "status": "fired"}]});
-        let shown = Summary::of(&[&entry]).to_text();
+        let shown = Summary::of(&[&entry]).to_text(Screen::default());
         assert!(shown.contains(&format!("{id}      1")), "the long id is shown whole");
-        assert!(shown.contains(&format!("\nodd{:131}1        0\n", "")), "the width is bounded");
+        assert!(
+            shown.contains(&format!("\nodd{:131}1        0            0\n", "")),
+            "the width is bounded"
+        );
     }
 
     #[test]
@@ -252,16 +314,18 @@ mod tests {
         let entries = [
             json!({"session_id": "a", "decision": "block", "spoken": true,
                 "guards": [guard("no_force", "fired"), guard("odd", "unknown")]}),
-            json!({"session_id": "a", "decision": "none", "guards": [guard("odd", "fired")]}),
+            json!({"session_id": "a", "decision": "none", "guards": [guard("odd", "fired"),
+                {"id": "seen", "status": "fired", "would": "ask"}]}),
         ];
         let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
         let counted = summary.to_json();
         assert_eq!((&counted["stops"], &counted["blocked"]), (&json!(0), &json!(0)));
         assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
-        assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1}));
-        let shown = summary.to_text();
+        assert_eq!(counted["guards"]["odd"], json!({"fired": 1, "unknown": 1, "would_block": 0}));
+        let shown = summary.to_text(Screen::default());
         assert!(shown.contains("other events (2): 1 block, 1 none"), "{shown}");
-        assert!(shown.contains("odd             1        1"), "{shown}");
+        assert!(shown.contains("odd           1        1            0"), "{shown}");
+        assert!(shown.contains("seen          1        0            1"), "{shown}");
     }
 
     #[test]
@@ -272,7 +336,8 @@ mod tests {
                 "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("todos", "satisfied", "none")],
                 "preferences": {"no_auto_merge": true}, "problems": []}),
             json!({"session_id": "a", "decision": "none", "spoken": false, "release": "same_failure", "session_type": "X",
-                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns")],
+                "verdicts": [verdict("ci_status", "unsatisfied", "blocks"), verdict("next", "unsatisfied", "warns"),
+                    {"id": "saved", "status": "unsatisfied", "consequence": "recorded", "would_block": true}],
                 "preferences": {"no_auto_merge": false}, "problems": ["x"]}),
             json!({"session_id": "b", "decision": "none", "spoken": false, "verdicts": [verdict("ci_status", "satisfied", "none")]}),
             json!({"session_id": "b", "decision": "block", "spoken": false, "release": "",
@@ -285,17 +350,19 @@ mod tests {
         assert_eq!(counted["dropped"], json!(1));
         assert_eq!(counted["released"], json!({"same_failure": 1}));
         let ci = json!({"satisfied": 1, "unsatisfied": 2, "unknown": 0, "blocked": 1,
-            "released": 1, "warned": 0});
+            "released": 1, "warned": 0, "would_block": 0});
         assert_eq!(counted["checks"]["ci_status"], ci);
         assert_eq!(counted["preferences"]["no_auto_merge"], json!({"asked": 2, "found": 1}));
-        let shown = summary.to_text();
+        let shown = summary.to_text(Screen::default());
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(
             lines[0],
             "stops: 4, sessions: 2; 0 clean, 1 blocked, 1 released, 1 not evaluated; 1 with problems"
         );
         assert_eq!(lines[1], "  blocks not sent because the state was not saved: 1");
-        let row = "ci_status         1  33%            2        0        1            1       0";
+        let row = "ci_status       1   33%      2        0        1         1       0            0";
         assert_eq!(lines[5], row, "{shown}");
+        let row = "saved           0    0%      2        0        0         0       0            1";
+        assert!(lines.contains(&row), "{shown}");
     }
 }
