@@ -254,6 +254,40 @@ mod tests {
     use crate::policy::builtin;
 
     #[test]
+    fn the_words_of_the_glossary_and_the_old_words_expect_the_same() {
+        let pack = builtin::pack();
+        let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();
+        let expected = |text: &str| {
+            let text = format!("- name: x\n  expect: {text}\n");
+            let source = Arc::new(Source { name: "a.yaml".to_owned(), text });
+            let (cases, findings) = read::read(&source, &NameTable::of(&policy));
+            assert_eq!(findings, []);
+            let Expect::Wanted(wanted) = &cases[0].steps[0].expect else { panic!("{cases:?}") };
+            wanted.iter().map(|it| (it.path.clone(), format!("{:?}", it.test))).collect::<Vec<_>>()
+        };
+        for (new, old) in [
+            ("passed", "satisfied"),
+            ("fired", "unsatisfied"),
+            ("block", "blocks"),
+            ("warn", "warns"),
+            ("log", "recorded"),
+        ] {
+            let of_check =
+                |word: &str| expected(&format!("{{considerations: {{shortcuts: {word}}}}}"));
+            assert_eq!(of_check(new), of_check(old));
+        }
+        for (new, old) in [
+            (
+                "{considerations: {shortcuts: {status: fired, consequence: log}}}",
+                "{considerations: {shortcuts: {status: unsatisfied, consequence: recorded}}}",
+            ),
+            ("{guards: {rm_recursive: passed}}", "{guards: {rm_recursive: silent}}"),
+        ] {
+            assert_eq!(expected(new), expected(old));
+        }
+    }
+
+    #[test]
     fn what_is_expected_by_name_is_covered() {
         let pack = builtin::pack();
         let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();

@@ -158,6 +158,18 @@ pub(super) fn read(
     wanted
 }
 
+/// The word that stored results of checks use for a word of a case.
+fn stored_word(word: &str) -> &str {
+    match word {
+        "passed" => "satisfied",
+        "fired" => "unsatisfied",
+        "block" => "blocks",
+        "warn" => "warns",
+        "log" => "recorded",
+        other => other,
+    }
+}
+
 struct ExpectationReader<'a> {
     known: &'a NameTable,
     findings: &'a mut Vec<Diagnostic>,
@@ -188,8 +200,14 @@ impl ExpectationReader<'_> {
                 self.named(key, value, NameKind::PREFERENCE, &known);
             }
             "guards" => {
-                let known = self.known.guards.clone();
-                self.named(key, value, NameKind::GUARD, &known);
+                for (id, result) in value.entries().unwrap_or_default() {
+                    check_name(id, NameKind::GUARD, &self.known.guards, self.findings);
+                    let path = ["guards", id.text().unwrap_or_default()];
+                    match result.text() {
+                        Some("passed") => self.push(&path, result, Matcher::Is("silent".into())),
+                        _ => self.is(&path, result),
+                    }
+                }
             }
             "decided_by" => {
                 for item in value.items().unwrap_or_default() {
@@ -273,24 +291,28 @@ impl ExpectationReader<'_> {
             );
             let id = key.text().unwrap_or_default();
             let path = ["considerations", id];
-            if let Some(word) = value.text() {
+            if let Some(word) = value.text().map(stored_word) {
                 let part = match word {
                     "blocks" | "warns" | "recorded" => "consequence",
                     _ => "status",
                 };
-                self.is(&[path.as_slice(), &[part]].concat(), value);
+                let test = Matcher::Is(word.into());
+                self.push(&[path.as_slice(), &[part]].concat(), value, test);
             }
             let parts = value.entries().unwrap_or_default();
             if value.entries().is_some() && parts.is_empty() {
                 let message = format!("no expectation for `{id}`");
                 let finding = Diagnostic::error("empty-expectation", value.span.clone(), message);
-                self.findings.push(finding.with_help("write `satisfied`, or `status: satisfied`"));
+                self.findings.push(finding.with_help("write `passed`, or `status: passed`"));
             }
             for (part, value) in parts {
                 let part = part.text().unwrap_or_default();
                 let path = [path.as_slice(), &[part]].concat();
                 match part {
-                    "status" | "consequence" => self.is(&path, value),
+                    "status" | "consequence" => {
+                        let word = value.text().map(stored_word).unwrap_or_default();
+                        self.push(&path, value, Matcher::Is(word.into()));
+                    }
                     _ => self.says(&path, value),
                 }
             }

@@ -180,21 +180,30 @@ pub(super) const DEEDS: &[(&str, &[&str])] = &[
 
 /// Result of a check, one word.
 const VERDICT: Kind = Kind::Choice(&[
-    "satisfied",
-    "unsatisfied",
+    "passed",
+    "fired",
     "skipped",
     "unknown",
+    "block",
+    "warn",
+    "log",
+    "satisfied",
+    "unsatisfied",
     "blocks",
     "warns",
     "recorded",
 ]);
 
 const VERDICT_PARTS: &[Field] = &[
-    field("status", Kind::Choice(&["satisfied", "unsatisfied", "skipped", "unknown"]), "Status."),
+    field(
+        "status",
+        Kind::Choice(&["passed", "fired", "skipped", "unknown", "satisfied", "unsatisfied"]),
+        "Result; `satisfied` is an alias of `passed`, and `unsatisfied` of `fired`.",
+    ),
     field(
         "consequence",
-        Kind::Choice(&["none", "recorded", "warns", "blocks"]),
-        "Effect of the check.",
+        Kind::Choice(&["none", "log", "warn", "block", "recorded", "warns", "blocks"]),
+        "Effect; `recorded` is an alias of `log`, `warns` of `warn`, and `blocks` of `block`.",
     ),
     field("why", SAID, "Reason why it was skipped or is unknown."),
     field("softened", SAID, "Reason why a blocker only warns."),
@@ -258,7 +267,7 @@ const EXPECT: &[Field] = &[
     field("problems", SAID, "Problems that are reported to the user, one line each."),
     field(
         "guards",
-        Kind::Map(&Kind::Choice(&["fired", "silent", "unknown"])),
+        Kind::Map(&Kind::Choice(&["passed", "fired", "unknown", "silent"])),
         "Results of guards, by id.",
     ),
     field("decided_by", TEXTS, "Guards that determine the decision, in order."),

@@ -67,11 +67,18 @@ fn wanting(summary: &CaseSummary, request: &CaseRequest) -> Vec<String> {
     wanting
 }
 
+/// The name of a pack as the user reads it: the working directory has no name of its own.
+fn shown_name(world: &dyn World, name: &str) -> String {
+    let here = Path::new(name).file_name().is_none().then(|| world.working_folder());
+    let here = here.as_deref().and_then(Path::file_name);
+    here.map_or_else(|| name.to_owned(), |it| it.to_string_lossy().into_owned())
+}
+
 /// Runs the cases of a pack.
 pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest) -> CaseSummary {
     let builtin = builtin::pack();
     let loaded = load::load(&suite.pack, &builtin);
-    let pack = suite.pack.name.clone();
+    let pack = shown_name(world, &suite.pack.name);
     let Some(mut policy) = loaded.policy else {
         return CaseSummary {
             pack,
