@@ -41,6 +41,8 @@ const USUAL: [EventKind; 13] = [
 const TO_TELL: EventKind = EventKind::PostToolUse;
 /// A hook there that prints nothing breaks what the client does.
 const NEVER: [EventKind; 1] = [EventKind::WorktreeCreate];
+/// Claude Code refuses a plugin with an event that its check of plugins does not know.
+const NOT_IN_PLUGINS: [EventKind; 1] = [EventKind::PostModelSwitch];
 /// What a file is kept as before it is changed for the first time.
 const KEPT_AS: &str = "before-policyd";
 /// The settings of one user in one project.
@@ -92,6 +94,7 @@ pub(crate) fn plan_install(
     world: &dyn World,
     request: &InstallRequest<'_>,
 ) -> Result<Planned, AppError> {
+    require_lasting_program(Path::new(request.program))?;
     if request.scope == Scope::System {
         require_root(world)?;
         require_safe_program(world, Path::new(request.program))?;
@@ -102,6 +105,31 @@ pub(crate) fn plan_install(
         Ok(insert_hooks(world, place, path, &moments, request))
     };
     targets.into_iter().map(change).collect()
+}
+
+/// Directories of package runners, from which a program goes without notice: a part of their path, and the command
+/// that installs policyd to stay.
+const RUNNERS: [(&str, &str); 6] = [
+    ("_npx", "npm install --global policyd"),
+    ("dlx", "pnpm add --global policyd"),
+    ("bunx-", "bun add --global policyd"),
+    ("archive-v0", "uv tool install policyd"),
+    ("environments-v2", "uv tool install policyd"),
+    ("builds-v0", "uv tool install policyd"),
+];
+
+/// A hook must call a program that is still there when the client runs it.
+fn require_lasting_program(program: &Path) -> Result<(), AppError> {
+    let parts: Vec<String> = program.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+    let is_part = |part: &str| {
+        parts.iter().any(|it| it == part || (part.ends_with('-') && it.starts_with(part)))
+    };
+    let Some((_, command)) = RUNNERS.iter().find(|(part, _)| is_part(part)) else { return Ok(()) };
+    Err(AppError::usage(format!(
+        "`{}` is in a cache of a package runner, so hooks would stop working when the cache is cleaned\nhelp: run \
+         `{command}`, then `policyd install`",
+        program.display()
+    )))
 }
 
 /// Settings of the machine belong to root.
@@ -154,7 +182,8 @@ pub(crate) fn plan_plugin(
         Place::of(PLUGIN_CLIENT).ok_or_else(|| AppError::failed_as("no client loads plugins"))?;
     let manifest = serde_json::json!({"name": "policyd", "version": env!("CARGO_PKG_VERSION"),
         "description": "Decides what the agent may do, and whether it may stop"});
-    let moments = moments(place, request.events)?;
+    let mut moments = moments(place, request.events)?;
+    moments.retain(|it| it.kind.is_none_or(|kind| !NOT_IN_PLUGINS.contains(&kind)));
     let form = place.form.ok_or_else(|| AppError::failed_as("the client has no settings file"))?;
     let lines = place.lines(&moments, request.program, request.closed);
     let hooks = settings::insert_hooks("{}\n", form, &lines).map_err(AppError::failed)?;
@@ -499,6 +528,42 @@ mod tests {
 
     fn settings(world: &FakeWorld) -> String {
         String::from_utf8(world.get("/work/.claude/settings.json").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_program_in_a_cache_is_refused_with_the_command_for_a_lasting_one() {
+        for (program, command) in [
+            ("/home/me/.npm/_npx/1a2b/node_modules/policyd/bin/policyd", "npm install --global"),
+            ("/home/me/.cache/pnpm/dlx/ab/node_modules/policyd/policyd", "pnpm add --global"),
+            ("/tmp/bunx-1000-policyd@latest/node_modules/policyd/policyd", "bun add --global"),
+            ("/home/me/.cache/uv/archive-v0/Xy/bin/policyd", "uv tool install"),
+        ] {
+            let why = require_lasting_program(Path::new(program)).unwrap_err().to_string();
+            assert!(why.contains(command) && why.contains(program), "{why}");
+        }
+        for program in [
+            "/usr/local/bin/policyd",
+            "/home/me/.local/share/uv/tools/policyd/bin/policyd",
+            "/usr/lib/node_modules/policyd/bin/policyd",
+        ] {
+            require_lasting_program(Path::new(program)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_plugin_has_no_event_that_its_client_refuses() {
+        let world = machine();
+        let events = ["all".to_owned()];
+        for events in [&[][..], &events] {
+            let (clients, scope) = (&[][..], Scope::User);
+            let program = "/usr/bin/policyd";
+            let request = InstallRequest { clients, scope, events, closed: false, program };
+            let planned = plan_plugin(&world, &request, Path::new("/plugin")).unwrap();
+            let files: Vec<String> =
+                planned.into_iter().map(|it| it.unwrap().after.unwrap()).collect();
+            assert!(files.iter().any(|it| it.contains("\"PreToolUse\"")), "{files:?}");
+            assert!(!files.iter().any(|it| it.contains("PostModelSwitch")), "{files:?}");
+        }
     }
 
     #[test]
