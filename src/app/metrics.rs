@@ -16,7 +16,7 @@ use crate::report::overview::ProjectRow;
 use crate::store::file::{self, Durability, Saved};
 use crate::store::log_cursor::{LogCursor, read_new};
 use crate::store::projects::ProjectRegistry;
-use crate::store::user;
+use crate::store::user::UserDirectory;
 use crate::world::{World, WorldError};
 
 /// Files below the user's state directory.
@@ -39,7 +39,7 @@ struct StoredMetrics {
 /// # Errors
 /// The user has no state directory, another process holds the lock, a log cannot be read, or the totals cannot be saved.
 pub(crate) fn collect(world: &dyn World) -> Result<String, AppError> {
-    let folder = user::folder(world, "XDG_STATE_HOME", ".local/state").ok_or_else(|| {
+    let folder = UserDirectory::State.path(world).ok_or_else(|| {
         AppError::failed_as("neither XDG_STATE_HOME nor HOME is set, so totals cannot be saved")
     })?;
     let at = |path: &Path| {

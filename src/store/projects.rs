@@ -8,7 +8,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::file::{self, Durability, Saved};
-use super::user;
+use super::user::UserDirectory;
 use crate::checksum::hex;
 use crate::limits::{KNOWN_PROJECTS_MAX, POLICY_FILE_BYTES_MAX};
 use crate::time::Timestamp;
@@ -43,7 +43,7 @@ impl<'a> ProjectRegistry<'a> {
     /// Returns the registry of the user of this process.
     #[must_use]
     pub fn new(world: &'a dyn World) -> Self {
-        let state = user::folder(world, "XDG_STATE_HOME", ".local/state");
+        let state = UserDirectory::State.path(world);
         Self { world, folder: state.map(|it| it.join(FOLDER)) }
     }
 

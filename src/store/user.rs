@@ -54,27 +54,55 @@ impl From<serde_json::Error> for FileProblem {
     }
 }
 
-/// A directory of the XDG base directory specification with policyd's name: where the variable says,
-/// else below the home directory. Nothing if neither is set. A relative path is ignored, as the
-/// specification asks: it would name another directory in each project.
-#[must_use]
-pub fn folder(world: &dyn World, variable: &str, below_home: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.is_absolute());
-    let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
-    Some(base.join("policyd"))
+/// A directory of the XDG base directory specification with policyd's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserDirectory {
+    Configuration,
+    Cache,
+    State,
+}
+
+impl UserDirectory {
+    /// Every directory.
+    pub const ALL: [Self; 3] = [Self::Configuration, Self::Cache, Self::State];
+
+    /// Returns what the directory contains.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Cache => "cache",
+            Self::State => "state",
+        }
+    }
+
+    /// Returns the path: where the variable says, else below the home directory. `None` if neither is set. A relative
+    /// path is ignored, as the specification asks: it would name another directory in each project.
+    #[must_use]
+    pub fn path(self, world: &dyn World) -> Option<PathBuf> {
+        let (variable, below_home) = match self {
+            Self::Configuration => ("XDG_CONFIG_HOME", ".config"),
+            Self::Cache => ("XDG_CACHE_HOME", ".cache"),
+            Self::State => ("XDG_STATE_HOME", ".local/state"),
+        };
+        let absolute =
+            |name: &str| world.env(name).map(PathBuf::from).filter(|it| it.is_absolute());
+        let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(below_home)))?;
+        Some(base.join("policyd"))
+    }
 }
 
 /// The user's configuration: `$XDG_CONFIG_HOME/policyd`, by default `~/.config/policyd`.
 #[must_use]
 pub fn config_folder(world: &dyn World) -> Option<PathBuf> {
-    folder(world, "XDG_CONFIG_HOME", ".config")
+    UserDirectory::Configuration.path(world)
 }
 
 /// Where state is kept that cannot be kept at `root`: a directory of its own below
 /// `$XDG_STATE_HOME/policyd`, by default `~/.local/state/policyd`.
 #[must_use]
 pub fn state_folder(world: &dyn World, root: &Path) -> Option<PathBuf> {
-    Some(folder(world, "XDG_STATE_HOME", ".local/state")?.join(key(world, root)))
+    Some(UserDirectory::State.path(world)?.join(key(world, root)))
 }
 
 /// A file name for a state directory: the name of its project, and a hash of the path that it has

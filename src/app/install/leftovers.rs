@@ -3,16 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::workspace::project::{self, STATE_DIR_NAME};
-use crate::store::user;
+use crate::store::user::UserDirectory;
 use crate::store::user_choices::known_state_dirs;
 use crate::world::{FileKind, World, WorldError};
 
-/// Directories of the user: what each contains, its variable, and where it is without the variable.
-const FOLDERS: [(&str, &str, &str); 3] = [
-    ("configuration", "XDG_CONFIG_HOME", ".config"),
-    ("cache", "XDG_CACHE_HOME", ".cache"),
-    ("state", "XDG_STATE_HOME", ".local/state"),
-];
 /// Directory of a pack, in the configuration of the user and in the state directory of a project.
 const PACK_FOLDER: &str = "policies";
 /// What policyd writes to a state directory that the user named, which can contain other files.
@@ -42,16 +36,15 @@ pub(crate) struct Leftover {
 
 /// Finds what stays. With `packs`, packs of the user are removed, too.
 pub(crate) fn find(world: &dyn World, packs: bool) -> Vec<Leftover> {
-    let users = FOLDERS.iter().filter_map(|(what, variable, fallback)| {
-        let folder = user::folder(world, variable, fallback)?;
-        leftover(world, what, folder, packs)
-    });
+    let users = UserDirectory::ALL
+        .into_iter()
+        .filter_map(|it| leftover(world, it.name(), it.path(world)?, packs));
     let mut states = vec![project::find(world, None).state];
     states.extend(known_state_dirs(world));
     states.sort();
     states.dedup();
     // Those below the state directory of the user are removed with it.
-    let own = user::folder(world, "XDG_STATE_HOME", ".local/state");
+    let own = UserDirectory::State.path(world);
     states.retain(|it| own.as_ref().is_none_or(|own| !it.starts_with(own)));
     let states = states.into_iter().filter_map(|it| leftover(world, "project state", it, packs));
     users.chain(states).collect()

@@ -12,7 +12,7 @@ use crate::app::workspace::project::is_on;
 use crate::checksum::{checksum, checksum_of_cache, hex};
 use crate::policy::Policy;
 use crate::store::administrator::weakness;
-use crate::store::user;
+use crate::store::user::UserDirectory;
 use crate::world::World;
 use crate::{deferred, limits};
 
@@ -34,7 +34,7 @@ impl CompiledPack {
                 // One for each pack, whatever its content was before; the key is in the file.
                 let name = checksum(&[found.name().as_bytes()]);
                 let name = format!("{}.pack", hex(&name));
-                user::folder(world, "XDG_CACHE_HOME", ".cache")?.join(name)
+                UserDirectory::Cache.path(world)?.join(name)
             }
             Layer::Organization => organization::compiled_file(),
         };
