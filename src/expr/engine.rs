@@ -118,7 +118,7 @@ pub(super) fn run(
     let value = result.map_err(|error| runtime_error(&error, text))?;
     Value::of(value).ok_or_else(|| ScriptError {
         kind: ScriptErrorKind::Type,
-        message: "the value is neither true-or-false, a number, text nor a list".to_owned(),
+        message: "the value is not a boolean, a number, a text, or a list".to_owned(),
         offset: Some(0),
     })
 }

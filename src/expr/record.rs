@@ -23,7 +23,7 @@ pub struct Shape {
 pub struct Field {
     /// Its name.
     pub name: String,
-    /// Type of its value: true-or-false, a number, a decimal, a text, or a list of texts.
+    /// Type of its value: a boolean, a number, a decimal, a text, or a list of texts.
     pub result: Type,
     /// One sentence.
     pub doc: String,

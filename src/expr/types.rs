@@ -61,7 +61,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Global => "global",
-            Self::Bool => "true-or-false",
+            Self::Bool => "boolean",
             Self::Int => "number",
             Self::Decimal => "decimal",
             Self::Text => "text",

@@ -149,7 +149,7 @@ impl Builder<'_> {
             self.report_typed(&typed, node, 0);
         }
         if typed.result != wanted && typed.result != Type::Any {
-            let message = format!("this must be {wanted}, and is a {}", typed.result);
+            let message = format!("this must be a {wanted}, and is a {}", typed.result);
             let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
             let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
             let example = example.iter().find(|(it, _)| *it == typed.result);
