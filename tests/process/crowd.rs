@@ -155,3 +155,26 @@ fn one_of_many_callers_is_the_probe_and_no_failure_is_lost() {
     assert_eq!(machine.human(&["breaker", "reset", "api/x"]).code, Some(0));
     assert_eq!(crowd(&["breaker", "allow", "api/x"]), callers);
 }
+
+#[test]
+fn of_parallel_calls_exactly_one_uses_an_allowance() {
+    let _alone = alone();
+    let machine = Machine::new();
+    let payload = json!({"session_id": "s", "hook_event_name": "PreToolUse", "cwd": machine.project,
+        "tool_name": "Bash", "tool_input": {"command": "git push --force origin topic"}});
+    let payload = payload.to_string();
+    let denied = || {
+        let called = machine.run(&["eval", "--hook", "pre-tool-use"], payload.as_bytes());
+        called.answer()["hookSpecificOutput"]["permissionDecision"] == "deny"
+    };
+    assert!(denied(), "the call is blocked");
+    for round in 0..5 {
+        let allowed = machine.human(&["allow", "git_push_force", "--once"]);
+        assert_eq!(allowed.code, Some(0), "{allowed:?}");
+        let passed = thread::scope(|scope| {
+            let calls: Vec<_> = (0..2).map(|_| scope.spawn(denied)).collect();
+            calls.into_iter().map(|it| it.join().unwrap()).filter(|it| !it).count()
+        });
+        assert_eq!(passed, 1, "round {round}");
+    }
+}
