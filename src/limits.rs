@@ -276,3 +276,35 @@ pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PROMPT_BYTES_MAX: usize = 120_000;
 /// A goal, in bytes.
 pub const GOAL_BYTES_MAX: usize = 64 * 1024;
+/// The user's or the organization's configuration, in bytes.
+pub const CONFIG_BYTES_MAX: usize = 256 * 1024;
+/// A password or a file of certificates, in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 1024 * 1024;
+/// Time limit of the command that prints the password of the shared store.
+pub const PASSWORD_COMMAND_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+/// Longest time that a hook waits for the server of the shared store.
+pub const SHARED_HOOK_WAIT: std::time::Duration = std::time::Duration::from_millis(250);
+/// Time that must be left of it for another operation.
+pub const SHARED_CALL_TIME: std::time::Duration = std::time::Duration::from_millis(50);
+/// Longest time that a command waits for the server of the shared store.
+pub const SHARED_COMMAND_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Age up to which the local copy of the shared store counts as current at a stop.
+pub const SHARED_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Shortest delay of the next attempt after the server could not be reached.
+pub const SHARED_RETRY_MIN: std::time::Duration = std::time::Duration::from_secs(5);
+/// Longest delay of the next attempt.
+pub const SHARED_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+/// Difference of two clocks up to which times are not converted.
+pub const SHARED_CLOCK_TOLERANCE: std::time::Duration = std::time::Duration::from_secs(2);
+/// Operations that wait for the server. Further ones are not recorded.
+pub const OUTBOX_MAX: usize = 20_000;
+/// One operation that waits for the server, in bytes.
+pub const OPERATION_BYTES_MAX: usize = 1024 * 1024;
+/// What is known of the server, in bytes.
+pub const SHARED_FILE_BYTES_MAX: usize = 64 * 1024;
+/// Longest lease of a claimed task.
+pub const CLAIM_LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
+/// A log that is sent to the server, in bytes.
+pub const LOG_SHIPPED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Lines of a log that are sent at once.
+pub const DECISIONS_AT_ONCE: usize = 200;

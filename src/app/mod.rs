@@ -11,6 +11,7 @@ pub(crate) mod overview;
 pub(crate) mod packs;
 pub(crate) mod replay;
 pub(crate) mod sessions;
+pub(crate) mod sharing;
 pub(crate) mod supervisor;
 pub(crate) mod tasks;
 pub(crate) mod workspace;

@@ -23,6 +23,7 @@ pub(super) use setup::{
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
 pub(super) use status::{MetricsArguments, StatusArguments};
+pub(super) use store::{StoreAction, StoreArguments, StorePlace};
 
 /// Why the value of an argument is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +49,7 @@ mod run;
 mod setup;
 mod signals;
 mod status;
+mod store;
 
 /// Formats the exit codes for the help text.
 fn exit_codes() -> String {
@@ -134,6 +136,8 @@ pub(super) enum Command {
     Run(RunArguments),
     /// Classify a failure, compute the retry delay, and choose the recovery action
     Failure(FailureArguments),
+    /// Manage the shared store: breakers of several hosts on one PostgreSQL server
+    Store(StoreArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),
     /// Show how full the context window of a session is, and summarize the session

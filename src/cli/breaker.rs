@@ -11,8 +11,10 @@ use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
     RecordArguments, pack,
 };
+use crate::app::sharing::{self, COMMAND, QUICK};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
+use crate::cli::store::LocalFiles;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::report::breakers::BreakerView;
@@ -72,8 +74,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
     let (sessions, own) = project::sessions(world, &project, &policy.settings);
     let store =
         BreakerStore::new(world, &own, sessions.durability.clone()).patient(COMMAND_LOCK_WAIT);
+    let limits = if matches!(action, BreakerAction::Allow { .. }) { QUICK } else { COMMAND };
+    let files = LocalFiles { root: &own, durability: &sessions.durability };
     // The process ends with its answer: taking a policy apart would only delay it.
-    let command = &BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
+    let command = BreakerCommand { world, store, policy: ManuallyDrop::new(policy) };
+    super::store::around(world, console, files, limits, |console| act(&command, console, action))
+}
+
+/// Runs one action on the local copy.
+fn act(command: &BreakerCommand<'_>, console: &mut Console<'_>, action: &BreakerAction) -> u8 {
     match action {
         BreakerAction::List { format } => look::list(command, console, *format),
         BreakerAction::Status { format } => look::status(command, console, *format),
@@ -102,7 +111,7 @@ fn allow(
     format: ListFormat,
 ) -> u8 {
     let settings = command.policy.breaker(key);
-    let (breaker, answer) = command.store.request(key, &settings, command.world.now());
+    let (breaker, answer) = sharing::request(command.world, &command.store, key, &settings);
     let seen = command.seen(key, breaker);
     match (format, answer) {
         (ListFormat::Json, answer) => console.print(&format!("{}\n", seen.answer_json(answer))),

@@ -10,13 +10,16 @@ use serde_json::json;
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, QueueSelector, pack,
 };
+use crate::app::sharing::COMMAND;
 use crate::app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
+use crate::cli::store::LocalFiles;
 use crate::evaluation::dead_letter::{alarms, cause, queue_record, review_due};
 use crate::limits::TASK_TEXT_CHARS_MAX;
 use crate::report::dead_letter as shown;
 use crate::state::dead_letter::{Attempt, Hints, Task, TaskQueue};
+use crate::store::file::Durability;
 use crate::store::queues::Lists;
 use crate::world::{World, WorldError};
 
@@ -28,26 +31,50 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqActi
     let fenced = tasks::fenced(world, &policy);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
-    let code = match action {
-        DlqAction::Add(arguments) => add(&stores, console, arguments),
-        DlqAction::List { place, cause, format } => {
-            list(&stores, console, *place, cause.as_deref(), *format)
-        }
-        DlqAction::Show { task, format } => show(&stores, console, task, *format),
-        DlqAction::Review { tasks, if_due, dry_run, format } => {
-            let request = ReviewRequest { tasks, if_due: *if_due, dry_run: *dry_run };
-            review(&stores, console, &request, *format)
-        }
-        DlqAction::Retry(arguments) => moving::retry(&stores, console, arguments),
-        DlqAction::Abandon { task, reason } => moving::abandon(&stores, console, task, reason),
-        DlqAction::Resolve { task } => moving::resolve(&stores, console, task),
-        DlqAction::Redrive { tasks, cause, dry_run } => {
-            moving::redrive(&stores, console, tasks, cause.as_deref(), *dry_run)
-        }
-        DlqAction::Stats { format } => stats(&stores, console, *format),
-    };
+    let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
+    let code = super::store::around(world, console, files, COMMAND, |console| {
+        act(&stores, console, action)
+    });
     console.warn_if_not_durable(&stores.degraded());
     code
+}
+
+/// Runs one action on the local copy.
+fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &DlqAction) -> u8 {
+    match action {
+        DlqAction::Add(arguments) => add(stores, console, arguments),
+        DlqAction::List { place, cause, format } => {
+            list(stores, console, *place, cause.as_deref(), *format)
+        }
+        DlqAction::Show { task, format } => show(stores, console, task, *format),
+        DlqAction::Review { tasks, if_due, dry_run, format } => {
+            let request = ReviewRequest { tasks, if_due: *if_due, dry_run: *dry_run };
+            review(stores, console, &request, *format)
+        }
+        DlqAction::Retry(arguments) => moving::retry(stores, console, arguments),
+        DlqAction::Abandon { task, reason } => moving::abandon(stores, console, task, reason),
+        DlqAction::Resolve { task } => moving::resolve(stores, console, task),
+        DlqAction::Redrive { tasks, cause, dry_run } => {
+            moving::redrive(stores, console, tasks, cause.as_deref(), *dry_run)
+        }
+        DlqAction::Claim { task, holder, lease, format } => {
+            let ids = task.as_ref().map_or_else(|| stores.claimable(), |it| vec![it.clone()]);
+            let holder = if holder.is_empty() { stores.by.as_str() } else { holder };
+            moving::claim(
+                stores,
+                console,
+                &moving::ClaimRequest { ids: &ids, holder, lease: *lease },
+                *format,
+            )
+        }
+        DlqAction::Unclaim { task, generation } => {
+            moving::end_claim(stores, console, task, *generation, false)
+        }
+        DlqAction::Finish { task, generation } => {
+            moving::end_claim(stores, console, task, *generation, true)
+        }
+        DlqAction::Stats { format } => stats(stores, console, *format),
+    }
 }
 
 /// Says that a change was not made.

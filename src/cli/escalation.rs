@@ -6,15 +6,18 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
     ListFormat, pack,
 };
+use crate::app::sharing::COMMAND;
 use crate::app::tasks::{self, Reviewed, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
+use crate::cli::store::LocalFiles;
 use crate::evaluation::escalation::EscalationDetails;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::report::mask::mask;
 use crate::state::dead_letter;
 use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
 use crate::store::escalations::{EscalationSubject, record_of};
+use crate::store::file::Durability;
 use crate::world::{World, WorldError};
 
 /// Runs one action.
@@ -25,21 +28,29 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Escalat
     let fenced = tasks::fenced(world, &policy);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let stores = Stores::of_project(world, &policy);
-    let code = match action {
-        EscalationAction::Open(arguments) => open(&stores, console, arguments),
-        EscalationAction::List { all, format } => list(&stores, console, *all, *format),
-        EscalationAction::Show { id } => show(&stores, console, id),
+    let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
+    let code = super::store::around(world, console, files, COMMAND, |console| {
+        act(&stores, console, action)
+    });
+    console.warn_if_not_durable(&stores.degraded());
+    code
+}
+
+/// Runs one action on the local copy.
+fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
+    match action {
+        EscalationAction::Open(arguments) => open(stores, console, arguments),
+        EscalationAction::List { all, format } => list(stores, console, *all, *format),
+        EscalationAction::Show { id } => show(stores, console, id),
         EscalationAction::Resolve { id, decision, reject } => {
-            resolve(&stores, console, id, decision, !reject)
+            resolve(stores, console, id, decision, !reject)
         }
         EscalationAction::Notify => {
             let problems = stores.remind();
             problems.iter().for_each(|it| console.eprint(it));
             if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
         }
-    };
-    console.warn_if_not_durable(&stores.degraded());
-    code
+    }
 }
 
 fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {

@@ -34,6 +34,7 @@ mod schema;
 mod signal;
 mod state;
 mod status;
+mod store;
 mod test;
 mod trust;
 mod try_out;
@@ -57,8 +58,8 @@ use arguments::{
     InstallArguments, LintArguments, ListFormat, LogArguments, MetricsArguments, PauseArguments,
     QueueSelector, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
     ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments,
-    StateAction, StatusArguments, TestArguments, TestFormat, TrustArguments, TryArguments,
-    UninstallArguments, Update,
+    StateAction, StatusArguments, StoreAction, StorePlace, TestArguments, TestFormat,
+    TrustArguments, TryArguments, UninstallArguments, Update,
 };
 pub use console::Console;
 use console::Watched;
@@ -175,6 +176,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Disable(it) => pause::disable(world, console, &it),
         Command::Enable => pause::enable(world, console),
         Command::Enforce(it) => enforce::run(world, console, &it),
+        Command::Store(it) => store::run(world, console, &it.action),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Status(it) => status::run(world, console, &it),
         Command::Metrics(it) => metrics::run(world, console, &it),

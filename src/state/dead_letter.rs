@@ -20,14 +20,22 @@
 //! | `Blocked` | blocked; if it already waits, it waits for the same as before | as before | no change |
 //! | `Answered` | no longer blocked, if it waits for this | no longer blocked; the approval is a hint | no change |
 //! | `Resolved` | done | done, recovered | done |
+//! | `Claimed` | no change | claimed, unless it is claimed or waits for a human | no change |
+//! | `Unclaimed` | no change | its claim ends, if the generation is that of the claim | no change |
+//! | `Finished` | no change | done, recovered, if the generation is that of the claim | no change |
+//!
+//! A claimed dead letter is not reviewed and not redriven.
 //!
 //! Attempts are never removed. The counter of failures can restart.
 
+use std::time::Duration;
+
+use crate::limits::CLAIM_LEASE_MAX;
 use crate::time::Timestamp;
 
 mod task;
 
-pub use task::{Attempt, Hints, MARKS, Task, TaskQueue, cut};
+pub use task::{Attempt, Hints, MARKS, Task, TaskClaim, TaskQueue, cut};
 
 /// Marks that describe the task, not an event. A retry does not remove them.
 const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];
@@ -98,6 +106,23 @@ pub enum TaskEvent<'a> {
     },
     /// The task is done.
     Resolved,
+    /// An agent wants to work on the dead letter alone.
+    Claimed {
+        /// Name of the agent.
+        holder: &'a str,
+        /// Length of the lease.
+        lease: Duration,
+    },
+    /// The agent gives the dead letter back.
+    Unclaimed {
+        /// Generation of its claim.
+        generation: u64,
+    },
+    /// The agent that claimed the dead letter has done the task.
+    Finished {
+        /// Generation of its claim.
+        generation: u64,
+    },
 }
 
 /// Effect of an event besides the change of the task.
@@ -169,13 +194,17 @@ impl Task {
                 }
                 Vec::new()
             }
-            TaskEvent::Reviewed(decision) if self.place == TaskQueue::DeadLetter => {
+            TaskEvent::Reviewed(decision)
+                if self.place == TaskQueue::DeadLetter && !self.is_claimed(now) =>
+            {
                 self.review(decision, now)
             }
             TaskEvent::Reviewed(_) => Vec::new(),
             TaskEvent::Released => self.release(now),
             TaskEvent::Redriven
-                if self.place == TaskQueue::DeadLetter && self.waits_for.is_empty() =>
+                if self.place == TaskQueue::DeadLetter
+                    && self.waits_for.is_empty()
+                    && !self.is_claimed(now) =>
             {
                 self.release(now)
             }
@@ -200,12 +229,65 @@ impl Task {
                 }
                 Vec::new()
             }
-            TaskEvent::Resolved => {
-                let dead = self.place == TaskQueue::DeadLetter;
-                let recovered = dead.then_some(TaskEffect::Recovered);
-                recovered.into_iter().chain([TaskEffect::Done]).collect()
+            TaskEvent::Resolved if self.place == TaskQueue::DeadLetter => {
+                vec![TaskEffect::Recovered, TaskEffect::Done]
             }
+            TaskEvent::Resolved => vec![TaskEffect::Done],
+            TaskEvent::Claimed { holder, lease } => {
+                self.claim(holder, lease, now);
+                Vec::new()
+            }
+            TaskEvent::Unclaimed { generation } => {
+                self.unclaim(generation, now);
+                Vec::new()
+            }
+            TaskEvent::Finished { generation } if self.holds(generation) => {
+                vec![TaskEffect::Recovered, TaskEffect::Done]
+            }
+            TaskEvent::Finished { .. } => Vec::new(),
         }
+    }
+
+    /// Returns whether an agent works on the dead letter. A lease that a wrong clock made too long does not count.
+    #[must_use]
+    pub fn is_claimed(&self, now: Timestamp) -> bool {
+        let active = |it: &TaskClaim| it.until > now && it.until.since(now) <= CLAIM_LEASE_MAX;
+        self.claim.as_ref().is_some_and(|it| !it.holder.is_empty() && active(it))
+    }
+
+    fn claim(&mut self, holder: &str, lease: Duration, now: Timestamp) {
+        if self.place != TaskQueue::DeadLetter || !self.waits_for.is_empty() || self.is_claimed(now)
+        {
+            return;
+        }
+        let generation = self.claim.as_ref().map_or(0, |it| it.generation).saturating_add(1);
+        let until = now.plus(lease.min(CLAIM_LEASE_MAX));
+        self.claim = Some(TaskClaim { holder: holder.to_owned(), until, generation });
+    }
+
+    fn unclaim(&mut self, generation: u64, now: Timestamp) {
+        if let Some(claim) = self.claim.as_mut().filter(|it| it.generation == generation) {
+            claim.holder.clear();
+            claim.until = now;
+        }
+    }
+
+    /// Returns whether the dead letter was claimed with this generation, and not since.
+    fn holds(&self, generation: u64) -> bool {
+        let own = |it: &TaskClaim| it.generation == generation && !it.holder.is_empty();
+        self.place == TaskQueue::DeadLetter && self.claim.as_ref().is_some_and(own)
+    }
+
+    /// Returns the task with what was learned about it.
+    #[must_use]
+    pub fn learned(self, other: &Self) -> Self {
+        let revision = self.revision;
+        let before = self.clone();
+        let mut next = self.with(other);
+        if next != before {
+            next.revision = revision.saturating_add(1);
+        }
+        next
     }
 
     fn fail(&mut self, attempt: Attempt) {

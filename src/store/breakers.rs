@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 
 use super::file::{self, Durability};
 use super::layout;
+use super::shared::SharedStore;
+use super::shared::action::SharedAction;
+use super::shared::settings::SharedStoreSettings;
 use super::user_choices::UserChoiceStore;
 use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
 use crate::state::breaker::{
@@ -19,7 +22,7 @@ use crate::state::breaker::{
 };
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
-use record::{FORCED, breaker_of, known_breaker, record_of, whole_seconds};
+use record::{FORCED, breaker_of, known_breaker, whole_seconds};
 
 pub mod record;
 
@@ -49,6 +52,18 @@ impl<'a> BreakerStore<'a> {
     #[must_use]
     pub fn patient(self, lock_wait: Duration) -> Self {
         Self { lock_wait, ..self }
+    }
+
+    /// Returns the state directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns how the file is written.
+    #[must_use]
+    pub const fn durability(&self) -> &Durability {
+        &self.durability
     }
 
     /// A breaker as it stands, without a lock.
@@ -82,6 +97,12 @@ impl<'a> BreakerStore<'a> {
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.world.stat(&self.root.join(FILE)).is_ok()
+    }
+
+    /// Returns the records by key, as they are stored.
+    #[must_use]
+    pub fn records_for_copy(&self) -> Vec<(String, Value)> {
+        self.read().into_iter().collect()
     }
 
     /// All breakers by key.
@@ -150,12 +171,13 @@ impl<'a> BreakerStore<'a> {
         let _held = self.lock()?;
         let mut records = self.records_to_change(now)?;
         let known = records.get(key).map(breaker_of).unwrap_or_default();
-        let (mut next, answer) = breaker::step(&known, event, settings, now);
-        if next != known {
-            next.last_change = next.last_change.or(Some(now));
-            let record = record_of(&next, records.get(key));
+        let (next, record, answer) = record::step(records.get(key), event, settings, now);
+        if let Some(record) = record {
+            let shared = self.share(key, event, settings, now);
             records.insert(key.to_owned(), record);
             self.write(records)?;
+            // What could not be shared counts on this host.
+            shared?;
         }
         if known.phase == BreakerPhase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));
@@ -163,6 +185,63 @@ impl<'a> BreakerStore<'a> {
             let _refused = self.world.append(&self.root.join(RECOVERY_LOG), line.as_bytes());
         }
         Ok((next, answer))
+    }
+
+    /// Saves an event of a shared breaker for the server, before the local change.
+    fn share(
+        &self,
+        key: &str,
+        event: BreakerEvent<'_>,
+        settings: &BreakerSettings,
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        if !SharedStoreSettings::shares_breaker(key) {
+            return Ok(());
+        }
+        // An invalid configuration shares nothing. The next synchronization reports it.
+        let Ok(Some(shared)) = SharedStore::find(self.world, &self.root, &self.durability) else {
+            return Ok(());
+        };
+        let (key, settings) = (key.to_owned(), Box::new(settings.clone()));
+        shared.push(SharedAction::Breaker { key, event: event.into(), settings }, now)
+    }
+
+    /// Replaces records by those of the shared store. `current` returns them under the lock; `None` removes one.
+    /// `ahead_ms` is subtracted from their times, which are those of the server.
+    ///
+    /// # Errors
+    /// The lock was not free, or the file could not be written.
+    pub fn adopt(
+        &self,
+        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+        ahead_ms: i64,
+    ) -> Result<(), WorldError> {
+        let _held = self.lock()?;
+        let mut records = self.records_to_change(self.world.now())?;
+        let before = records.clone();
+        let mut forced = BTreeMap::new();
+        for (key, record) in current() {
+            let record = record.map(|it| record::moved(&it, ahead_ms));
+            forced.insert(key.clone(), record.as_ref().is_some_and(|it| it.get(FORCED).is_some()));
+            match record {
+                Some(record) => drop(records.insert(key, record)),
+                None => drop(records.shift_remove(&key)),
+            }
+        }
+        let known = self.choices().load().unwrap_or_default().forced_breakers;
+        if forced.iter().any(|(key, is_forced)| *is_forced != known.contains(key)) {
+            // A human of another host forced the breaker open, or ended that.
+            let changed = self.choices().change(|it| {
+                for (key, is_forced) in forced {
+                    match is_forced {
+                        true => it.forced_breakers.insert(key),
+                        false => it.forced_breakers.remove(&key),
+                    };
+                }
+            });
+            changed.map_err(|error| WorldError::Io(error.to_string()))?;
+        }
+        if records != before { self.write(records) } else { Ok(()) }
     }
 
     fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
+use super::shared::SharedStore;
+use super::shared::action::{EscalationChange, SharedAction, TEXT};
+use super::shared::settings::SharedSubject;
 use crate::evaluation::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
 use crate::state::escalation::{self, Closed, Escalation, EscalationEffect, EscalationEvent};
@@ -148,6 +151,13 @@ impl<'a> EscalationStore<'a> {
         self.documents.path(&name(id))
     }
 
+    /// Returns the text of a document; empty if it cannot be read.
+    #[must_use]
+    pub fn text(&self, id: &str) -> String {
+        let bytes = self.documents.world.read(&self.path(id), ESCALATIONS_FILE_BYTES_MAX);
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+    }
+
     /// Returns every escalation, oldest first. An unlisted document is open: a user wrote it, or the power
     /// failed after it was written.
     #[must_use]
@@ -205,6 +215,8 @@ impl<'a> EscalationStore<'a> {
         if let Some(known) = known.iter().find(same) {
             return Ok(known.clone());
         }
+        let (record, text) = (record_of(&new, None), text);
+        self.share(&new.id, EscalationChange::Opened { record, text: text.clone() }, now)?;
         self.documents.save(&name(&new.id), &text)?;
         known.push(new.clone());
         self.archive(&mut known);
@@ -246,12 +258,62 @@ impl<'a> EscalationStore<'a> {
         let mut known = self.with_unlisted(known);
         let at = known.iter().position(|it| it.id == id).ok_or(WorldError::NotFound)?;
         let found = known.get_mut(at).ok_or(WorldError::NotFound)?;
-        let (next, answer) = escalation::step(found, event, now);
+        let (next, answer) = escalation::step(found, event.clone(), now);
         if next != *found {
+            match event {
+                EscalationEvent::Told => self.share(id, EscalationChange::Notified, now)?,
+                EscalationEvent::Closed { approved, decision, by } => {
+                    self.share(id, EscalationChange::Answered { approved, decision, by }, now)?;
+                }
+                EscalationEvent::Looked => {}
+            }
             *found = next.clone();
             self.write(&known, value.as_ref())?;
         }
         Ok((next, answer))
+    }
+
+    /// Saves a change for the server, before the local files change.
+    fn share(&self, id: &str, change: EscalationChange, now: Timestamp) -> Result<(), WorldError> {
+        let documents = &self.documents;
+        // An invalid configuration shares nothing. The next synchronization reports it.
+        let found = SharedStore::find(documents.world, &documents.root, &documents.durability);
+        let Ok(Some(shared)) = found else { return Ok(()) };
+        if !shared.settings().shares(SharedSubject::Escalations) {
+            return Ok(());
+        }
+        shared.push(SharedAction::Escalation { id: id.to_owned(), change }, now)
+    }
+
+    /// Adds or replaces escalations by those of the shared store. `current` returns them under the lock.
+    ///
+    /// # Errors
+    /// The lock was not free, or something was not saved.
+    pub fn adopt(
+        &self,
+        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+    ) -> Result<(), WorldError> {
+        let _held = self.lock()?;
+        let (mut known, value) = self.to_change(self.documents.world.now())?;
+        for (id, document) in current() {
+            let Some(document) = document else { continue };
+            let Some(escalation) = escalation_of(&document).filter(|it| it.id == id) else {
+                continue;
+            };
+            if plain(&id) != id || id.starts_with('.') {
+                continue; // The id becomes a file name.
+            }
+            let text = document.get(TEXT).and_then(Value::as_str).unwrap_or_default();
+            if self.documents.world.stat(&self.path(&id)).is_err() {
+                self.documents.save(&name(&id), text)?;
+            }
+            match known.iter_mut().find(|it| it.id == id) {
+                Some(it) => *it = escalation,
+                None => known.push(escalation),
+            }
+        }
+        known.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+        self.write(&known, value.as_ref())
     }
 
     fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
@@ -333,7 +395,8 @@ fn read(value: Option<&Value>) -> Vec<Escalation> {
     items(value).iter().filter_map(escalation_of).collect()
 }
 
-fn escalation_of(value: &Value) -> Option<Escalation> {
+/// Returns the escalation of a record.
+pub(super) fn escalation_of(value: &Value) -> Option<Escalation> {
     let record = EscalationRecord::deserialize(value).ok()?;
     let closed = (record.status != EscalationStatus::Open).then(|| Closed {
         at: record.closed_at.unwrap_or_default(),

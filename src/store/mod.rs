@@ -26,6 +26,7 @@ pub mod runs;
 pub mod schemas;
 pub mod session;
 mod session_file;
+pub mod shared;
 pub mod signals;
 pub mod subagents;
 pub mod summaries;

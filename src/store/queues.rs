@@ -20,6 +20,9 @@ use serde_json::{Map, Value};
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::log;
+use super::shared::SharedStore;
+use super::shared::action::{SharedAction, TaskChange, shared_task};
+use super::shared::settings::SharedSubject;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
 use crate::limits::QUEUE_FILE_BYTES_MAX;
 use crate::state::dead_letter::{Task, TaskEffect, TaskQueue};
@@ -140,6 +143,8 @@ pub struct Lists {
     files: BTreeMap<TaskQueue, LoadedQueue>,
     /// Lists whose file is damaged.
     pub damaged: Vec<TaskQueue>,
+    /// Changes in their order, for the shared store.
+    changes: Vec<SharedAction>,
 }
 
 impl Lists {
@@ -152,6 +157,29 @@ impl Lists {
     /// Tasks of one list.
     pub fn on(&self, place: TaskQueue) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(move |it| it.place == place)
+    }
+
+    /// Applies a change to a task. Returns the task after it, and its effects; `None` if the task does not exist.
+    pub fn apply(
+        &mut self,
+        id: &str,
+        change: TaskChange,
+        now: Timestamp,
+    ) -> Option<(Task, Vec<TaskEffect>)> {
+        let known = self.find(id);
+        let (next, effects) = change.apply(id, known, now)?;
+        let is_changed = known != Some(&next) || !effects.is_empty();
+        if is_changed {
+            self.put(next.clone(), &effects);
+            self.changes.push(SharedAction::Task { id: id.to_owned(), change });
+            for effect in &effects {
+                if let TaskEffect::Created(part) = effect {
+                    let change = TaskChange::created(part);
+                    self.changes.push(SharedAction::Task { id: part.id.clone(), change });
+                }
+            }
+        }
+        Some((next, effects))
     }
 
     /// Replaces a task by its changed version, and applies the effects of the change.
@@ -349,6 +377,7 @@ impl<'a> QueueStore<'a> {
             lists.absorb(place, value);
         }
         let done = work(&mut lists)?;
+        self.share(std::mem::take(&mut lists.changes), now)?;
         let changed =
             TaskQueue::ALL.into_iter().filter_map(|place| Some((place, lists.text(place)?)));
         let mut changed: Vec<_> = changed.collect();
@@ -358,6 +387,40 @@ impl<'a> QueueStore<'a> {
             self.documents.save(&name(place), &text)?;
         }
         Ok(done)
+    }
+
+    /// Saves changes for the server, before the local files change.
+    fn share(&self, changes: Vec<SharedAction>, now: Timestamp) -> Result<(), WorldError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let documents = &self.documents;
+        // An invalid configuration shares nothing. The next synchronization reports it.
+        let found = SharedStore::find(documents.world, &documents.root, &documents.durability);
+        let Ok(Some(shared)) = found else { return Ok(()) };
+        if !shared.settings().shares(SharedSubject::Tasks) {
+            return Ok(());
+        }
+        changes.into_iter().try_for_each(|it| shared.push(it, now))
+    }
+
+    /// Replaces tasks by those of the shared store. `current` returns them under the lock; `None` removes one.
+    ///
+    /// # Errors
+    /// As for [`QueueStore::change`].
+    pub fn adopt(
+        &self,
+        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+    ) -> Result<(), WorldError> {
+        self.change(self.documents.world.now(), |lists| {
+            for (id, document) in current() {
+                match document.as_ref().and_then(shared_task) {
+                    Some(task) => lists.put(task, &[]),
+                    None => lists.tasks.retain(|it| it.id != id),
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Why a change may not survive a loss of power; told once.
@@ -401,6 +464,6 @@ pub fn expire(
     let old = |at: &Option<Timestamp>| at.is_some_and(|at| now.since(at) > max_age);
     let gone = kept.iter().enumerate().filter(|(number, (at, _))| *number < over || old(at));
     let gone: BTreeSet<String> = gone.map(|(_, (_, id))| id.clone()).collect();
-    lists.tasks.retain(|it| it.place != TaskQueue::Abandoned || !gone.contains(&it.id));
+    gone.iter().for_each(|id| drop(lists.apply(id, TaskChange::Expired, now)));
     gone
 }

@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limits::TASK_ATTEMPTS_MAX;
-use crate::state::dead_letter::{Attempt, Hints, Task, TaskQueue, cut};
+use crate::state::dead_letter::{Attempt, Hints, Task, TaskClaim, TaskQueue, cut};
 use crate::state::stored::{count, fields, is_default, items, or_default, records};
 use crate::time::Timestamp;
 
 /// Keys that are absent if their value is empty.
-const OPTIONAL: [&str; 13] = [
+const OPTIONAL: [&str; 14] = [
+    "claim",
     STATUS,
     "waits_for",
     "hints",
@@ -99,6 +100,9 @@ pub(super) struct TaskRecord {
     /// When the task was abandoned.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     abandoned_at: Option<Timestamp>,
+    /// The last claim of the dead letter.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    claim: Option<TaskClaim>,
     /// Number of changes. Of two copies, the one with more is newer.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     revision: u64,
@@ -160,6 +164,7 @@ pub(super) fn task_of(item: &Value, place: TaskQueue) -> Option<Task> {
         fix_commit: record.fix_commit,
         reason: record.reason,
         abandoned: record.abandoned_at,
+        claim: record.claim,
         revision: record.revision,
     })
 }
@@ -208,6 +213,7 @@ pub(super) fn record_of(task: &Task, known: Option<&Value>) -> Value {
         fix_commit: task.fix_commit.clone(),
         reason: task.reason.clone(),
         abandoned_at: task.abandoned,
+        claim: task.claim.clone(),
         revision: task.revision,
     });
     let mut record = object(known);

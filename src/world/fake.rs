@@ -7,6 +7,7 @@
 mod disk;
 mod effects;
 mod program;
+mod server;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
+pub use self::server::{FakeServer, ServerFault};
 use super::{Ancestor, CommandOutput, Confirmation, ExternalCommand, PathEntry, WorldError};
 use crate::time::Timestamp;
 
@@ -107,6 +109,7 @@ struct SimulatedMachine {
     no_exchange: bool,
     folds_case: bool,
     corrupt_reads: u32,
+    server: Option<FakeServer>,
 }
 
 impl SimulatedMachine {
@@ -369,6 +372,7 @@ impl FakeWorld {
             entries: machine.entries.clone(),
             now: machine.now,
             env: machine.env.clone(),
+            server: machine.server.clone(),
             no_exchange: machine.no_exchange,
             ..SimulatedMachine::default()
         })

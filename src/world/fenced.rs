@@ -9,6 +9,7 @@ use super::{
     PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
+use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 
 /// Remedy for a directory that is not written to.
 const CURE: &str = "nothing is written there; move it away, or name a folder in POLICYD_STATE_DIR";
@@ -231,6 +232,13 @@ impl World for WriteProtectedWorld<'_> {
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.beneath.kill_marked(variable, value)
+    }
+    fn connect(
+        &self,
+        address: &ServerAddress,
+        limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError> {
+        self.beneath.connect(address, limit)
     }
 }
 

@@ -5,12 +5,14 @@ pub mod fake;
 pub mod fenced;
 pub mod overlay;
 pub mod real;
+pub mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::time::Timestamp;
+use server::{DocumentServer, ServerAddress, ServerError};
 
 /// Type of a file, after links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,4 +366,14 @@ pub trait World: Sync {
     /// # Errors
     /// [`WorldError::Unsupported`] if the environment of processes cannot be read.
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError>;
+    /// Connects to a server of shared documents. The connection and each call end within `limit`.
+    ///
+    /// # Errors
+    /// [`ServerError::Unreachable`], [`ServerError::SignIn`], [`ServerError::Address`], or
+    /// [`ServerError::DryRun`].
+    fn connect(
+        &self,
+        address: &ServerAddress,
+        limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError>;
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::limits;
 use crate::time::Timestamp;
+use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 
 /// Change of a path in the dry run.
 #[derive(Debug, Clone)]
@@ -286,6 +287,13 @@ impl World for OverlayWorld<'_> {
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.beneath.kill_marked(variable, value)
+    }
+    fn connect(
+        &self,
+        _address: &ServerAddress,
+        _limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError> {
+        Err(ServerError::DryRun)
     }
 }
 

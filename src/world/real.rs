@@ -4,6 +4,7 @@
 
 mod ancestry;
 mod file;
+mod postgres;
 mod process;
 mod program;
 mod terminal;
@@ -20,6 +21,7 @@ use super::{
     PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
+use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use file::{
     Links, RealFile, exchange, file_stat, open_regular, owner, shared_write, timestamp, world_error,
 };
@@ -294,5 +296,12 @@ impl World for RealWorld {
 
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         program::kill_marked(&format!("{variable}={value}"))
+    }
+    fn connect(
+        &self,
+        address: &ServerAddress,
+        limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError> {
+        postgres::connect(address, limit)
     }
 }

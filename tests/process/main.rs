@@ -32,4 +32,5 @@ mod outside;
 mod replay;
 mod run;
 mod samples;
+mod shared_store;
 mod usage;

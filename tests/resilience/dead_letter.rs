@@ -1,5 +1,7 @@
 //! The dead-letter queue as a step function: every place meets every event.
 
+use std::time::Duration;
+
 use policyd::state::dead_letter::{
     Attempt, Hints, ReviewDecision, Task, TaskEffect, TaskEvent, TaskQueue, step,
 };
@@ -51,6 +53,9 @@ fn events() -> Vec<(&'static str, TaskEvent<'static>)> {
         ("answered to something else", TaskEvent::Answered { by: "e9" }),
         ("redriven", TaskEvent::Redriven),
         ("resolved", TaskEvent::Resolved),
+        ("claimed", TaskEvent::Claimed { holder: "a", lease: Duration::from_secs(600) }),
+        ("unclaimed", TaskEvent::Unclaimed { generation: 1 }),
+        ("finished", TaskEvent::Finished { generation: 1 }),
     ]
 }
 
@@ -93,5 +98,33 @@ fn effect_name(effect: &TaskEffect) -> &'static str {
         TaskEffect::Abandoned => "abandoned",
         TaskEffect::Created(_) => "created",
         TaskEffect::Done => "done",
+    }
+}
+
+#[test]
+fn a_claim_is_exclusive_until_its_lease_ends_and_old_generations_are_rejected() {
+    let claimed = |task: &Task, holder: &str, seconds: i64| {
+        let event = TaskEvent::Claimed { holder, lease: Duration::from_secs(600) };
+        step(task, event, at(seconds)).0
+    };
+    let dead = Task { place: TaskQueue::DeadLetter, id: "t".to_owned(), ..Task::default() };
+    let first = claimed(&dead, "one", 0);
+    assert_eq!(claimed(&first, "other", 599), first, "the lease is active");
+    let second = claimed(&first, "other", 600);
+    let claim = second.claim.clone().unwrap();
+    assert_eq!((claim.holder.as_str(), claim.generation), ("other", 2));
+    let finished =
+        |task: &Task, generation| step(task, TaskEvent::Finished { generation }, at(601)).1;
+    assert_eq!(finished(&second, 1), [], "the first agent was too slow");
+    assert_eq!(finished(&second, 2), [TaskEffect::Recovered, TaskEffect::Done]);
+    let (free, _) = step(&second, TaskEvent::Unclaimed { generation: 2 }, at(602));
+    assert_eq!(finished(&free, 2), [], "it was given back");
+    assert_eq!(claimed(&free, "one", 603).claim.unwrap().generation, 3);
+    // A claimed task is neither reviewed nor redriven.
+    for event in [
+        TaskEvent::Redriven,
+        TaskEvent::Reviewed(ReviewDecision::Retry { fresh: false, strategy: "" }),
+    ] {
+        assert_eq!(step(&second, event, at(601)).0, second);
     }
 }

@@ -26,6 +26,7 @@ mod failures;
 mod humans;
 mod queues;
 mod shared_state_cases;
+mod shared_store;
 mod signal_command;
 mod signals;
 mod signals_simulation;

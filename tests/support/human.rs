@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
+use policyd::world::server::{DocumentServer, ServerAddress, ServerError};
 use policyd::world::{
     Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
     PathEntry, RunningProgram, World, WorldError,
@@ -154,5 +155,12 @@ impl World for HumanWorld {
     }
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.machine.kill_marked(variable, value)
+    }
+    fn connect(
+        &self,
+        address: &ServerAddress,
+        limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError> {
+        self.machine.connect(address, limit)
     }
 }

@@ -4,6 +4,8 @@ pub(crate) mod console;
 pub(crate) mod expressions;
 pub(crate) mod human;
 pub(crate) mod machine;
+#[cfg(unix)]
+pub(crate) mod postgres;
 pub(crate) mod shared;
 
 /// Compares `value` with `snapshots/<group>/<name>.snap`; `name` is `subject__situation`.

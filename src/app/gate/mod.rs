@@ -16,6 +16,7 @@ mod output;
 mod probes;
 mod reactions;
 mod request;
+mod sharing;
 mod stop;
 mod work_tree;
 
@@ -148,14 +149,19 @@ pub(crate) fn evaluate_by(
 fn evaluate_admitted(
     context: &GateContext<'_>,
     nothing: Option<Unjudged>,
-    report: Report,
+    mut report: Report,
 ) -> Report {
     let GateContext { world, project, request, .. } = *context;
-    match nothing {
-        None => StopEvaluation { context }.evaluate(report),
-        Some(Unjudged::Off(reason)) => output::report_off(world, project, request, reason, report),
-        Some(reason) => evaluate_other(context, reason, report),
+    if let Some(Unjudged::Off(reason)) = nothing {
+        return output::report_off(world, project, request, reason, report);
     }
+    sharing::receive(context, &mut report);
+    let mut report = match nothing {
+        None => StopEvaluation { context }.evaluate(report),
+        Some(reason) => evaluate_other(context, reason, report),
+    };
+    sharing::send(context, &mut report);
+    report
 }
 
 /// An event at which no consideration is evaluated: reactions, the context window, and guards.

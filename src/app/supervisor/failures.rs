@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use super::process_output::{TurnExit, TurnOutput};
+use crate::app::sharing;
 use crate::app::tasks::{Report, Stores};
 use crate::app::workspace::local_time::WallClock;
 use crate::evaluation::message::cut;
@@ -99,6 +100,9 @@ impl Supervisor<'_> {
         let settings = self.policy().breaker(key);
         if let Err(error) = stores.breakers.record(key, event, &settings, self.world.now()) {
             self.problem(&format!("could not record the call in breaker `{key}`: {error}"));
+        }
+        if sharing::has_waiting(self.world, &stores.own) {
+            self.synchronize(stores);
         }
     }
 

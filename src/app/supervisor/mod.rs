@@ -23,6 +23,7 @@ use serde_json::json;
 use crate::app::error::AppError;
 use crate::app::gate::LoadedPolicy;
 use crate::app::packs::Found;
+use crate::app::sharing;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project::{self, Project};
@@ -398,13 +399,30 @@ impl<'a> Supervisor<'a> {
         key.chars().take(KEY_CHARS_MAX).collect()
     }
 
+    /// Sends what happened to the shared store, and takes over what happened on other hosts.
+    pub(super) fn synchronize(&mut self, stores: &Stores<'_>) {
+        let durability = stores.breakers.durability();
+        match sharing::sync(self.world, &stores.own, durability, sharing::QUICK) {
+            Ok(result) => {
+                let rejected = result.map(|it| it.rejected).unwrap_or_default();
+                rejected.iter().for_each(|it| self.problem(&format!("shared store: {it}")));
+            }
+            Err(error) => {
+                if sharing::notify_once(self.world, &stores.own, durability) {
+                    self.problem(&error.to_string());
+                }
+            }
+        }
+    }
+
     fn ask_breaker(&mut self) -> Admission {
         let key = self.breaker_key();
         if key.is_empty() {
             return Admission::Admitted;
         }
         let (stores, settings) = (self.stores(), self.policy().breaker(&key));
-        let (breaker, answer) = stores.breakers.request(&key, &settings, self.world.now());
+        self.synchronize(&stores);
+        let (breaker, answer) = sharing::request(self.world, &stores.breakers, &key, &settings);
         self.standing = open_breakers(&stores);
         match answer {
             crate::state::breaker::BreakerResponse::Rejected { wait } => {

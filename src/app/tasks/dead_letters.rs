@@ -9,10 +9,11 @@ use crate::limits::REVIEW_TIME_MAX;
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::report::mask::mask;
 use crate::state;
-use crate::state::dead_letter::{Attempt, Task, TaskEffect, TaskEvent, TaskQueue, step};
+use crate::state::dead_letter::{Attempt, Task, TaskEffect, TaskEvent, TaskQueue};
 use crate::state::escalation::Escalation;
 use crate::store::escalations::EscalationSubject;
 use crate::store::queues::Lists;
+use crate::store::shared::action::TaskChange;
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
@@ -124,9 +125,10 @@ impl Stores<'_> {
         let known_at = report.attempt.at != Timestamp::default();
         let at = if known_at { report.attempt.at } else { self.now };
         let attempt = Attempt { at, ..report.attempt.clone() };
-        let (mut task, _) = step(&before, TaskEvent::Failed(attempt), self.now);
+        let change = TaskChange::reported(&report.task, attempt);
+        let applied = lists.apply(&report.task.id, change, self.now);
+        let mut task = applied.map_or_else(|| before.clone(), |(task, _)| task);
         let mut taken = RecordedFailure { known: task == before, ..RecordedFailure::default() };
-        lists.put(task.clone(), &[]);
         let record =
             rules::record(&task, &QueueContext::new(&lists.tasks), self.permanent(&task), self.now);
         let (rule, problems) = rules::enters(&self.policy.dead_letter, record, self.watch.as_ref());
@@ -136,8 +138,10 @@ impl Stores<'_> {
         let enters = rule.is_some() || (report.at_once && !taken.known);
         if enters && task.place < TaskQueue::DeadLetter {
             rule.map_or("at once", |it| &it.id).clone_into(&mut taken.entered);
-            (task, _) = step(&task, TaskEvent::Entered { strategy }, self.now);
-            lists.put(task.clone(), &[]);
+            let change = TaskEvent::Entered { strategy }.into();
+            if let Some((entered, _)) = lists.apply(&task.id, change, self.now) {
+                task = entered;
+            }
             self.ask_at_once(&task, lists, &mut taken);
         }
         let counted = task.counted().count();
@@ -239,10 +243,11 @@ impl Stores<'_> {
     ) -> Result<Option<(Task, Vec<TaskEffect>)>, WorldError> {
         let done = self.queues.change(self.now, |lists| {
             let Some(task) = lists.find(id).cloned() else { return Ok(None) };
-            let (next, effects) = step(&task, event, self.now);
-            let unchanged = next == task && effects.is_empty();
-            lists.put(next.clone(), &effects);
-            Ok(Some((next, effects, unchanged)))
+            let applied = lists.apply(id, event.into(), self.now);
+            Ok(applied.map(|(next, effects)| {
+                let unchanged = next == task && effects.is_empty();
+                (next, effects, unchanged)
+            }))
         })?;
         Ok(done.map(|(task, effects, unchanged)| {
             if !unchanged {
@@ -282,13 +287,8 @@ impl Stores<'_> {
     /// Writes down what was learned about a task; `None` where there is no such task.
     pub(crate) fn learn(&self, id: &str, hinted: &Task) -> Result<Option<Task>, WorldError> {
         self.queues.change(self.now, |lists| {
-            let Some(task) = lists.find(id).cloned() else { return Ok(None) };
-            let mut next = task.clone().with(&masked_task(hinted));
-            if next != task {
-                next.revision = task.revision.saturating_add(1);
-            }
-            lists.put(next.clone(), &[]);
-            Ok(Some(next))
+            let change = TaskChange::learned(&masked_task(hinted));
+            Ok(lists.apply(id, change, self.now).map(|(task, _)| task))
         })
     }
 

@@ -2,6 +2,7 @@
 //! asked and notified. Commands and hooks share these operations.
 
 mod alerts;
+mod claims;
 mod dead_letters;
 mod reviews;
 pub(crate) mod signal_fields;

@@ -9,6 +9,7 @@ use crate::limits::{REVIEW_TIME_MAX, REVIEWED_AT_ONCE_MAX};
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::state::dead_letter::{Task, TaskEffect, TaskEvent, TaskQueue, step};
 use crate::store::queues::{Lists, expire};
+use crate::store::shared::action::TaskChange;
 use crate::world::WorldError;
 
 /// What a review did with one task.
@@ -155,10 +156,7 @@ impl Stores<'_> {
                 (None, Some("rejected")) => false,
                 (None, Some(_)) => {
                     // Its question can no longer be answered, so it stops waiting.
-                    let (next, effects) = step(&task, TaskEvent::Answered { by }, self.now);
-                    let mut next = next;
-                    next.hints.marks.remove("human_approved");
-                    lists.put(next, &effects);
+                    lists.apply(&task.id, TaskChange::Unanswered { by: by.to_owned() }, self.now);
                     continue;
                 }
                 (None, None) => continue,
@@ -168,8 +166,7 @@ impl Stores<'_> {
             } else {
                 TaskEvent::GivenUp { reason: "human" }
             };
-            let (next, effects) = step(&task, event, self.now);
-            lists.put(next, &effects);
+            lists.apply(&task.id, event.into(), self.now);
         }
     }
 
@@ -188,10 +185,11 @@ impl Stores<'_> {
         }
         let part = part_id(task, lists);
         let id = if rule.action == ReviewAction::Split { &part } else { &escalation };
-        let (next, effects) = step(task, TaskEvent::Reviewed(rules::decision(rule, id)), self.now);
+        let change = TaskEvent::Reviewed(rules::decision(rule, id)).into();
+        let applied = lists.apply(&task.id, change, self.now);
+        let (next, effects) = applied.unwrap_or_else(|| (task.clone(), Vec::new()));
         let mut row = row(&next, Some(rule), &effects, Vec::new());
         row.escalation = escalation;
-        lists.put(next, &effects);
         Ok(row)
     }
 }

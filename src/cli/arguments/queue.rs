@@ -1,7 +1,10 @@
 //! Arguments of `policyd dlq` and `policyd escalation`.
 
+use std::time::Duration;
+
 use clap::{Subcommand, ValueEnum};
 
+use super::resilience::time;
 use super::{ArgumentError, ListFormat};
 use crate::state::dead_letter::MARKS;
 
@@ -74,6 +77,36 @@ pub(in crate::cli) enum DlqAction {
         /// Dry run: show the actions without performing them
         #[arg(long)]
         dry_run: bool,
+    },
+    /// Claim a dead-lettered task: no other agent of any host gets it until the lease ends
+    Claim {
+        /// Task ID; default: the oldest dead-lettered task that is free
+        task: Option<String>,
+        /// Name of the agent; default: the user
+        #[arg(long, value_name = "NAME", default_value = "")]
+        holder: String,
+        /// Length of the lease
+        #[arg(long, value_name = "DURATION", value_parser = time, default_value = "10m")]
+        lease: Duration,
+        /// Output format
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Give a claimed task back before its lease ends
+    Unclaim {
+        /// Task ID
+        task: String,
+        /// Generation that `claim` printed
+        #[arg(long)]
+        generation: u64,
+    },
+    /// Mark a claimed task as done (exit code 1: another agent claimed it since)
+    Finish {
+        /// Task ID
+        task: String,
+        /// Generation that `claim` printed
+        #[arg(long)]
+        generation: u64,
     },
     /// Show task counts, causes of failure, and active alarms
     Stats {

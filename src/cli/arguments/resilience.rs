@@ -208,7 +208,7 @@ fn time_of_day(text: &str) -> Result<Duration, ArgumentError> {
 }
 
 /// Parses a duration with its unit, for `breaker`.
-fn time(text: &str) -> Result<Duration, ArgumentError> {
+pub(super) fn time(text: &str) -> Result<Duration, ArgumentError> {
     parse_duration(text).map_err(|_| ArgumentError::Duration("10m"))
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::BreakerCommand;
+use crate::app::sharing;
 use crate::cli::{Console, EXIT_FOUND, EXIT_OK, ListFormat};
 use crate::report::breakers::{self, BreakerView};
 use crate::state::breaker::load::LoadLevel;
@@ -103,6 +104,9 @@ pub(super) fn watch(
     let every = every.max(Duration::from_millis(50));
     let mut known: BTreeMap<String, (u64, &'static str)> = BTreeMap::new();
     loop {
+        let (root, durability) = (command.store.root(), command.store.durability());
+        // Without a server, the local copy is shown.
+        let _without = sharing::sync(command.world, root, durability, sharing::QUICK);
         for seen in all(command) {
             let state = (seen.breaker.generation, seen.phase().as_str());
             if known.insert(seen.key.clone(), state) == Some(state) {

@@ -1,13 +1,15 @@
 //! Tasks that are moved by somebody's word: put back to work, given up, done.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::{refused, report_problems, unknown};
 use crate::app::tasks::{Reviewed, Stores};
 use crate::cli::human::require_human;
-use crate::cli::{Console, DlqRetry, EXIT_FOUND, EXIT_OK};
+use crate::cli::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use crate::evaluation::dead_letter::cause;
-use crate::state::dead_letter::{Hints, Task, TaskEvent, TaskQueue};
+use crate::state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
 /// Puts a task back to work. With something learned the review decides; else it is somebody's word.
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
@@ -160,4 +162,80 @@ pub(super) fn redrive(
         }
     }
     EXIT_OK
+}
+
+/// Which dead letter an agent wants to claim.
+pub(super) struct ClaimRequest<'r> {
+    /// Ids; the first free one is claimed.
+    pub(super) ids: &'r [String],
+    /// Name of the agent.
+    pub(super) holder: &'r str,
+    pub(super) lease: Duration,
+}
+
+/// Claims a dead letter for an agent.
+pub(super) fn claim(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    wish: &ClaimRequest<'_>,
+    format: ListFormat,
+) -> u8 {
+    let ClaimRequest { ids, holder, lease } = *wish;
+    let lists = stores.queues.peek();
+    if let [id] = ids
+        && lists.find(id).is_none()
+    {
+        return unknown(console, &lists, id);
+    }
+    match stores.claim(ids, holder, lease) {
+        Err(error) => {
+            console.eprint(&format!("{error}; nothing was claimed"));
+            EXIT_BROKEN
+        }
+        Ok(None) => {
+            console.eprint("no dead-lettered task is free");
+            EXIT_FOUND
+        }
+        Ok(Some((task, claim))) => {
+            let TaskClaim { generation, until, .. } = claim;
+            console.print(&match format {
+                ListFormat::Json => {
+                    let fields = json!({"task_id": task.id, "generation": generation,
+                        "until": until.to_string(), "title": task.title});
+                    format!("{fields}\n")
+                }
+                ListFormat::Text | ListFormat::Compact => {
+                    format!("{}: claimed until {until}, generation {generation}\n", task.id)
+                }
+            });
+            EXIT_OK
+        }
+    }
+}
+
+/// Gives a claimed dead letter back, or marks it as done.
+pub(super) fn end_claim(
+    stores: &Stores<'_>,
+    console: &mut Console<'_>,
+    id: &str,
+    generation: u64,
+    is_done: bool,
+) -> u8 {
+    match stores.end_claim(id, generation, is_done) {
+        Err(error) => {
+            console.eprint(&format!("{error}; the claim stays"));
+            EXIT_BROKEN
+        }
+        Ok(true) => {
+            console
+                .print(&format!("{id}: {}\n", if is_done { "done" } else { "no longer claimed" }));
+            EXIT_OK
+        }
+        Ok(false) => {
+            console.eprint(&format!(
+                "task `{id}` has no claim with generation {generation}; another agent claimed it, or it is done"
+            ));
+            EXIT_FOUND
+        }
+    }
 }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::FailureEffect;
 
 /// Details of a call besides its result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CallMetadata {
     /// Generation in which the call was admitted.
     pub generation: Option<u64>,

@@ -9,6 +9,7 @@ use crate::state::failure::FailureEffect;
 
 /// Settings of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct BreakerSettings {
     pub mode: Mode,
     /// Calls that count.

@@ -84,6 +84,22 @@ pub struct Attempt {
     pub key: String,
 }
 
+/// A claim: one agent works on a dead letter until the lease ends. A claim that ended stays, so that the next one has
+/// a higher generation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TaskClaim {
+    /// Agent that works on the task; empty after a release.
+    #[serde(deserialize_with = "or_default")]
+    pub holder: String,
+    /// End of the lease.
+    #[serde(deserialize_with = "or_default")]
+    pub until: Timestamp,
+    /// Number of claims of the task. A result with an older number is rejected.
+    #[serde(deserialize_with = "or_default")]
+    pub generation: u64,
+}
+
 /// Information that arrived after a task failed. A requeue consumes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -218,4 +234,6 @@ pub struct Task {
     pub abandoned: Option<Timestamp>,
     /// Number of changes. Of two copies, the one with more is newer.
     pub revision: u64,
+    /// The last claim of the dead letter.
+    pub claim: Option<TaskClaim>,
 }

@@ -14,7 +14,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
-use crate::state::breaker::{Breaker, BreakerPhase, CallOutcome, CountedCall};
+use crate::state::breaker::{
+    self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, CallOutcome,
+    CountedCall,
+};
 use crate::state::stored::{count, fields, is_default, items, or_default};
 use crate::time::Timestamp;
 
@@ -158,6 +161,44 @@ pub(super) fn breaker_of(record: &Value) -> Breaker {
         forced: record.forced.filter(|_| record.state == BreakerPhase::Open),
         needs_human: record.needs_human,
     }
+}
+
+/// Returns the breaker after an event, its record, and the response. Without a record, nothing changed.
+pub(in crate::store) fn step(
+    known: Option<&Value>,
+    event: BreakerEvent<'_>,
+    settings: &BreakerSettings,
+    now: Timestamp,
+) -> (Breaker, Option<Value>, BreakerResponse) {
+    let before = known.map(breaker_of).unwrap_or_default();
+    let (mut next, response) = breaker::step(&before, event, settings, now);
+    if next == before {
+        return (next, None, response);
+    }
+    next.last_change = next.last_change.or(Some(now));
+    let record = record_of(&next, known);
+    (next, Some(record), response)
+}
+
+/// Returns a record with times of another clock, which is that far ahead.
+pub(super) fn moved(record: &Value, ahead_ms: i64) -> Value {
+    if ahead_ms == 0 {
+        return record.clone();
+    }
+    let mut breaker = breaker_of(record);
+    let moved = |at: Timestamp| Timestamp::from_millis(at.millis().saturating_sub(ahead_ms));
+    for at in [
+        &mut breaker.last_failure,
+        &mut breaker.last_change,
+        &mut breaker.cooldown_until,
+        &mut breaker.open_until,
+        &mut breaker.last_probe,
+        &mut breaker.recovered_at,
+    ] {
+        *at = at.map(moved);
+    }
+    breaker.calls.iter_mut().for_each(|it| it.at = moved(it.at));
+    record_of(&breaker, Some(record))
 }
 
 /// Returns the calls within the window, oldest first.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
 use crate::time::Timestamp;
+use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use crate::world::{
     Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
     PathEntry, RunningProgram, World, WorldError,
@@ -270,6 +271,13 @@ impl World for FakeWorld {
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         open(&self.machine).log.push(format!("kill {variable}={value}"));
         Ok(0)
+    }
+    fn connect(
+        &self,
+        address: &ServerAddress,
+        limit: Duration,
+    ) -> Result<Box<dyn DocumentServer>, ServerError> {
+        self.document_server(address, limit)
     }
 }
 

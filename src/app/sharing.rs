@@ -1,0 +1,78 @@
+//! The shared store for hooks and commands: find it, synchronize, and ask it for permission.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::limits::{SHARED_AGE_MAX, SHARED_COMMAND_WAIT, SHARED_HOOK_WAIT};
+use crate::state::breaker::{self, Breaker, BreakerEvent, BreakerResponse, BreakerSettings};
+use crate::store::breakers::BreakerStore;
+use crate::store::file::Durability;
+use crate::store::shared::action::{SharedAction, SharedResponse};
+use crate::store::shared::settings::SharedStoreSettings;
+use crate::store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
+use crate::world::World;
+
+/// Limits of a command, which can wait longer than a hook and always works on a current copy.
+pub(crate) const COMMAND: SyncLimits =
+    SyncLimits { wait: SHARED_COMMAND_WAIT, age_max: Duration::ZERO, at_once: true };
+/// Limits of a command that scripts call before each call of a service.
+pub(crate) const QUICK: SyncLimits =
+    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
+
+/// Synchronizes; `None` if no shared store is configured.
+pub(crate) fn sync(
+    world: &dyn World,
+    root: &Path,
+    durability: &Durability,
+    limits: SyncLimits,
+) -> Result<Option<SyncResult>, SyncError> {
+    match SharedStore::find(world, root, durability)? {
+        Some(store) => store.sync(limits).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Returns whether operations wait for the server.
+pub(crate) fn has_waiting(world: &dyn World, root: &Path) -> bool {
+    let found = SharedStore::find(world, root, &Durability::default());
+    found.is_ok_and(|it| it.is_some_and(|it| it.has_waiting()))
+}
+
+/// Returns whether the user is to be notified now that the server cannot be reached.
+pub(crate) fn notify_once(world: &dyn World, root: &Path, durability: &Durability) -> bool {
+    match SharedStore::find(world, root, durability) {
+        Ok(found) => found.is_some_and(|it| it.notify_once()),
+        // An invalid configuration is reported until it is fixed.
+        Err(_) => true,
+    }
+}
+
+/// Asks whether a call is permitted. The server admits the trial call of a shared breaker, so that all hosts
+/// together make one. If the server cannot be reached, the local copy decides.
+pub(crate) fn request(
+    world: &dyn World,
+    store: &BreakerStore<'_>,
+    key: &str,
+    settings: &BreakerSettings,
+) -> (Breaker, BreakerResponse) {
+    let now = world.now();
+    let known = store.peek(key);
+    let (next, response) = breaker::step(&known, BreakerEvent::Request, settings, now);
+    if next == known || !SharedStoreSettings::shares_breaker(key) {
+        return if next == known { (known, response) } else { store.request(key, settings, now) };
+    }
+    let Ok(Some(shared)) = SharedStore::find(world, store.root(), store.durability()) else {
+        return store.request(key, settings, now);
+    };
+    let action = SharedAction::Breaker {
+        key: key.to_owned(),
+        event: BreakerEvent::Request.into(),
+        settings: Box::new(settings.clone()),
+    };
+    match shared.decide(action, QUICK) {
+        Ok(SharedResponse::Breaker(response)) => (store.peek(key), response),
+        Ok(SharedResponse::Task(_) | SharedResponse::Escalation(_)) | Err(_) => {
+            store.request(key, settings, now)
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Arguments of `policyd store`.
+
+use clap::{Subcommand, ValueEnum};
+
+use super::ListFormat;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct StoreArguments {
+    #[command(subcommand)]
+    pub(in crate::cli) action: StoreAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum StoreAction {
+    /// Create the tables, the roles, and the group of the configuration in the database
+    Init {
+        /// URL of an account that may create tables and roles; default: the configured one
+        #[arg(long)]
+        url: Option<String>,
+    },
+    /// Update the tables to the version of this program
+    Migrate {
+        /// URL of an account that may change tables; default: the configured one
+        #[arg(long)]
+        url: Option<String>,
+    },
+    /// Show the server, the local copy, and what waits (exit code 1: the server cannot be used)
+    Status {
+        /// Output format
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
+    /// Compare the local copy with the server (exit code 1: they differ)
+    Verify,
+    /// Copy documents that the target does not have
+    Copy {
+        /// Where the documents are
+        #[arg(long, value_enum)]
+        from: StorePlace,
+        /// Where they are copied to
+        #[arg(long, value_enum)]
+        to: StorePlace,
+    },
+    /// Send what waits, and take over what other hosts changed
+    Sync,
+    /// Keep the local copy current until it is interrupted
+    Watch,
+}
+
+/// Where shared documents are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum StorePlace {
+    /// The files of the project
+    Files,
+    /// The server
+    Postgres,
+}

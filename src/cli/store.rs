@@ -1,0 +1,290 @@
+//! `policyd store`: the server that several hosts share.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StoreAction, StorePlace,
+    pack,
+};
+use crate::app::sharing::{self, COMMAND};
+use crate::app::workspace::project::{self, DECISION_LOG};
+use crate::limits::SHARED_COMMAND_WAIT;
+use crate::store::file::Durability;
+use crate::store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
+use crate::store::shared::{SharedStore, SyncError, SyncLimits};
+use crate::time::short_text;
+use crate::world::World;
+use crate::world::server::{ServerError, ServerStatus};
+
+/// Longest wait for a notification before the connection is checked.
+const WATCH_WAIT: Duration = Duration::from_secs(5);
+
+/// The files that a command changes.
+#[derive(Clone, Copy)]
+pub(super) struct LocalFiles<'f> {
+    /// State directory.
+    pub(super) root: &'f Path,
+    pub(super) durability: &'f Durability,
+}
+
+/// Synchronizes around another command. A problem is reported, and the command continues with the local copy.
+fn sync(world: &dyn World, console: &mut Console<'_>, files: LocalFiles<'_>, limits: SyncLimits) {
+    match sharing::sync(world, files.root, files.durability, limits) {
+        Ok(result) => {
+            let rejected = result.map(|it| it.rejected).unwrap_or_default();
+            rejected.iter().for_each(|it| console.eprint(&format!("shared store: {it}")));
+        }
+        // Reported when it happened.
+        Err(SyncError::Deferred(_)) => {}
+        Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
+    }
+}
+
+/// Runs an action of another command on a current copy, and sends its changes.
+pub(super) fn around(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    files: LocalFiles<'_>,
+    limits: SyncLimits,
+    act: impl FnOnce(&mut Console<'_>) -> u8,
+) -> u8 {
+    sync(world, console, files, limits);
+    let code = act(console);
+    if sharing::has_waiting(world, files.root) {
+        sync(world, console, files, limits);
+    }
+    code
+}
+
+/// Runs one action.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAction) -> u8 {
+    let project = project::find(world, None);
+    let Some(policy) = pack::or_builtin_policy(world, console, &project) else {
+        return EXIT_BROKEN;
+    };
+    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+    let (sessions, own) = project::sessions(world, &project, &policy.settings);
+    let store = match SharedStore::find(world, &own, &sessions.durability) {
+        Ok(Some(store)) => store,
+        Ok(None) => {
+            console.eprint(
+                "no shared store is configured\nhelp: add `store: {url: postgres://…}` to \
+                 `config.yaml` in your configuration directory",
+            );
+            return EXIT_USAGE;
+        }
+        Err(error) => {
+            console.eprint(&error.to_string());
+            return EXIT_BROKEN;
+        }
+    };
+    let done = match action {
+        StoreAction::Init { url } => migrate(world, console, &store, url.as_deref(), true),
+        StoreAction::Migrate { url } => migrate(world, console, &store, url.as_deref(), false),
+        StoreAction::Status { format } => Ok(status(console, &store, *format)),
+        StoreAction::Verify => verify(console, &store),
+        StoreAction::Copy { from, to } => copy(console, &store, *from, *to),
+        StoreAction::Sync => synchronize(console, &store, &own.join(DECISION_LOG)),
+        StoreAction::Watch => watch(world, console, &store, &own.join(DECISION_LOG)),
+    };
+    done.unwrap_or_else(|error| {
+        console.eprint(&error.to_string());
+        EXIT_BROKEN
+    })
+}
+
+/// Creates or updates the tables.
+fn migrate(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    url: Option<&str>,
+    is_new: bool,
+) -> Result<u8, SyncError> {
+    let mut address = store.settings().address(world)?;
+    if let Some(url) = url {
+        url.clone_into(&mut address.url);
+        address.password = None;
+    }
+    let mut server = world.connect(&address, SHARED_COMMAND_WAIT)?;
+    if !is_new && server.status()?.schema.is_none() {
+        return Err(ServerError::NoSchema.into());
+    }
+    let (before, after) = server.migrate()?;
+    let group = &store.settings().group;
+    console.print(&match (before, after) {
+        (0, after) => format!("schema version {after} created; group `{group}`\n"),
+        (before, after) if before == after => {
+            format!("schema version {after} is current; group `{group}`\n")
+        }
+        (before, after) => format!("schema version {before} updated to {after}; group `{group}`\n"),
+    });
+    Ok(EXIT_OK)
+}
+
+/// Sends new lines of the decision log, if it is shared.
+fn send_decisions(
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    log: &Path,
+) -> Result<(), SyncError> {
+    if !store.settings().shares(SharedSubject::Decisions) {
+        return Ok(());
+    }
+    let sent = store.send_decisions(log, SHARED_COMMAND_WAIT)?;
+    if sent > 0 {
+        console.print(&format!("decisions sent: {sent}\n"));
+    }
+    Ok(())
+}
+
+fn synchronize(
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    log: &Path,
+) -> Result<u8, SyncError> {
+    let result = store.sync(COMMAND)?;
+    console.print(&format!("{} sent, {} received\n", result.sent, result.received));
+    result.rejected.iter().for_each(|it| console.eprint(&format!("rejected: {it}")));
+    send_decisions(console, store, log)?;
+    Ok(if result.rejected.is_empty() { EXIT_OK } else { EXIT_FOUND })
+}
+
+/// Compares both places. What waits is sent before.
+fn verify(console: &mut Console<'_>, store: &SharedStore<'_>) -> Result<u8, SyncError> {
+    store.sync(COMMAND)?;
+    let differences = store.compare(SHARED_COMMAND_WAIT)?;
+    for it in &differences {
+        console.print(&format!("{} `{}`: {}\n", it.kind, it.name, it.difference.as_str()));
+    }
+    if differences.is_empty() {
+        console.print("the local copy and the server are the same\n");
+        return Ok(EXIT_OK);
+    }
+    Ok(EXIT_FOUND)
+}
+
+fn copy(
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    from: StorePlace,
+    to: StorePlace,
+) -> Result<u8, SyncError> {
+    match (from, to) {
+        (StorePlace::Files, StorePlace::Postgres) => {
+            let copied = store.copy_to_server(SHARED_COMMAND_WAIT)?;
+            console.print(&format!("documents copied to the server: {copied}\n"));
+        }
+        (StorePlace::Postgres, StorePlace::Files) => {
+            store.forget_position()?;
+            let result = store.sync(COMMAND)?;
+            console.print(&format!("documents copied to the files: {}\n", result.received));
+        }
+        (StorePlace::Files, StorePlace::Files) | (StorePlace::Postgres, StorePlace::Postgres) => {
+            console.eprint("`--from` and `--to` are the same");
+            return Ok(EXIT_USAGE);
+        }
+    }
+    Ok(EXIT_OK)
+}
+
+/// Synchronizes at each notification of the server.
+fn watch(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    log: &Path,
+) -> Result<u8, SyncError> {
+    world.note_interrupts();
+    let limits = COMMAND;
+    let mut server = None;
+    while !world.interrupted() {
+        let mut round = || -> Result<bool, SyncError> {
+            let connected = match server.take() {
+                Some(connected) => connected,
+                None => store.server(SHARED_COMMAND_WAIT)?,
+            };
+            let connected = server.insert(connected);
+            let result = store.sync(limits)?;
+            if result.sent > 0 || result.received > 0 {
+                console.print(&format!("{} sent, {} received\n", result.sent, result.received));
+            }
+            send_decisions(console, store, log)?;
+            Ok(connected.wait(WATCH_WAIT)?)
+        };
+        if let Err(error) = round() {
+            server = None;
+            console.eprint(&error.to_string());
+            world.sleep(WATCH_WAIT);
+        }
+    }
+    Ok(EXIT_OK)
+}
+
+fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat) -> u8 {
+    let asked = store.server(SHARED_COMMAND_WAIT).and_then(|mut it| Ok(it.status()?));
+    let settings = store.settings();
+    let code = match &asked {
+        Ok(it) if it.schema.is_some() => EXIT_OK,
+        Ok(_) | Err(_) => EXIT_FOUND,
+    };
+    if format == ListFormat::Json {
+        console.print(&format!("{:#}\n", status_json(store, &asked)));
+        return code;
+    }
+    if let Some(chosen) = store.ignored_url() {
+        console.eprint(&format!(
+            "{VARIABLE} is ignored: `{chosen}` is not a URL of your configuration\nhelp: add it to \
+             `alternatives` of `store`"
+        ));
+    }
+    let (position, waiting) = (store.position(), store.waiting().len());
+    console.print(&format!("url        {}\ngroup      {}\n", settings.shown_url(), settings.group));
+    match asked {
+        Ok(it) => {
+            let schema =
+                it.schema.map_or("none; run `policyd store init`".to_owned(), |it| it.to_string());
+            let encryption = if it.encrypted { "encrypted" } else { "not encrypted" };
+            console
+                .print(&format!("server     {}, {encryption}, role `{}`\n", it.program, it.role));
+            console.print(&format!("schema     {schema}\n"));
+            for (kind, count) in &it.documents {
+                console.print(&format!("{kind:<10} {count}\n"));
+            }
+        }
+        Err(error) => console.print(&format!("server     {error}\n")),
+    }
+    let age = position.at.map(|it| short_text(store.now().since(it)));
+    console.print(&format!(
+        "copied     {}\n",
+        age.map_or("never".to_owned(), |it| format!("{it} ago"))
+    ));
+    console.print(&format!("waiting    {waiting}\n"));
+    if store.rejected() > 0 {
+        console.print(&format!("rejected   {}\n", store.rejected()));
+    }
+    code
+}
+
+fn status_json(
+    store: &SharedStore<'_>,
+    asked: &Result<ServerStatus, SyncError>,
+) -> serde_json::Value {
+    let settings: &SharedStoreSettings = store.settings();
+    let position = store.position();
+    let known = asked.as_ref().ok();
+    json!({
+        "url": settings.shown_url(), "group": settings.group,
+        "reachable": known.is_some(), "problem": asked.as_ref().err().map(ToString::to_string),
+        "server": known.map(|it| &it.program), "role": known.map(|it| &it.role),
+        "encrypted": known.map(|it| it.encrypted), "schema": known.and_then(|it| it.schema),
+        "version": known.map(|it| it.version), "copied_version": position.version,
+        "copied_at": position.at.map(|it| it.to_string()), "clock_ahead_ms": position.ahead_ms,
+        "documents": known.map(|it| it.documents.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect::<serde_json::Map<_, _>>()),
+        "waiting": store.waiting().len(), "rejected": store.rejected(),
+    })
+}

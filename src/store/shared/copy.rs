@@ -1,0 +1,161 @@
+//! Compares the local copy with the server, and copies documents that the server lacks.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::action::{BREAKER, ESCALATION, TASK, TEXT, task_document};
+use super::settings::{SharedStoreSettings, SharedSubject};
+use super::{SharedStore, SyncError, position};
+use crate::checksum::hex;
+use crate::limits::HOOK_LOCK_WAIT;
+use crate::store::breakers::BreakerStore;
+use crate::store::escalations::{self, EscalationStore};
+use crate::store::queues::QueueStore;
+use crate::world::server::{ChangeResult, DocumentChange, DocumentName, NewContent};
+
+/// Documents by kind and name.
+type SharedDocuments = BTreeMap<(String, String), Value>;
+
+/// A document that is not the same at both places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    pub kind: String,
+    pub name: String,
+    pub difference: DifferenceKind,
+}
+
+/// How a document differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// Only the local files contain it.
+    OnlyLocal,
+    /// Only the server contains it.
+    OnlyServer,
+    /// The contents differ.
+    Content,
+    /// The text on the server is not JSON.
+    Unreadable,
+}
+
+impl DifferenceKind {
+    /// Returns the difference in words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnlyLocal => "only in the local files",
+            Self::OnlyServer => "only on the server",
+            Self::Content => "the contents differ",
+            Self::Unreadable => "unreadable on the server",
+        }
+    }
+}
+
+impl SharedStore<'_> {
+    /// Compares the local copy with the server.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub fn compare(&self, wait: Duration) -> Result<Vec<Difference>, SyncError> {
+        let changes = self.server(wait)?.changes(0)?;
+        let mut local = self.local();
+        let mut found = Vec::new();
+        for document in changes.documents {
+            let Some(text) = document.text else { continue };
+            let shares = match document.kind.as_str() {
+                TASK => self.settings.shares(SharedSubject::Tasks),
+                ESCALATION => self.settings.shares(SharedSubject::Escalations),
+                _ => true,
+            };
+            let known = local.remove(&(document.kind.clone(), document.name.clone()));
+            let server: Result<Value, _> = serde_json::from_str(&text);
+            let difference = match (server, known) {
+                _ if !shares => continue,
+                (Err(_), _) => DifferenceKind::Unreadable,
+                (Ok(_), None) => DifferenceKind::OnlyServer,
+                (Ok(server), Some(known)) if server == known => continue,
+                (Ok(_), Some(_)) => DifferenceKind::Content,
+            };
+            found.push(Difference { kind: document.kind, name: document.name, difference });
+        }
+        let only_local = local.into_keys();
+        found.extend(only_local.map(|(kind, name)| Difference {
+            kind,
+            name,
+            difference: DifferenceKind::OnlyLocal,
+        }));
+        Ok(found)
+    }
+
+    /// Copies the documents to the server that it does not have. Returns their number.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or rejects a document.
+    pub fn copy_to_server(&self, wait: Duration) -> Result<usize, SyncError> {
+        let client = position::client(self.world, &self.folder)?;
+        let mut server = self.server(wait)?;
+        let mut copied: usize = 0;
+        for ((kind, name), document) in self.local() {
+            let text = document.to_string();
+            let mut digest = hex(&Sha256::digest(format!("{kind}\n{name}\n{text}").as_bytes()));
+            digest.truncate(24);
+            let operation = format!("{client}-copy-{digest}");
+            let document = DocumentName { kind: &kind, name: &name };
+            let mut is_new = false;
+            let result = server.change(
+                DocumentChange { operation: &operation, document },
+                &mut |known, _| match known {
+                    Some(_) => NewContent::Unchanged,
+                    None => {
+                        is_new = true;
+                        NewContent::Text(text.clone())
+                    }
+                },
+            )?;
+            copied =
+                copied.saturating_add(usize::from(is_new && result == ChangeResult::Committed));
+        }
+        Ok(copied)
+    }
+
+    /// Forgets the position, so that the next synchronization reads every document.
+    ///
+    /// # Errors
+    /// The position was not saved.
+    pub fn forget_position(&self) -> Result<(), SyncError> {
+        let position = super::SyncPosition { version: 0, at: None, ..self.position() };
+        Ok(position.save(self.world, &self.folder)?)
+    }
+
+    /// Returns the shared documents of the local files.
+    fn local(&self) -> SharedDocuments {
+        let (world, root) = (self.world, self.root.as_path());
+        let durability = || self.durability.clone();
+        let mut all = SharedDocuments::new();
+        let breakers = BreakerStore::new(world, root, durability());
+        for (key, record) in breakers.records_for_copy() {
+            if SharedStoreSettings::shares_breaker(&key) {
+                all.insert((BREAKER.to_owned(), key), record);
+            }
+        }
+        if self.settings.shares(SharedSubject::Tasks) {
+            let queues = QueueStore::new(world, root, durability(), HOOK_LOCK_WAIT);
+            for task in queues.peek().tasks {
+                all.insert((TASK.to_owned(), task.id.clone()), task_document(&task, None));
+            }
+        }
+        if self.settings.shares(SharedSubject::Escalations) {
+            let store = EscalationStore::new(world, root, durability(), HOOK_LOCK_WAIT);
+            for it in store.all() {
+                let mut document = escalations::record_of(&it, None);
+                if let Some(fields) = document.as_object_mut() {
+                    fields.insert(TEXT.to_owned(), store.text(&it.id).into());
+                }
+                all.insert((ESCALATION.to_owned(), it.id), document);
+            }
+        }
+        all
+    }
+}

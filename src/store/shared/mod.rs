@@ -1,0 +1,120 @@
+//! The shared store: breakers of all hosts of a group on one server. The files of the state directory stay the
+//! local copy, and the truth while the server cannot be reached.
+//!
+//! A change is first saved in the outbox, then applied to the local files. `sync` sends the outbox in order, and
+//! takes over what others changed. The step functions of `state` decide at both places. Nothing here waits for a
+//! server outside of `sync`.
+//!
+//! The outbox and the position are below the user's state directory: a repository cannot contain them.
+
+pub mod action;
+mod copy;
+mod decisions;
+mod outbox;
+mod position;
+pub mod settings;
+mod sync;
+
+use std::path::{Path, PathBuf};
+
+use super::file::Durability;
+use super::user;
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+use action::SharedAction;
+pub use copy::{Difference, DifferenceKind};
+use outbox::Outbox;
+pub use outbox::QueuedOperation;
+pub use position::SyncPosition;
+use settings::{SharedSettingsError, SharedStoreSettings};
+pub use sync::{SyncError, SyncLimits, SyncResult};
+
+/// Directory below the user's state of a project.
+const FOLDER: &str = "shared";
+
+/// The shared store as one state directory uses it.
+pub struct SharedStore<'a> {
+    world: &'a dyn World,
+    /// State directory of the project.
+    root: PathBuf,
+    folder: PathBuf,
+    durability: Durability,
+    settings: SharedStoreSettings,
+}
+
+impl<'a> SharedStore<'a> {
+    /// Returns the shared store of a state directory; `None` if the user configured none.
+    ///
+    /// # Errors
+    /// The configuration is invalid.
+    pub fn find(
+        world: &'a dyn World,
+        root: &Path,
+        durability: &Durability,
+    ) -> Result<Option<Self>, SharedSettingsError> {
+        let Some(settings) = SharedStoreSettings::load(world)? else { return Ok(None) };
+        let Some(folder) = user::state_folder(world, root) else { return Ok(None) };
+        let (root, durability) = (root.to_owned(), durability.clone());
+        Ok(Some(Self { world, root, folder: folder.join(FOLDER), durability, settings }))
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub const fn settings(&self) -> &SharedStoreSettings {
+        &self.settings
+    }
+
+    /// Saves a change for the server. The caller holds the lock of the local document.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub fn push(&self, action: SharedAction, at: Timestamp) -> Result<(), WorldError> {
+        let client = position::client(self.world, &self.folder)?;
+        self.outbox().push(&client, action, at)
+    }
+
+    /// Returns the operations that wait for the server, oldest first.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<QueuedOperation> {
+        let outbox = self.outbox();
+        let operations =
+            outbox.names().into_iter().filter_map(|it| outbox.read(&it).ok().flatten());
+        operations.collect()
+    }
+
+    /// Returns whether operations wait for the server.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        !self.outbox().names().is_empty()
+    }
+
+    /// Returns the number of operations that the server rejected for good.
+    #[must_use]
+    pub fn rejected(&self) -> usize {
+        self.outbox().rejected()
+    }
+
+    /// Returns what is known of the server.
+    #[must_use]
+    pub fn position(&self) -> SyncPosition {
+        SyncPosition::load(self.world, &self.folder, &self.settings.fingerprint())
+    }
+
+    /// Returns the URL that the environment chooses, if the configuration does not contain it.
+    #[must_use]
+    pub fn ignored_url(&self) -> Option<String> {
+        let chosen = self.world.env(settings::VARIABLE);
+        chosen.filter(|it| *it != self.settings.url)
+    }
+
+    /// Returns the time of this host.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.world.now()
+    }
+
+    fn outbox(&self) -> Outbox<'a> {
+        let folder = self.folder.join(position::OUTBOX);
+        Outbox { world: self.world, folder, durability: self.durability.clone() }
+    }
+}

@@ -1,0 +1,123 @@
+//! What one state directory knows of the server: the last version, when it was read, and when to try again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::checksum::hex;
+use crate::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
+use crate::store::file::{self, Durability, Saved};
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+const FILE: &str = "position.json";
+const CLIENT_FILE: &str = "client";
+/// The kernel of Linux returns a new random id at each read.
+const RANDOM_ID: &str = "/proc/sys/kernel/random/uuid";
+
+/// Directory of the operations that wait.
+pub(super) const OUTBOX: &str = "outbox";
+/// Directories above the outbox whose entries policyd may have created: `shared`, that of the project, `policyd`,
+/// `state`, and `.local` in the home directory.
+const FOLDERS_ABOVE: usize = 6;
+
+/// What is known of the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SyncPosition {
+    /// Which server and group it is about.
+    pub(super) store: String,
+    /// Version up to which the local files contain the changes of others.
+    pub version: i64,
+    /// When the server was asked last.
+    pub at: Option<Timestamp>,
+    /// Time of the server minus the time of this host, in milliseconds.
+    pub ahead_ms: i64,
+    /// Attempts that failed since the last success.
+    pub failures: u32,
+    /// No attempt is made before this time.
+    pub retry_at: Option<Timestamp>,
+    /// Why the last attempt failed.
+    pub problem: Option<String>,
+    /// Whether the user was notified of it.
+    pub notified: bool,
+}
+
+impl SyncPosition {
+    /// Loads what is known of a store. Damage is as good as nothing: everything is read again.
+    pub(super) fn load(world: &dyn World, folder: &Path, store: &str) -> Self {
+        let bytes = world.read(&folder.join(FILE), SHARED_FILE_BYTES_MAX);
+        let known: Option<Self> = bytes.ok().and_then(|it| serde_json::from_slice(&it).ok());
+        let known = known.filter(|it| it.store == store);
+        known.unwrap_or_else(|| Self { store: store.to_owned(), ..Self::default() })
+    }
+
+    /// Saves it. A power loss can lose it, and then everything is read again.
+    pub(super) fn save(&self, world: &dyn World, folder: &Path) -> Result<(), WorldError> {
+        world.create_folder(folder)?;
+        let durability = Durability { fsync: false, ..Durability::default() };
+        let text = format!("{}\n", json!(self));
+        match file::save(world, &folder.join(FILE), text.as_bytes(), &durability) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+            Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
+        }
+    }
+
+    /// Returns whether an attempt makes sense now. A clock that went back does not delay it for long.
+    pub(super) fn may_try(&self, now: Timestamp) -> bool {
+        self.retry_at.is_none_or(|at| at <= now || at.since(now) > SHARED_RETRY_MAX)
+    }
+
+    /// Returns whether the local files are younger than a maximum age.
+    pub(super) fn is_fresh(&self, now: Timestamp, age_max: Duration) -> bool {
+        self.failures == 0 && self.at.is_some_and(|at| at <= now && now.since(at) < age_max)
+    }
+
+    /// Records a failed attempt.
+    pub(super) fn fail(&mut self, why: String, now: Timestamp) {
+        let factor = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        let delay = SHARED_RETRY_MIN.saturating_mul(factor).min(SHARED_RETRY_MAX);
+        self.failures = self.failures.saturating_add(1).min(16);
+        self.retry_at = Some(now.plus(delay));
+        self.problem = Some(why);
+    }
+
+    /// Records a successful attempt.
+    pub(super) fn succeed(&mut self, now: Timestamp) {
+        (self.failures, self.retry_at, self.problem) = (0, None, None);
+        (self.at, self.notified) = (Some(now), false);
+    }
+}
+
+/// Returns the id of this state directory among all hosts, and creates it at the first call.
+pub(super) fn client(world: &dyn World, folder: &Path) -> Result<String, WorldError> {
+    let path = folder.join(CLIENT_FILE);
+    if let Ok(bytes) = world.read(&path, SHARED_FILE_BYTES_MAX)
+        && let Some(known) = std::str::from_utf8(&bytes).ok().map(str::trim)
+        && !known.is_empty()
+    {
+        return Ok(known.to_owned());
+    }
+    // The directories survive a power loss before the first operation is saved.
+    let outbox = folder.join(OUTBOX);
+    world.create_folder(&outbox)?;
+    for above in outbox.ancestors().skip(1).take(FOLDERS_ABOVE) {
+        // A directory of another user was there before.
+        drop(world.sync_folder(above));
+    }
+    let random = world.read(Path::new(RANDOM_ID), SHARED_FILE_BYTES_MAX).unwrap_or_default();
+    let host = world.env("HOSTNAME").unwrap_or_default();
+    let moment = format!("{}-{}-{host}", world.now().millis(), world.process_id());
+    let mut hash = Sha256::new();
+    hash.update(random);
+    hash.update(moment.as_bytes());
+    hash.update(folder.as_os_str().as_encoded_bytes());
+    let mut id = hex(&hash.finalize());
+    id.truncate(16);
+    // Two processes can create it at once. Both ids are unique, so either is right.
+    world.write(&path, id.as_bytes())?;
+    Ok(id)
+}

@@ -1,0 +1,327 @@
+//! Sends the outbox to the server in order, and takes over what others changed. The only code that waits for the
+//! server, always within a limit.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::SharedStore;
+use super::action::{BREAKER, ESCALATION, SharedAction, SharedResponse, TASK};
+use super::outbox::QueuedOperation;
+use super::position::SyncPosition;
+use super::settings::{SharedSettingsError, SharedSubject};
+use crate::limits::{HOOK_LOCK_WAIT, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE};
+use crate::store::breakers::BreakerStore;
+use crate::store::escalations::EscalationStore;
+use crate::store::queues::QueueStore;
+use crate::time::Timestamp;
+use crate::world::WorldError;
+use crate::world::server::{
+    ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, ServerError,
+};
+
+/// How long a synchronization may take, and when none is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncLimits {
+    /// Longest time for the whole synchronization.
+    pub wait: Duration,
+    /// Age up to which the local files count as current.
+    pub age_max: Duration,
+    /// Whether to try although the last attempt failed a moment ago.
+    pub at_once: bool,
+}
+
+/// Result of a synchronization.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SyncResult {
+    /// Operations that the server applied.
+    pub sent: usize,
+    /// Operations that the server rejected for good.
+    pub rejected: Vec<String>,
+    /// Documents that others changed.
+    pub received: usize,
+    /// Operations that still wait.
+    pub waiting: usize,
+}
+
+/// Why the local files are not synchronized.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SyncError {
+    #[error(transparent)]
+    Settings(#[from] SharedSettingsError),
+    #[error("shared store: {0}")]
+    Server(#[from] ServerError),
+    #[error("shared store: {0}")]
+    Local(#[from] WorldError),
+    /// An attempt failed a moment ago; the next one follows later.
+    #[error("{0}")]
+    Deferred(String),
+}
+
+/// A connection in use.
+struct ServerSession<'s, 'a> {
+    store: &'s SharedStore<'a>,
+    server: Box<dyn DocumentServer>,
+    /// Elapsed time at which the session must end.
+    end: Duration,
+}
+
+impl SharedStore<'_> {
+    /// Sends what waits, and takes over what others changed.
+    ///
+    /// # Errors
+    /// The server did not answer in time, or local files could not be written. What waits is sent later.
+    pub fn sync(&self, limits: SyncLimits) -> Result<SyncResult, SyncError> {
+        let now = self.world.now();
+        let position = self.position();
+        let idle = self.outbox().names().is_empty();
+        if idle && position.is_fresh(now, limits.age_max) {
+            return Ok(SyncResult::default());
+        }
+        if !limits.at_once && !position.may_try(now) {
+            return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
+        }
+        let end = self.world.elapsed().saturating_add(limits.wait);
+        self.world.create_folder(&self.folder)?;
+        let lock = self.world.lock(&self.folder.join(".sync.lock"), limits.wait);
+        let _held = match lock {
+            Ok(held) => held,
+            // Another process synchronizes.
+            Err(WorldError::Locked(_)) => {
+                return Ok(SyncResult {
+                    waiting: self.outbox().names().len(),
+                    ..SyncResult::default()
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // Another process can have done it in between.
+        let mut position = self.position();
+        if self.outbox().names().is_empty() && position.is_fresh(now, limits.age_max) {
+            return Ok(SyncResult::default());
+        }
+        let result = self.connect(end).and_then(|mut session| session.sync(&mut position));
+        let now = self.world.now();
+        match &result {
+            Ok(_) => position.succeed(now),
+            Err(error) => position.fail(error.to_string(), now),
+        }
+        position.save(self.world, &self.folder)?;
+        result
+    }
+
+    /// Lets the server decide about an operation, after everything that waits was sent.
+    ///
+    /// # Errors
+    /// As for [`SharedStore::sync`]. If it is unknown whether the server applied the operation, it waits in the
+    /// outbox and is not applied twice.
+    pub fn decide(
+        &self,
+        action: SharedAction,
+        limits: SyncLimits,
+    ) -> Result<SharedResponse, SyncError> {
+        let now = self.world.now();
+        let position = self.position();
+        if !limits.at_once && !position.may_try(now) {
+            return Err(SyncError::Deferred(position.problem.unwrap_or_default()));
+        }
+        let end = self.world.elapsed().saturating_add(limits.wait);
+        self.world.create_folder(&self.folder)?;
+        let _held = self.world.lock(&self.folder.join(".sync.lock"), limits.wait)?;
+        let mut position = self.position();
+        let outbox = self.outbox();
+        let client = super::position::client(self.world, &self.folder)?;
+        let (name, operation) = outbox.make(&client, action, now);
+        let decided = self.connect(end).and_then(|mut session| {
+            session.send(&mut SyncResult::default(), &mut position)?;
+            session.limit()?;
+            let response = session.apply(&operation).inspect_err(|error| {
+                if error.is_commit_unknown() {
+                    // If it cannot be saved, either the server has it or nothing happened.
+                    let _not_saved = outbox.save(&name, &operation);
+                }
+            })?;
+            // The decision is made. What others changed can follow later.
+            drop(session.receive(&mut position));
+            Ok(response)
+        });
+        match &decided {
+            Ok(_) => position.succeed(self.world.now()),
+            Err(error) => position.fail(error.to_string(), self.world.now()),
+        }
+        position.save(self.world, &self.folder)?;
+        let applied_before = || WorldError::Io("the operation was applied before".to_owned());
+        decided?.ok_or_else(|| applied_before().into())
+    }
+
+    /// Records that the user was notified of a problem. Returns whether that was still to be done.
+    pub fn notify_once(&self) -> bool {
+        let mut position = self.position();
+        if position.problem.is_none() || position.notified {
+            return false;
+        }
+        position.notified = true;
+        position.save(self.world, &self.folder).is_ok()
+    }
+
+    fn connect(&self, end: Duration) -> Result<ServerSession<'_, '_>, SyncError> {
+        let address = self.settings.address(self.world)?;
+        let server = self.world.connect(&address, end.saturating_sub(self.world.elapsed()))?;
+        Ok(ServerSession { store: self, server, end })
+    }
+
+    /// Connects for a command.
+    ///
+    /// # Errors
+    /// The settings are invalid, or the server cannot be reached.
+    pub fn server(&self, wait: Duration) -> Result<Box<dyn DocumentServer>, SyncError> {
+        let address = self.settings.address(self.world)?;
+        Ok(self.world.connect(&address, wait)?)
+    }
+}
+
+impl ServerSession<'_, '_> {
+    fn sync(&mut self, position: &mut SyncPosition) -> Result<SyncResult, SyncError> {
+        let mut result = SyncResult::default();
+        self.send(&mut result, position)?;
+        if result.waiting == 0 {
+            result.received = self.receive(position)?;
+        }
+        Ok(result)
+    }
+
+    /// Takes over what others changed. Returns the number of documents.
+    fn receive(&mut self, position: &mut SyncPosition) -> Result<usize, SyncError> {
+        self.limit()?;
+        let changes = self.server.changes(position.version)?;
+        let now = self.store.world.now();
+        position.ahead_ms = changes.now.millis().saturating_sub(now.millis());
+        position.version = self.adopt(&changes.documents, position.ahead_ms)?.min(changes.version);
+        Ok(changes.documents.len())
+    }
+
+    /// Sends the operations in order, as many as there is time for.
+    fn send(
+        &mut self,
+        result: &mut SyncResult,
+        position: &mut SyncPosition,
+    ) -> Result<(), SyncError> {
+        let outbox = self.store.outbox();
+        loop {
+            let names = outbox.names();
+            if names.is_empty() {
+                return Ok(());
+            }
+            for name in names {
+                let Some(operation) = outbox.read(&name)? else {
+                    if outbox.is_rejected(&name) {
+                        result.rejected.push(format!("the operation `{name}` is damaged"));
+                    }
+                    continue;
+                };
+                let left = self.end.saturating_sub(self.store.world.elapsed());
+                if result.sent > 0 && left < SHARED_CALL_TIME {
+                    // The next process continues.
+                    result.waiting = outbox.names().len();
+                    return Ok(());
+                }
+                self.limit()?;
+                match self.apply(&operation) {
+                    Ok(_) => result.sent = result.sent.saturating_add(1),
+                    Err(error) if error.is_temporary() => {
+                        result.waiting = outbox.names().len();
+                        return Err(error.into());
+                    }
+                    Err(error) => {
+                        let document = operation.action.document();
+                        let text = format!("{} `{}`: {error}", document.kind, document.name);
+                        result.rejected.push(text);
+                        // The local change was wrong: the document is read again.
+                        position.version = 0;
+                        outbox.reject(&name)?;
+                    }
+                }
+                outbox.remove(&name);
+            }
+        }
+    }
+
+    /// Sets the limit of the next call to the time that is left.
+    fn limit(&mut self) -> Result<(), ServerError> {
+        let left = self.end.saturating_sub(self.store.world.elapsed());
+        if left.is_zero() {
+            return Err(ServerError::TimedOut(left));
+        }
+        self.server.limit(left);
+        Ok(())
+    }
+
+    /// Applies an operation. Times of events are moved to the clock of the server.
+    fn apply(
+        &mut self,
+        operation: &QueuedOperation,
+    ) -> Result<Option<SharedResponse>, ServerError> {
+        let now = self.store.world.now();
+        let age = now.since(operation.at);
+        let mut response = None;
+        let document = operation.action.document();
+        let change = DocumentChange { operation: &operation.id, document };
+        let result = self.server.change(change, &mut |text, server_now| {
+            let known: Option<Value> = text.and_then(|it| serde_json::from_str(it).ok());
+            let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+            let at = Timestamp::from_millis(server_now.millis().saturating_sub(age));
+            let (content, said) = operation.action.apply(known.as_ref(), at);
+            response = Some(said);
+            content
+        })?;
+        Ok(response.filter(|_| result == ChangeResult::Committed))
+    }
+
+    /// Takes over what others changed. Returns the version up to which that is complete: a document with a waiting
+    /// operation is taken over after the operation was sent.
+    fn adopt(&self, documents: &[ChangedDocument], ahead_ms: i64) -> Result<i64, SyncError> {
+        let SharedStore { world, root, durability, settings, .. } = self.store;
+        let mut complete = i64::MAX;
+        let has = |kind: &str| documents.iter().any(|it| it.kind == kind);
+        if has(BREAKER) {
+            let tolerance = i64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
+            let ahead = if ahead_ms.abs() < tolerance { 0 } else { ahead_ms };
+            let local = BreakerStore::new(*world, root, durability.clone()).patient(HOOK_LOCK_WAIT);
+            local.adopt(|| self.current(documents, BREAKER, &mut complete), ahead)?;
+        }
+        if has(TASK) && settings.shares(SharedSubject::Tasks) {
+            let local = QueueStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
+            local.adopt(|| self.current(documents, TASK, &mut complete))?;
+        }
+        if has(ESCALATION) && settings.shares(SharedSubject::Escalations) {
+            let local = EscalationStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
+            local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
+        }
+        Ok(complete)
+    }
+
+    /// Returns the documents of one kind for which no operation waits.
+    fn current(
+        &self,
+        documents: &[ChangedDocument],
+        kind: &str,
+        complete: &mut i64,
+    ) -> Vec<(String, Option<Value>)> {
+        let waiting = self.store.waiting();
+        let is_waiting = |name: &str| {
+            waiting.iter().any(|it| it.action.document() == DocumentName { kind, name })
+        };
+        let mut current = Vec::new();
+        for it in documents.iter().filter(|it| it.kind == kind) {
+            if is_waiting(&it.name) {
+                *complete = (*complete).min(it.version.saturating_sub(1));
+                continue;
+            }
+            let document = it.text.as_ref().map(|text| serde_json::from_str(text));
+            if let Ok(document) = document.transpose() {
+                current.push((it.name.clone(), document));
+            }
+        }
+        current
+    }
+}

@@ -1,0 +1,450 @@
+//! The server of shared documents on PostgreSQL. Contains: the connection, the transactions, and the schema.
+//! Does not contain: what a document means.
+
+use std::future::Future;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::types::Type;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::time::Timestamp;
+use crate::world::server::{
+    ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
+    NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
+};
+
+/// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
+const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("postgres/1.sql"))];
+/// Version of the schema that this program knows.
+const OWN_SCHEMA: i32 = 1;
+/// Oldest schema that this program works with.
+const SCHEMA_MIN: i32 = 1;
+/// Key of the lock that serializes migrations.
+const MIGRATION_LOCK: i64 = 7_020_639_213;
+/// Limits of a session on the server. A process that dies or stops within a transaction holds its lock for
+/// at most that long.
+const SESSION: &str = "SET lock_timeout = '2s'; SET statement_timeout = '10s'; \
+    SET idle_in_transaction_session_timeout = '5s'; SET search_path = pg_catalog;";
+const GROUP: &str = "SELECT version FROM policyd.project_group WHERE name = $1 FOR UPDATE";
+const APPLIED: &str =
+    "INSERT INTO policyd.applied (grp, id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true";
+const DOCUMENT: &str = "SELECT (SELECT body::text FROM policyd.document WHERE grp = $1 AND kind = $2 AND name = $3), \
+    (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+const SAVE: &str = "WITH next AS (UPDATE policyd.project_group SET version = version + 1 WHERE name = $1 RETURNING version) \
+    INSERT INTO policyd.document (grp, kind, name, version, body) \
+    SELECT $1, $2, $3, next.version, $4::text::json FROM next \
+    ON CONFLICT (grp, kind, name) DO UPDATE SET version = excluded.version, body = excluded.body, \
+    updated_at = clock_timestamp() RETURNING pg_notify('policyd', $1)::text";
+const APPEND: &str = "INSERT INTO policyd.decision (grp, id, entry) \
+    SELECT $1, new.id, new.entry::json FROM unnest($2::text[], $3::text[]) AS new (id, entry) ON CONFLICT DO NOTHING";
+const CHANGES: &str = "SELECT kind, name, version, body::text FROM policyd.document WHERE grp = $1 AND version > $2 ORDER BY version";
+const NOW: &str = "SELECT (SELECT version FROM policyd.project_group WHERE name = $1), \
+    (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+
+/// A connection to PostgreSQL.
+pub(super) struct PostgresServer {
+    runtime: Runtime,
+    client: Client,
+    announcements: UnboundedReceiver<()>,
+    group: String,
+    limit: Duration,
+    encrypted: bool,
+    listens: bool,
+}
+
+/// Connects within a time limit.
+pub(super) fn connect(
+    address: &ServerAddress,
+    limit: Duration,
+) -> Result<Box<dyn DocumentServer>, ServerError> {
+    let config = config(address)?;
+    let encrypted = config.get_ssl_mode() != SslMode::Disable;
+    let tls = MakeRustlsConnect::new(tls(address, encrypted)?);
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .map_err(|error| ServerError::Unreachable(error.to_string()))?;
+    let announced = address.group.clone();
+    let connecting = async {
+        let (client, mut connection) = config.connect(tls).await?;
+        let (announce, announcements) = unbounded_channel();
+        // The task ends with the runtime, or if the connection is lost: the client reports that.
+        tokio::spawn(async move {
+            while let Some(Ok(message)) =
+                std::future::poll_fn(|context| connection.poll_message(context)).await
+            {
+                if let AsyncMessage::Notification(it) = message
+                    && it.payload() == announced
+                {
+                    // Without a receiver, the process does not wait for changes.
+                    let _no_receiver = announce.send(());
+                }
+            }
+        });
+        client.batch_execute(SESSION).await?;
+        Ok((client, announcements))
+    };
+    let connected = runtime.block_on(within(limit, connecting));
+    let (client, announcements) = connected.map_err(not_connected)?;
+    let group = address.group.clone();
+    let listens = false;
+    Ok(Box::new(PostgresServer {
+        runtime,
+        client,
+        announcements,
+        group,
+        limit,
+        encrypted,
+        listens,
+    }))
+}
+
+/// Parses the URL. A connection to another machine is encrypted unless the URL says `sslmode=disable`; one to
+/// this machine is only encrypted if the URL says so. Certificates are always verified.
+fn config(address: &ServerAddress) -> Result<Config, ServerError> {
+    let mut config: Config =
+        address.url.parse().map_err(|error: Error| ServerError::Address(cause(&error)))?;
+    if let Some(password) = &address.password {
+        config.password(password);
+    }
+    config.application_name("policyd");
+    let is_local = |host: &Host| match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|it: std::net::IpAddr| it.is_loopback())
+        }
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    };
+    if !address.url.contains("sslmode=") {
+        let local = config.get_hosts().iter().all(is_local);
+        config.ssl_mode(if local { SslMode::Disable } else { SslMode::Require });
+    } else if config.get_ssl_mode() == SslMode::Prefer {
+        config.ssl_mode(SslMode::Require);
+    }
+    Ok(config)
+}
+
+/// Builds the settings of TLS. Without encryption, no certificates are read.
+fn tls(address: &ServerAddress, encrypted: bool) -> Result<rustls::ClientConfig, ServerError> {
+    let mut roots = rustls::RootCertStore::empty();
+    match &address.authorities {
+        Some(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(pem) {
+                let added =
+                    certificate.map_err(|error| ServerError::Address(error.to_string())).and_then(
+                        |it| roots.add(it).map_err(|it| ServerError::Address(it.to_string())),
+                    );
+                added?;
+            }
+        }
+        None if encrypted => {
+            let found = rustls_native_certs::load_native_certs();
+            roots.add_parsable_certificates(found.certs);
+        }
+        None => {}
+    }
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ServerError::Address(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Awaits the answer of the server within a time limit.
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, Error>>,
+) -> Result<T, ServerError> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(server_error(&error)),
+        Err(_) => Err(ServerError::TimedOut(limit)),
+    }
+}
+
+/// Without a connection, nothing was changed.
+fn not_connected(error: ServerError) -> ServerError {
+    if let ServerError::TimedOut(limit) = error {
+        return ServerError::Unreachable(format!("no connection within {} ms", limit.as_millis()));
+    }
+    if let ServerError::Lost(why) = error { ServerError::Unreachable(why) } else { error }
+}
+
+/// The message of an error with its causes.
+fn cause(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    text
+}
+
+fn server_error(error: &Error) -> ServerError {
+    error.as_db_error().map_or_else(|| ServerError::Lost(cause(error)), database_error)
+}
+
+/// Classifies an error that the server reported.
+fn database_error(error: &DbError) -> ServerError {
+    let (code, text) = (error.code(), error.message().to_owned());
+    let class = code.code().get(..2).unwrap_or_default();
+    let missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+    let read_only = [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::DISK_FULL];
+    if missing.contains(code) {
+        ServerError::NoSchema
+    } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+        ServerError::NotPermitted(text)
+    } else if read_only.contains(code) || class == "53" {
+        ServerError::ReadOnly(text)
+    } else if class == "28" || class == "3D" {
+        ServerError::SignIn(text)
+    } else if matches!(class, "08" | "57" | "40" | "55" | "58" | "25") {
+        // Shutdown, lock timeouts, serialization failures, and ended transactions.
+        ServerError::Lost(text)
+    } else {
+        ServerError::Rejected(text)
+    }
+}
+
+impl PostgresServer {
+    /// Runs queries within the limit.
+    fn run<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, ServerError> {
+        self.runtime.block_on(within(self.limit, work(&self.client)))
+    }
+
+    /// Ends the transaction after an error or a refusal of the step.
+    fn roll_back(&self) {
+        // A server that cannot be reached rolls back by itself.
+        drop(self.run(async |client| client.batch_execute("ROLLBACK").await));
+    }
+
+    fn change_open(
+        &self,
+        change: DocumentChange<'_>,
+        step: &mut DocumentStep<'_>,
+    ) -> Result<ChangeResult, ServerError> {
+        let (group, document) = (&self.group, change.document);
+        let (kind, name) = (document.kind, document.name);
+        let found = self.run(async |client| {
+            client.batch_execute("BEGIN").await?;
+            let group_row = client.query_typed(GROUP, &[(group, Type::TEXT)]).await?;
+            let fresh = client
+                .query_typed(APPLIED, &[(group, Type::TEXT), (&change.operation, Type::TEXT)])
+                .await?;
+            let parameters =
+                [(group as _, Type::TEXT), (&kind as _, Type::TEXT), (&name as _, Type::TEXT)];
+            let known = client.query_typed(DOCUMENT, &parameters).await?;
+            Ok((group_row.is_empty(), fresh.is_empty(), known))
+        })?;
+        let (unknown_group, applied, rows) = found;
+        if unknown_group {
+            let why = format!("the group `{group}` does not exist, or this role must not use it");
+            return Err(ServerError::NotPermitted(why));
+        }
+        if applied {
+            self.roll_back();
+            return Ok(ChangeResult::AppliedBefore);
+        }
+        let row = rows.first();
+        let known: Option<String> = row.and_then(|it| it.try_get(0).ok());
+        let content = step(known.as_deref(), time(row, 1));
+        self.run(async |client| {
+            let text = match &content {
+                NewContent::Unchanged => return client.batch_execute("COMMIT").await,
+                NewContent::Text(text) => Some(text.as_str()),
+                NewContent::Removed => None,
+            };
+            let parameters = [
+                (group as _, Type::TEXT),
+                (&kind as _, Type::TEXT),
+                (&name as _, Type::TEXT),
+                (&text as _, Type::TEXT),
+            ];
+            client.query_typed(SAVE, &parameters).await?;
+            client.batch_execute("COMMIT").await
+        })?;
+        Ok(ChangeResult::Committed)
+    }
+
+    /// Checks that this program and the schema understand each other.
+    fn check_schema(&self) -> Result<(), ServerError> {
+        let (found, needed) = self.schema()?.ok_or(ServerError::NoSchema)?;
+        if needed > OWN_SCHEMA {
+            return Err(ServerError::SchemaTooNew { needed, own: OWN_SCHEMA });
+        }
+        if found < SCHEMA_MIN {
+            return Err(ServerError::SchemaTooOld { found, own: SCHEMA_MIN });
+        }
+        Ok(())
+    }
+
+    /// Returns the version of the schema, and the oldest version that a client must know.
+    fn schema(&self) -> Result<Option<(i32, i32)>, ServerError> {
+        let query = "SELECT max(version), max(client_min) FROM policyd.migration";
+        match self.run(async |client| client.query_typed(query, &[]).await) {
+            Ok(rows) => {
+                let number = |at: usize| rows.first()?.try_get::<_, i32>(at).ok();
+                Ok(number(0).zip(number(1)))
+            }
+            Err(ServerError::NoSchema) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Reads a time in milliseconds.
+fn time(row: Option<&Row>, at: usize) -> Timestamp {
+    Timestamp::from_millis(row.and_then(|it| it.try_get(at).ok()).unwrap_or_default())
+}
+
+impl DocumentServer for PostgresServer {
+    fn limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
+    fn change(
+        &mut self,
+        change: DocumentChange<'_>,
+        step: &mut DocumentStep<'_>,
+    ) -> Result<ChangeResult, ServerError> {
+        let changed = self.change_open(change, step);
+        if changed.is_err() {
+            self.roll_back();
+        }
+        changed
+    }
+
+    fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
+        self.check_schema()?;
+        let group = &self.group;
+        let (rows, state) = self.run(async |client| {
+            // The version is read first: a document that changes in between is listed again next time.
+            let state = client.query_typed(NOW, &[(group, Type::TEXT)]).await?;
+            let parameters = [(group as _, Type::TEXT), (&since as _, Type::INT8)];
+            Ok((client.query_typed(CHANGES, &parameters).await?, state))
+        })?;
+        let state = state.first();
+        let version = state.and_then(|it| it.try_get::<_, i64>(0).ok());
+        let document = |row: &Row| -> Result<ChangedDocument, Error> {
+            Ok(ChangedDocument {
+                kind: row.try_get(0)?,
+                name: row.try_get(1)?,
+                version: row.try_get(2)?,
+                text: row.try_get(3)?,
+            })
+        };
+        let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
+        let missing = || {
+            let why = format!("the group `{group}` does not exist, or this role must not use it");
+            ServerError::NotPermitted(why)
+        };
+        Ok(ServerChanges {
+            documents: documents.map_err(|error| server_error(&error))?,
+            version: version.ok_or_else(missing)?,
+            now: time(state, 1),
+        })
+    }
+
+    fn status(&mut self) -> Result<ServerStatus, ServerError> {
+        let schema = self.schema()?.map(|(version, _)| version);
+        let query = "SELECT current_setting('server_version'), session_user::text, \
+            (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+        let rows = self.run(async |client| client.query_typed(query, &[]).await)?;
+        let row = rows.first();
+        let text =
+            |at: usize| row.and_then(|it| it.try_get::<_, String>(at).ok()).unwrap_or_default();
+        let mut status = ServerStatus {
+            program: format!("PostgreSQL {}", text(0)),
+            schema,
+            role: text(1),
+            encrypted: self.encrypted,
+            now: time(row, 2),
+            ..ServerStatus::default()
+        };
+        if schema.is_some() {
+            let query = "SELECT kind, count(*) FROM policyd.document WHERE grp = $1 AND body IS NOT NULL \
+                GROUP BY kind ORDER BY kind";
+            let group = &self.group;
+            let rows =
+                self.run(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
+            let count = |row: &Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
+            status.documents = rows.iter().filter_map(count).collect();
+            let rows =
+                self.run(async |client| client.query_typed(NOW, &[(group, Type::TEXT)]).await)?;
+            status.version = rows.first().and_then(|it| it.try_get(0).ok()).unwrap_or_default();
+        }
+        Ok(status)
+    }
+
+    fn migrate(&mut self) -> Result<(i32, i32), ServerError> {
+        let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
+        self.run(async |client| client.batch_execute(&lock).await)?;
+        let before = self.schema()?.map_or(0, |(version, _)| version);
+        let mut version = 0;
+        for (client_min, text) in MIGRATIONS {
+            version = i32::saturating_add(version, 1);
+            if version <= before {
+                continue;
+            }
+            let whole = format!(
+                "BEGIN; {text}; INSERT INTO policyd.migration (version, client_min) \
+                 VALUES ({version}, {client_min}); COMMIT"
+            );
+            if let Err(error) = self.run(async |client| client.batch_execute(&whole).await) {
+                self.roll_back();
+                return Err(error);
+            }
+        }
+        let group = &self.group;
+        let query = "INSERT INTO policyd.project_group (name) VALUES ($1) ON CONFLICT DO NOTHING";
+        self.run(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
+        let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
+        self.run(async |client| client.batch_execute(&unlock).await)?;
+        Ok((before, before.max(version)))
+    }
+
+    fn append(&mut self, entries: &[LogEntry]) -> Result<(), ServerError> {
+        let ids: Vec<&str> = entries.iter().map(|it| it.id.as_str()).collect();
+        let texts: Vec<&str> = entries.iter().map(|it| it.text.as_str()).collect();
+        let group = &self.group;
+        self.run(async |client| {
+            let parameters = [
+                (group as _, Type::TEXT),
+                (&ids as _, Type::TEXT_ARRAY),
+                (&texts as _, Type::TEXT_ARRAY),
+            ];
+            client.query_typed(APPEND, &parameters).await.map(drop)
+        })
+    }
+
+    fn wait(&mut self, wait_max: Duration) -> Result<bool, ServerError> {
+        if !self.listens {
+            self.run(async |client| client.batch_execute("LISTEN policyd").await)?;
+            self.listens = true;
+        }
+        if self.client.is_closed() {
+            return Err(ServerError::Lost("the server closed the connection".to_owned()));
+        }
+        let announcements = &mut self.announcements;
+        let waited = self
+            .runtime
+            .block_on(async { tokio::time::timeout(wait_max, announcements.recv()).await });
+        match waited {
+            Ok(Some(())) => Ok(true),
+            Ok(None) => Err(ServerError::Lost("the server closed the connection".to_owned())),
+            Err(_) => Ok(false),
+        }
+    }
+}
