@@ -276,8 +276,6 @@ pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const PROMPT_BYTES_MAX: usize = 120_000;
 /// A goal, in bytes.
 pub const GOAL_BYTES_MAX: usize = 64 * 1024;
-/// The user's or the organization's configuration, in bytes.
-pub const CONFIG_BYTES_MAX: usize = 256 * 1024;
 /// A password or a file of certificates, in bytes.
 pub const PASSWORD_BYTES_MAX: usize = 1024 * 1024;
 /// Time limit of the command that prints the password of the shared store.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::administrator::{self, Weakness};
+use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::field_value::{FieldValue, words};
@@ -40,7 +41,14 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
     )
     .with_default(|| Some(true.into())),
     field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
+    STORE,
 ];
+
+const STORE: Field = field(
+    "store",
+    Kind::Record(STORE_KEYS),
+    "Server that several hosts share. The organization's comes before the user's.",
+);
 
 const TRUST_KEYS: &[Field] = &[field(
     "allowed_packs",
@@ -50,7 +58,7 @@ const TRUST_KEYS: &[Field] = &[field(
 )];
 
 /// Keys of the user's file.
-pub const USER_KEYS: &[Field] = &[];
+pub const USER_KEYS: &[Field] = &[STORE];
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,6 +174,8 @@ impl Pins {
 pub struct Configuration {
     /// Decisions of the organization; those of a user's file do not count.
     pub pins: Pins,
+    /// Server that several hosts share.
+    pub store: Option<SharedStoreSettings>,
     /// What is ignored.
     pub problems: Vec<ConfigurationProblem>,
 }
@@ -195,7 +205,8 @@ impl Configuration {
         };
         let problems =
             findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it))).collect();
-        Self { pins, problems }
+        let store = node.get("store").and_then(SharedStoreSettings::from_node);
+        Self { pins, store, problems }
     }
 }
 

@@ -144,7 +144,7 @@ fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<Check> {
         ConfigurationOwner::Organization => "organization",
         ConfigurationOwner::User => "settings",
     };
-    let Configuration { pins, problems } = Configuration::load(world, owner);
+    let Configuration { pins, problems, .. } = Configuration::load(world, owner);
     let problems = problems.iter().map(|it| Check::new(about, Health::Bad, it.to_string()));
     let path = owner.path(world).unwrap_or_default();
     let pins = pins.lines().into_iter();

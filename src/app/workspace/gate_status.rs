@@ -94,7 +94,7 @@ impl GateStatus {
         session: Option<&SessionId>,
         now: Timestamp,
     ) -> Self {
-        let Configuration { pins, problems } =
+        let Configuration { pins, problems, .. } =
             Configuration::load(world, ConfigurationOwner::Organization);
         let problems = problems.iter().map(ToString::to_string).collect();
         let mut status = Self { pins, problems, ..Self::default() };

@@ -1,64 +1,66 @@
-//! `store:` in the user's configuration: where the shared store is, and how this process signs in.
+//! `store:` in the configuration of the organization or the user: where the shared store is, and how this process signs in.
 //!
 //! A repository cannot set it: neither a pack nor an environment variable of a hook counts.
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::checksum::hex;
-use crate::limits::{CONFIG_BYTES_MAX, PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
+use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
+use crate::source::Node;
+use crate::source::shape::{Field, Kind, field, required};
+use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::user;
 use crate::world::server::ServerAddress;
 use crate::world::{ExternalCommand, World, WorldError};
 
-/// The file in the user's configuration directory.
-pub const CONFIG_FILE: &str = "config.yaml";
+/// What `share` can contain.
+const SUBJECTS: &[&str] = &["tasks", "escalations", "decisions"];
 /// The variable that chooses one of the configured URLs.
 pub const VARIABLE: &str = "POLICYD_STORE";
 /// Hexadecimal digits that tell two stores apart.
 const FINGERPRINT_DIGITS: usize = 16;
 
-/// The part of the configuration that is read here.
-#[derive(Debug, Default, Deserialize)]
-struct ConfigFile {
-    #[serde(default)]
-    store: Option<SharedStoreSettings>,
-}
+/// Keys of `store:`.
+pub const STORE_KEYS: &[Field] = &[
+    required("url", Kind::Text, "`postgres://user@host/database`. Required."),
+    field(
+        "alternatives",
+        Kind::List(&Kind::Text),
+        "Further URLs that the variable `POLICYD_STORE` can choose.",
+    ),
+    field("group", Kind::Text, "Projects of one group share their breakers. Default: `default`."),
+    field(
+        "share",
+        Kind::List(&Kind::Choice(SUBJECTS)),
+        "What is shared besides breakers. Default: nothing.",
+    ),
+    field("password_file", Kind::Text, "File with the password."),
+    field("password_env", Kind::Text, "Environment variable with the password."),
+    field("password_command", Kind::List(&Kind::Text), "Command that prints the password."),
+    field(
+        "ca_file",
+        Kind::Text,
+        "Certificates of authorities in PEM. Default: those that the machine trusts.",
+    ),
+];
 
 /// Settings of the shared store.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedStoreSettings {
-    /// `postgres://user@host/database`.
     pub url: String,
-    /// Further URLs that the variable `POLICYD_STORE` can choose.
-    #[serde(default)]
     alternatives: Vec<String>,
-    /// Projects of one group share their breakers, tasks, and escalations.
-    #[serde(default = "default_group")]
     pub group: String,
-    /// What is shared besides breakers.
-    #[serde(default)]
     share: Vec<SharedSubject>,
-    /// File with the password.
-    #[serde(default)]
     password_file: Option<PathBuf>,
-    /// Environment variable with the password.
-    #[serde(default)]
     password_env: Option<String>,
-    /// Command that prints the password.
-    #[serde(default)]
     password_command: Option<Vec<String>>,
-    /// Certificates of authorities in PEM; by default those that the machine trusts.
-    #[serde(default)]
     ca_file: Option<PathBuf>,
 }
 
 /// What can be shared besides breakers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedSubject {
     /// Failed tasks and dead letters.
     Tasks,
@@ -68,22 +70,15 @@ pub enum SharedSubject {
     Decisions,
 }
 
-fn default_group() -> String {
-    "default".to_owned()
-}
-
 /// Why the shared store cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SharedSettingsError {
     #[error("could not read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: WorldError },
-    /// `problem` is the message of the YAML parser.
-    #[error("`{}` is invalid: {problem}", path.display())]
-    Invalid { path: PathBuf, problem: String },
-    #[error("`store: url` in `{}` must begin with `postgres://` or `postgresql://`", path.display())]
-    Scheme { path: PathBuf },
-    #[error("`store: group` in `{}` must have 1 to 100 printable characters", path.display())]
-    Group { path: PathBuf },
+    #[error("`store.url` in `config.yaml` must begin with `postgres://` or `postgresql://`")]
+    Scheme,
+    #[error("`store.group` in `config.yaml` must have 1 to 100 printable characters")]
+    Group,
     #[error("the environment variable `{0}` with the password is not set")]
     NoPassword(String),
     #[error("the password command failed: {0}")]
@@ -91,39 +86,52 @@ pub enum SharedSettingsError {
 }
 
 impl SharedStoreSettings {
-    /// Returns the settings of the user; `None` if no shared store is configured.
+    /// Returns the settings of the organization, else those of the user; `None` if no shared store is configured.
     ///
     /// # Errors
-    /// The file cannot be read, or is invalid.
+    /// The URL or the group is invalid.
     pub fn load(world: &dyn World) -> Result<Option<Self>, SharedSettingsError> {
-        let Some(path) = user::config_folder(world).map(|it| it.join(CONFIG_FILE)) else {
-            return Ok(None);
-        };
-        let bytes = match world.read(&path, CONFIG_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(WorldError::NotFound) => return Ok(None),
-            Err(source) => return Err(SharedSettingsError::Unreadable { path, source }),
-        };
-        let file: Result<Option<ConfigFile>, _> = serde_yaml::from_slice(&bytes);
-        let file = match file {
-            Ok(file) => file.unwrap_or_default(),
-            Err(error) => {
-                return Err(SharedSettingsError::Invalid { path, problem: error.to_string() });
-            }
-        };
-        let Some(mut settings) = file.store else { return Ok(None) };
+        let owners = [ConfigurationOwner::Organization, ConfigurationOwner::User];
+        let configured = owners.into_iter().find_map(|it| Configuration::load(world, it).store);
+        let Some(mut settings) = configured else { return Ok(None) };
         // A repository can set variables of hooks. Therefore the variable only chooses.
         if let Some(chosen) = world.env(VARIABLE).filter(|it| settings.alternatives.contains(it)) {
             settings.url = chosen;
         }
         if !["postgres://", "postgresql://"].iter().any(|it| settings.url.starts_with(it)) {
-            return Err(SharedSettingsError::Scheme { path });
+            return Err(SharedSettingsError::Scheme);
         }
         let count = settings.group.chars().count();
         if count == 0 || count > 100 || settings.group.contains(char::is_control) {
-            return Err(SharedSettingsError::Group { path });
+            return Err(SharedSettingsError::Group);
         }
         Ok(Some(settings))
+    }
+
+    /// Reads the value of `store:`.
+    pub(in crate::store) fn from_node(node: &Node) -> Option<Self> {
+        node.entries()?;
+        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+        let list = |key: &str| -> Option<Vec<String>> {
+            let items = node.get(key)?.one_or_items();
+            Some(items.iter().filter_map(|it| it.text().map(str::to_owned)).collect())
+        };
+        let subject = |name: &String| match name.as_str() {
+            "tasks" => Some(SharedSubject::Tasks),
+            "escalations" => Some(SharedSubject::Escalations),
+            "decisions" => Some(SharedSubject::Decisions),
+            _ => None,
+        };
+        Some(Self {
+            url: text("url").unwrap_or_default(),
+            alternatives: list("alternatives").unwrap_or_default(),
+            group: text("group").unwrap_or_else(|| "default".to_owned()),
+            share: list("share").unwrap_or_default().iter().filter_map(subject).collect(),
+            password_file: text("password_file").map(PathBuf::from),
+            password_env: text("password_env"),
+            password_command: list("password_command").filter(|it| !it.is_empty()),
+            ca_file: text("ca_file").map(PathBuf::from),
+        })
     }
 
     /// Returns a short hash of the URL and the group: what is known of one store says nothing about another.
