@@ -27,6 +27,23 @@ pub const GIT_INDEX_BYTES_FIRST: usize = 64 * 1024;
 pub const GIT_INDEX_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A case file, or a transcript that it names, in bytes.
 pub const CASE_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The lock file of a pack, in bytes.
+pub const PACK_LOCK_BYTES_MAX: usize = 256 * 1024;
+/// The file list of a pack, in bytes.
+pub const PACK_LIST_BYTES_MAX: usize = 64 * 1024;
+/// A downloaded archive of a pack, in bytes.
+pub const PACK_ARCHIVE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// An unpacked archive of a pack, in bytes. A larger archive is rejected, so that a small download cannot fill the
+/// memory.
+pub const PACK_UNPACKED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Entries in an archive of a pack, other files of its repository among them.
+pub const PACK_ARCHIVE_ENTRIES_MAX: usize = 16 * 1024;
+/// Longest wait for the cache of remote packs: another process may download.
+pub const PACK_LOCK_WAIT: Duration = Duration::from_secs(120);
+/// Remote packs that one pack extends.
+pub const REMOTE_PACKS_MAX: usize = 16;
+/// Deadline of a request for a remote pack.
+pub const PACK_REQUEST_DEADLINE: Duration = Duration::from_secs(60);
 /// Files in one pack.
 pub const POLICY_FILES_MAX: usize = 256;
 /// An id in a pack, in characters. Tables pad ids to at most this width, because logs can contain
@@ -34,8 +51,6 @@ pub const POLICY_FILES_MAX: usize = 256;
 pub const ID_CHARS_MAX: usize = 128;
 /// Entries of one type in a pack, after `extends` is resolved.
 pub const RULES_MAX: usize = 5_000;
-/// Packs in an `extends` chain.
-pub const EXTENDS_DEPTH_MAX: usize = 8;
 
 /// One transcript line that is parsed, in bytes. Longer lines are counted and skipped.
 pub const TRANSCRIPT_LINE_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -9,6 +9,9 @@ pub(super) use checking::{
     FailLevel, FixLevel, LintArguments, LintFormat, ProfileName, TestArguments, TestFormat, Update,
 };
 pub(super) use context::{ContextAction, ContextArguments};
+pub(super) use pack::{
+    ManifestArguments, PackAction, PackArguments, PushArguments, UpdateArguments,
+};
 pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
     EscalationOpen, QueueSelector,
@@ -43,6 +46,7 @@ pub(super) enum ArgumentError {
 
 mod checking;
 mod context;
+mod pack;
 mod queue;
 mod resilience;
 mod run;
@@ -154,6 +158,8 @@ pub(super) enum Command {
     Doctor(DoctorArguments),
     /// Trust the current content of a project's pack; list or revoke trust
     Trust(TrustArguments),
+    /// Fetch, update, verify, and publish remote packs
+    Pack(PackArguments),
     /// Print the JSON Schema of a file type
     Schema(SchemaArguments),
     /// Print the help of a command or a page of the book; `help topics` lists the pages

@@ -27,6 +27,7 @@ mod metrics;
 mod pack;
 mod pause;
 mod rationalization;
+mod remote;
 mod replay;
 mod rules;
 mod run;
@@ -55,11 +56,12 @@ use arguments::{
     ContextArguments, DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd,
     DlqRetry, DoctorArguments, EnforceArguments, EscalationAction, EscalationOpen, EvalArguments,
     ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments,
-    InstallArguments, LintArguments, ListFormat, LogArguments, MetricsArguments, PauseArguments,
-    QueueSelector, RationalizationAction, RecordArguments, ReplayArguments, ReportFormat,
-    ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments,
-    StateAction, StatusArguments, StoreAction, StorePlace, TestArguments, TestFormat,
-    TrustArguments, TryArguments, UninstallArguments, Update,
+    InstallArguments, LintArguments, ListFormat, LogArguments, ManifestArguments, MetricsArguments,
+    PackAction, PauseArguments, PushArguments, QueueSelector, RationalizationAction,
+    RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
+    SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction,
+    StorePlace, TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments,
+    Update, UpdateArguments,
 };
 pub use console::Console;
 use console::Watched;
@@ -197,6 +199,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Uninstall(it) => install::uninstall(world, console, &it),
         Command::Doctor(it) => doctor::run(world, console, &it),
         Command::Trust(it) => trust::run(world, console, &it),
+        Command::Pack(it) => remote::run(world, console, &it.action),
         Command::Schema(it) => schema::run(console, &it),
         Command::Completions { shell } => line::completions(console, shell),
         Command::Help { topic } => help::run(console, &topic),

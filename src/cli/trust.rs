@@ -135,6 +135,10 @@ fn list_grants(
     })?;
     let builtin = packs::builtin_policy(world)
         .ok_or_else(|| AppError::failed_as("the built-in pack does not load"))?;
+    for it in found.remote() {
+        let hash = it.sha256.as_deref().unwrap_or_default();
+        console.print(&format!("extends  {} ({hash})\n", it.source));
+    }
     for line in grants::list(&policy, &builtin) {
         console.print(&format!("{line}\n"));
     }

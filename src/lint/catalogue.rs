@@ -172,6 +172,7 @@ pub(super) const ROWS: &[Rule] = &[
     rule!("PD139", "empty-filter", Error, Default, "A guard has an empty filter, so it applies to everything or to nothing.", guards::empty_filter),
     rule!("PD140", "unmatchable-command", Warning, Default, "A command pattern names a word that guards do not see as a program.", programs::wrapper_command, programs::word_as_program, programs::directory_as_program),
     rule!("PD149", "captures-inherited", Warning, Default, "A failure class or session type of the pack captures cases of inherited ones.", failures::overlapping_class, session_types::overlapping_session_type),
+    rule!("PD152", "unavailable-source", Error, Default, "A remote pack that the manifest extends cannot be used."),
     rule!("PD201", "expression-syntax", Error, Default, "An expression or a placeholder has a syntax error."),
     rule!("PD202", "unknown-fact", Error, Default, "An expression uses a fact, field, function or operator that does not exist."),
     rule!("PD204", "wrong-arguments", Error, Default, "A function has the wrong number or types of arguments."),

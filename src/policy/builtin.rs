@@ -130,7 +130,7 @@ pub fn pack() -> Pack {
         let source = Source { name: format!("{NAME}/{}", file.name), text: file.text.to_owned() };
         (file.name.to_owned(), Arc::new(source))
     });
-    Pack { name: NAME.to_owned(), files: files.collect() }
+    Pack { name: NAME.to_owned(), files: files.collect(), remote: Vec::new() }
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::builtin;
 use super::layers::{Entries, Entry, Layers, Section, Tops, is_amplihacks, list_name};
 use super::parse::{Files, read_files};
+use super::remote;
 use super::shapes::{self, FileShape};
 use super::shared::Shared;
 use crate::limits;
@@ -95,7 +95,7 @@ pub(super) fn add(
     implicit: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let own = nodes.iter().filter(|(_, node)| !builtin::wrote(&node.span.source));
+    let own = nodes.iter().filter(|(_, node)| !remote::is_inherited(&node.span.source));
     layers.own_files.extend(own.map(|(file, _)| *file));
     let (tops, lists) = (Arc::make_mut(&mut layers.tops), Arc::make_mut(&mut layers.lists));
     let mut own = BTreeMap::<Section, Vec<Identified<'_>>>::new();

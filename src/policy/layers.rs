@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use super::builtin;
+use super::remote;
 use super::shared::Shared;
 use crate::source::Span;
 use crate::source::layered_map::LayeredMap;
@@ -30,7 +30,7 @@ impl Entry {
 
     /// Puts another layer on top.
     pub(super) fn put_over(&mut self, node: &Node) {
-        self.is_own = !builtin::wrote(&node.span.source);
+        self.is_own = !remote::is_inherited(&node.span.source);
         self.layers.insert(0, Arc::new(node.clone()));
     }
 
@@ -44,7 +44,7 @@ impl Entry {
         self.layers.iter().map(AsRef::as_ref).collect()
     }
 
-    /// Whether the topmost layer is not of the built-in pack.
+    /// Whether the topmost layer is not inherited from the built-in pack or a remote one.
     pub(super) const fn is_own(&self) -> bool {
         self.is_own
     }

@@ -9,7 +9,7 @@ use super::layering;
 use super::layers::Layers;
 pub use super::parse::Files;
 use super::parse::read_files;
-use super::{EnforcementMode, OnError, Policy, builtin, guards};
+use super::{EnforcementMode, OnError, Policy, builtin, guards, remote};
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 
@@ -48,6 +48,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     };
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
     let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
+    put_remote(&mut layers, &remote::usable(pack, &own, &mut diagnostics), &mut diagnostics);
     put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
@@ -55,10 +56,19 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     Loaded { policy, diagnostics, on_error, mode, enabled, sets_off }
 }
 
-/// Whether a pack extends the built-in pack.
+/// Whether a pack, or a remote pack that it extends, extends the built-in pack.
 pub(super) fn extends(pack: &Pack, own: &Files) -> bool {
     let named = own.get("policyd.yaml").and_then(|it| it.get("extends"));
-    named.is_none_or(names_builtin) && pack.name != builtin::NAME
+    let through_remote = || pack.remote.iter().any(remote::extends_builtin);
+    (named.is_none_or(names_builtin) || through_remote()) && pack.name != builtin::NAME
+}
+
+/// Puts the files of remote packs over those of the packs below, the first pack first.
+pub(super) fn put_remote(layers: &mut Layers, packs: &[Pack], diagnostics: &mut Vec<Diagnostic>) {
+    for pack in packs {
+        let files = read_files(&pack.files, diagnostics);
+        put_over(layers, pack, &files, diagnostics);
+    }
 }
 
 /// Puts the files of a pack over those of the packs that it extends.
@@ -79,6 +89,6 @@ fn manifest_less(pack: &Pack) -> bool {
     pack.files.iter().all(|(file, _)| file != "policyd.yaml")
 }
 
-fn names_builtin(extends: &Node) -> bool {
+pub(super) fn names_builtin(extends: &Node) -> bool {
     extends.items().is_some_and(|items| items.iter().any(|it| it.text() == Some("builtin")))
 }

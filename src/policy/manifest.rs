@@ -9,6 +9,7 @@ use super::builtin;
 use super::field_value::{FieldValue, words};
 use super::fields::TEXTS;
 use super::record::{Conversion, record, words};
+use super::remote::REMOTE;
 use super::shared::Shared;
 use crate::limits;
 use crate::source::layered_map::LayeredMap;
@@ -225,9 +226,13 @@ record! {
     pub(super) const MANIFEST: Record<ManifestSettings> = {
         version: Kind::Int { min: 1, max: 1 }, "Version of the pack format; 1.";
         name: Kind::Text, "Name of the pack.";
+        pack_version: Kind::Text,
+            "Version of the pack, such as `1.4.0`. A pack that others fetch needs one, so that an older version is \
+             rejected.";
         extends [with_default(|| Some(vec![builtin::NAME].into()))]:
-            Kind::List(&Kind::Choice(&[builtin::NAME])),
-            "Packs it builds on: `[builtin]` by default, `[]` for none.";
+            Kind::List(&Kind::Either(&[Kind::Choice(&[builtin::NAME]), REMOTE.map])),
+            "Packs it builds on, the lowest first: `[builtin]` by default, `[]` for none. An entry with `source` is \
+             a remote pack, which `policyd pack fetch` fetches.";
         enabled: Kind::Bool => enabled, "Whether the pack judges at all.";
         mode: words::<EnforcementMode>() => mode by MODE,
             "Ceiling of all rules: `observe` logs what they would do, and nothing is blocked. Default: the user's \

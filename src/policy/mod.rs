@@ -19,11 +19,13 @@ pub(crate) mod layers;
 pub mod load;
 mod manifest;
 mod messages;
+pub mod pack_list;
 mod parse;
 mod probes;
 pub mod rationalizations;
 mod record;
 pub mod records;
+pub mod remote;
 pub mod resilience;
 pub mod review;
 pub mod run;
@@ -58,6 +60,7 @@ pub use manifest::{
     Durability, EnforcementMode, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths,
 };
 pub use probes::{Parse, Preference, Probe};
+use remote::RemotePack;
 use resilience::{DeadLetter, Escalation, Reaction};
 use signals::Signals;
 use tables::Table;
@@ -140,12 +143,14 @@ pub struct Policy {
 }
 
 /// The files of a pack.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Pack {
     /// Displayed name: the directory, or `builtin`.
     pub name: String,
     /// File names within the directory, each with its text.
     pub files: Vec<(String, Arc<Source>)>,
+    /// The remote packs that the manifest names.
+    pub remote: Vec<RemotePack>,
 }
 
 /// A session type.

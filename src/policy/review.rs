@@ -15,11 +15,11 @@ use super::parse::{Files, read_files};
 use super::run::RunPolicy;
 use super::shared::Shared;
 use super::vocabulary::Vocabulary;
-use super::{Check, ManifestSettings, Pack, tables};
+use super::{Check, ManifestSettings, Pack, remote, tables};
 use crate::expr::types::Names;
 use crate::facts::glob::word_matches;
-use crate::source::Diagnostic;
 use crate::source::node::Node;
+use crate::source::{Diagnostic, Level};
 use crate::state::breaker;
 
 /// Names of programs, each with the words that can follow it.
@@ -42,6 +42,22 @@ impl Base {
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
         let programs = Shared::later(move || programs(&below, &vocabulary));
         Self { layers, built, programs }
+    }
+
+    /// Returns the base of a pack that also extends remote packs. Reports the errors in these.
+    fn with_remote(
+        &self,
+        packs: &[Pack],
+        extends_builtin: bool,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let mut layers = if extends_builtin { self.layers.clone() } else { Layers::default() };
+        let mut found = Vec::new();
+        load::put_remote(&mut layers, packs, &mut found);
+        build::build(&layers, None, &mut found);
+        diagnostics.extend(found.into_iter().filter(|it| it.level == Level::Error));
+        let built = build::foundation(&layers);
+        Self { layers, built, programs: self.programs.clone() }
     }
 }
 
@@ -271,7 +287,11 @@ impl Reviewed {
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
         let own = read_files(&pack.files, &mut diagnostics);
-        let below = Some(base).filter(|_| load::extends(pack, &own));
+        let extends = load::extends(pack, &own);
+        let remote = remote::usable(pack, &own, &mut diagnostics);
+        let with_remote =
+            (!remote.is_empty()).then(|| base.with_remote(&remote, extends, &mut diagnostics));
+        let below = with_remote.as_ref().or(Some(base).filter(|_| extends));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
         let built = build::build(&layers, below.map(|base| &base.built), &mut diagnostics);

@@ -4,6 +4,7 @@
 //! (`evaluation::plan`), their breakers and their deadline.
 
 pub mod git;
+pub mod git_fetch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::administrator::{self, Weakness};
+use super::pack_rules::{self, PackRules};
 use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
 use crate::limits::POLICY_FILE_BYTES_MAX;
@@ -42,12 +43,21 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
     .with_default(|| Some(true.into())),
     field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
     STORE,
+    PACKS,
 ];
 
+/// The shared store, in both files.
 const STORE: Field = field(
     "store",
     Kind::Record(STORE_KEYS),
     "Server that several hosts share. The organization's comes before the user's.",
+);
+
+/// Rules about remote packs, in both files.
+const PACKS: Field = field(
+    "packs",
+    Kind::Record(pack_rules::KEYS),
+    "Which signatures remote packs need. The rules of the organization and of the user both count.",
 );
 
 const TRUST_KEYS: &[Field] = &[field(
@@ -58,7 +68,7 @@ const TRUST_KEYS: &[Field] = &[field(
 )];
 
 /// Keys of the user's file.
-pub const USER_KEYS: &[Field] = &[STORE];
+pub const USER_KEYS: &[Field] = &[STORE, PACKS];
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +186,10 @@ pub struct Configuration {
     pub pins: Pins,
     /// Server that several hosts share.
     pub store: Option<SharedStoreSettings>,
+    /// Rules about remote packs.
+    pub packs: PackRules,
+    /// Whether something that is ignored could be a rule about remote packs.
+    pub hides_pack_rules: bool,
     /// What is ignored.
     pub problems: Vec<ConfigurationProblem>,
 }
@@ -188,17 +202,29 @@ impl Configuration {
         match read(world, owner, &path) {
             Ok(None) => Self::default(),
             Ok(Some(source)) => Self::parse(&Arc::new(source), owner),
-            Err(problem) => Self { problems: vec![problem], ..Self::default() },
+            Err(problem) => Self {
+                // A file that a user could change is not the organization's.
+                hides_pack_rules: !matches!(problem, ConfigurationProblem::Weak(_)),
+                problems: vec![problem],
+                ..Self::default()
+            },
         }
     }
 
     fn parse(source: &Arc<Source>, owner: ConfigurationOwner) -> Self {
         let (node, mut findings) = yaml::parse(source);
+        let is_damaged = !findings.is_empty();
         if let Some(node) = &node {
             check::check(node, &Kind::Record(owner.keys()), &mut findings);
         }
         let node = node.unwrap_or_else(|| Node::nothing(source));
         findings.extend(invalid_hashes(&node));
+        let packs = node.get("packs");
+        let in_packs = |it: &Diagnostic| {
+            packs.is_some_and(|packs| (packs.span.start..=packs.span.end).contains(&it.span.start))
+        };
+        let hides_pack_rules = is_damaged || findings.iter().any(in_packs);
+        let packs = packs.map(PackRules::from_node).unwrap_or_default();
         let pins = match owner {
             ConfigurationOwner::Organization => Pins::from_node(&node),
             ConfigurationOwner::User => Pins::default(),
@@ -206,7 +232,7 @@ impl Configuration {
         let problems =
             findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it))).collect();
         let store = node.get("store").and_then(SharedStoreSettings::from_node);
-        Self { pins, store, problems }
+        Self { pins, store, packs, hides_pack_rules, problems }
     }
 }
 

@@ -11,6 +11,7 @@ use super::breakers::record::BreakerFile;
 use super::configuration::ORGANIZATION_KEYS;
 use super::diagnostic::DiagnosticEntry;
 use super::escalations::IndexFile;
+use super::pack_lock::PackLock;
 use super::queues::{AuditLine, QueueFile};
 use super::session_file::SessionRecord;
 use super::signals::found::SignalFile;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<SummaryFile>("context-summaries"),
         derived::<Run>("run-state"),
         derived::<EventLine>("event-log"),
+        derived::<PackLock>("policies-lock"),
         derived::<LintReport<'_>>("lint"),
         derived::<Baseline>("lint-baseline"),
     ]);

@@ -1,4 +1,4 @@
-//! The user's own directories of policyd on this machine: configuration, cache and state. A project
+//! The user's own directories of policyd on this machine: configuration, cache, remote packs, and state. A project
 //! cannot reach them, so what they hold is the user's.
 
 use std::path::{Path, PathBuf};
@@ -59,12 +59,13 @@ impl From<serde_json::Error> for FileProblem {
 pub enum UserDirectory {
     Configuration,
     Cache,
+    Data,
     State,
 }
 
 impl UserDirectory {
     /// Every directory.
-    pub const ALL: [Self; 3] = [Self::Configuration, Self::Cache, Self::State];
+    pub const ALL: [Self; 4] = [Self::Configuration, Self::Cache, Self::Data, Self::State];
 
     /// Returns what the directory contains.
     #[must_use]
@@ -72,6 +73,7 @@ impl UserDirectory {
         match self {
             Self::Configuration => "configuration",
             Self::Cache => "cache",
+            Self::Data => "remote packs",
             Self::State => "state",
         }
     }
@@ -83,6 +85,7 @@ impl UserDirectory {
         let (variable, below_home) = match self {
             Self::Configuration => ("XDG_CONFIG_HOME", ".config"),
             Self::Cache => ("XDG_CACHE_HOME", ".cache"),
+            Self::Data => ("XDG_DATA_HOME", ".local/share"),
             Self::State => ("XDG_STATE_HOME", ".local/state"),
         };
         let absolute =

@@ -18,7 +18,9 @@ use self::disk::Disk;
 pub use self::disk::{Content, Survival};
 pub use self::program::Play;
 pub use self::server::{FakeServer, ServerFault};
-use super::{Ancestor, CommandOutput, Confirmation, ExternalCommand, PathEntry, WorldError};
+use super::{
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, HttpResponse, PathEntry, WorldError,
+};
 use crate::time::Timestamp;
 
 /// Kinds of operations that can fail. Each is one word in the log.
@@ -40,6 +42,7 @@ pub enum Op {
     RemoveFolder,
     Lock,
     Run,
+    Request,
 }
 
 impl Op {
@@ -61,6 +64,7 @@ impl Op {
             Self::RemoveFolder => "remove_folder",
             Self::Lock => "lock",
             Self::Run => "run",
+            Self::Request => "request",
         }
     }
 }
@@ -97,6 +101,8 @@ struct SimulatedMachine {
     confirmation: Option<Confirmation>,
     questions: Vec<String>,
     scripts: Vec<Script>,
+    /// Responses to GET requests by their URL.
+    responses: BTreeMap<String, HttpResponse>,
     ran: Vec<ExternalCommand>,
     plays: Vec<program::Plays>,
     interrupt_at: Option<Timestamp>,
@@ -270,6 +276,13 @@ impl FakeWorld {
             Some(script) => script.answers.push_back((answer, takes)),
             None => scripts.push(Script { argv_start, answers: VecDeque::from([(answer, takes)]) }),
         }
+    }
+
+    /// Serves a body at a URL.
+    pub fn serve(&self, url: &str, body: impl AsRef<[u8]>) {
+        let response =
+            HttpResponse { status: 200, headers: Vec::new(), body: body.as_ref().to_vec() };
+        open(&self.machine).responses.insert(url.to_owned(), response);
     }
 
     /// Removes the scripted results of commands with this start.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
-    PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
+    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -220,6 +220,10 @@ impl World for WriteProtectedWorld<'_> {
 
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.beneath.start(command)
+    }
+
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+        self.beneath.request(request)
     }
 
     fn note_interrupts(&self) {

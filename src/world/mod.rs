@@ -128,6 +128,71 @@ pub struct CommandOutput {
     pub truncated: bool,
 }
 
+/// Method of an HTTP request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HttpMethod {
+    #[default]
+    Get,
+    Head,
+    Post,
+    Put,
+}
+
+impl HttpMethod {
+    /// Returns the method as HTTP writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        }
+    }
+
+    /// Whether requests of the method have a body, so that they change something.
+    #[must_use]
+    pub const fn has_body(self) -> bool {
+        match self {
+            Self::Get | Self::Head => false,
+            Self::Post | Self::Put => true,
+        }
+    }
+}
+
+/// An HTTP request. Redirects are followed, but not from TLS to a connection without it, and not
+/// with the `Authorization` header.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpRequest {
+    pub method: HttpMethod,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// Time limit of the whole request.
+    pub deadline: Duration,
+    /// Maximum bytes of the response body.
+    pub bytes_max: usize,
+    /// Accepted certificate authorities in PEM format. `None`: those of the machine.
+    pub roots: Option<Vec<u8>>,
+}
+
+/// Response to an HTTP request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpResponse {
+    pub status: u16,
+    /// Names are lowercase.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl HttpResponse {
+    /// Returns the first header of a lowercase name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+}
+
 /// Event of a running program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessEvent {
@@ -356,6 +421,12 @@ pub trait World: Sync {
     /// [`WorldError::NotFound`] if the program does not exist, or [`WorldError::Io`] if it
     /// cannot be started.
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError>;
+    /// Sends an HTTP request. A status such as 404 is not an error.
+    ///
+    /// # Errors
+    /// [`WorldError::TimedOut`], [`WorldError::TooLarge`], or [`WorldError::Io`] if the server
+    /// cannot be reached, or if its certificate is not accepted.
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError>;
     /// From now on, records an interruption of this process instead of ending the process.
     fn note_interrupts(&self);
     /// Returns whether this process was interrupted since then.

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileKind, FileStat, HeldLock, OpenFile,
-    PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileKind, FileStat, HeldLock,
+    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::limits;
 use crate::time::Timestamp;
@@ -275,6 +275,13 @@ impl World for OverlayWorld<'_> {
 
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.beneath.start(command)
+    }
+
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+        match request.method.has_body() {
+            true => Err(WorldError::Unsupported),
+            false => self.beneath.request(request),
+        }
     }
 
     fn note_interrupts(&self) {

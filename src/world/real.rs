@@ -4,6 +4,7 @@
 
 mod ancestry;
 mod file;
+mod http;
 mod postgres;
 mod process;
 mod program;
@@ -17,8 +18,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
-    PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
+    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -284,6 +285,10 @@ impl World for RealWorld {
 
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         Ok(Box::new(program::RunningProcess::start(command)?))
+    }
+
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+        http::request(request)
     }
 
     fn note_interrupts(&self) {

@@ -60,7 +60,7 @@ fn folder() -> Pack {
         let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
         ((*name).to_owned(), Arc::new(source))
     });
-    Pack { name: "policies".to_owned(), files: files.collect() }
+    Pack { name: "policies".to_owned(), files: files.collect(), ..Pack::default() }
 }
 
 /// Keys, values of closed sets, ids that are named elsewhere, and names within expressions.

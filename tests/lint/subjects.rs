@@ -20,7 +20,7 @@ static BASE: LazyLock<Base> = LazyLock::new(|| Base::new(&builtin::pack()));
 /// A pack in `policies/` with these files.
 pub(crate) fn pack(files: &[(&str, &str)]) -> Pack {
     let file = |it: &(&str, &str)| (it.0.to_owned(), source(it));
-    Pack { name: "policies".to_owned(), files: files.iter().map(file).collect() }
+    Pack { name: "policies".to_owned(), files: files.iter().map(file).collect(), ..Pack::default() }
 }
 
 fn source((name, text): &(&str, &str)) -> Arc<Source> {

@@ -16,7 +16,7 @@ fn pack(files: &[(&str, &str)]) -> Pack {
         let source = Source { name: format!("policies/{name}"), text: (*text).to_owned() };
         ((*name).to_owned(), Arc::new(source))
     };
-    Pack { name: "mine".to_owned(), files: files.iter().map(source).collect() }
+    Pack { name: "mine".to_owned(), files: files.iter().map(source).collect(), ..Pack::default() }
 }
 
 fn load(files: &[(&str, &str)]) -> Loaded {

@@ -99,7 +99,7 @@ fn slips_are_told_with_their_cure() {
 fn tables(text: &str) -> Vec<Table> {
     let source = Source { name: "tables.yaml".to_owned(), text: text.to_owned() };
     let files = vec![("tables.yaml".to_owned(), Arc::new(source))];
-    let loaded = load(&Pack { name: "own".to_owned(), files }, &builtin::pack());
+    let loaded = load(&Pack { name: "own".to_owned(), files, ..Pack::default() }, &builtin::pack());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     loaded.policy.unwrap().tables.to_vec()
 }
@@ -134,7 +134,7 @@ fn a_pack_changes_a_table_by_its_id() {
 fn refusals(text: &str) -> Vec<String> {
     let source = Source { name: "tables.yaml".to_owned(), text: text.to_owned() };
     let files = vec![("tables.yaml".to_owned(), Arc::new(source))];
-    let loaded = load(&Pack { name: "own".to_owned(), files }, &builtin::pack());
+    let loaded = load(&Pack { name: "own".to_owned(), files, ..Pack::default() }, &builtin::pack());
     assert!(loaded.policy.is_none(), "the pack must not load");
     let found = loaded.diagnostics.iter();
     found.map(|it| format!("{} {} {}", it.code, it.span.place(), it.message)).collect()

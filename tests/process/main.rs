@@ -29,6 +29,7 @@ mod layouts;
 mod machine;
 mod opencode;
 mod outside;
+mod packs;
 mod replay;
 mod run;
 mod samples;

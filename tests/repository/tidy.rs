@@ -255,6 +255,23 @@ fn test_files_belong_to_few_binaries() {
     assert_eq!(binaries, few, "a new test file is a module of one of these");
 }
 
+/// Hooks never fetch: only these files send requests, and no file of the gate uses them.
+#[test]
+fn only_commands_of_remote_packs_use_the_network() {
+    const SENDERS: [&str; 2] = ["packs/remote/https.rs", "packs/remote/registry.rs"];
+    const TRANSPORTS: [&str; 4] =
+        ["remote::fetch", "remote::publish", "remote::registry", "git_fetch"];
+    for (path, text) in files("src", "rs") {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let is_world = path.starts_with(root().join("src/world"));
+        let is_sender = SENDERS.iter().any(|it| path.ends_with(it));
+        assert!(is_world || is_sender || !code.contains("HttpRequest"), "{}", path.display());
+        let is_gate = path.starts_with(root().join("src/app/gate"));
+        let uses = TRANSPORTS.iter().any(|it| code.contains(it));
+        assert!(!(is_gate && uses), "{}: uses the network", path.display());
+    }
+}
+
 #[test]
 fn a_compiled_pack_is_read_by_what_made_it_only() {
     let list = fs::read_to_string(root().join("src/app/packs/compiled_by.rs")).unwrap();

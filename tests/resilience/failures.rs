@@ -321,7 +321,7 @@ fn a_class_of_ones_own_is_tried_first_and_an_override_changes_key_by_key() {
     let own = "classes:\n  - {id: quota, regexes: ['rate limit exceeded for team'], effect: permanent}\n  - {id: network, override: true, human: true}\nladder: {pause: 7}\n";
     let source = policyd::source::Source { name: "failures.yaml".to_owned(), text: own.to_owned() };
     let files = vec![("failures.yaml".to_owned(), source.into())];
-    let pack = load::Pack { name: "mine".to_owned(), files };
+    let pack = load::Pack { name: "mine".to_owned(), files, ..load::Pack::default() };
     let loaded = load::load(&pack, &builtin::pack());
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let policy = loaded.policy.unwrap();

@@ -9,8 +9,8 @@ use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::server::{DocumentServer, ServerAddress, ServerError};
 use policyd::world::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
-    PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
+    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
 use super::console;
@@ -146,6 +146,9 @@ impl World for HumanWorld {
     }
     fn start(&self, command: &ExternalCommand) -> Result<Box<dyn RunningProgram>, WorldError> {
         self.machine.start(command)
+    }
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+        self.machine.request(request)
     }
     fn note_interrupts(&self) {
         self.machine.note_interrupts()

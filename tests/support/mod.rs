@@ -4,6 +4,7 @@ pub(crate) mod console;
 pub(crate) mod expressions;
 pub(crate) mod human;
 pub(crate) mod machine;
+pub(crate) mod packs;
 #[cfg(unix)]
 pub(crate) mod postgres;
 pub(crate) mod shared;

@@ -11,9 +11,13 @@ mod versions;
 use crate::app::packs::{self, organization};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
+use crate::policy::pack_list::PackList;
+use crate::policy::remote::RemotePack;
 use crate::store::breakers::BreakerStore;
 use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::file::Durability;
+use crate::store::pack_cache::PackCache;
+use crate::store::pack_history::{FailedFetch, PackHistoryStore};
 use crate::world::{FileKind, World};
 use check::{Check, Health, try_to_write};
 
@@ -106,12 +110,48 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         }
         Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
     });
+    checks.extend(found.remote().iter().map(remote));
+    checks.extend(failed_fetches(world, found.remote()));
     if let Some(unused) = packs::places::unused_pack(world, project) {
         let mut check = Check::new("pack", Health::Look, unused.text());
         check.more = vec![unused.help()];
         checks.push(check);
     }
     checks
+}
+
+/// Fetches of remote packs that failed, so that a newer version is not used.
+fn failed_fetches(world: &dyn World, packs: &[RemotePack]) -> Vec<Check> {
+    let Some(cache) = PackCache::new(world).filter(|_| !packs.is_empty()) else {
+        return Vec::new();
+    };
+    let history = match PackHistoryStore::new(world, cache.folder()).load() {
+        Ok(history) => history,
+        Err(error) => return vec![Check::new("remote pack", Health::Look, error.to_string())],
+    };
+    let failed = packs.iter().filter_map(|it| Some((it, history.failures.get(&it.source)?)));
+    let check = |(pack, failure): (&RemotePack, &FailedFetch)| {
+        let (source, FailedFetch { at, reason }) = (&pack.source, failure);
+        let text = format!("{source}: the last fetch failed at {at}: {reason}");
+        Check::new("remote pack", Health::Look, text)
+    };
+    failed.map(check).collect()
+}
+
+/// Whether a remote pack can be used.
+fn remote(pack: &RemotePack) -> Check {
+    let source = &pack.source;
+    match &pack.files {
+        Ok(files) => {
+            let name = PackList::of(files).map_or_else(|it| it.to_string(), |it| it.title());
+            Check::good("remote pack", format!("{source}: {name}"))
+        }
+        Err(problem) => {
+            let mut check = Check::new("remote pack", Health::Bad, format!("{source} {problem}"));
+            check.more = vec![format!("help: {}", problem.help())];
+            check
+        }
+    }
 }
 
 /// Whether the rules of the machine's administrator are used, if there are any.

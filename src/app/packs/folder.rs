@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::remote;
 use crate::policy::load::Pack;
-use crate::policy::{builtin, shapes};
+use crate::policy::{self, builtin, shapes};
 use crate::source::Source;
 use crate::world::{FileKind, World, WorldError};
 use crate::{cases, limits};
@@ -38,8 +39,9 @@ impl Folder {
         world: &dyn World,
         named: impl Fn(&Path) -> String,
     ) -> (Pack, Vec<String>) {
-        // The name of the built-in pack belongs to it alone.
-        let moved = self.path.starts_with(builtin::NAME).then(|| Path::new(".").join(&self.path));
+        // The names of the built-in pack and of remote ones belong to them alone.
+        let is_taken = self.path.starts_with(builtin::NAME) || has_scheme(&self.path);
+        let moved = is_taken.then(|| Path::new(".").join(&self.path));
         let folder = moved.as_deref().unwrap_or(&self.path);
         let (mut files, mut unreadable) = (Vec::new(), Vec::new());
         let listed;
@@ -66,8 +68,14 @@ impl Folder {
         if files.is_empty() && unreadable.is_empty() {
             unreadable.push(format!("{}: holds no policy file", folder.display()));
         }
-        (Pack { name: named(folder), files }, unreadable)
+        let remote = remote::resolve(world, folder, &files);
+        (Pack { name: named(folder), files, remote }, unreadable)
     }
+}
+
+/// Whether a path begins like the source of a remote pack.
+fn has_scheme(path: &Path) -> bool {
+    path.to_str().is_some_and(policy::remote::has)
 }
 
 /// Policy files in folders of a pack's folder, where nobody reads them: cases are no policies, and what has a

@@ -6,6 +6,7 @@ pub(crate) mod folder;
 pub(crate) mod grants;
 pub(crate) mod organization;
 pub(crate) mod places;
+pub(crate) mod remote;
 pub(crate) mod rule_text;
 pub(crate) mod trial_rule;
 
@@ -19,6 +20,7 @@ use crate::app::workspace::project::{Project, STATE_DIR_NAME};
 use crate::checksum::hex;
 use crate::expr::types::Names;
 use crate::policy::load::{self, Loaded, Pack};
+use crate::policy::remote::RemotePack;
 use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin};
 use crate::report::pack_layer::PackLayer;
@@ -77,6 +79,11 @@ impl Found {
     /// Its folder as shown to people; none for the built-in pack.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.folder.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// The remote packs that it names.
+    pub(crate) fn remote(&self) -> &[RemotePack] {
+        self.folder.as_ref().map(|it| it.remote.as_slice()).unwrap_or_default()
     }
 
     /// Its name: the directory, or the name of the built-in pack.
@@ -288,6 +295,9 @@ pub(crate) fn policy(world: &dyn World, found: &Found) -> Result<Policy, Invalid
     if !found.unreadable.is_empty() {
         return loaded(found);
     }
+    if found.remote().iter().any(|it| it.files.is_err()) {
+        return loaded(found);
+    }
     let kept = CompiledPack::of(world, found);
     if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
         return Ok(policy);
@@ -318,7 +328,7 @@ fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
     policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, mode, enabled, sets_off })
 }
 
-/// Returns the SHA-256 over the names and contents of a pack's source files.
+/// Returns the SHA-256 over the names and contents of a pack's source files, and the hashes of its remote packs.
 fn content(pack: Option<&Pack>) -> [u8; 32] {
     let mut hash = Sha256::new();
     for (file, source) in pack.iter().flat_map(|it| &it.files) {
@@ -326,6 +336,11 @@ fn content(pack: Option<&Pack>) -> [u8; 32] {
         hash.update([0]);
         hash.update(source.text.len().to_le_bytes());
         hash.update(&source.text);
+    }
+    for remote in pack.iter().flat_map(|it| &it.remote) {
+        hash.update(&remote.source);
+        hash.update([0]);
+        hash.update(remote.sha256.as_deref().unwrap_or_default());
     }
     hash.finalize().into()
 }

@@ -81,7 +81,7 @@ impl Place {
                 // What is meant is the pack that was passed over, and no other one.
                 let pack = match found.untrusted.is_empty() {
                     true => seen_from(here, found.pack().into_owned()),
-                    false => Pack { name: builtin::NAME.to_owned(), files: Vec::new() },
+                    false => Pack { name: builtin::NAME.to_owned(), ..Pack::default() },
                 };
                 (pack, untold)
             }
@@ -225,7 +225,7 @@ fn seen_from(here: &Path, pack: Pack) -> Pack {
         let name = shown(here, Path::new(&source.name));
         (file, Arc::new(Source { name, text: source.text.clone() }))
     });
-    Pack { name: shown(here, Path::new(&pack.name)), files: files.collect() }
+    Pack { name: shown(here, Path::new(&pack.name)), files: files.collect(), remote: pack.remote }
 }
 
 /// A path as it is seen from the working folder, so that a file has one name however its path was given.

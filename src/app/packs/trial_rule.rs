@@ -45,7 +45,8 @@ pub(crate) fn findings(
     let other = |it: &str| it != file && pack.name != builtin::NAME;
     let own = pack.files.iter().filter(|(name, _)| other(name));
     let files = own.cloned().chain([(file.to_owned(), Arc::clone(&rule))]);
-    let pack = Pack { name: source.name.clone(), files: files.collect() };
+    let pack =
+        Pack { name: source.name.clone(), files: files.collect(), remote: pack.remote.clone() };
     let base = Base::new(&builtin::pack());
     let reviewed = Reviewed::new(&pack, &base);
     let found =

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use super::{ConditionCoverage, Coverage, ExpectedRules, RuleCoverage, RuleKind, records};
 use crate::expr::ast::Expr;
 use crate::expr::watch::{CoverageRecorder, Ways};
-use crate::policy::{Choice, Expression, Policy, SourceLocation, builtin};
+use crate::policy::{Choice, Expression, Policy, SourceLocation, builtin, remote};
 
 /// The message that every evaluated stop has.
 const SAID_AT_EVERY_STOP: &str = "summary";
@@ -113,7 +113,7 @@ struct Meter<'a> {
 
 impl Meter<'_> {
     fn is_own(&self, place: &SourceLocation) -> bool {
-        !(self.extends && builtin::has(&place.file))
+        !(self.extends && builtin::has(&place.file)) && !remote::has(&place.file)
     }
 
     fn rule(&self, kind: RuleKind, id: &str, place: Option<&SourceLocation>) -> RuleCoverage {

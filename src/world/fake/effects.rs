@@ -10,8 +10,8 @@ use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use crate::world::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, OpenFile,
-    PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
+    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
 /// Maximum number of links that are followed for one path.
@@ -259,6 +259,19 @@ impl World for FakeWorld {
         machine.ran.push(command.clone());
         let play = program::next(&mut machine.plays, &command.argv).ok_or(WorldError::NotFound)?;
         Ok(Box::new(program::FakeProgram::new(self.clone(), play)))
+    }
+
+    fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+        self.op(Op::Request, Path::new(&request.url), request.method.name())?;
+        let machine = open(&self.machine);
+        let response = machine.responses.get(&request.url).cloned();
+        let response = response.unwrap_or(HttpResponse { status: 404, ..HttpResponse::default() });
+        match response.body.len() > request.bytes_max {
+            true => {
+                Err(WorldError::TooLarge(u64::try_from(response.body.len()).unwrap_or(u64::MAX)))
+            }
+            false => Ok(response),
+        }
     }
 
     fn note_interrupts(&self) {}

@@ -16,6 +16,8 @@ mod observe;
 mod organization;
 mod pause;
 mod pins;
+mod remote;
+mod remote_attacks;
 mod replay;
 mod scene;
 mod sessions;

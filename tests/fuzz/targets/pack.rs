@@ -24,7 +24,11 @@ pub(super) fn run(data: &[u8]) {
         return;
     }
     let source = Source { name: format!("pack/{name}"), text: text.to_owned() };
-    let pack = Pack { name: "pack".to_owned(), files: vec![(name.to_owned(), Arc::new(source))] };
+    let pack = Pack {
+        name: "pack".to_owned(),
+        files: vec![(name.to_owned(), Arc::new(source))],
+        ..Pack::default()
+    };
     BASE.with(|base| {
         let reviewed = Reviewed::new(&pack, base);
         let subject = Subject::new(&pack, &reviewed, Timestamp::from_millis(1_767_225_600_000));

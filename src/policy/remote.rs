@@ -1,0 +1,218 @@
+//! Remote packs: packs that a manifest extends by their source.
+//!
+//! Contains: the entries of `extends`, and why a remote pack cannot be used. Does not contain: how a pack is fetched,
+//! cached, or verified. Loading a pack never uses the network.
+
+use std::sync::Arc;
+
+use super::load::Pack;
+use super::parse::Files;
+use super::record::record;
+use super::{builtin, load};
+use crate::source::layered_map::LayeredMap;
+use crate::source::node::Node;
+use crate::source::shape::Kind;
+use crate::source::{Diagnostic, Source, Span, quoted, yaml};
+
+/// The manifest of a pack.
+pub(super) const MANIFEST_FILE: &str = "policyd.yaml";
+/// Code of the findings about remote packs.
+const UNAVAILABLE: &str = "unavailable-source";
+
+/// An entry of `extends` that names a remote pack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemoteEntry {
+    /// The source as the manifest states it.
+    pub source: String,
+    /// SHA-256 that the content must have, in hexadecimal digits.
+    pub sha256: Option<String>,
+    /// Public key of minisign by which the pack must be signed.
+    pub key: Option<String>,
+}
+
+record! {
+    pub(super) const REMOTE: Record<RemoteEntry> = {
+        source [mandatory()]: Kind::Text => source,
+            "Where the pack is: `https://….tar.zst`, `git+https://…@REVISION`, or `oci://REGISTRY/NAME:TAG`.";
+        sha256: Kind::Text => sha256, "SHA-256 of the content, as `policyd pack fetch` prints it.";
+        key: Kind::Text => key, "Public key of minisign by which the pack must be signed.";
+    }
+}
+
+/// A remote pack as the lock file and the cache of this machine have it.
+#[derive(Debug, Clone)]
+pub struct RemotePack {
+    /// The source as the manifest states it.
+    pub source: String,
+    /// SHA-256 of the content in the lock file. `None`: the lock file lacks the source.
+    pub sha256: Option<String>,
+    /// The files, or why the pack cannot be used.
+    pub files: Result<Vec<(String, Arc<Source>)>, RemoteProblem>,
+}
+
+/// Why a remote pack cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteProblem {
+    /// The lock file or the cache lacks the pack.
+    #[error("is not fetched yet")]
+    NotFetched,
+    /// A file of the cache is missing, or is not the file that was fetched.
+    #[error("is damaged in the cache: `{0}` is missing or has changed")]
+    Damaged(String),
+    /// The lock file and the manifest contradict each other.
+    #[error("must have the SHA-256 `{wanted}`, but the lock file contains `{locked}`")]
+    OtherHash {
+        /// The hash in the manifest.
+        wanted: String,
+        /// The hash in the lock file.
+        locked: String,
+    },
+    /// The lock file cannot be read.
+    #[error("cannot be found, because `policies.lock` is invalid: {0}")]
+    InvalidLock(String),
+    /// The configuration is invalid, so it is unknown which signatures are required.
+    #[error("cannot be verified, because the key `packs` of `{0}` is invalid")]
+    Configuration(String),
+    /// The pack is not signed as required.
+    #[error(transparent)]
+    Signature(#[from] SignatureProblem),
+    /// A remote pack extends another remote pack.
+    #[error("extends another source, but a remote pack can extend only `builtin`")]
+    Nested,
+}
+
+impl RemoteProblem {
+    /// Returns how to fix the problem.
+    #[must_use]
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NotFetched | Self::Damaged(_) => "run `policyd pack fetch`",
+            Self::OtherHash { .. } => "run `policyd pack update`",
+            Self::InvalidLock(_) => "restore the file, or delete it and run `policyd pack fetch`",
+            Self::Configuration(_) => "run `policyd doctor`, and fix the file",
+            Self::Signature(problem) => problem.help(),
+            Self::Nested => "list both sources in the manifest of this pack",
+        }
+    }
+}
+
+/// Why a pack does not count as signed. `by` names who requires the signature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureProblem {
+    /// The pack has no signature.
+    #[error("is not signed, but {by} requires a signature")]
+    Missing {
+        /// Who requires it.
+        by: &'static str,
+    },
+    /// The signature is by another key.
+    #[error("is signed by another key than {by} requires")]
+    OtherKey {
+        /// Who requires the key.
+        by: &'static str,
+    },
+    /// The signature is for other content, or was made without the secret key.
+    #[error("has a signature that does not fit its content")]
+    OtherContent,
+    /// The signature is not one of minisign.
+    #[error("has a signature that is not one of minisign")]
+    Malformed,
+    /// A signature is required, but no key is named.
+    #[error("cannot be verified: {by} requires a signature, but names no key")]
+    NoKey {
+        /// Who requires it.
+        by: &'static str,
+    },
+    /// A key is not one of minisign.
+    #[error("cannot be verified: {by} names `{key}`, which is not a public key of minisign")]
+    InvalidKey {
+        /// Who names it.
+        by: &'static str,
+        /// The key.
+        key: String,
+    },
+}
+
+impl SignatureProblem {
+    /// Returns how to fix the problem.
+    const fn help(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "ask the publisher to sign it, then run `policyd pack update`",
+            Self::OtherKey { .. } => {
+                "if the publisher has a new key, set it in the key `packs` of `config.yaml`"
+            }
+            Self::OtherContent | Self::Malformed => {
+                "the pack could be forged; report this to its publisher"
+            }
+            Self::NoKey { .. } | Self::InvalidKey { .. } => {
+                "set the public key of the publisher; `minisign -R` prints it"
+            }
+        }
+    }
+}
+
+/// Returns the remote packs that a pack names, in their order.
+#[must_use]
+pub fn entries(files: &[(String, Arc<Source>)]) -> Vec<RemoteEntry> {
+    let manifest = files.iter().find(|(file, _)| file == MANIFEST_FILE);
+    // Most manifests name none, and each hook reads the manifest.
+    let Some((_, manifest)) = manifest.filter(|(_, it)| it.text.contains("source")) else {
+        return Vec::new();
+    };
+    let (node, _) = yaml::parse(manifest);
+    node.iter().flat_map(|it| entries_of(it)).map(|(entry, _)| entry).collect()
+}
+
+/// Returns the remote packs that a manifest names, each with its node.
+fn entries_of(manifest: &Node) -> Vec<(RemoteEntry, &Node)> {
+    let items = manifest.get("extends").and_then(Node::items).unwrap_or_default();
+    let remote = items.iter().filter(|it| it.get("source").is_some_and(|it| it.text().is_some()));
+    remote.map(|it| (REMOTE.read_untyped(&LayeredMap::from_iter([it])), it)).collect()
+}
+
+/// Whether a remote pack extends the built-in pack.
+pub(super) fn extends_builtin(pack: &RemotePack) -> bool {
+    let manifest = pack.files.iter().flatten().find(|(file, _)| file == MANIFEST_FILE);
+    let node = manifest.and_then(|(_, source)| yaml::parse(source).0);
+    let extends = node.as_ref().and_then(|it| it.get("extends"));
+    pack.files.is_ok() && extends.is_none_or(load::names_builtin)
+}
+
+/// Returns the remote packs that can be used, and reports the other ones.
+pub(super) fn usable(pack: &Pack, own: &Files, diagnostics: &mut Vec<Diagnostic>) -> Vec<Pack> {
+    let Some(manifest) = own.get(MANIFEST_FILE) else { return Vec::new() };
+    let mut packs = Vec::new();
+    for (entry, node) in entries_of(manifest) {
+        let resolved = pack.remote.iter().find(|it| it.source == entry.source);
+        let files = resolved.map_or(Err(RemoteProblem::NotFetched), |it| it.files.clone());
+        match files.and_then(|files| {
+            if entries(&files).is_empty() { Ok(files) } else { Err(RemoteProblem::Nested) }
+        }) {
+            Ok(files) => packs.push(Pack { name: entry.source, files, remote: Vec::new() }),
+            Err(problem) => {
+                let span = node.get("source").map_or(&node.span, |it| &it.span);
+                diagnostics.push(unavailable(&entry.source, span, &problem));
+            }
+        }
+    }
+    packs
+}
+
+fn unavailable(source: &str, span: &Span, problem: &RemoteProblem) -> Diagnostic {
+    let message = format!("{} {problem}", quoted(source));
+    Diagnostic::error(UNAVAILABLE, span.clone(), message).with_help(problem.help())
+}
+
+/// Schemes of the sources of remote packs, which begin the names of their files.
+const SCHEMES: [&str; 3] = ["https://", "git+", "oci://"];
+
+/// Whether a file of this name is one of a remote pack. Directories never have such a name.
+#[must_use]
+pub fn has(file: &str) -> bool {
+    SCHEMES.iter().any(|scheme| file.starts_with(scheme))
+}
+
+/// Whether a source is a file of a pack that others extend: the built-in pack or a remote one.
+pub(super) fn is_inherited(source: &Source) -> bool {
+    builtin::wrote(source) || has(&source.name)
+}

@@ -1,0 +1,80 @@
+//! What this machine saw of the sources of remote packs: the newest version of each, so that a server cannot return to an
+//! older one, and fetches that failed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use semver::Version;
+use serde::{Deserialize, Serialize};
+
+use super::user::ChoiceError;
+use super::user_file::UserFile;
+use crate::state::stored::elements;
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// Beside the cached contents.
+const FILE: &str = "history.json";
+
+/// A fetch that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedFetch {
+    pub at: Timestamp,
+    /// Why it failed.
+    pub reason: String,
+}
+
+/// The history of all sources on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PackHistory {
+    /// The newest version of each source.
+    #[serde(deserialize_with = "elements")]
+    pub versions: BTreeMap<String, String>,
+    /// The last fetch of a source, if it failed.
+    #[serde(deserialize_with = "elements")]
+    pub failures: BTreeMap<String, FailedFetch>,
+}
+
+impl PackHistory {
+    /// Returns the newest version of a source.
+    #[must_use]
+    pub fn newest(&self, source: &str) -> Option<Version> {
+        Version::parse(self.versions.get(source)?).ok()
+    }
+
+    /// Records a fetched version, and that the source can be fetched.
+    pub fn add(&mut self, source: &str, version: Option<&str>) {
+        self.failures.remove(source);
+        if let Some(version) = version {
+            self.versions.insert(source.to_owned(), version.to_owned());
+        }
+    }
+}
+
+/// The file of the history.
+pub struct PackHistoryStore<'a>(UserFile<'a>);
+
+impl<'a> PackHistoryStore<'a> {
+    /// Returns the history beside the contents of a cache.
+    #[must_use]
+    pub fn new(world: &'a dyn World, cache: &Path) -> Self {
+        Self(UserFile { world, path: Some(cache.join(FILE)), state_dir: None })
+    }
+
+    /// Loads the history. Without a file it is empty.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn load(&self) -> Result<PackHistory, ChoiceError> {
+        self.0.load()
+    }
+
+    /// Changes the history durably, under a lock.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub fn change(&self, change: impl FnOnce(&mut PackHistory)) -> Result<(), ChoiceError> {
+        self.0.change(change)
+    }
+}
