@@ -113,7 +113,7 @@ struct Meter<'a> {
 
 impl Meter<'_> {
     fn is_own(&self, place: &SourceLocation) -> bool {
-        !(self.extends && builtin::has(&place.file)) && !remote::has(&place.file)
+        !(remote::has(&place.file) || self.extends && builtin::has(&place.file))
     }
 
     fn rule(&self, kind: RuleKind, id: &str, place: Option<&SourceLocation>) -> RuleCoverage {
