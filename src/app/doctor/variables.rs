@@ -12,7 +12,7 @@ const ABOUT: &str = "environment";
 const PREFIX: &str = "POLICYD_";
 
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
-pub(crate) const OWN_VARIABLES: [&str; 9] = [
+pub(crate) const OWN_VARIABLES: [&str; 11] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
     "POLICYD_MAX_RETRIES",
@@ -22,6 +22,8 @@ pub(crate) const OWN_VARIABLES: [&str; 9] = [
     "POLICYD_RUN",
     "POLICYD_DISABLED",
     "POLICYD_NO_CACHE",
+    "POLICYD_PRIVATE",
+    "POLICYD_STORE",
 ];
 
 /// Directories of the user, which are absolute.
