@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::file::{self, Durability, Saved};
@@ -48,18 +47,20 @@ impl<'a> ProjectRegistry<'a> {
     }
 
     /// Adds a project that is not listed yet. A registry that cannot be written stays as it is: it is a convenience,
-    /// and no decision depends on it.
+    /// and no decision depends on it. A project whose path is not UTF-8 is not listed, because JSON cannot contain it.
     pub fn register(&self, directory: &Path, state_dir: &Path, now: Timestamp) {
         let Some(path) = self.path(directory) else { return };
         if self.world.stat(&path).is_ok() || self.world.env(PRIVATE).is_some() {
             return;
         }
+        let (directory, state_dir) = (directory.to_owned(), state_dir.to_owned());
+        let project = KnownProject { directory, state_dir, since: now };
+        let Ok(text) = serde_json::to_string(&project) else { return };
         let folder = path.parent().unwrap_or(&path);
         if self.world.create_folder(folder).is_err() {
             return;
         }
-        let (directory, state_dir) = (directory.to_owned(), state_dir.to_owned());
-        let text = format!("{}\n", json!(KnownProject { directory, state_dir, since: now }));
+        let text = format!("{text}\n");
         let quick = Durability { fsync: false, ..Durability::default() };
         let _: Saved = file::save(self.world, &path, text.as_bytes(), &quick);
     }

@@ -146,8 +146,10 @@ fn no_session_id_leads_out_of_the_state_root() {
         "agent_transcript_path": own});
     let payload = machine.payload(&agent).to_string();
     assert!(machine.run(&["eval", "--hook", "subagent-stop"], payload.as_bytes()).blocks());
-    let (own, cache) = (machine.file(".policyd"), machine.path("cache"));
-    let outside = |it: &PathBuf| !it.starts_with(&own) && !it.starts_with(&cache);
+    // The compiled pack and the list of projects are the user's.
+    let (own, cache, list) =
+        (machine.file(".policyd"), machine.path("cache"), machine.path("state"));
+    let outside = |it: &PathBuf| ![&own, &cache, &list].iter().any(|place| it.starts_with(place));
     let after: Vec<_> = machine.tree().into_iter().filter(outside).collect();
     assert_eq!(after, before.into_iter().filter(outside).collect::<Vec<_>>());
     let sessions = fs::read_dir(own.join("sessions")).unwrap();
