@@ -17,6 +17,7 @@ mod support;
 
 mod breakers;
 mod cases;
+mod chance;
 mod commands;
 mod crash;
 mod dead_letter;

@@ -21,6 +21,7 @@ use policyd::world::server::{
 };
 use serde_json::Value;
 
+use crate::chance::Chance;
 use crate::support::postgres;
 use crate::support::rounds;
 
@@ -29,26 +30,6 @@ const KEY: &str = "api/claude";
 const GROUP: &str = "default";
 const LIMITS: SyncLimits =
     SyncLimits { wait: Duration::from_millis(250), age_max: Duration::ZERO, at_once: true };
-
-/// Numbers without a pattern, the same for the same seed (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// A place that keeps documents.
 trait Backend {

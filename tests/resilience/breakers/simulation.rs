@@ -14,6 +14,7 @@ use policyd::world::{World, WorldError};
 use serde_json::Value;
 
 use super::{FILE, store};
+use crate::chance::Chance;
 use crate::support::rounds;
 
 const SEEDS: u32 = 2_400;
@@ -24,26 +25,6 @@ const KEY: &str = "api/claude";
 /// What can be seen of a breaker: its state, when failures came, the end of its cooldown or its last
 /// probe, successes, generation.
 type Seen = (BreakerPhase, Vec<i64>, Option<i64>, u32, u64);
-
-/// Numbers without a pattern, the same for the same seed (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % bound
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// The breaker of seed 003 told once more, as plainly as it can be: milliseconds, no file, no lock.
 #[derive(Debug, Clone, Default, PartialEq)]
