@@ -30,6 +30,15 @@ pub enum StopOutcomeWord {
 }
 
 impl StopOutcomeWord {
+    /// Returns the outcome of a logged stop.
+    pub(super) fn of(entry: &LoggedLine<'_>) -> Self {
+        match &*entry.decision {
+            "block" if entry.spoken => Self::Blocked,
+            _ if entry.release.as_deref().is_some_and(|it| !it.is_empty()) => Self::Released,
+            _ => Self::Passed,
+        }
+    }
+
     /// Returns the word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -84,12 +93,7 @@ impl Activity {
     }
 
     fn add_stop(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, counts: bool) {
-        let release = entry.release.as_deref().unwrap_or_default();
-        let outcome = match &*entry.decision {
-            "block" if entry.spoken => StopOutcomeWord::Blocked,
-            _ if !release.is_empty() => StopOutcomeWord::Released,
-            _ => StopOutcomeWord::Passed,
-        };
+        let outcome = StopOutcomeWord::of(entry);
         match outcome {
             StopOutcomeWord::Blocked if counts => {
                 self.blocked_stops = self.blocked_stops.saturating_add(1);
@@ -106,7 +110,7 @@ impl Activity {
         let mut reason: Vec<String> =
             blocking.map(|it| format!("{}: {}", it.id, it.details)).collect();
         if outcome == StopOutcomeWord::Released {
-            reason.insert(0, release.to_owned());
+            reason.insert(0, entry.release.as_deref().unwrap_or_default().to_owned());
         }
         let session_id = entry.session_id.to_string();
         self.last_stop = Some(LastStop { at, session_id, outcome, reason: reason.join("; ") });

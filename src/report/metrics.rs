@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::activity::StopOutcomeWord;
 use super::decision_log;
 use super::logged_line::LoggedLine;
 use super::overview::{ProjectRow, RunProgress};
@@ -100,12 +101,7 @@ impl MetricTotals {
             count(&mut self.rules, &guard.id, result, METRIC_RULES_MAX);
         }
         if entry.inputs.is_some() {
-            let released = entry.release.as_deref().is_some_and(|it| !it.is_empty());
-            let outcome = match &*entry.decision {
-                "block" if entry.spoken => "blocked",
-                _ if released => "released",
-                _ => "passed",
-            };
+            let outcome = StopOutcomeWord::of(&entry).as_str();
             count(&mut self.stops, project, outcome, METRIC_PROJECTS_MAX);
         } else if matches!(&*entry.decision, "block" | "ask" | "halt") {
             count(&mut self.calls, project, guard_result(&entry.decision), METRIC_PROJECTS_MAX);
