@@ -21,6 +21,8 @@ mod clients;
 mod crowd;
 mod doctor;
 mod environment;
+#[cfg(target_os = "linux")]
+mod fleet;
 mod hostile;
 mod human_commands;
 mod install;

@@ -10,7 +10,7 @@ use crate::machine::{Called, Machine};
 use crate::support::postgres::{self, query};
 
 /// A machine that shares a store.
-fn host(url: &str, more: &str) -> Machine {
+pub(crate) fn host(url: &str, more: &str) -> Machine {
     let machine = Machine::new();
     fs::create_dir_all(machine.path("config/policyd")).unwrap();
     let text = format!("store:\n  url: {url}\n  group: team\n{more}");
@@ -26,7 +26,7 @@ fn hosts(url: &str) -> [Machine; 3] {
 }
 
 /// A turn that ended because the model was overloaded.
-fn overloaded(machine: &Machine) -> Called {
+pub(crate) fn overloaded(machine: &Machine) -> Called {
     let payload = json!({
         "session_id": "s1", "cwd": machine.project.to_str(), "hook_event_name": "StopFailure",
         "error": "overloaded", "last_assistant_message": "API Error: 529 overloaded",
@@ -34,7 +34,7 @@ fn overloaded(machine: &Machine) -> Called {
     machine.run(&["eval", "--hook", "stop-failure"], payload.to_string().as_bytes())
 }
 
-fn begin_of(machine: &Machine) -> Called {
+pub(crate) fn begin_of(machine: &Machine) -> Called {
     let payload = json!({
         "session_id": "s1", "cwd": machine.project.to_str(), "hook_event_name": "SessionStart",
         "source": "startup",
@@ -42,7 +42,7 @@ fn begin_of(machine: &Machine) -> Called {
     machine.run(&["eval", "--hook", "session-start"], payload.to_string().as_bytes())
 }
 
-fn status(machine: &Machine) -> Value {
+pub(crate) fn status(machine: &Machine) -> Value {
     serde_json::from_str(&machine.run(&["store", "status", "--format", "json"], b"").stdout)
         .unwrap()
 }
@@ -158,9 +158,9 @@ fn a_dead_server_blocks_no_agent_and_loses_nothing() {
 }
 
 /// What is shared besides breakers.
-const ALL: &str = "  share: [tasks, escalations]\n";
+pub(crate) const ALL: &str = "  share: [tasks, escalations]\n";
 
-fn done(called: &Called) -> &Called {
+pub(crate) fn done(called: &Called) -> &Called {
     assert_eq!(called.code, Some(0), "{called:?}");
     called
 }

@@ -4,6 +4,8 @@ pub(crate) mod console;
 pub(crate) mod expressions;
 pub(crate) mod human;
 pub(crate) mod machine;
+#[cfg(target_os = "linux")]
+pub(crate) mod network;
 pub(crate) mod packs;
 #[cfg(unix)]
 pub(crate) mod postgres;

@@ -3,6 +3,7 @@
 //! `POLICYD_REQUIRE_POSTGRES=1` they fail.
 
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +32,8 @@ struct OwnServer {
     folder: TempDir,
     programs: PathBuf,
     port: u16,
+    /// Addresses at which it accepts connections.
+    listens: &'static str,
     /// The shell around the server. It kills the server if its standard input ends.
     shell: Option<Child>,
 }
@@ -54,6 +57,18 @@ impl Postgres {
         let mut own = OwnServer::create(programs()?);
         own.start();
         let admin_url = format!("postgres://postgres@127.0.0.1:{}/postgres", own.port);
+        Some(Self { admin_url, own: Some(own) })
+    }
+
+    /// Starts a server on the host of the calling thread, for the hosts of a network. `None` without PostgreSQL.
+    pub(crate) fn on_network(address: &str) -> Option<Self> {
+        let mut own = OwnServer::create(programs()?);
+        let rules = own.folder.path().join("data/pg_hba.conf");
+        let mut rules = fs::OpenOptions::new().append(true).open(rules).unwrap();
+        writeln!(rules, "host all all {address}/24 trust").unwrap();
+        own.listens = "*";
+        own.start();
+        let admin_url = format!("postgres://postgres@{address}:{}/postgres", own.port);
         Some(Self { admin_url, own: Some(own) })
     }
 
@@ -152,17 +167,18 @@ impl OwnServer {
         let created = shell(&script, folder.path()).stdin(Stdio::null()).status().unwrap();
         assert!(created.success(), "initdb failed");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { folder, programs, port, shell: None }
+        Self { folder, programs, port, listens: "127.0.0.1", shell: None }
     }
 
     fn start(&mut self) {
         let began = Instant::now();
         loop {
             let script = format!(
-                "{} -D data -p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= \
+                "{} -D data -p {} -c listen_addresses='{}' -c unix_socket_directories= \
                  -c fsync=off -c max_connections=300 & pid=$!; echo $pid > pid; cat > /dev/null; kill -9 $pid",
                 self.programs.join("postgres").display(),
-                self.port
+                self.port,
+                self.listens
             );
             let child = shell(&script, self.folder.path()).stdin(Stdio::piped()).spawn().unwrap();
             self.shell = Some(child);
