@@ -263,6 +263,10 @@ pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86
 pub const ALLOWANCE_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
 /// Time in which an allowance for one use must be used.
 pub const ALLOWANCE_ONCE: std::time::Duration = std::time::Duration::from_secs(3_600);
+/// Time in which a human can answer a request to let a blocked tool call pass.
+pub const APPROVAL_REQUEST_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Requests in the local copy, the newest.
+pub const APPROVALS_KEPT: usize = 500;
 /// Allowances that are stored in the user's choices, the newest.
 pub const ALLOWANCES_KEPT: usize = 50;
 /// The file of the user's choices for a project, in bytes. A larger file is ignored.
@@ -313,6 +317,10 @@ pub const SHARED_CLOCK_TOLERANCE: std::time::Duration = std::time::Duration::fro
 pub const OUTBOX_MAX: usize = 20_000;
 /// One operation that waits for the server, in bytes.
 pub const OPERATION_BYTES_MAX: usize = 1024 * 1024;
+/// Local copy of the documents of one kind, in bytes.
+pub const MIRROR_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Runs in the local copy of the registry, the newest.
+pub const SHARED_RUNS_KEPT: usize = 2_000;
 /// What is known of the server, in bytes.
 pub const SHARED_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Longest lease of a claimed task.

@@ -71,8 +71,12 @@ pub(crate) fn request(
     };
     match shared.decide(action, QUICK) {
         Ok(SharedResponse::Breaker(response)) => (store.peek(key), response),
-        Ok(SharedResponse::Task(_) | SharedResponse::Escalation(_)) | Err(_) => {
-            store.request(key, settings, now)
-        }
+        Ok(
+            SharedResponse::Task(_)
+            | SharedResponse::Escalation(_)
+            | SharedResponse::Approval(_)
+            | SharedResponse::Run,
+        )
+        | Err(_) => store.request(key, settings, now),
     }
 }

@@ -1,5 +1,7 @@
 //! `policyd allow`: the user lets a rule, or one exact tool call that was blocked, pass once or for a while.
 
+mod remote;
+
 use std::time::Duration;
 
 use super::enforce::rule_ids;
@@ -21,6 +23,7 @@ use crate::store::configuration::Pins;
 use crate::store::user_choices::UserChoiceStore;
 use crate::time::{duration_text, parse_duration};
 use crate::world::World;
+use remote::RemoteAnswer;
 
 /// Adds, lists or revokes allowances.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &AllowArguments) -> u8 {
@@ -31,12 +34,25 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Allo
     if let Some(named) = &arguments.revoke {
         return revoke(world, console, &project, named);
     }
+    if arguments.waiting {
+        return remote::list(world, console, &project, arguments.format);
+    }
+    if let Some(code) = &arguments.deny {
+        return remote::answer(world, console, &project, RemoteAnswer { code, allowed: false });
+    }
     let no_exceptions = |it: &Pins| (!it.allow_exceptions).then_some("allow_exceptions: false");
     if let Err(code) = require_unpinned(world, console, no_exceptions) {
         return code;
     }
     let request = match &arguments.call {
-        Some(code) => request_for_call(world, console, &project, code),
+        Some(code) => match request_for_call(world, console, &project, code) {
+            Ok(None) => {
+                let answer = RemoteAnswer { code, allowed: true };
+                return remote::answer(world, console, &project, answer);
+            }
+            Ok(Some(request)) => Ok(request),
+            Err(code) => Err(code),
+        },
         None => request_for_rules(world, console, &project, arguments),
     };
     match request {
@@ -99,13 +115,13 @@ fn request_for_rules(
     Ok(AllowanceRequest { targets, session, length, once, action })
 }
 
-/// Finds the newest blocked call with a code in the decision log.
+/// Finds the newest blocked call with a code in the decision log. `None` if this project has none.
 fn request_for_call(
     world: &dyn World,
     console: &mut Console<'_>,
     project: &Project,
     typed: &str,
-) -> Result<AllowanceRequest, u8> {
+) -> Result<Option<AllowanceRequest>, u8> {
     let code = call_code::normalized(typed);
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
     let entries = recorded::entries(world, project, policy.as_ref());
@@ -123,16 +139,7 @@ fn request_for_call(
         ));
     }
     let found = newest.next().and_then(|it| Some((it.call_digest.clone()?, it)));
-    let Some((digest, entry)) = found else {
-        let root = project.root.display();
-        let text = format!(
-            "no blocked call with the code `{}` is logged in {root}\nhelp: run this command in the \
-             project of the call; `policyd log --notable` lists blocked calls",
-            shown(typed)
-        );
-        console.eprint(&text);
-        return Err(EXIT_FOUND);
-    };
+    let Some((digest, entry)) = found else { return Ok(None) };
     let input = entry.call.as_ref().map(|it| &it.input);
     let command = input.and_then(|it| it.get("command")?.as_str());
     let input =
@@ -144,13 +151,13 @@ fn request_for_call(
         entry.session_id,
         duration_text(ALLOWANCE_ONCE)
     );
-    Ok(AllowanceRequest {
+    Ok(Some(AllowanceRequest {
         targets: vec![AllowanceTarget::Call(digest)],
         session: SessionId::parse(&entry.session_id),
         length: ALLOWANCE_ONCE,
         once: true,
         action,
-    })
+    }))
 }
 
 /// Ids of the rules of the organization.
@@ -202,6 +209,9 @@ fn add(
         return EXIT_BROKEN;
     }
     for it in &allowances {
+        if let AllowanceTarget::Call(digest) = &it.target {
+            remote::withdraw(world, console, project, digest);
+        }
         let text = line(it);
         log(world, project, "allow", session.as_ref(), text.clone(), &actor);
         console.print(&format!("{text}\n"));

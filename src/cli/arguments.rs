@@ -406,7 +406,7 @@ pub(super) struct TryArguments {
 #[derive(Debug, clap::Args)]
 pub(super) struct AllowArguments {
     /// Ids of checks or guards
-    #[arg(value_name = "RULE", required_unless_present_any = ["call", "list", "revoke"])]
+    #[arg(value_name = "RULE", required_unless_present_any = ["call", "deny", "waiting", "list", "revoke"])]
     pub(super) rules: Vec<String>,
     /// Only the next time that the rule would block or ask, within an hour (default)
     #[arg(long, conflicts_with = "duration")]
@@ -420,6 +420,15 @@ pub(super) struct AllowArguments {
     /// Let exactly the blocked call with this code pass once, within an hour
     #[arg(long, value_name = "CODE", conflicts_with_all = ["rules", "once", "duration", "session"])]
     pub(super) call: Option<String>,
+    /// Refuse the call with this code, which was blocked on another host of the shared store
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["rules", "once", "duration", "session", "call"])]
+    pub(super) deny: Option<String>,
+    /// List the blocked calls of all hosts of the shared store that wait for an answer
+    #[arg(long, conflicts_with_all = ["rules", "once", "duration", "session", "call", "deny"])]
+    pub(super) waiting: bool,
+    /// Output format of `--waiting`
+    #[arg(long, value_enum, default_value = "text", requires = "waiting")]
+    pub(super) format: ListFormat,
     /// List what is allowed in this project
     #[arg(long, conflicts_with_all = ["rules", "once", "duration", "session", "call"])]
     pub(super) list: bool,

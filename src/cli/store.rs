@@ -10,12 +10,13 @@ use super::{
     pack,
 };
 use crate::app::sharing::{self, COMMAND};
+use crate::app::workspace::human::shown;
 use crate::app::workspace::project::{self, DECISION_LOG};
 use crate::limits::SHARED_COMMAND_WAIT;
 use crate::store::file::Durability;
 use crate::store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
-use crate::store::shared::{SharedStore, SyncError, SyncLimits};
-use crate::time::short_text;
+use crate::store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};
+use crate::time::{duration_text, short_text};
 use crate::world::World;
 use crate::world::server::{ServerError, ServerStatus};
 
@@ -88,6 +89,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
         StoreAction::Status { format } => Ok(status(console, &store, *format)),
         StoreAction::Verify => verify(console, &store),
         StoreAction::Copy { from, to } => copy(console, &store, *from, *to),
+        StoreAction::Runs { format } => Ok(runs(world, console, &store, *format)),
         StoreAction::Sync => synchronize(console, &store, &own.join(DECISION_LOG)),
         StoreAction::Watch => watch(world, console, &store, &own.join(DECISION_LOG)),
     };
@@ -95,6 +97,46 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StoreAc
         console.eprint(&error.to_string());
         EXIT_BROKEN
     })
+}
+
+/// Lists the runs of all hosts from a current copy.
+fn runs(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    store: &SharedStore<'_>,
+    format: ListFormat,
+) -> u8 {
+    if !store.settings().shares(SharedSubject::Runs) {
+        console.eprint("runs are not shared\nhelp: add `runs` to `store.share` in `config.yaml`");
+        return EXIT_USAGE;
+    }
+    if let Err(error) = store.sync(COMMAND) {
+        console.eprint(&format!("{error}\nhelp: the local copy is used until then"));
+    }
+    let all = store.runs();
+    if all.is_empty() && format == ListFormat::Text {
+        console.eprint("no run is recorded");
+    }
+    for run in all {
+        console.print(&match format {
+            ListFormat::Json => format!("{}\n", json!(run)),
+            ListFormat::Compact => format!("{}\n", run_line(&run)),
+            ListFormat::Text => {
+                let age = duration_text(world.now().since(run.updated));
+                let why = if run.why.is_empty() { "" } else { ": " };
+                let (state, more) = (shown(&run.state), shown(&run.why));
+                format!("{}\n    {state}{why}{more}, {age} ago\n", run_line(&run))
+            }
+        });
+    }
+    EXIT_OK
+}
+
+fn run_line(run: &SharedRun) -> String {
+    let [host, project, id, goal] =
+        [&run.host, &run.project, &run.run, &run.goal].map(|it| shown(it));
+    let cost = format!("{} turns, {} tokens, ${:.2}", run.turns, run.tokens, run.cost_usd);
+    format!("{host}  {project}  {id}  {cost}  {goal}")
 }
 
 /// Creates or updates the tables.

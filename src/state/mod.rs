@@ -1,6 +1,7 @@
 //! State of a session between hook calls. Contains: the values, with their stored form; `guard` has the step.
 //! Does not contain: files and clocks.
 
+pub mod approval;
 pub mod block_limiter;
 pub mod breaker;
 pub mod context;

@@ -396,7 +396,8 @@ fn read(value: Option<&Value>) -> Vec<Escalation> {
 }
 
 /// Returns the escalation of a record.
-pub(super) fn escalation_of(value: &Value) -> Option<Escalation> {
+#[must_use]
+pub fn escalation_of(value: &Value) -> Option<Escalation> {
     let record = EscalationRecord::deserialize(value).ok()?;
     let closed = (record.status != EscalationStatus::Open).then(|| Closed {
         at: record.closed_at.unwrap_or_default(),

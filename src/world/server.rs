@@ -74,6 +74,8 @@ pub struct ServerChanges {
     pub documents: Vec<ChangedDocument>,
     /// Version up to which the list is complete.
     pub version: i64,
+    /// Version of the schema.
+    pub schema: i32,
     /// Time of the server.
     pub now: Timestamp,
 }

@@ -422,3 +422,141 @@ fn a_crowd_loses_nothing_while_the_server_is_killed_and_restarted() {
         done(&host.run(&["store", "verify"], b""));
     }
 }
+
+/// A tool call that a built-in guard blocks.
+fn push(machine: &Machine) -> Called {
+    let payload = json!({
+        "session_id": "s1", "cwd": machine.project.to_str(), "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": {"command": "git push --force origin main"},
+    });
+    machine.run(&["eval", "--hook", "pre-tool-use"], payload.to_string().as_bytes())
+}
+
+fn is_denied(called: &Called) -> bool {
+    assert_eq!(called.code, Some(0), "{called:?}");
+    called.stdout.contains("\"permissionDecision\":\"deny\"")
+}
+
+/// The codes of the blocked calls that wait for an answer.
+fn waiting(machine: &Machine) -> Vec<String> {
+    let listed = machine.run(&["allow", "--waiting", "--format", "json"], b"");
+    let lines = done(&listed).stdout.lines();
+    let code = |line: &str| {
+        let request: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(request["input"], "git push --force origin main");
+        request["code"].as_str().unwrap().to_owned()
+    };
+    lines.map(code).collect()
+}
+
+/// The start of a session after more than a second, so that the local copy is not current anymore.
+fn later(machine: &Machine) -> Called {
+    thread::sleep(Duration::from_millis(1_100));
+    begin_of(machine)
+}
+
+/// What is shared for blocked calls.
+const CALLS: &str = "  share: [approvals, runs]\n";
+
+#[test]
+fn a_blocked_call_is_answered_on_another_host_and_passes_once() {
+    let test = "a_blocked_call_is_answered_on_another_host_and_passes_once";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
+    done(&one.run(&["store", "init"], b""));
+    assert!(is_denied(&push(&one)));
+    assert!(is_denied(&push(&one)), "a repeated call makes no second request");
+    assert_eq!(status(&one)["waiting"], 1);
+    assert_eq!(waiting(&other), [""; 0], "a tool call does not use the network");
+    one.stop().answer();
+    let codes = waiting(&other);
+    assert_eq!(codes.len(), 1);
+    let allowed = other.human(&["allow", "--call", &codes[0]]);
+    assert!(done(&allowed).stdout.contains("allowed once"), "{allowed:?}");
+    let again = other.human(&["allow", "--deny", &codes[0]]);
+    assert_eq!(again.code, Some(1), "the first answer is final: {again:?}");
+    // The next event of the host takes the answer over; the same session repeats the call.
+    later(&one).answer();
+    assert!(!is_denied(&push(&one)), "the call passes");
+    let logged = one.run(&["log", "--format", "json"], b"");
+    assert!(logged.stdout.contains("allowed once by"), "{logged:?}");
+    assert!(is_denied(&push(&one)), "it passes once");
+    later(&one).answer();
+    assert!(is_denied(&push(&one)), "an answer is not taken over again");
+    // It is asked about again, and refused.
+    one.stop().answer();
+    let codes = waiting(&other);
+    assert_eq!(codes.len(), 1);
+    done(&other.human(&["allow", "--deny", &codes[0]]));
+    later(&one).answer();
+    assert!(is_denied(&push(&one)));
+    one.stop().answer();
+    assert_eq!(waiting(&other), [""; 0], "a refused call is not asked about again");
+    for host in [&one, &other] {
+        done(&host.run(&["store", "sync"], b""));
+        done(&host.run(&["store", "verify"], b""));
+    }
+}
+
+#[test]
+fn a_call_that_its_own_user_lets_pass_needs_no_answer() {
+    let test = "a_call_that_its_own_user_lets_pass_needs_no_answer";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
+    done(&one.run(&["store", "init"], b""));
+    push(&one);
+    one.stop().answer();
+    let codes = waiting(&other);
+    done(&one.human(&["allow", "--call", &codes[0]]));
+    assert_eq!(waiting(&other), [""; 0]);
+    let late = other.human(&["allow", "--call", &codes[0]]);
+    assert_eq!(late.code, Some(1), "{late:?}");
+    assert!(!is_denied(&push(&one)));
+}
+
+#[test]
+fn an_agent_answers_no_blocked_call_and_changes_none() {
+    let test = "an_agent_answers_no_blocked_call_and_changes_none";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let admin = host(&url, CALLS);
+    done(&admin.run(&["store", "init"], b""));
+    let name = url.rsplit('/').next().unwrap();
+    let agent = format!("agent_{name}");
+    let create = format!("CREATE ROLE {agent} LOGIN; GRANT policyd_agent TO {agent}");
+    postgres::execute(&url, &create).unwrap();
+    let agent_url = url.replace("postgres@", &format!("{agent}@"));
+    let [one, other] = [host(&agent_url, CALLS), host(&agent_url, CALLS)];
+    push(&one);
+    one.stop().answer();
+    let codes = waiting(&other);
+    // Whoever sits at that host: the account of the server is that of an agent.
+    let refused = other.human(&["allow", "--call", &codes[0]]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
+    let update = |sql: &str| postgres::execute(&agent_url, sql).unwrap_err();
+    let answered = update(
+        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{answer}', \
+         '{\"allowed\": true, \"by\": \"x\", \"at\": \"2026-01-01T00:00:00Z\"}')::json WHERE kind = 'approval'",
+    );
+    assert!(answered.contains("only a human answers"), "{answered}");
+    let changed = update(
+        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{input}', '\"ls\"')::json WHERE kind = 'approval'",
+    );
+    assert!(changed.contains("cannot be changed"), "{changed}");
+    // Even the administrator of the server cannot let another call pass than the one that was asked about.
+    postgres::execute(
+        &url,
+        "ALTER TABLE policyd.document DISABLE TRIGGER check_approval; \
+         UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{input}', '\"ls\"')::json WHERE kind = 'approval'; \
+         ALTER TABLE policyd.document ENABLE TRIGGER check_approval",
+    )
+    .unwrap();
+    done(&admin.run(&["store", "sync"], b""));
+    done(&admin.human(&["allow", "--call", &codes[0]]));
+    let told = later(&one).notice();
+    assert!(told.contains("the server contains another call"), "{told}");
+    assert!(is_denied(&push(&one)));
+}

@@ -1,16 +1,20 @@
 //! The shared store: files, a simulated server, and PostgreSQL pass one suite; simulated hosts lose nothing while the
 //! server fails in every way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use policyd::state::breaker::{BreakerEvent, BreakerFailure, BreakerSettings, Window};
 use policyd::state::dead_letter::{Attempt, Task};
+use policyd::state::escalation::{Escalation, EscalationEvent};
 use policyd::store::breakers::BreakerStore;
+use policyd::store::escalations::{EscalationStore, EscalationSubject, escalation_of, record_of};
 use policyd::store::file::Durability;
 use policyd::store::queues::{Lists, QueueStore};
-use policyd::store::shared::action::{SharedAction, SharedBreakerEvent, TaskChange, task_document};
+use policyd::store::shared::action::{
+    EscalationChange, SharedAction, SharedBreakerEvent, TaskChange, task_document,
+};
 use policyd::store::shared::{SharedStore, SyncLimits};
 use policyd::time::Timestamp;
 use policyd::world::World;
@@ -62,7 +66,24 @@ impl Backend for Files {
                 };
                 store.change(at, work).unwrap();
             }
-            SharedAction::Escalation { .. } => {}
+            SharedAction::Escalation { id, change } => {
+                let store = EscalationStore::new(&self.0, root, durability, Duration::ZERO);
+                let event = match change.clone() {
+                    EscalationChange::Opened { record, text } => {
+                        let subject = EscalationSubject::Task(id);
+                        let asked = escalation_of(&record).unwrap();
+                        drop(store.open(subject, at, |_| (asked, text)).unwrap());
+                        return;
+                    }
+                    EscalationChange::Notified => EscalationEvent::Told,
+                    EscalationChange::Answered { approved, decision, by } => {
+                        EscalationEvent::Closed { approved, decision, by }
+                    }
+                };
+                drop(store.step(id, event, at));
+            }
+            // Files contain no such documents of their own.
+            SharedAction::Approval { .. } | SharedAction::Run { .. } => {}
         }
     }
 
@@ -75,7 +96,13 @@ impl Backend for Files {
         let queues = QueueStore::new(&self.0, root, durability, Duration::ZERO).peek();
         let tasks = queues.tasks.into_iter();
         let tasks = tasks.map(|it| (("task".to_owned(), it.id.clone()), task_document(&it, None)));
-        breakers.chain(tasks).collect()
+        let store = EscalationStore::new(&self.0, root, Durability::default(), Duration::ZERO);
+        let asked = store.all().into_iter().map(|it| {
+            let mut document = record_of(&it, None);
+            document["text"] = store.text(&it.id).into();
+            (("escalation".to_owned(), it.id), document)
+        });
+        breakers.chain(tasks).chain(asked).collect()
     }
 }
 
@@ -137,9 +164,29 @@ fn task_change(chance: &mut Chance, id: &str, at: Timestamp) -> TaskChange {
     }
 }
 
+fn escalation_change(chance: &mut Chance, id: &str, at: Timestamp) -> EscalationChange {
+    match chance.below(5) {
+        0 | 1 => {
+            let asked = Escalation {
+                id: id.to_owned(),
+                title: "T".to_owned(),
+                created: at,
+                ..Escalation::default()
+            };
+            EscalationChange::Opened { record: record_of(&asked, None), text: format!("# {id}\n") }
+        }
+        2 | 3 => EscalationChange::Notified,
+        _ => {
+            let (decision, by) = ("yes".to_owned(), "ada".to_owned());
+            EscalationChange::Answered { approved: chance.one_in(2), decision, by }
+        }
+    }
+}
+
 /// Plays random events on every backend; all of them end with the same documents.
 fn conform(backends: &mut [(&str, &mut dyn Backend)], seeds: u64) {
     let mut number = 0;
+    let mut asked = BTreeSet::new();
     for seed in 1..=seeds {
         let mut chance = Chance::new(seed);
         let mut now = Timestamp::from_millis(1_767_225_600_000);
@@ -163,7 +210,14 @@ fn conform(backends: &mut [(&str, &mut dyn Backend)], seeds: u64) {
             };
             let id = format!("task-{seed}");
             let change = task_change(&mut chance, &id, now);
-            for action in [action, SharedAction::Task { id, change }] {
+            let task = SharedAction::Task { id, change };
+            // A second question of the same id would be a new document in the files.
+            let id = format!("question-{seed}");
+            let change = escalation_change(&mut chance, &id, now);
+            let is_repeated =
+                matches!(change, EscalationChange::Opened { .. }) && !asked.insert(seed);
+            let question = (!is_repeated).then_some(SharedAction::Escalation { id, change });
+            for action in [Some(action), Some(task), question].into_iter().flatten() {
                 number += 1;
                 backends.iter_mut().for_each(|(_, it)| it.apply(number, &action, now));
             }
@@ -173,6 +227,8 @@ fn conform(backends: &mut [(&str, &mut dyn Backend)], seeds: u64) {
     let (_, first) = all.next().unwrap();
     assert!(first.keys().filter(|(kind, _)| kind == "breaker").count() as u64 == seeds);
     assert!(first.keys().any(|(kind, _)| kind == "task"));
+    let answered = |it: &Value| it["status"] == "approved" || it["status"] == "rejected";
+    assert!(first.iter().any(|((kind, _), it)| kind == "escalation" && answered(it)));
     for (name, breakers) in all {
         assert_eq!(breakers, first, "{name}");
     }
@@ -195,8 +251,8 @@ fn files_and_postgresql_agree() {
         RealWorld::new().connect(&address(&postgres.database()), Duration::from_secs(20));
     let mut server = connected.unwrap();
     assert_eq!(server.changes(0), Err(ServerError::NoSchema));
-    assert_eq!(server.migrate(), Ok((0, 1)));
-    assert_eq!(server.migrate(), Ok((1, 1)), "a second migration changes nothing");
+    assert_eq!(server.migrate(), Ok((0, 2)));
+    assert_eq!(server.migrate(), Ok((2, 2)), "a second migration changes nothing");
     conform(&mut [("files", &mut files), ("PostgreSQL", &mut Server(server))], rounds(20));
 }
 

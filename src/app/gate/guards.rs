@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::allowances;
+use super::approvals;
 use super::context::GateContext;
 use super::inputs::RequiredState;
 use super::on_disk;
@@ -177,6 +178,7 @@ impl GuardEvaluation<'_> {
         }
         if guarded.decision >= Decision::Ask && self.context.allowances.is_some() {
             report.answer.override_hint = Some(allowances::hint_for_guards(self.context, guarded));
+            approvals::ask(self.context, guarded, self.attended(), report);
         }
     }
 

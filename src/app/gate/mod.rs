@@ -3,6 +3,7 @@
 
 mod admission;
 mod allowances;
+mod approvals;
 mod calls;
 mod context;
 mod context_usage;

@@ -102,7 +102,7 @@ impl Supervisor<'_> {
             self.problem(&format!("could not record the call in breaker `{key}`: {error}"));
         }
         if sharing::has_waiting(self.world, &stores.own) {
-            self.synchronize(stores);
+            self.synchronize(sharing::QUICK);
         }
     }
 

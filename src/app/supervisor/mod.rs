@@ -11,6 +11,7 @@ mod process_output;
 mod prompt;
 mod reporter;
 mod restart;
+mod shared;
 mod triggers;
 mod turn;
 
@@ -41,6 +42,7 @@ use crate::store::runs::{RunStore, Unusable};
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::{World, WorldError};
 pub(crate) use observer::RunObserver;
+use shared::{Listener, RunAnnouncement};
 
 /// How often signals and interrupts are looked for while nothing else is done.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -122,6 +124,8 @@ pub(crate) fn run(
         decided: "",
         observer,
         began: world.elapsed(),
+        announced: RunAnnouncement::default(),
+        listener: Listener::default(),
     };
     wrong.iter().chain(&unrecorded).for_each(|it| supervisor.problem(it));
     Ok(supervisor.drive(request.resume))
@@ -259,6 +263,9 @@ struct Supervisor<'a> {
     observer: &'a mut dyn RunObserver,
     /// When the run began, since the start of the process.
     began: Duration,
+    /// What other hosts know of the run.
+    announced: RunAnnouncement,
+    listener: Listener,
 }
 
 impl<'a> Supervisor<'a> {
@@ -298,14 +305,14 @@ impl<'a> Supervisor<'a> {
                 RunPhase::Ready => self.poll(),
                 RunPhase::Paused => {
                     self.show(&AgentOutput::default());
-                    self.world.sleep(POLL_INTERVAL);
+                    self.idle(POLL_INTERVAL);
                     self.poll();
                 }
                 RunPhase::Waiting { until_ms, .. } => {
                     let left = until_ms.saturating_sub(self.world.now().millis()).max(0);
                     let left = Duration::from_millis(left.unsigned_abs());
                     self.show(&AgentOutput::default());
-                    self.world.sleep(left.min(POLL_INTERVAL));
+                    self.idle(left.min(POLL_INTERVAL));
                     self.poll();
                 }
                 RunPhase::Asking => {
@@ -390,6 +397,7 @@ impl<'a> Supervisor<'a> {
         if let Some(why) = self.store.degraded() {
             self.problem(&format!("saved in place only, a loss of power may undo it: {why}"));
         }
+        self.announce();
     }
 
     /// The breaker of the command.
@@ -399,29 +407,13 @@ impl<'a> Supervisor<'a> {
         key.chars().take(KEY_CHARS_MAX).collect()
     }
 
-    /// Sends what happened to the shared store, and takes over what happened on other hosts.
-    pub(super) fn synchronize(&mut self, stores: &Stores<'_>) {
-        let durability = stores.breakers.durability();
-        match sharing::sync(self.world, &stores.own, durability, sharing::QUICK) {
-            Ok(result) => {
-                let rejected = result.map(|it| it.rejected).unwrap_or_default();
-                rejected.iter().for_each(|it| self.problem(&format!("shared store: {it}")));
-            }
-            Err(error) => {
-                if sharing::notify_once(self.world, &stores.own, durability) {
-                    self.problem(&error.to_string());
-                }
-            }
-        }
-    }
-
     fn ask_breaker(&mut self) -> Admission {
         let key = self.breaker_key();
         if key.is_empty() {
             return Admission::Admitted;
         }
         let (stores, settings) = (self.stores(), self.policy().breaker(&key));
-        self.synchronize(&stores);
+        self.synchronize(sharing::QUICK);
         let (breaker, answer) = sharing::request(self.world, &stores.breakers, &key, &settings);
         self.standing = open_breakers(&stores);
         match answer {

@@ -89,7 +89,10 @@ impl Stores<'_> {
                 Ok(Some((*task, effects)))
             }
             SharedResponse::Task(None) => Ok(None),
-            SharedResponse::Breaker(_) | SharedResponse::Escalation(_) => Ok(None),
+            SharedResponse::Breaker(_)
+            | SharedResponse::Escalation(_)
+            | SharedResponse::Approval(_)
+            | SharedResponse::Run => Ok(None),
         }
     }
 }

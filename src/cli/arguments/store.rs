@@ -41,6 +41,12 @@ pub(in crate::cli) enum StoreAction {
         #[arg(long, value_enum)]
         to: StorePlace,
     },
+    /// List the supervised runs of all hosts, the newest record first
+    Runs {
+        /// Output format
+        #[arg(long, value_enum, default_value = "text")]
+        format: ListFormat,
+    },
     /// Send what waits, and take over what other hosts changed
     Sync,
     /// Keep the local copy current until it is interrupted

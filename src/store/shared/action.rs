@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::runs::SharedRun;
+use crate::state::approval::{self, ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest};
 use crate::state::breaker::{
     BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata, FailureEffect,
 };
@@ -24,6 +26,10 @@ pub const BREAKER: &str = "breaker";
 pub const TASK: &str = "task";
 /// Kind of the document of an escalation.
 pub const ESCALATION: &str = "escalation";
+/// Kind of the document of a request to let a blocked call pass.
+pub const APPROVAL: &str = "approval";
+/// Kind of the document of a supervised run.
+pub const RUN: &str = "run";
 /// Key of the queue in the document of a task.
 const QUEUE: &str = "queue";
 /// Key of the Markdown text in the document of an escalation.
@@ -39,6 +45,10 @@ pub enum SharedAction {
     Task { id: String, change: TaskChange },
     /// A change of an escalation.
     Escalation { id: String, change: EscalationChange },
+    /// A change of a request to let a blocked call pass.
+    Approval { id: String, change: ApprovalChange },
+    /// A run started, ended a turn, or ended. The host of the run alone writes it.
+    Run { id: String, record: Box<SharedRun> },
 }
 
 /// A change of a task.
@@ -114,6 +124,31 @@ pub enum EscalationChange {
     Notified,
     /// A human answered.
     Answered { approved: bool, decision: String, by: String },
+}
+
+/// A change of a request to let a blocked call pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalChange {
+    /// The call was blocked.
+    Asked(Box<BlockedCall>),
+    /// A human answered.
+    Answered { allowed: bool, by: String },
+    /// The host of the call took the answer over.
+    Taken,
+    /// The host of the call needs no answer anymore.
+    Withdrawn,
+}
+
+impl ApprovalChange {
+    fn as_event(&self) -> ApprovalEvent<'_> {
+        match self {
+            Self::Asked(call) => ApprovalEvent::Asked(call),
+            Self::Answered { allowed, by } => ApprovalEvent::Answered { allowed: *allowed, by },
+            Self::Taken => ApprovalEvent::Taken,
+            Self::Withdrawn => ApprovalEvent::Withdrawn,
+        }
+    }
 }
 
 impl From<TaskEvent<'_>> for TaskChange {
@@ -332,6 +367,9 @@ pub enum SharedResponse {
     Task(Option<(Box<Task>, Vec<TaskEffect>)>),
     /// `None` if the escalation does not exist.
     Escalation(Option<EscalationEffect>),
+    Approval(ApprovalEffect),
+    /// The run is recorded.
+    Run,
 }
 
 impl SharedAction {
@@ -342,6 +380,8 @@ impl SharedAction {
             Self::Breaker { key, .. } => DocumentName { kind: BREAKER, name: key },
             Self::Task { id, .. } => DocumentName { kind: TASK, name: id },
             Self::Escalation { id, .. } => DocumentName { kind: ESCALATION, name: id },
+            Self::Approval { id, .. } => DocumentName { kind: APPROVAL, name: id },
+            Self::Run { id, .. } => DocumentName { kind: RUN, name: id },
         }
     }
 
@@ -370,6 +410,20 @@ impl SharedAction {
             Self::Escalation { change, .. } => {
                 let (record, effect) = change.apply(known, at);
                 (content(record), SharedResponse::Escalation(effect))
+            }
+            Self::Approval { change, .. } => {
+                let known: Option<CallRequest> =
+                    known.and_then(|it| serde_json::from_value(it.clone()).ok());
+                let (next, effect) = approval::step(known.as_ref(), &change.as_event(), at);
+                let changed = next.filter(|it| known.as_ref() != Some(it));
+                (content(changed.map(|it| json!(it))), SharedResponse::Approval(effect))
+            }
+            Self::Run { record, .. } => {
+                let before = known.and_then(|it| it.get("updated")?.as_str());
+                let is_old =
+                    before.and_then(Timestamp::parse).is_some_and(|it| it > record.updated);
+                let next = (!is_old).then(|| json!(record));
+                (content(next), SharedResponse::Run)
             }
         }
     }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::action::{BREAKER, ESCALATION, TASK, TEXT, task_document};
+use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, TASK, TEXT, task_document};
+use super::approvals::sent_document;
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
@@ -67,6 +68,8 @@ impl SharedStore<'_> {
             let shares = match document.kind.as_str() {
                 TASK => self.settings.shares(SharedSubject::Tasks),
                 ESCALATION => self.settings.shares(SharedSubject::Escalations),
+                APPROVAL => self.settings.shares(SharedSubject::Approvals),
+                RUN => self.settings.shares(SharedSubject::Runs),
                 _ => true,
             };
             let known = local.remove(&(document.kind.clone(), document.name.clone()));
@@ -155,6 +158,14 @@ impl SharedStore<'_> {
                 }
                 all.insert((ESCALATION.to_owned(), it.id), document);
             }
+        }
+        if self.settings.shares(SharedSubject::Approvals) {
+            let documents = self.approval_mirror().all().into_iter();
+            all.extend(documents.map(|(id, it)| ((APPROVAL.to_owned(), id), sent_document(&it))));
+        }
+        if self.settings.shares(SharedSubject::Runs) {
+            let documents = self.run_mirror().all().into_iter();
+            all.extend(documents.map(|(id, it)| ((RUN.to_owned(), id), it)));
         }
         all
     }

@@ -1,5 +1,6 @@
-//! The shared store: breakers of all hosts of a group on one server. The files of the state directory stay the
-//! local copy, and the truth while the server cannot be reached.
+//! The shared store: documents of all hosts of a group on one server. The files of the state directory stay the
+//! local copy, and the truth while the server cannot be reached. Approvals and the registry of runs have a local copy of
+//! their own.
 //!
 //! A change is first saved in the outbox, then applied to the local files. `sync` sends the outbox in order, and
 //! takes over what others changed. The step functions of `state` decide at both places. Nothing here waits for a
@@ -8,10 +9,13 @@
 //! The outbox and the position are below the user's state directory: a repository cannot contain them.
 
 pub mod action;
+mod approvals;
 mod copy;
 mod decisions;
+mod mirror;
 mod outbox;
 mod position;
+mod runs;
 pub mod settings;
 mod sync;
 
@@ -19,18 +23,24 @@ use std::path::{Path, PathBuf};
 
 use super::file::Durability;
 use super::user;
+use crate::limits::SHARED_FILE_BYTES_MAX;
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 use action::SharedAction;
+pub use approvals::{AnswerResult, NamedRequest};
 pub use copy::{Difference, DifferenceKind};
 use outbox::Outbox;
 pub use outbox::QueuedOperation;
 pub use position::SyncPosition;
+pub use runs::SharedRun;
 use settings::{SharedSettingsError, SharedStoreSettings};
 pub use sync::{SyncError, SyncLimits, SyncResult};
 
 /// Directory below the user's state of a project.
 const FOLDER: &str = "shared";
+
+/// Name of the host on Linux.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// The shared store as one state directory uses it.
 pub struct SharedStore<'a> {
@@ -105,6 +115,17 @@ impl<'a> SharedStore<'a> {
     pub fn ignored_url(&self) -> Option<String> {
         let chosen = self.world.env(settings::VARIABLE);
         chosen.filter(|it| *it != self.settings.url)
+    }
+
+    /// Returns the name of this host, as humans on other hosts see it.
+    #[must_use]
+    pub fn host_name(&self) -> String {
+        let bytes =
+            self.world.read(Path::new(HOST_NAME), SHARED_FILE_BYTES_MAX).unwrap_or_default();
+        let name = String::from_utf8_lossy(&bytes).trim().to_owned();
+        let variables = ["HOSTNAME", "COMPUTERNAME"];
+        let named = || variables.iter().find_map(|it| self.world.env(it)).unwrap_or_default();
+        if name.is_empty() { named() } else { name }
     }
 
     /// Returns the time of this host.

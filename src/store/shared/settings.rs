@@ -16,7 +16,7 @@ use crate::world::server::ServerAddress;
 use crate::world::{ExternalCommand, World, WorldError};
 
 /// What `share` can contain.
-const SUBJECTS: &[&str] = &["tasks", "escalations", "decisions"];
+const SUBJECTS: &[&str] = &["tasks", "escalations", "approvals", "runs", "signals", "decisions"];
 /// The variable that chooses one of the configured URLs.
 pub const VARIABLE: &str = "POLICYD_STORE";
 /// Hexadecimal digits that tell two stores apart.
@@ -66,6 +66,12 @@ pub enum SharedSubject {
     Tasks,
     /// Requests to humans, and their answers.
     Escalations,
+    /// Requests to let blocked tool calls pass, and the answers.
+    Approvals,
+    /// The registry of supervised runs.
+    Runs,
+    /// Signals between processes.
+    Signals,
     /// The decision log.
     Decisions,
 }
@@ -119,6 +125,9 @@ impl SharedStoreSettings {
         let subject = |name: &String| match name.as_str() {
             "tasks" => Some(SharedSubject::Tasks),
             "escalations" => Some(SharedSubject::Escalations),
+            "approvals" => Some(SharedSubject::Approvals),
+            "runs" => Some(SharedSubject::Runs),
+            "signals" => Some(SharedSubject::Signals),
             "decisions" => Some(SharedSubject::Decisions),
             _ => None,
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::SharedStore;
-use super::action::{BREAKER, ESCALATION, SharedAction, SharedResponse, TASK};
+use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, SharedAction, SharedResponse, TASK};
 use super::outbox::QueuedOperation;
 use super::position::SyncPosition;
 use super::settings::{SharedSettingsError, SharedSubject};
@@ -17,8 +17,12 @@ use crate::store::queues::QueueStore;
 use crate::time::Timestamp;
 use crate::world::WorldError;
 use crate::world::server::{
-    ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, ServerError,
+    ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, ServerChanges,
+    ServerError,
 };
+
+/// Schema version whose server checks that only a human answers approvals.
+const APPROVALS_SCHEMA: i32 = 2;
 
 /// How long a synchronization may take, and when none is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +46,15 @@ pub struct SyncResult {
     pub received: usize,
     /// Operations that still wait.
     pub waiting: usize,
+}
+
+/// What was taken over from the server.
+#[derive(Debug, Clone, Default)]
+struct ReceivedChanges {
+    /// Number of documents.
+    documents: usize,
+    /// What is wrong with them.
+    problems: Vec<String>,
 }
 
 /// Why the local files are not synchronized.
@@ -185,19 +198,24 @@ impl ServerSession<'_, '_> {
         let mut result = SyncResult::default();
         self.send(&mut result, position)?;
         if result.waiting == 0 {
-            result.received = self.receive(position)?;
+            let received = self.receive(position)?;
+            result.received = received.documents;
+            result.rejected.extend(received.problems);
         }
         Ok(result)
     }
 
-    /// Takes over what others changed. Returns the number of documents.
-    fn receive(&mut self, position: &mut SyncPosition) -> Result<usize, SyncError> {
+    /// Takes over what others changed.
+    fn receive(&mut self, position: &mut SyncPosition) -> Result<ReceivedChanges, SyncError> {
         self.limit()?;
         let changes = self.server.changes(position.version)?;
         let now = self.store.world.now();
         position.ahead_ms = changes.now.millis().saturating_sub(now.millis());
-        position.version = self.adopt(&changes.documents, position.ahead_ms)?.min(changes.version);
-        Ok(changes.documents.len())
+        let mut received =
+            ReceivedChanges { documents: changes.documents.len(), ..ReceivedChanges::default() };
+        let complete = self.adopt(&changes, position.ahead_ms, &mut received)?;
+        position.version = complete.min(changes.version);
+        Ok(received)
     }
 
     /// Sends the operations in order, as many as there is time for.
@@ -279,13 +297,19 @@ impl ServerSession<'_, '_> {
 
     /// Takes over what others changed. Returns the version up to which that is complete: a document with a waiting
     /// operation is taken over after the operation was sent.
-    fn adopt(&self, documents: &[ChangedDocument], ahead_ms: i64) -> Result<i64, SyncError> {
+    fn adopt(
+        &self,
+        changes: &ServerChanges,
+        ahead_ms: i64,
+        received: &mut ReceivedChanges,
+    ) -> Result<i64, SyncError> {
         let SharedStore { world, root, durability, settings, .. } = self.store;
+        let documents = changes.documents.as_slice();
         let mut complete = i64::MAX;
         let has = |kind: &str| documents.iter().any(|it| it.kind == kind);
+        let tolerance = i64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
+        let ahead = if ahead_ms.abs() < tolerance { 0 } else { ahead_ms };
         if has(BREAKER) {
-            let tolerance = i64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
-            let ahead = if ahead_ms.abs() < tolerance { 0 } else { ahead_ms };
             let local = BreakerStore::new(*world, root, durability.clone()).patient(HOOK_LOCK_WAIT);
             local.adopt(|| self.current(documents, BREAKER, &mut complete), ahead)?;
         }
@@ -296,6 +320,15 @@ impl ServerSession<'_, '_> {
         if has(ESCALATION) && settings.shares(SharedSubject::Escalations) {
             let local = EscalationStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
             local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
+        }
+        // An older schema does not check who answered.
+        let checks = changes.schema >= APPROVALS_SCHEMA;
+        if has(APPROVAL) && settings.shares(SharedSubject::Approvals) && checks {
+            let current = || self.current(documents, APPROVAL, &mut complete);
+            received.problems.extend(self.store.adopt_approvals(current, ahead)?);
+        }
+        if has(RUN) && settings.shares(SharedSubject::Runs) {
+            self.store.adopt_runs(|| self.current(documents, RUN, &mut complete))?;
         }
         Ok(complete)
     }

@@ -107,6 +107,9 @@ impl FakeWorld {
     }
 }
 
+/// Version of the schema that is simulated.
+const SCHEMA: i32 = 2;
+
 struct FakeConnection {
     world: FakeWorld,
     server: FakeServer,
@@ -197,7 +200,7 @@ impl DocumentServer for FakeConnection {
             let mut documents: Vec<_> = group.documents.iter().map(document).collect();
             documents.retain(|it| it.version > since);
             documents.sort_by_key(|it| it.version);
-            ServerChanges { documents, version: group.version, now }
+            ServerChanges { documents, version: group.version, schema: SCHEMA, now }
         })
     }
 
@@ -213,7 +216,7 @@ impl DocumentServer for FakeConnection {
             (group.version, counts)
         });
         let (schema, version, counts) = match found {
-            Ok((version, counts)) => (Some(1), version, counts),
+            Ok((version, counts)) => (Some(SCHEMA), version, counts),
             Err(_) => (None, 0, BTreeMap::new()),
         };
         Ok(ServerStatus {
@@ -232,7 +235,7 @@ impl DocumentServer for FakeConnection {
         let server = &mut *open(&self.server.0);
         let known = server.groups.contains_key(&self.group);
         server.groups.entry(self.group.clone()).or_default();
-        Ok((i32::from(known), 1))
+        Ok((if known { SCHEMA } else { 0 }, SCHEMA))
     }
 
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), ServerError> {

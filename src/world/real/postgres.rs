@@ -21,9 +21,10 @@ use crate::world::server::{
 };
 
 /// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
-const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("postgres/1.sql"))];
+const MIGRATIONS: [(i32, &str); 2] =
+    [(1, include_str!("postgres/1.sql")), (1, include_str!("postgres/2.sql"))];
 /// Version of the schema that this program knows.
-const OWN_SCHEMA: i32 = 1;
+const OWN_SCHEMA: i32 = 2;
 /// Oldest schema that this program works with.
 const SCHEMA_MIN: i32 = 1;
 /// Key of the lock that serializes migrations.
@@ -278,8 +279,8 @@ impl PostgresServer {
         Ok(ChangeResult::Committed)
     }
 
-    /// Checks that this program and the schema understand each other.
-    fn check_schema(&self) -> Result<(), ServerError> {
+    /// Checks that this program and the schema understand each other. Returns the version of the schema.
+    fn check_schema(&self) -> Result<i32, ServerError> {
         let (found, needed) = self.schema()?.ok_or(ServerError::NoSchema)?;
         if needed > OWN_SCHEMA {
             return Err(ServerError::SchemaTooNew { needed, own: OWN_SCHEMA });
@@ -287,7 +288,7 @@ impl PostgresServer {
         if found < SCHEMA_MIN {
             return Err(ServerError::SchemaTooOld { found, own: SCHEMA_MIN });
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Returns the version of the schema, and the oldest version that a client must know.
@@ -327,7 +328,7 @@ impl DocumentServer for PostgresServer {
     }
 
     fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
-        self.check_schema()?;
+        let schema = self.check_schema()?;
         let group = &self.group;
         let (rows, state) = self.run(async |client| {
             // The version is read first: a document that changes in between is listed again next time.
@@ -353,6 +354,7 @@ impl DocumentServer for PostgresServer {
         Ok(ServerChanges {
             documents: documents.map_err(|error| server_error(&error))?,
             version: version.ok_or_else(missing)?,
+            schema,
             now: time(state, 1),
         })
     }
