@@ -4,6 +4,7 @@ mod app;
 pub mod book;
 pub mod cases;
 pub mod cli;
+pub mod editor;
 pub mod evaluation;
 pub mod fact_table;
 pub mod facts;

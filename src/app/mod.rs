@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod gate;
 pub(crate) mod install;
+pub(crate) mod lsp;
 pub(crate) mod metrics;
 pub(crate) mod overview;
 pub(crate) mod packs;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
 pub(super) use checking::{
-    FailLevel, FixLevel, LintArguments, LintFormat, ProfileName, TestArguments, TestFormat, Update,
+    FailLevel, FixLevel, LintArguments, LintFormat, LspArguments, TestArguments, TestFormat, Update,
 };
 pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use pack::{
@@ -98,6 +98,8 @@ pub(super) enum Command {
     Lint(LintArguments),
     /// Run the test cases of a pack
     Test(TestArguments),
+    /// Serve editors on standard input and output: findings and fixes while a pack is written
+    Lsp(LspArguments),
     /// List the active rules, or explain one rule with examples and how to soften it
     Rules(RulesArguments),
     /// Explain the facts and functions that rules can read, or show their values in a session

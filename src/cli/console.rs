@@ -92,6 +92,11 @@ impl Console<'_> {
         begins.trim_ascii_start().starts_with(b"{")
     }
 
+    /// The streams of a protocol that only programs read. Nothing is escaped.
+    pub(super) fn protocol(&mut self) -> (&mut dyn Read, &mut dyn Write) {
+        (self.stdin, self.stdout)
+    }
+
     /// Whether output is colored and links are shown: a terminal, or what `--color` says.
     pub(super) const fn color(&self) -> bool {
         self.stdout_is_tty

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use super::arguments::{FailLevel, LintFormat, ProfileName};
+use super::arguments::{FailLevel, LintFormat};
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack};
 use crate::app::cases::suite::beside;
 use crate::app::cores;
@@ -55,11 +55,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     let ask = LintRun {
         world,
         project: &project,
-        profile: match arguments.profile {
-            ProfileName::Default => Profile::Default,
-            ProfileName::Strict => Profile::Strict,
-            ProfileName::Pedantic => Profile::Pedantic,
-        },
+        profile: arguments.profile.profile(),
         ignores: !arguments.no_ignores,
         now: world.now(),
         harness,

@@ -23,6 +23,7 @@ mod install;
 mod line;
 mod lint;
 mod log;
+mod lsp;
 mod metrics;
 mod pack;
 mod pause;
@@ -56,12 +57,12 @@ use arguments::{
     ContextArguments, DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd,
     DlqRetry, DoctorArguments, EnforceArguments, EscalationAction, EscalationOpen, EvalArguments,
     ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments,
-    InstallArguments, LintArguments, ListFormat, LogArguments, ManifestArguments, MetricsArguments,
-    PackAction, PauseArguments, PushArguments, QueueSelector, RationalizationAction,
-    RecordArguments, ReplayArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
-    SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction,
-    StorePlace, TestArguments, TestFormat, TrustArguments, TryArguments, UninstallArguments,
-    Update, UpdateArguments,
+    InstallArguments, LintArguments, ListFormat, LogArguments, LspArguments, ManifestArguments,
+    MetricsArguments, PackAction, PauseArguments, PushArguments, QueueSelector,
+    RationalizationAction, RecordArguments, ReplayArguments, ReportFormat, ResumeArguments,
+    RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction,
+    StatusArguments, StoreAction, StorePlace, TestArguments, TestFormat, TrustArguments,
+    TryArguments, UninstallArguments, Update, UpdateArguments,
 };
 pub use console::Console;
 use console::Watched;
@@ -183,6 +184,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Status(it) => status::run(world, console, &it),
         Command::Metrics(it) => metrics::run(world, console, &it),
         Command::Log(it) => log::run(world, console, &it),
+        Command::Lsp(it) => lsp::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),
         Command::Diag(it) => diag::run(world, console, &it.action),
         Command::Breaker(it) => breaker::run(world, console, &it.action),

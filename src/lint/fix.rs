@@ -16,23 +16,27 @@ pub struct Change {
     pub fixes: usize,
 }
 
-/// What is to be done to one file.
-struct Edits {
-    source: Arc<Source>,
-    edits: Vec<(Span, String)>,
-    fixes: usize,
+/// The edits that fix findings in one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileEdits {
+    /// The file as it is.
+    pub source: Arc<Source>,
+    /// Spans and their replacements. Spans do not overlap.
+    pub edits: Vec<(Span, String)>,
+    /// Fixes that the edits make.
+    pub fixes: usize,
 }
 
-/// Makes the fixes that are wanted; of two that overlap the first one is made.
+/// Selects the fixes that are wanted; of two that overlap the first one is made.
 #[must_use]
-pub fn changes(findings: &[Diagnostic], wanted: impl Fn(&Fix) -> bool) -> Vec<Change> {
-    let mut files: BTreeMap<String, Edits> = BTreeMap::new();
+pub fn edits(findings: &[Diagnostic], wanted: impl Fn(&Fix) -> bool) -> Vec<FileEdits> {
+    let mut files: BTreeMap<String, FileEdits> = BTreeMap::new();
     for fix in findings.iter().filter_map(|it| it.fix.as_ref()).filter(|it| wanted(it)) {
         let Some((first, _)) = fix.edits.first() else { continue };
         let known = files.entry(first.source.name.clone());
         let source = Arc::clone(&first.source);
-        let Edits { edits, fixes, .. } =
-            known.or_insert_with(|| Edits { source, edits: Vec::new(), fixes: 0 });
+        let FileEdits { edits, fixes, .. } =
+            known.or_insert_with(|| FileEdits { source, edits: Vec::new(), fixes: 0 });
         let of_file = fix.edits.iter().all(|(span, _)| span.source == first.source);
         let free = fix.edits.iter().all(|(span, _)| edits.iter().all(|(it, _)| !overlap(it, span)));
         if of_file && free {
@@ -40,7 +44,13 @@ pub fn changes(findings: &[Diagnostic], wanted: impl Fn(&Fix) -> bool) -> Vec<Ch
             *fixes += 1;
         }
     }
-    let changed = files.into_values().map(|Edits { source, edits, fixes }| {
+    files.into_values().collect()
+}
+
+/// Makes the fixes that are wanted in the texts of the files.
+#[must_use]
+pub fn changes(findings: &[Diagnostic], wanted: impl Fn(&Fix) -> bool) -> Vec<Change> {
+    let changed = edits(findings, wanted).into_iter().map(|FileEdits { source, edits, fixes }| {
         let text = edited(&source.text, edits);
         Change { source, text, fixes }
     });

@@ -28,6 +28,7 @@ mod human_commands;
 mod install;
 mod kill;
 mod layouts;
+mod lsp;
 mod machine;
 mod opencode;
 mod outside;

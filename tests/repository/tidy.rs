@@ -14,6 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["evaluation", "cases"],
     &["hook", "lint", "replay"],
     &["report"],
+    &["editor"],
     &["world"], // Everything above this line is pure: it cannot even name an effect.
     &["store", "probe"],
     &["app"],

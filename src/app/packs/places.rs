@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::folder::{self, Folder, MANIFEST};
 use super::{UntrustedPack, UntrustedReason, find};
+use crate::app::cases::suite::beside;
 use crate::app::cores;
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
@@ -152,6 +153,50 @@ impl UnusedPack {
              `policyd trust`"
         )
     }
+}
+
+/// Returns the directory of the pack to which a file belongs, as a policy file or as a case file. `None` if the
+/// directory does not look like a pack: a file of another program may have the name of a policy file.
+pub(crate) fn pack_of(world: &dyn World, file: &Path) -> Option<PathBuf> {
+    let folder = file.parent()?;
+    file.to_str().filter(|it| folder::is_yaml(it))?;
+    let cases = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
+    let mut packs = cases.map(pack_beside).chain([folder]);
+    packs.find(|it| is_pack(world, it)).map(Path::to_path_buf)
+}
+
+/// Whether a directory is a pack by its files, or by its place in a project.
+pub(crate) fn is_pack(world: &dyn World, folder: &Path) -> bool {
+    let is_active = super::is_active_directory(world, folder);
+    let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (is_active && folder::is_yaml(it));
+    world.list(folder).is_ok_and(|names| names.iter().any(is_sign))
+}
+
+/// The files of a pack.
+pub(crate) struct PackSources {
+    /// The pack; its files have their paths as names.
+    pub(crate) pack: Pack,
+    /// Its case files.
+    pub(crate) cases: Vec<Arc<Source>>,
+    /// Paths of policy files that policyd does not load.
+    pub(crate) unread: Vec<String>,
+    /// What could not be read, one sentence each.
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// Reads the pack in a directory with its case files.
+pub(crate) fn read_files(world: &dyn World, folder: &Path) -> PackSources {
+    let names = world.list(folder).ok();
+    let found = Folder { path: folder.to_path_buf(), names };
+    let (pack, mut unreadable) = found.read(world, |it| it.display().to_string());
+    let place = Place::Folder(found);
+    let (cases, missing) = match place.may_hold_cases() {
+        true => beside(world, &pack, None),
+        false => (Vec::new(), Vec::new()),
+    };
+    unreadable.extend(missing);
+    let unread = place.unread(world, &pack.name);
+    PackSources { pack, cases, unread, unreadable }
 }
 
 /// The folders of packs that one path names.

@@ -1,8 +1,10 @@
-//! Arguments of `policyd lint` and `policyd test`.
+//! Arguments of `policyd lint`, `policyd test`, and `policyd lsp`.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+
+use crate::lint::Profile;
 
 /// Output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,6 +32,17 @@ pub(in crate::cli) enum ProfileName {
     Strict,
     /// Same as strict
     Pedantic,
+}
+
+impl ProfileName {
+    /// The profile of lint.
+    pub(in crate::cli) const fn profile(self) -> Profile {
+        match self {
+            Self::Default => Profile::Default,
+            Self::Strict => Profile::Strict,
+            Self::Pedantic => Profile::Pedantic,
+        }
+    }
 }
 
 /// Levels of findings that fail the run.
@@ -131,4 +144,14 @@ pub(in crate::cli) struct TestArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: TestFormat,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct LspArguments {
+    /// Use standard input and output (default); some editors pass this option
+    #[arg(long)]
+    pub(in crate::cli) stdio: bool,
+    /// Set of lint rules to check, unless the editor sets `policyd.profile`
+    #[arg(long, value_enum, default_value = "default")]
+    pub(in crate::cli) profile: ProfileName,
 }

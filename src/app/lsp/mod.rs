@@ -1,0 +1,135 @@
+//! `policyd lsp`: a language server for packs. It reads messages from one stream and writes messages to another one,
+//! writes no file, and evaluates of a pack only what lint evaluates.
+//!
+//! One thread answers requests. A second thread lints, so that no request waits for it (`worker`).
+//! Contains: the loop over messages. `server` holds what the client told, `convert` translates values.
+
+mod actions;
+mod convert;
+mod server;
+mod settings;
+mod worker;
+
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::Builder;
+
+use lsp_server::Message;
+
+use crate::lint::Profile;
+use crate::policy::builtin;
+use crate::policy::review::Base;
+use crate::world::World;
+use server::Server;
+use worker::{JobResult, Worker};
+
+/// Bytes that are read at once. The streams of a process buffer at most 8 KiB, which a larger buffer bypasses, so that
+/// no byte waits where `World::input_comes` does not look.
+const READ_BYTES: usize = 64 * 1024;
+/// Messages in a row that are not valid before the server gives up.
+const INVALID_MESSAGES_MAX: usize = 16;
+/// Whether `World::input_comes` waits on this system. If not, work is done before the next message is read.
+const CAN_WAIT: bool = cfg!(unix);
+
+/// How the connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerEnd {
+    /// The client requested the shutdown first.
+    ShutDown,
+    /// The client ended without a shutdown.
+    ClientLeft,
+}
+
+/// Why the server cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LspError {
+    /// The messages of the client cannot be read.
+    #[error("could not read from the editor: {0}")]
+    Read(std::io::Error),
+    /// The client does not read.
+    #[error("could not write to the editor: {0}")]
+    Write(std::io::Error),
+    /// The input does not consist of messages.
+    #[error(
+        "standard input contains no messages of the Language Server Protocol\nhelp: an editor starts `policyd lsp`; see `policyd help editors`"
+    )]
+    NoMessages,
+    /// The system grants no thread.
+    #[error("could not start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Serves one client until it leaves.
+///
+/// # Errors
+/// A stream that cannot be read or written, or input without messages.
+pub(crate) fn serve(
+    world: &dyn World,
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    profile: Profile,
+) -> Result<ServerEnd, LspError> {
+    let base = Base::new(&builtin::pack());
+    let stop = AtomicBool::new(false);
+    let (jobs, waiting) = mpsc::channel();
+    let (sender, results) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let worker = Worker { world, base: &base, stop: &stop };
+        Builder::new()
+            .spawn_scoped(scope, move || worker.work(&waiting, &sender))
+            .map_err(LspError::Thread)?;
+        let server = Server::new(world, &base, jobs, profile);
+        let end = run(server, &mut BufReader::with_capacity(READ_BYTES, input), output, &results);
+        stop.store(true, Ordering::Relaxed);
+        end
+    })
+}
+
+/// Reads and answers messages. The server is dropped at the end, which ends the worker.
+fn run(
+    mut server: Server<'_>,
+    input: &mut BufReader<&mut dyn Read>,
+    output: &mut dyn Write,
+    results: &Receiver<JobResult>,
+) -> Result<ServerEnd, LspError> {
+    let mut invalid = 0;
+    loop {
+        results.try_iter().for_each(|it| server.finish(it));
+        server.start_due();
+        if !CAN_WAIT {
+            server.start_all();
+            while server.is_busy() {
+                let Ok(done) = results.recv() else { break };
+                server.finish(done);
+            }
+        }
+        for message in server.take_outgoing() {
+            message.write(&mut &mut *output).map_err(LspError::Write)?;
+        }
+        if let Some(end) = server.end() {
+            return Ok(end);
+        }
+        let wait = server.wait();
+        if CAN_WAIT && input.buffer().is_empty() && !server.world().input_comes(wait) {
+            continue;
+        }
+        match Message::read(input) {
+            Ok(Some(message)) => {
+                invalid = 0;
+                server.receive(message);
+            }
+            Ok(None) => return Ok(ServerEnd::ClientLeft),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                invalid += 1;
+                if invalid >= INVALID_MESSAGES_MAX {
+                    return Err(LspError::NoMessages);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Ok(ServerEnd::ClientLeft);
+            }
+            Err(error) => return Err(LspError::Read(error)),
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! What the client told: open files, settings, and the packs of the open files. Dispatches messages, and decides when
+//! a pack is linted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::{
+    ClientCapabilities, DidChangeConfigurationParams, DidChangeTextDocumentParams,
+    DidChangeWatchedFilesParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    DidSaveTextDocumentParams, InitializeParams, LogMessageParams, MessageType,
+    PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::ServerEnd;
+use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
+use super::settings::ClientSettings;
+use super::worker::{self, Buffer, Job, JobResult, LintJob, LintResult};
+use crate::app::packs::places;
+use crate::editor::text::{TextChange, apply};
+use crate::editor::view::PackView;
+use crate::lint::Profile;
+use crate::policy::review::Base;
+use crate::source::Diagnostic;
+use crate::world::World;
+
+/// Time without a change after which a pack is linted: shorter than the time between two keystrokes.
+const QUIET: Duration = Duration::from_millis(10);
+/// Maximum of that time on a slow machine, where it is as long as the last lint took.
+const QUIET_MAX: Duration = Duration::from_millis(500);
+/// Time between two looks at the results of the second thread while it works.
+const RESULT_WAIT: Duration = Duration::from_millis(3);
+/// Time between two looks at nothing.
+const IDLE_WAIT: Duration = Duration::from_secs(60);
+
+/// Why a request has no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequestError {
+    #[error("the client did not send `initialize`")]
+    NotInitialized,
+    #[error("the client requested the shutdown")]
+    ShutDown,
+    #[error("unknown method `{0}`")]
+    UnknownMethod(String),
+    #[error("invalid parameters: {0}")]
+    InvalidParams(#[from] serde_json::Error),
+    #[error("internal error; please report it")]
+    Panic,
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl RequestError {
+    const fn code(&self) -> i32 {
+        (match self {
+            Self::NotInitialized => ErrorCode::ServerNotInitialized,
+            Self::ShutDown => ErrorCode::InvalidRequest,
+            Self::UnknownMethod(_) => ErrorCode::MethodNotFound,
+            Self::InvalidParams(_) => ErrorCode::InvalidParams,
+            Self::Panic => ErrorCode::InternalError,
+            Self::Failed(_) => ErrorCode::RequestFailed,
+        }) as i32
+    }
+}
+
+/// Phase of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    New,
+    Running,
+    ShutDown,
+    Ended(ServerEnd),
+}
+
+/// An open file.
+#[derive(Debug, Clone)]
+pub(super) struct OpenDocument {
+    /// Its address as the client writes it.
+    pub(super) uri: Uri,
+    pub(super) version: i32,
+    pub(super) text: Arc<str>,
+    /// Directory of its pack; `None`: the file is ignored.
+    pub(super) pack: Option<PathBuf>,
+}
+
+/// The pack of open files.
+#[derive(Debug, Default)]
+pub(super) struct PackState {
+    /// Grows with every change of a file.
+    pub(super) generation: u64,
+    /// When it is linted next.
+    due: Option<Duration>,
+    /// Whether the second thread lints it.
+    is_running: bool,
+    /// The pack as last read, with the number of its state.
+    pub(super) view: Option<(u64, Arc<PackView>)>,
+    /// Findings, and the number of the state in which they were found.
+    pub(super) findings: Option<(u64, Vec<Diagnostic>)>,
+    /// Files whose findings the client shows.
+    published: BTreeSet<PathBuf>,
+    /// What could not be read, as far as the client knows.
+    unreadable: Vec<String>,
+    /// How long the last lint took.
+    took: Duration,
+}
+
+/// The language server.
+pub(super) struct Server<'w> {
+    pub(super) world: &'w dyn World,
+    pub(super) base: &'w Base,
+    jobs: Sender<Job>,
+    default_profile: Profile,
+    pub(super) settings: ClientSettings,
+    pub(super) client: ClientCapabilities,
+    pub(super) documents: BTreeMap<PathBuf, OpenDocument>,
+    pub(super) packs: BTreeMap<PathBuf, PackState>,
+    phase: Phase,
+    outgoing: Vec<Message>,
+    /// Number of the last request to the client.
+    requests: i32,
+}
+
+impl<'w> Server<'w> {
+    pub(super) fn new(
+        world: &'w dyn World,
+        base: &'w Base,
+        jobs: Sender<Job>,
+        profile: Profile,
+    ) -> Self {
+        Self {
+            world,
+            base,
+            jobs,
+            default_profile: profile,
+            settings: ClientSettings::new(profile),
+            client: ClientCapabilities::default(),
+            documents: BTreeMap::new(),
+            packs: BTreeMap::new(),
+            phase: Phase::New,
+            outgoing: Vec::new(),
+            requests: 0,
+        }
+    }
+
+    pub(super) const fn world(&self) -> &'w dyn World {
+        self.world
+    }
+
+    /// How the connection ended, if it did.
+    pub(super) const fn end(&self) -> Option<ServerEnd> {
+        if let Phase::Ended(end) = self.phase { Some(end) } else { None }
+    }
+
+    pub(super) fn take_outgoing(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.outgoing)
+    }
+
+    /// How long the loop can wait for a message.
+    pub(super) fn wait(&self) -> Duration {
+        if self.is_busy() {
+            return RESULT_WAIT;
+        }
+        let next = self.packs.values().filter_map(|it| it.due).min();
+        next.map_or(IDLE_WAIT, |due| due.saturating_sub(self.world.elapsed()))
+    }
+
+    /// Whether the second thread works.
+    pub(super) fn is_busy(&self) -> bool {
+        self.packs.values().any(|it| it.is_running)
+    }
+
+    /// Starts the lint of packs that did not change for a while.
+    pub(super) fn start_due(&mut self) {
+        let now = self.world.elapsed();
+        self.start(|due| due <= now);
+    }
+
+    /// Starts the lint of all packs that changed.
+    pub(super) fn start_all(&mut self) {
+        self.start(|_| true);
+    }
+
+    fn start(&mut self, is_due: impl Fn(Duration) -> bool) {
+        let ready =
+            |(_, it): &(&PathBuf, &PackState)| !it.is_running && it.due.is_some_and(&is_due);
+        let folders: Vec<PathBuf> =
+            self.packs.iter().filter(ready).map(|(folder, _)| folder.clone()).collect();
+        for folder in folders {
+            let Some(job) = self.lint_job(&folder) else { continue };
+            let sent = self.jobs.send(Job::Lint(job)).is_ok();
+            if let Some(state) = self.packs.get_mut(&folder) {
+                (state.due, state.is_running) = (None, sent);
+            }
+        }
+    }
+
+    fn lint_job(&self, folder: &Path) -> Option<LintJob> {
+        let generation = self.packs.get(folder)?.generation;
+        let (folder, buffers) = (folder.to_path_buf(), self.buffers());
+        Some(LintJob { folder, generation, buffers, settings: self.settings.lint })
+    }
+
+    /// The unsaved texts of open files.
+    pub(super) fn buffers(&self) -> Vec<Buffer> {
+        let buffer = |(path, it): (&PathBuf, &OpenDocument)| Buffer {
+            path: path.clone(),
+            text: Arc::clone(&it.text),
+        };
+        self.documents.iter().filter(|(_, it)| it.pack.is_some()).map(buffer).collect()
+    }
+
+    /// Takes over a result of the second thread.
+    pub(super) fn finish(&mut self, done: JobResult) {
+        match done {
+            JobResult::Lint(linted) => {
+                if let Some(state) = self.packs.get_mut(&linted.folder) {
+                    state.is_running = false;
+                }
+                self.take_over(*linted);
+            }
+            JobResult::Failed(folder) => {
+                if let Some(state) = self.packs.get_mut(&folder) {
+                    state.is_running = false;
+                }
+                let text = format!("could not lint {}: {}", folder.display(), RequestError::Panic);
+                self.log(MessageType::ERROR, text);
+            }
+        }
+    }
+
+    fn take_over(&mut self, linted: LintResult) {
+        let Some(state) = self.packs.get_mut(&linted.folder) else { return };
+        state.took = linted.took;
+        if linted.generation < state.generation {
+            return; // The files changed meanwhile, and the next lint is due.
+        }
+        state.view = Some((linted.generation, linted.view));
+        state.findings = Some((linted.generation, linted.findings));
+        let new = linted.unreadable.iter().filter(|it| !state.unreadable.contains(it));
+        let new: Vec<String> = new.cloned().collect();
+        state.unreadable = linted.unreadable;
+        new.into_iter().for_each(|it| self.log(MessageType::WARNING, it));
+        self.publish(&linted.folder);
+    }
+
+    /// The pack as it is now: as the second thread read it, or read here.
+    pub(super) fn view(&mut self, folder: &Path) -> Option<Arc<PackView>> {
+        let state = self.packs.get(folder)?;
+        if let Some((generation, view)) = &state.view
+            && *generation == state.generation
+        {
+            return Some(Arc::clone(view));
+        }
+        let (view, _) = worker::view(self.world, self.base, folder, &self.buffers());
+        let view = Arc::new(view);
+        let state = self.packs.get_mut(folder)?;
+        state.view = Some((state.generation, Arc::clone(&view)));
+        Some(view)
+    }
+
+    /// The findings of the pack as it is now.
+    pub(super) fn findings(&mut self, folder: &Path) -> Option<&[Diagnostic]> {
+        let state = self.packs.get(folder)?;
+        let generation = state.generation;
+        let is_current = state.findings.as_ref().is_some_and(|(at, _)| *at == generation);
+        if !is_current {
+            let findings = self.view(folder)?.lint(self.settings.lint, self.world.now());
+            self.packs.get_mut(folder)?.findings = Some((generation, findings));
+            self.publish(folder);
+        }
+        self.packs.get(folder)?.findings.as_ref().map(|(_, findings)| findings.as_slice())
+    }
+
+    /// Sends the findings of a pack to the client.
+    fn publish(&mut self, folder: &Path) {
+        let Some(state) = self.packs.get_mut(folder) else { return };
+        let findings = state.findings.as_ref().map(|(_, it)| it.as_slice()).unwrap_or_default();
+        let mut files: BTreeMap<PathBuf, Vec<&Diagnostic>> = BTreeMap::new();
+        for finding in findings {
+            files.entry(PathBuf::from(&finding.span.source.name)).or_default().push(finding);
+        }
+        let shown = files.keys().cloned().collect();
+        let former = std::mem::replace(&mut state.published, shown);
+        // Open files are shown as correct, too.
+        let open = self.documents.iter().filter(|(_, it)| it.pack.as_deref() == Some(folder));
+        for path in former.into_iter().chain(open.map(|(path, _)| path.clone())) {
+            files.entry(path).or_default();
+        }
+        let mut published = Vec::new();
+        for (path, findings) in files {
+            let open = self.documents.get(&path);
+            let Some(uri) = open.map(|it| it.uri.clone()).or_else(|| uri_of(&path)) else {
+                continue; // A finding in a file of the built-in pack or of a remote one.
+            };
+            let lines = findings.first().map(|it| TextLines::new(&it.span.source.text));
+            let found =
+                lines.iter().flat_map(|lines| findings.iter().map(|it| diagnostic(it, lines)));
+            let (diagnostics, version) = (found.collect(), open.map(|it| it.version));
+            published.push(PublishDiagnosticsParams { uri, diagnostics, version });
+        }
+        published.into_iter().for_each(|it| self.notify("textDocument/publishDiagnostics", it));
+    }
+
+    /// Sends a notification.
+    pub(super) fn notify(&mut self, method: &str, params: impl serde::Serialize) {
+        self.outgoing.push(Notification::new(method.to_owned(), params).into());
+    }
+
+    /// Sends a request whose response does not matter.
+    pub(super) fn ask(&mut self, method: &str, params: impl serde::Serialize) {
+        self.requests = self.requests.saturating_add(1);
+        let id = RequestId::from(self.requests);
+        self.outgoing.push(Request::new(id, method.to_owned(), params).into());
+    }
+
+    pub(super) fn log(&mut self, typ: MessageType, message: String) {
+        self.notify("window/logMessage", LogMessageParams { typ, message });
+    }
+
+    /// Handles a message of the client.
+    pub(super) fn receive(&mut self, message: Message) {
+        match message {
+            Message::Request(Request { id, method, params }) => {
+                let answer = AssertUnwindSafe(|| self.answer(&method, params));
+                let response = match catch_unwind(answer).unwrap_or(Err(RequestError::Panic)) {
+                    Ok(value) => Response::new_ok(id, value),
+                    Err(error) => Response::new_err(id, error.code(), error.to_string()),
+                };
+                self.outgoing.push(response.into());
+            }
+            Message::Notification(Notification { method, params }) => {
+                let heard = AssertUnwindSafe(|| self.hear(&method, params));
+                let heard = catch_unwind(heard).unwrap_or(Err(RequestError::Panic));
+                if let Err(error) = heard {
+                    self.log(MessageType::ERROR, format!("`{method}`: {error}"));
+                }
+            }
+            Message::Response(_) => {}
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: Value) -> Result<Value, RequestError> {
+        match (self.phase, method) {
+            (Phase::New, "initialize") => self.initialize(params),
+            (Phase::New, _) => Err(RequestError::NotInitialized),
+            (Phase::ShutDown | Phase::Ended(_), _) => Err(RequestError::ShutDown),
+            (Phase::Running, "shutdown") => {
+                self.phase = Phase::ShutDown;
+                Ok(Value::Null)
+            }
+            (Phase::Running, _) => self.answer_about_files(method, params),
+        }
+    }
+
+    fn initialize(&mut self, params: Value) -> Result<Value, RequestError> {
+        let params: InitializeParams = serde_json::from_value(params)?;
+        self.client = params.capabilities;
+        self.phase = Phase::Running;
+        self.configure(&params.initialization_options.unwrap_or_default());
+        Ok(json!({
+            "capabilities": Self::capabilities(),
+            "serverInfo": {"name": "policyd", "version": env!("CARGO_PKG_VERSION")},
+        }))
+    }
+
+    fn configure(&mut self, value: &Value) {
+        let (settings, problems) = ClientSettings::read(value, self.default_profile);
+        self.settings = settings;
+        problems.into_iter().for_each(|it| self.log(MessageType::ERROR, it));
+        self.touch_all();
+    }
+
+    fn hear(&mut self, method: &str, params: Value) -> Result<(), RequestError> {
+        if method == "exit" {
+            let is_expected = self.phase == Phase::ShutDown;
+            self.phase =
+                Phase::Ended(if is_expected { ServerEnd::ShutDown } else { ServerEnd::ClientLeft });
+            return Ok(());
+        }
+        if self.phase != Phase::Running {
+            return Ok(());
+        }
+        match method {
+            "initialized" => self.watch_files(),
+            "textDocument/didOpen" => self.open(read(params)?),
+            "textDocument/didChange" => self.change(read(params)?),
+            "textDocument/didClose" => self.close(&read::<DidCloseTextDocumentParams>(params)?),
+            "textDocument/didSave" => {
+                let saved: DidSaveTextDocumentParams = read(params)?;
+                let path = path_of(&saved.text_document.uri);
+                path.into_iter().for_each(|it| self.files_changed(&[it]));
+            }
+            "workspace/didChangeConfiguration" => {
+                let changed: DidChangeConfigurationParams = read(params)?;
+                self.configure(&changed.settings);
+            }
+            "workspace/didChangeWatchedFiles" => {
+                let changed: DidChangeWatchedFilesParams = read(params)?;
+                let paths = changed.changes.iter().filter_map(|it| path_of(&it.uri));
+                self.files_changed(&paths.collect::<Vec<_>>());
+            }
+            // Other notifications need no reaction.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Asks the client to report changes of files that are not open.
+    fn watch_files(&mut self) {
+        let workspace = self.client.workspace.as_ref();
+        let watches = workspace.and_then(|it| it.did_change_watched_files.as_ref());
+        if watches.and_then(|it| it.dynamic_registration) == Some(true) {
+            let watchers = json!([{"globPattern": "**/*.{yaml,yml,lock}"}]);
+            self.ask(
+                "client/registerCapability",
+                json!({"registrations": [{
+                    "id": "policyd-files",
+                    "method": "workspace/didChangeWatchedFiles",
+                    "registerOptions": {"watchers": watchers},
+                }]}),
+            );
+        }
+    }
+
+    fn open(&mut self, opened: DidOpenTextDocumentParams) {
+        let item = opened.text_document;
+        let Some(path) = path_of(&item.uri) else { return };
+        let (uri, version, text) = (item.uri, item.version, Arc::from(item.text));
+        self.documents.insert(path.clone(), OpenDocument { uri, version, text, pack: None });
+        self.find_pack(&path);
+    }
+
+    /// Finds the pack of an open file.
+    fn find_pack(&mut self, path: &Path) {
+        let Some(document) = self.documents.get(path) else { return };
+        let mut buffers = self.buffers();
+        buffers.push(Buffer { path: path.to_path_buf(), text: Arc::clone(&document.text) });
+        let pack = places::pack_of(&worker::with_buffers(self.world, &buffers), path);
+        if let Some(document) = self.documents.get_mut(path) {
+            document.pack.clone_from(&pack);
+        }
+        if let Some(folder) = pack {
+            self.packs.entry(folder.clone()).or_default();
+            self.touch(&folder);
+        }
+    }
+
+    fn change(&mut self, changed: DidChangeTextDocumentParams) {
+        let Some(path) = path_of(&changed.text_document.uri) else { return };
+        let Some(document) = self.documents.get_mut(&path) else { return };
+        let change = |it: TextDocumentContentChangeEvent| TextChange {
+            range: it.range.map(|it| (text_position(it.start), text_position(it.end))),
+            text: it.text,
+        };
+        let mut text = document.text.to_string();
+        apply(&mut text, changed.content_changes.into_iter().map(change).collect());
+        document.text = Arc::from(text);
+        document.version = changed.text_document.version;
+        if let Some(folder) = document.pack.clone() {
+            self.touch(&folder);
+        }
+    }
+
+    fn close(&mut self, closed: &DidCloseTextDocumentParams) {
+        let Some(path) = path_of(&closed.text_document.uri) else { return };
+        let Some(folder) = self.documents.remove(&path).and_then(|it| it.pack) else { return };
+        let is_open = self.documents.values().any(|it| it.pack.as_ref() == Some(&folder));
+        if is_open {
+            return self.touch(&folder);
+        }
+        if let Some(state) = self.packs.get_mut(&folder) {
+            state.findings = None;
+        }
+        self.publish(&folder);
+        self.packs.remove(&folder);
+    }
+
+    /// Files on the disk changed: a pack is read again, and a directory can become a pack.
+    fn files_changed(&mut self, paths: &[PathBuf]) {
+        let outside = self.documents.iter().filter(|(_, it)| it.pack.is_none());
+        let outside: Vec<PathBuf> = outside.map(|(path, _)| path.clone()).collect();
+        outside.iter().for_each(|it| self.find_pack(it));
+        let holds = |folder: &&PathBuf| paths.iter().any(|it| it.starts_with(folder));
+        let folders: Vec<PathBuf> = self.packs.keys().filter(holds).cloned().collect();
+        folders.iter().for_each(|it| self.touch(it));
+    }
+
+    fn touch_all(&mut self) {
+        let folders: Vec<PathBuf> = self.packs.keys().cloned().collect();
+        folders.iter().for_each(|it| self.touch(it));
+    }
+
+    /// Notes that a pack changed.
+    fn touch(&mut self, folder: &Path) {
+        let now = self.world.elapsed();
+        if let Some(state) = self.packs.get_mut(folder) {
+            state.generation = state.generation.saturating_add(1);
+            state.due = Some(now.saturating_add(state.took.clamp(QUIET, QUIET_MAX)));
+        }
+    }
+}
+
+/// Reads parameters.
+pub(super) fn read<T: DeserializeOwned>(params: Value) -> Result<T, RequestError> {
+    Ok(serde_json::from_value(params)?)
+}

@@ -1,0 +1,60 @@
+//! A pack as it is being written: its files, what they mean, and its findings.
+
+use std::sync::Arc;
+
+use crate::harness::Harness;
+use crate::lint::{self, Profile, Subject};
+use crate::policy::Pack;
+use crate::policy::review::{Base, Reviewed};
+use crate::source::{Diagnostic, Source};
+use crate::time::Timestamp;
+
+/// A pack, loaded as lint loads it.
+#[derive(Debug)]
+pub struct PackView {
+    /// The files of the pack.
+    pub pack: Pack,
+    /// Its case files.
+    pub cases: Vec<Arc<Source>>,
+    /// Names of policy files that policyd does not load.
+    pub unread: Vec<String>,
+    /// The loaded pack.
+    pub reviewed: Reviewed,
+}
+
+/// How a pack is linted.
+#[derive(Debug, Clone, Copy)]
+pub struct LintSettings {
+    /// The set of rules.
+    pub profile: Profile,
+    /// The client for which the pack is written, if the user names one.
+    pub harness: Option<&'static Harness>,
+}
+
+impl PackView {
+    /// Loads a pack, which can extend `base`.
+    #[must_use]
+    pub fn new(pack: Pack, cases: Vec<Arc<Source>>, unread: Vec<String>, base: &Base) -> Self {
+        let reviewed = Reviewed::new(&pack, base);
+        Self { pack, cases, unread, reviewed }
+    }
+
+    /// Returns the findings of lint, suppressed ones left out.
+    #[must_use]
+    pub fn lint(&self, settings: LintSettings, now: Timestamp) -> Vec<Diagnostic> {
+        let subject = Subject::new(&self.pack, &self.reviewed, now).with_cases(self.cases.clone());
+        let subject = subject.with_unread(self.unread.clone()).for_harness(settings.harness);
+        lint::review(&subject, settings.profile, true).findings
+    }
+
+    /// All files of the pack, its case files last.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<Source>> {
+        self.pack.files.iter().map(|(_, source)| source).chain(&self.cases)
+    }
+
+    /// The file with this name.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<&Arc<Source>> {
+        self.sources().find(|it| it.name == name)
+    }
+}

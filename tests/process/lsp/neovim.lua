@@ -1,0 +1,54 @@
+-- Drives `policyd lsp` in Neovim as a user does, and prints what Neovim shows as JSON. Arguments: program, file.
+local config, file = unpack(vim.v.argv, #vim.v.argv - 1)
+local out = { errors = {} }
+
+local function wait(what, condition)
+  if not vim.wait(30000, condition, 10) then
+    table.insert(out.errors, what)
+  end
+end
+
+local function findings()
+  local found = {}
+  for _, it in ipairs(vim.diagnostic.get(0)) do
+    table.insert(found, it.code or it.user_data.lsp.code)
+  end
+  return found
+end
+
+-- The configuration of the book.
+vim.cmd('filetype on')
+vim.cmd('luafile ' .. config)
+vim.cmd('edit ' .. file)
+wait('the server starts', function()
+  local client = vim.lsp.buf_get_clients(0)[1]
+  return client and client.initialized
+end)
+local client = vim.lsp.buf_get_clients(0)[1].id
+
+local function request(method, params)
+  local answer, err = vim.lsp.buf_request_sync(0, method, params, 30000)
+  if err or not answer[client] then
+    table.insert(out.errors, method .. ': ' .. tostring(err))
+    return vim.NIL
+  end
+  return answer[client].result or vim.NIL
+end
+
+-- A typing mistake, its finding, and its fix, in a buffer that is not saved.
+vim.fn.search('decision')
+vim.cmd('normal! cwdecison')
+wait('a finding', function() return vim.deep_equal(findings(), { 'PD003' }) end)
+out.found = findings()
+local params = vim.lsp.util.make_range_params()
+params.context = { diagnostics = {} }
+local actions = request('textDocument/codeAction', params)
+out.action = actions[1].title
+vim.lsp.util.apply_workspace_edit(actions[1].edit, 'utf-16')
+wait('no finding', function() return #vim.diagnostic.get(0) == 0 end)
+out.line = vim.fn.getline('.')
+
+vim.lsp.stop_client(client)
+wait('the server ends', function() return vim.lsp.client_is_stopped(client) end)
+io.stdout:write(vim.json and vim.json.encode(out) or vim.fn.json_encode(out))
+vim.cmd('qall!')
