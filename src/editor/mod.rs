@@ -1,8 +1,16 @@
 //! What an editor shows about the files of a pack: texts and byte offsets in, plain values out. The language server
 //! (`app::lsp`) translates the values for clients.
-//! Contains: `text`, positions and changes of texts; `view`, a pack as it is being written; `fixes`, edits for findings.
+//! Contains: `text`, positions and changes of texts; `view`, a pack as it is being written; `fixes`, edits for findings;
+//! `place` and `lines`, what is at a byte of a file; `keys` and `ids`, what that means.
 //! Does not contain: files, clocks, the protocol, lint rules.
 
+pub mod completion;
 pub mod fixes;
+pub mod hover;
+pub mod ids;
+pub mod keys;
+mod lines;
+pub mod outline;
+pub mod place;
 pub mod text;
 pub mod view;

@@ -134,7 +134,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, usize> {
     }
 }
 
-fn token(text: &str, at: usize, rest: &str) -> Option<(TokenKind, usize)> {
+/// The token that begins at `at`, with its length. `None` if none begins there.
+pub(super) fn token(text: &str, at: usize, rest: &str) -> Option<(TokenKind, usize)> {
     let first = rest.chars().next()?;
     if first.is_ascii_alphabetic() || first == '_' {
         let is_end = |c: char| !(c.is_ascii_alphanumeric() || c == '_');

@@ -16,6 +16,7 @@ mod hints;
 pub mod lazy;
 mod lexer;
 pub mod limits;
+pub mod marks;
 mod parse;
 pub mod parts;
 pub mod paths;

@@ -145,6 +145,7 @@ mod tests {
     use crate::check::check;
     use crate::completion::candidates;
     use crate::dynamic::{count, text_argument};
+    use crate::marks::{ExpectedWord, ExpressionWord, WordSense, marks, place};
     use crate::record::{Field, Record};
     use crate::text_list::TextList;
     use crate::types::ObjectType;
@@ -408,5 +409,94 @@ mod tests {
             assert_eq!(evaluator.eval_bool(text), Ok(value), "{text}");
         }
         assert_eq!(evaluator.eval("task.confidence").unwrap().to_string(), "0.3");
+    }
+
+    fn words(text: &str) -> String {
+        let mark = |it: &ExpressionWord| {
+            let word = text.get(it.inner(text)).unwrap();
+            match &it.kind {
+                WordSense::Fact { path, .. } => format!("{word}=fact:{path}"),
+                WordSense::PackName { class, .. } => format!("{word}={}", class.noun),
+                WordSense::Value { fact, .. } => format!("{word}=of:{fact}"),
+                WordSense::Unknown => format!("{word}=unknown"),
+                WordSense::Number => format!("{word}=number"),
+                WordSense::Keyword => format!("{word}=keyword"),
+                WordSense::Item => format!("{word}=item"),
+                WordSense::Operator
+                | WordSense::Text
+                | WordSense::Regex
+                | WordSense::Record
+                | WordSense::Field { .. } => panic!("{word}: {:?}", it.kind),
+            }
+        };
+        let marks = marks(text, &names());
+        let marks = marks.iter().filter(|it| !matches!(it.kind, WordSense::Operator));
+        marks.map(mark).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_have_the_meaning_of_their_place() {
+        for (text, expected) in [
+            ("shelf.books > 1", "shelf=fact:shelf books=fact:shelf.books 1=number"),
+            ("flags.red", "flags=fact:flags red=flag"),
+            ("shelf.flagged(\"red\")", "shelf=fact:shelf flagged=fact:shelf.flagged red=flag"),
+            (
+                "shelf[\"Emma\"].state == \"new\"",
+                "shelf=fact:shelf Emma=item state=fact:shelf.state new=of:shelf.state",
+            ),
+            (
+                "\"new\" == shelf[\"x\"].state",
+                "new=of:shelf.state shelf=fact:shelf x=item state=fact:shelf.state",
+            ),
+            (
+                "shelf[\"x\"].state in [\"new\"",
+                "shelf=fact:shelf x=item state=fact:shelf.state in=keyword new=of:shelf.state",
+            ),
+            (
+                "(shelf.books && shelf.flagged(\"re",
+                "shelf=fact:shelf books=fact:shelf.books shelf=fact:shelf flagged=fact:shelf.flagged re=flag",
+            ),
+            ("unheard.of", "unheard=unknown of=unknown"),
+        ] {
+            assert_eq!(words(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_expects_what_fits_there() {
+        let at = |text: &str| {
+            let (before, after) = text.split_once('|').unwrap();
+            let whole = format!("{before}{after}");
+            let found = place(&whole, before.len(), &names());
+            let expected = match found.expected {
+                ExpectedWord::Nothing => "nothing".to_owned(),
+                ExpectedWord::Members(owner) => format!("members of {owner}"),
+                ExpectedWord::PackNames(class) => class.noun.to_owned(),
+                ExpectedWord::Values { fact, values } => format!("{fact}: {}", values.join(" ")),
+                ExpectedWord::Items => "items".to_owned(),
+            };
+            (
+                whole.get(found.word).unwrap().to_owned(),
+                expected,
+                found.call.map(|(it, at)| (it.name, at)),
+            )
+        };
+        for (text, word, expected, call) in [
+            ("|", "", "members of global", None),
+            ("she|", "she", "members of global", None),
+            ("shelf.|", "", "members of shelf", None),
+            ("shelf.bo|oks > 1", "books", "members of shelf", None),
+            ("shelf.books > 1 && fl|", "fl", "members of global", None),
+            ("shelf.books |", "", "nothing", None),
+            ("flags.|", "", "members of flags", None),
+            ("shelf.flagged(\"|", "", "flag", Some(("flagged", 0))),
+            ("shelf.flagged(\"r|\") && x", "r", "flag", Some(("flagged", 0))),
+            ("shelf[\"a\"].state == \"|", "", "shelf.state: new used", None),
+            ("shelf[\"a\"].state == |", "", "shelf.state: new used", None),
+            ("shelf[\"a|\"]", "a", "items", None),
+            ("shelf[\"a\"].st|", "st", "members of book", None),
+        ] {
+            assert_eq!(at(text), (word.to_owned(), expected.to_owned(), call), "{text}");
+        }
     }
 }

@@ -47,6 +47,18 @@ impl Names {
         }
     }
 
+    /// The names of a class that the pack defines.
+    #[must_use]
+    pub fn of_class(&self, class: NameClass) -> &BTreeSet<String> {
+        self.of_kind(class)
+    }
+
+    /// The class of names that are the members of a type; `None` if the table has its members.
+    #[must_use]
+    pub fn class_of_members(owner: Type) -> Option<NameClass> {
+        TableOfFacts.named_members(owner).map(|it| it.kind)
+    }
+
     const fn of_name(&self, name: PackName) -> &BTreeSet<String> {
         match name {
             PackName::CommandKind => &self.command_kinds,

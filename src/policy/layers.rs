@@ -92,7 +92,7 @@ pub(super) struct Layers {
 }
 
 /// Files that contain guards. They are one list.
-pub(super) const GUARD_FILES: [&str; 6] = [
+pub(crate) const GUARD_FILES: [&str; 6] = [
     "guards.yaml",
     "destructive-commands.yaml",
     "protected-paths.yaml",

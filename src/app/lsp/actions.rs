@@ -2,9 +2,11 @@
 
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability,
-    DocumentChangeOperation, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier,
-    ServerCapabilities, TextDocumentEdit, TextDocumentIdentifier, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, WorkspaceEdit,
+    CompletionOptions, DocumentChangeOperation, DocumentChanges, OneOf,
+    OptionalVersionedTextDocumentIdentifier, RenameOptions, SemanticTokensFullOptions,
+    SemanticTokensLegend, SemanticTokensOptions, ServerCapabilities, SignatureHelpOptions,
+    TextDocumentEdit, TextDocumentIdentifier, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextDocumentSyncOptions, TextEdit, WorkDoneProgressOptions, WorkspaceEdit,
     WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::convert::{TextLines, diagnostic, path_of, uri_of, visible};
+use super::features::token_types;
 use super::server::{RequestError, Server, read};
 use super::worker::{self, Buffer};
 use crate::editor::fixes;
@@ -23,11 +26,14 @@ use crate::source::{Diagnostic, Level};
 /// Kind of the action that makes all safe fixes.
 const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.policyd");
 
+/// Beginning of the addresses of files that are on no disk.
+pub(super) const BUILTIN_SCHEME: &str = "policyd:/";
+
 /// A request about an open file.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct DocumentParams {
-    text_document: TextDocumentIdentifier,
+pub(super) struct DocumentParams {
+    pub(super) text_document: TextDocumentIdentifier,
 }
 
 impl Server<'_> {
@@ -46,6 +52,37 @@ impl Server<'_> {
                 code_action_kinds: Some(vec![CodeActionKind::QUICKFIX, FIX_ALL]),
                 ..CodeActionOptions::default()
             })),
+            completion_provider: Some(CompletionOptions {
+                trigger_characters: Some(
+                    [".", "\"", "(", "[", "{", ":", " "].map(str::to_owned).into(),
+                ),
+                ..CompletionOptions::default()
+            }),
+            hover_provider: Some(true.into()),
+            signature_help_provider: Some(SignatureHelpOptions {
+                trigger_characters: Some(["(", ","].map(str::to_owned).into()),
+                ..SignatureHelpOptions::default()
+            }),
+            definition_provider: Some(OneOf::Left(true)),
+            references_provider: Some(OneOf::Left(true)),
+            rename_provider: Some(OneOf::Right(RenameOptions {
+                prepare_provider: Some(true),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            })),
+            document_symbol_provider: Some(OneOf::Left(true)),
+            workspace_symbol_provider: Some(OneOf::Left(true)),
+            folding_range_provider: Some(true.into()),
+            semantic_tokens_provider: Some(
+                SemanticTokensOptions {
+                    legend: SemanticTokensLegend {
+                        token_types: token_types(),
+                        token_modifiers: Vec::new(),
+                    },
+                    full: Some(SemanticTokensFullOptions::Bool(true)),
+                    ..SemanticTokensOptions::default()
+                }
+                .into(),
+            ),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(WorkspaceFoldersServerCapabilities {
                     supported: Some(true),
@@ -65,6 +102,18 @@ impl Server<'_> {
     ) -> Result<Value, RequestError> {
         match method {
             "textDocument/codeAction" => self.code_actions(&read(params)?),
+            "textDocument/completion" => Ok(json!(self.complete(&read(params)?))),
+            "textDocument/hover" => Ok(json!(self.hover(&read(params)?))),
+            "textDocument/signatureHelp" => Ok(json!(self.signature(&read(params)?))),
+            "textDocument/definition" => Ok(json!(self.definition(&read(params)?))),
+            "textDocument/references" => Ok(json!(self.references(&read(params)?))),
+            "textDocument/prepareRename" => self.prepare_rename(&read(params)?),
+            "textDocument/rename" => self.rename(&read(params)?),
+            "textDocument/documentSymbol" => Ok(json!(self.symbols(&read(params)?))),
+            "textDocument/foldingRange" => Ok(json!(self.folds(&read(params)?))),
+            "textDocument/semanticTokens/full" => Ok(json!(self.tokens(&read(params)?))),
+            "workspace/symbol" => Ok(self.workspace_symbols(&read(params)?)),
+            "workspace/textDocumentContent" => Self::content(&params),
             "policyd/text" => self.text(&read::<DocumentParams>(params)?),
             _ => Err(RequestError::UnknownMethod(method.to_owned())),
         }

@@ -2,10 +2,12 @@
 //! writes no file, and evaluates of a pack only what lint evaluates.
 //!
 //! One thread answers requests. A second thread lints, so that no request waits for it (`worker`).
-//! Contains: the loop over messages. `server` holds what the client told, `convert` translates values.
+//! Contains: the loop over messages. `server` holds what the client told, `actions` and `features` answer, `convert`
+//! translates values.
 
 mod actions;
 mod convert;
+mod features;
 mod server;
 mod settings;
 mod worker;

@@ -23,6 +23,7 @@ use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
 use super::worker::{self, Buffer, Job, JobResult, LintJob, LintResult};
 use crate::app::packs::places;
+use crate::editor::ids::{Occurrence, RenameError};
 use crate::editor::text::{TextChange, apply};
 use crate::editor::view::PackView;
 use crate::lint::Profile;
@@ -52,6 +53,8 @@ pub(super) enum RequestError {
     InvalidParams(#[from] serde_json::Error),
     #[error("internal error; please report it")]
     Panic,
+    #[error(transparent)]
+    Rename(#[from] RenameError),
     #[error("{0}")]
     Failed(String),
 }
@@ -64,7 +67,7 @@ impl RequestError {
             Self::UnknownMethod(_) => ErrorCode::MethodNotFound,
             Self::InvalidParams(_) => ErrorCode::InvalidParams,
             Self::Panic => ErrorCode::InternalError,
-            Self::Failed(_) => ErrorCode::RequestFailed,
+            Self::Failed(_) | Self::Rename(_) => ErrorCode::RequestFailed,
         }) as i32
     }
 }
@@ -100,6 +103,8 @@ pub(super) struct PackState {
     is_running: bool,
     /// The pack as last read, with the number of its state.
     pub(super) view: Option<(u64, Arc<PackView>)>,
+    /// Ids of the pack, with the number of the state in which they were collected.
+    pub(super) ids: Option<(u64, Arc<Vec<Occurrence>>)>,
     /// Findings, and the number of the state in which they were found.
     pub(super) findings: Option<(u64, Vec<Diagnostic>)>,
     /// Files whose findings the client shows.

@@ -18,24 +18,27 @@ pub(super) struct ClientSettings {
     pub(super) recordings: Vec<String>,
     /// Whether rules are evaluated on recorded sessions.
     pub(super) replays: bool,
+    /// Whether the client shows files of the built-in pack by their addresses.
+    pub(super) virtual_files: bool,
 }
 
 /// The settings as the client writes them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct SettingsMessage {
     profile: Option<String>,
     harness: Option<String>,
     session: Option<String>,
     recordings: Option<Vec<String>>,
     replay: Option<bool>,
+    virtual_files: bool,
 }
 
 impl ClientSettings {
     /// The settings without a client.
     pub(super) const fn new(profile: Profile) -> Self {
         let lint = LintSettings { profile, harness: None };
-        Self { lint, session: None, recordings: Vec::new(), replays: true }
+        Self { lint, session: None, recordings: Vec::new(), replays: true, virtual_files: false }
     }
 
     /// Reads the settings of a client; a key that is absent keeps its default.
@@ -67,6 +70,7 @@ impl ClientSettings {
         settings.session = written.session.filter(|it| !it.is_empty());
         settings.recordings = written.recordings.unwrap_or_default();
         settings.replays = written.replay.unwrap_or(true);
+        settings.virtual_files = written.virtual_files;
         (settings, problems)
     }
 }

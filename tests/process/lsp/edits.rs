@@ -146,7 +146,18 @@ type MoreParams = fn(&Value) -> Value;
 const REQUESTS: &[(&str, MoreParams)] = &[
     ("policyd/text", |_| json!({})),
     ("textDocument/codeAction", |_| json!({"context": {"diagnostics": []}})),
+    ("textDocument/completion", |_| json!({})),
+    ("textDocument/hover", |_| json!({})),
+    ("textDocument/signatureHelp", |_| json!({})),
+    ("textDocument/definition", |_| json!({})),
+    ("textDocument/references", |_| json!({"context": {"includeDeclaration": true}})),
+    ("textDocument/prepareRename", |_| json!({})),
+    ("textDocument/rename", |_| json!({"newName": "renamed"})),
+    ("textDocument/documentSymbol", |_| json!({})),
+    ("textDocument/foldingRange", |_| json!({})),
+    ("textDocument/semanticTokens/full", |_| json!({})),
 ];
 
 /// Requests with positions in other files, too.
-const ELSEWHERE: &[&str] = &[];
+const ELSEWHERE: &[&str] =
+    &["textDocument/definition", "textDocument/references", "textDocument/rename"];

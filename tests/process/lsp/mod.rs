@@ -3,6 +3,8 @@
 
 mod actions;
 mod client;
+mod completion;
 mod edits;
+mod ids;
 mod neovim;
 mod session;

@@ -48,6 +48,28 @@ vim.lsp.util.apply_workspace_edit(actions[1].edit, 'utf-16')
 wait('no finding', function() return #vim.diagnostic.get(0) == 0 end)
 out.line = vim.fn.getline('.')
 
+-- The other requests, at the id of the guard.
+vim.fn.search('no_deploy', 'b')
+local here = vim.lsp.util.make_position_params()
+local function at(more)
+  return vim.tbl_extend('force', here, more or {})
+end
+out.hover = request('textDocument/hover', at()).contents.value
+out.symbols = request('textDocument/documentSymbol', at())[1].name
+out.definition = #request('textDocument/definition', at())
+out.references = #request('textDocument/references', at({ context = { includeDeclaration = true } }))
+out.folds = #request('textDocument/foldingRange', at())
+out.tokens = #request('textDocument/semanticTokens/full', at()).data
+vim.lsp.util.apply_workspace_edit(request('textDocument/rename', at({ newName = 'no_release' })), 'utf-16')
+out.renamed = vim.fn.getline(1)
+out.other = #vim.fn.getbufline('cases.yaml', 1, '$') > 0
+vim.fn.append('$', '  when: action.pro')
+out.completion = {}
+here.position = { line = vim.fn.line('$') - 1, character = #vim.fn.getline('$') }
+for _, it in ipairs(request('textDocument/completion', at()).items) do
+  table.insert(out.completion, it.label)
+end
+
 vim.lsp.stop_client(client)
 wait('the server ends', function() return vim.lsp.client_is_stopped(client) end)
 io.stdout:write(vim.json and vim.json.encode(out) or vim.fn.json_encode(out))

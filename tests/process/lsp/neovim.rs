@@ -57,4 +57,11 @@ fn neovim_shows_findings_and_applies_fixes() {
     assert_eq!(shown["found"], json!(["PD003"]));
     assert_eq!(shown["action"], "Replace `decison` with `decision` (changes decisions)");
     assert_eq!(shown["line"], "  decision: ask");
+    assert!(shown["hover"].as_str().unwrap().starts_with("guard `no_deploy`"), "{shown}");
+    assert_eq!(shown["symbols"], "no_deploy");
+    assert_eq!((&shown["definition"], &shown["references"]), (&json!(1), &json!(2)));
+    assert_eq!((&shown["folds"], &shown["tokens"]), (&json!(1), &json!(10)));
+    assert_eq!((&shown["renamed"], &shown["other"]), (&json!("- id: no_release"), &json!(true)));
+    let completion = shown["completion"].as_array().unwrap();
+    assert!(completion.contains(&json!("programs")), "{shown}");
 }

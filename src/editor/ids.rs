@@ -1,0 +1,502 @@
+//! Ids of a pack: where they are defined, and where files, expressions, and cases name them.
+
+use std::sync::{Arc, LazyLock};
+
+use super::place::PathStep;
+use super::view::PackView;
+use crate::cases;
+use crate::expr::marks::{WordSense, marks};
+use crate::facts::event::EVENT_NAMES;
+use crate::lint::Subject;
+use crate::policy::layers::GUARD_FILES;
+use crate::policy::{Pack, builtin};
+use crate::source::node::Node;
+use crate::source::{NodeKind, Source, Span, yaml};
+use crate::time::Timestamp;
+
+/// Kind of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IdKind {
+    /// A check of `considerations.yaml`.
+    Check,
+    /// A named checker.
+    Checker,
+    /// A guard.
+    Guard,
+    /// A probe.
+    Probe,
+    /// A preference.
+    Preference,
+    /// A type of sessions.
+    SessionType,
+    /// A decision table.
+    Table,
+    /// A kind of signal.
+    Signal,
+    /// A class of failures.
+    FailureClass,
+    /// A tier of the context window.
+    Tier,
+    /// A rationalization.
+    Excuse,
+    /// A trigger of escalations.
+    Trigger,
+    /// An alarm of the dead-letter queue.
+    Alarm,
+    /// A kind of command.
+    CommandKind,
+    /// A kind of file.
+    FileKind,
+    /// A pattern of edited text.
+    Content,
+    /// A pattern of prose.
+    TextPattern,
+    /// A code host.
+    Forge,
+    /// An event; policyd defines it.
+    Event,
+    /// A tool of a client.
+    Tool,
+    /// A program of a command pattern.
+    Program,
+}
+
+impl IdKind {
+    /// What the id is called.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Checker => "checker",
+            Self::Guard => "guard",
+            Self::Probe => "probe",
+            Self::Preference => "preference",
+            Self::SessionType => "session type",
+            Self::Table => "decision table",
+            Self::Signal => "signal",
+            Self::FailureClass => "failure class",
+            Self::Tier => "tier of the context",
+            Self::Excuse => "rationalization",
+            Self::Trigger => "trigger",
+            Self::Alarm => "alarm",
+            Self::CommandKind => "command kind",
+            Self::FileKind => "file kind",
+            Self::Content => "content pattern",
+            Self::TextPattern => "text pattern",
+            Self::Forge => "code host",
+            Self::Event => "event",
+            Self::Tool => "tool",
+            Self::Program => "program",
+        }
+    }
+
+    /// The kind of the names that expressions call by a noun.
+    fn from_noun(noun: &str) -> Option<&'static [Self]> {
+        const NAMES: &[&[IdKind]] = &[
+            &[IdKind::CommandKind],
+            &[IdKind::FileKind],
+            &[IdKind::Content],
+            &[IdKind::TextPattern],
+            &[IdKind::Tier],
+            &[IdKind::Preference],
+            &[IdKind::Probe],
+        ];
+        NAMES.iter().copied().find(|it| it.first().is_some_and(|it| it.noun() == noun))
+    }
+
+    /// The kind of the texts that a fact has as values.
+    #[must_use]
+    pub fn of_fact(fact: &str) -> Option<&'static [Self]> {
+        let found: &[(&str, &[Self])] = &[
+            ("signals.count", &[Self::Signal]),
+            ("signals.pending", &[Self::Signal]),
+            ("rationalizations.names", &[Self::Excuse]),
+            ("rationalizations.proven", &[Self::Excuse]),
+            ("dead_letter.alarms", &[Self::Alarm]),
+            ("event.class", &[Self::FailureClass]),
+            ("task.trigger", &[Self::Trigger]),
+            ("context.tier", &[Self::Tier]),
+            ("session.type", &[Self::SessionType]),
+            ("session.forge", &[Self::Forge]),
+        ];
+        found.iter().find(|(it, _)| *it == fact).map(|(_, kinds)| *kinds)
+    }
+
+    /// The names of this kind that a pack can use, those of the packs that it extends among them.
+    #[must_use]
+    pub fn known(self, view: &PackView) -> Vec<String> {
+        let (meant, names) = (&view.reviewed.meant, &view.reviewed.names);
+        let file = |file| meant.ids_of(file).map(str::to_owned).collect();
+        let section = |file, section| meant.ids(file, section).map(str::to_owned).collect();
+        let set = |it: &std::collections::BTreeSet<String>| it.iter().cloned().collect();
+        match self {
+            Self::Check => file("considerations.yaml"),
+            Self::Checker => file("checkers.yaml"),
+            Self::Guard => file("guards.yaml"),
+            Self::Table => file("tables.yaml"),
+            Self::Signal => section("signals.yaml", "signals"),
+            Self::FailureClass => section("failures.yaml", "classes"),
+            Self::Excuse => section("rationalizations.yaml", "entries"),
+            Self::Trigger => section("escalation.yaml", "triggers"),
+            Self::Alarm => section("dead_letter.yaml", "alarms"),
+            Self::Probe => set(&names.probes),
+            Self::Preference => set(&names.preferences),
+            Self::SessionType => set(&names.session_types),
+            Self::Tier => set(&names.tiers),
+            Self::CommandKind => set(&names.command_kinds),
+            Self::FileKind => set(&names.file_kinds),
+            Self::Content => set(&names.contents),
+            Self::TextPattern => set(&names.texts),
+            Self::Forge => set(&names.forges),
+            Self::Event => EVENT_NAMES.iter().map(|it| (*it).to_owned()).collect(),
+            Self::Tool => meant.tools().chain(meant.read_tools()).map(str::to_owned).collect(),
+            Self::Program => meant.known_programs().keys().cloned().collect(),
+        }
+    }
+}
+
+/// Where files have ids.
+struct IdRow {
+    /// File; `guards.yaml` is every file of guards.
+    file: &'static str,
+    /// Keys above the id; `-` is an item of a list, `*` any key.
+    path: &'static [&'static str],
+    /// Whether the id is a key below the path, and not the value there.
+    is_key: bool,
+    kinds: &'static [IdKind],
+    is_definition: bool,
+}
+
+const fn defined(
+    file: &'static str,
+    path: &'static [&'static str],
+    kinds: &'static [IdKind],
+) -> IdRow {
+    IdRow { file, path, is_key: false, kinds, is_definition: true }
+}
+
+const fn defined_key(
+    file: &'static str,
+    path: &'static [&'static str],
+    kinds: &'static [IdKind],
+) -> IdRow {
+    IdRow { file, path, is_key: true, kinds, is_definition: true }
+}
+
+const fn named(
+    file: &'static str,
+    path: &'static [&'static str],
+    kinds: &'static [IdKind],
+) -> IdRow {
+    IdRow { file, path, is_key: false, kinds, is_definition: false }
+}
+
+const fn named_key(
+    file: &'static str,
+    path: &'static [&'static str],
+    kinds: &'static [IdKind],
+) -> IdRow {
+    IdRow { file, path, is_key: true, kinds, is_definition: false }
+}
+
+const CASES: &str = cases::shape::FILE.file;
+const SWITCHED: &[IdKind] = &[IdKind::Check, IdKind::Probe, IdKind::Guard];
+
+const ROWS: &[IdRow] = &[
+    defined("considerations.yaml", &["-", "id"], &[IdKind::Check]),
+    defined_key("checkers.yaml", &[], &[IdKind::Checker]),
+    defined("guards.yaml", &["-", "id"], &[IdKind::Guard]),
+    defined("probes.yaml", &["-", "id"], &[IdKind::Probe]),
+    defined("preferences.yaml", &["-", "id"], &[IdKind::Preference]),
+    defined("session_types.yaml", &["-", "id"], &[IdKind::SessionType]),
+    defined("tables.yaml", &["-", "id"], &[IdKind::Table]),
+    defined("signals.yaml", &["signals", "-", "id"], &[IdKind::Signal]),
+    defined("failures.yaml", &["classes", "-", "id"], &[IdKind::FailureClass]),
+    defined("context.yaml", &["tiers", "-", "id"], &[IdKind::Tier]),
+    defined("rationalizations.yaml", &["entries", "-", "id"], &[IdKind::Excuse]),
+    defined("escalation.yaml", &["triggers", "-", "id"], &[IdKind::Trigger]),
+    defined("dead_letter.yaml", &["alarms", "-", "id"], &[IdKind::Alarm]),
+    defined_key("vocabulary.yaml", &["commands"], &[IdKind::CommandKind]),
+    defined_key("vocabulary.yaml", &["files"], &[IdKind::FileKind]),
+    defined_key("vocabulary.yaml", &["contents"], &[IdKind::Content]),
+    defined_key("vocabulary.yaml", &["texts"], &[IdKind::TextPattern]),
+    defined_key("vocabulary.yaml", &["forges"], &[IdKind::Forge]),
+    named("considerations.yaml", &["-", "checker"], &[IdKind::Checker]),
+    named("considerations.yaml", &["-", "applicable_session_types"], &[IdKind::SessionType]),
+    named("considerations.yaml", &["-", "emit"], &[IdKind::Signal]),
+    named("considerations.yaml", &["-", "on"], &[IdKind::Event]),
+    named("guards.yaml", &["-", "on"], &[IdKind::Event]),
+    named("guards.yaml", &["-", "tools"], &[IdKind::Tool]),
+    named("guards.yaml", &["-", "commands"], &[IdKind::Program]),
+    named("vocabulary.yaml", &["contents", "*", "files"], &[IdKind::FileKind]),
+    named("vocabulary.yaml", &["contents", "*", "except_files"], &[IdKind::FileKind]),
+    named("breakers.yaml", &["*", "ignore"], &[IdKind::FailureClass]),
+    named("breakers.yaml", &["*", "permanent"], &[IdKind::FailureClass]),
+    named("failures.yaml", &["profiles", "*", "-", "classes"], &[IdKind::FailureClass]),
+    named("failures.yaml", &["unrecognized"], &[IdKind::FailureClass]),
+    named("signals.yaml", &["signals", "-", "approves"], &[IdKind::Signal]),
+    named("signals.yaml", &["triggers", "-", "emit"], &[IdKind::Signal]),
+    named("signals.yaml", &["drift", "-", "emit"], &[IdKind::Signal]),
+    named("reactions.yaml", &["-", "signal", "name"], &[IdKind::Signal]),
+    named_key(CASES, &["-", "expect", "considerations"], &[IdKind::Check]),
+    named_key(CASES, &["-", "expect", "guards"], &[IdKind::Guard]),
+    named(CASES, &["-", "expect", "decided_by"], &[IdKind::Guard]),
+    named(CASES, &["-", "expect", "session_type"], &[IdKind::SessionType]),
+    named_key(CASES, &["-", "expect", "preferences"], &[IdKind::Preference]),
+    named(CASES, &["-", "expect", "effects", "probes"], &[IdKind::Probe]),
+    named(CASES, &["-", "expect", "signals"], &[IdKind::Signal]),
+    named(CASES, &["-", "expect", "due"], &[IdKind::Signal]),
+    named(CASES, &["-", "expect", "class"], &[IdKind::FailureClass]),
+    named_key(CASES, &["-", "given", "probes"], &[IdKind::Probe]),
+    named(CASES, &["-", "given", "pack", "enable"], SWITCHED),
+    named(CASES, &["-", "given", "pack", "disable"], SWITCHED),
+    named_key(CASES, &["-", "given", "pack", "preferences"], &[IdKind::Preference]),
+    named(CASES, &["-", "on"], &[IdKind::Event]),
+    named(CASES, &["-", "on", "event"], &[IdKind::Event]),
+    named(CASES, &["-", "on", "table"], &[IdKind::Table]),
+    named(CASES, &["-", "on", "signal"], &[IdKind::Signal]),
+    named(CASES, &["-", "on", "tool"], &[IdKind::Tool]),
+];
+
+/// The kinds of the ids at a place of a file, and whether the place defines them. `is_key`: the id is a key of the map
+/// at `path`.
+#[must_use]
+pub fn kinds_at(file: &str, path: &[PathStep], is_key: bool) -> Option<(&'static [IdKind], bool)> {
+    let file = if GUARD_FILES.contains(&file) { "guards.yaml" } else { file };
+    let mut path = path;
+    if let ([PathStep::Item, PathStep::Key(key), rest @ ..], CASES) = (path, file)
+        && key == "steps"
+    {
+        // A step has the keys of a case.
+        path = rest;
+    }
+    if let [above @ .., PathStep::Item] = path
+        && !is_key
+        && above.len() > 1
+    {
+        path = above;
+    }
+    let fits = |row: &&IdRow| {
+        row.file == file
+            && row.is_key == is_key
+            && row.path.len() == path.len()
+            && row.path.iter().zip(path).all(|(wanted, step)| match step {
+                PathStep::Item => *wanted == "-",
+                PathStep::Key(key) => *wanted == "*" || wanted == key,
+            })
+    };
+    ROWS.iter().find(fits).map(|it| (it.kinds, it.is_definition))
+}
+
+/// A byte of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct FilePlace<'f> {
+    /// Displayed name of the file.
+    pub file: &'f str,
+    /// The byte.
+    pub at: usize,
+}
+
+/// An id in a file.
+#[derive(Debug, Clone)]
+pub struct Occurrence {
+    /// Possible kinds of the id.
+    pub kinds: &'static [IdKind],
+    /// The id.
+    pub name: String,
+    /// Where it is written, without quotation marks.
+    pub span: Span,
+    /// The entry that it is the id of, if this is a definition.
+    pub entry: Option<Span>,
+}
+
+impl Occurrence {
+    /// Whether another occurrence means the same entry.
+    #[must_use]
+    pub fn means(&self, other: &Self) -> bool {
+        self.name == other.name && self.kinds.iter().any(|it| other.kinds.contains(it))
+    }
+
+    /// Whether a byte of a file is in it.
+    #[must_use]
+    pub fn is_at(&self, place: FilePlace<'_>) -> bool {
+        let Span { source, start, end } = &self.span;
+        source.name == place.file && *start <= place.at && place.at <= *end
+    }
+}
+
+/// All ids in the files of a pack and in its case files.
+#[must_use]
+pub fn occurrences(view: &PackView, now: Timestamp) -> Vec<Occurrence> {
+    let mut found = Vec::new();
+    for (file, node) in &view.reviewed.own {
+        in_node(file, node, &mut Vec::new(), &mut found);
+    }
+    for source in &view.cases {
+        if let Some(node) = yaml::parse(source).0 {
+            in_node(CASES, &node, &mut Vec::new(), &mut found);
+        }
+    }
+    let subject = Subject::new(&view.pack, &view.reviewed, now);
+    for site in &subject.sites {
+        for mark in marks(site.text, site.names(subject.names())) {
+            let range = mark.inner(site.text);
+            let (kinds, name) = match mark.kind {
+                WordSense::PackName { class, name } => (IdKind::from_noun(class.noun), name),
+                WordSense::Value { fact, text } => (IdKind::of_fact(&fact), text),
+                WordSense::Keyword
+                | WordSense::Operator
+                | WordSense::Number
+                | WordSense::Text
+                | WordSense::Regex
+                | WordSense::Item
+                | WordSense::Fact { .. }
+                | WordSense::Record
+                | WordSense::Field { .. }
+                | WordSense::Unknown => continue,
+            };
+            if let Some(kinds) = kinds {
+                found.push(Occurrence { kinds, name, span: site.span(&range), entry: None });
+            }
+        }
+    }
+    found
+}
+
+/// The definitions in the packs that a pack extends.
+#[must_use]
+pub fn inherited(view: &PackView) -> Vec<Occurrence> {
+    static BUILTIN: LazyLock<Vec<Occurrence>> = LazyLock::new(|| definitions(&builtin::pack()));
+    let remote = view.pack.remote.iter().filter_map(|it| it.files.as_ref().ok());
+    let remote = remote.flat_map(|files| definitions_in(files));
+    remote.chain(BUILTIN.iter().cloned()).collect()
+}
+
+fn definitions(pack: &Pack) -> Vec<Occurrence> {
+    definitions_in(&pack.files)
+}
+
+fn definitions_in(files: &[(String, Arc<Source>)]) -> Vec<Occurrence> {
+    let mut found = Vec::new();
+    for (file, source) in files {
+        let node = builtin::tree(file, source).or_else(|| yaml::parse(source).0);
+        if let Some(node) = node {
+            in_node(file, &node, &mut Vec::new(), &mut found);
+        }
+    }
+    found.retain(|it| it.entry.is_some());
+    found
+}
+
+/// Adds the ids in a node and below it.
+fn in_node(file: &str, node: &Node, path: &mut Vec<PathStep>, found: &mut Vec<Occurrence>) {
+    match &node.kind {
+        NodeKind::Scalar(_) => found.extend(occurrence(file, node, path, false, &node.span)),
+        NodeKind::List(items) => {
+            for item in items.iter() {
+                path.push(PathStep::Item);
+                in_node(file, item, path, found);
+                path.pop();
+            }
+        }
+        NodeKind::Map(entries) => {
+            for (key, value) in entries.iter() {
+                let whole = Span { end: value.span.end.max(key.span.end), ..key.span.clone() };
+                found.extend(occurrence(file, key, path, true, &whole));
+                let is_id = key.says("id");
+                path.push(PathStep::Key(key.text().unwrap_or_default().to_owned()));
+                if is_id {
+                    // The entry of an id is the map around it.
+                    found.extend(occurrence(file, value, path, false, &node.span));
+                } else {
+                    in_node(file, value, path, found);
+                }
+                path.pop();
+            }
+        }
+        NodeKind::Invalid => {}
+    }
+}
+
+fn occurrence(
+    file: &str,
+    node: &Node,
+    path: &[PathStep],
+    is_key: bool,
+    entry: &Span,
+) -> Option<Occurrence> {
+    let (kinds, is_definition) = kinds_at(file, path, is_key)?;
+    let name = node.text()?.to_owned();
+    let span = node.sub_span(0..name.len());
+    Some(Occurrence { kinds, name, span, entry: is_definition.then(|| entry.clone()) })
+}
+
+/// Why an id cannot be renamed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenameError {
+    /// No id of the pack is at the place.
+    #[error("nothing at this place can be renamed")]
+    NoId,
+    /// policyd or a pack that the pack extends defines the id.
+    #[error("`{0}` is not defined in this pack, so that it cannot be renamed here")]
+    NotOwn(String),
+    /// The new id is not valid.
+    #[error("`{0}` cannot be an id: use letters, digits, `_`, and `-`")]
+    Invalid(String),
+    /// Expressions name probes and preferences as members.
+    #[error("`{0}` cannot be the name of a member: use lower-case letters, digits, and `_`")]
+    NotAMember(String),
+    /// Another entry has the new id.
+    #[error("another {1} is called `{0}`")]
+    Taken(String, &'static str),
+}
+
+/// Returns the id at a place, if it can be renamed.
+///
+/// # Errors
+/// [`RenameError::NoId`] and [`RenameError::NotOwn`].
+pub fn renamed<'o>(
+    all: &'o [Occurrence],
+    inherited: &[Occurrence],
+    place: FilePlace<'_>,
+) -> Result<&'o Occurrence, RenameError> {
+    let found = all.iter().find(|it| it.is_at(place)).ok_or(RenameError::NoId)?;
+    let is_own = all.iter().any(|it| it.entry.is_some() && it.means(found));
+    if !is_own || inherited.iter().any(|it| it.means(found)) {
+        return Err(RenameError::NotOwn(found.name.clone()));
+    }
+    Ok(found)
+}
+
+/// Returns the places at which an id is replaced by a new one.
+///
+/// # Errors
+/// The new id is not valid or taken, or the id cannot be renamed.
+pub fn rename<'o>(
+    all: &'o [Occurrence],
+    inherited: &[Occurrence],
+    place: FilePlace<'_>,
+    new: &str,
+) -> Result<Vec<&'o Occurrence>, RenameError> {
+    let found = renamed(all, inherited, place)?;
+    let is_word = |it: char| it.is_alphanumeric() || "_-".contains(it);
+    if new.is_empty() || !new.chars().all(is_word) || new.starts_with('-') {
+        return Err(RenameError::Invalid(new.to_owned()));
+    }
+    let is_member = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
+    let is_name = new.chars().all(is_member) && !new.starts_with(|it: char| it.is_ascii_digit());
+    let of_members = [IdKind::Probe, IdKind::Preference];
+    if !is_name && found.kinds.iter().any(|it| of_members.contains(it)) {
+        return Err(RenameError::NotAMember(new.to_owned()));
+    }
+    let wanted = Occurrence { name: new.to_owned(), ..found.clone() };
+    let mut defined = all.iter().chain(inherited).filter(|it| it.entry.is_some());
+    if defined.any(|it| it.means(&wanted)) {
+        let noun = found.kinds.first().map_or("entry", |it| it.noun());
+        return Err(RenameError::Taken(new.to_owned(), noun));
+    }
+    // A name that several kinds have means the kind that defines it.
+    let own: Vec<&Occurrence> =
+        all.iter().filter(|it| it.entry.is_some() && it.means(found)).collect();
+    Ok(all.iter().filter(|it| own.iter().any(|own| own.means(it))).collect())
+}
