@@ -8,7 +8,7 @@ use crate::state::breaker::{self, Breaker, BreakerEvent, BreakerResponse, Breake
 use crate::store::breakers::BreakerStore;
 use crate::store::file::Durability;
 use crate::store::shared::action::{SharedAction, SharedResponse};
-use crate::store::shared::settings::SharedStoreSettings;
+use crate::store::shared::settings::{SharedStoreSettings, SharedSubject};
 use crate::store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
 use crate::world::World;
 
@@ -29,6 +29,21 @@ pub(crate) fn sync(
     match SharedStore::find(world, root, durability)? {
         Some(store) => store.sync(limits).map(Some),
         None => Ok(None),
+    }
+}
+
+/// Sends new lines of the decision log, as many as there is time for, if they are shared.
+pub(crate) fn send_decisions(
+    world: &dyn World,
+    root: &Path,
+    log: &Path,
+    wait: Duration,
+) -> Result<usize, SyncError> {
+    match SharedStore::find(world, root, &Durability::default())? {
+        Some(store) if store.settings().shares(SharedSubject::Decisions) => {
+            store.send_decisions(log, wait)
+        }
+        Some(_) | None => Ok(0),
     }
 }
 

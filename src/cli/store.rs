@@ -177,11 +177,14 @@ fn send_decisions(
     if !store.settings().shares(SharedSubject::Decisions) {
         return Ok(());
     }
-    let sent = store.send_decisions(log, SHARED_COMMAND_WAIT)?;
-    if sent > 0 {
+    // A long log takes several rounds.
+    loop {
+        let sent = store.send_decisions(log, SHARED_COMMAND_WAIT)?;
+        if sent == 0 {
+            return Ok(());
+        }
         console.print(&format!("decisions sent: {sent}\n"));
     }
-    Ok(())
 }
 
 fn synchronize(

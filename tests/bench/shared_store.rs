@@ -88,10 +88,12 @@ fn main() {
     add_tasks(&hosts[0], tasks);
     let (next, claimed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let (records, claims) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let requests = Mutex::new(Vec::new());
     let began = Instant::now();
     thread::scope(|scope| {
         for host in &hosts {
             let (next, claimed, records, claims) = (&next, &claimed, &records, &claims);
+            let requests = &requests;
             scope.spawn(move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
@@ -106,6 +108,10 @@ fn main() {
                         if let Some((id, _)) = text.split_once(':') {
                             claimed.lock().unwrap().push(id.to_owned());
                         }
+                    } else if number % 10 >= 6 {
+                        let output = call(host, &["breaker", "allow", "api/bench"]);
+                        assert!(output.status.success(), "{output:?}");
+                        requests.lock().unwrap().push(began.elapsed());
                     } else {
                         let output = call(host, &["breaker", "record", "api/bench", "failure"]);
                         assert!(output.status.success(), "{output:?}");
@@ -138,6 +144,8 @@ fn main() {
     );
     let (median, slow) = percentiles(&mut records);
     println!("breaker record: p50 {median:?}, p99 {slow:?}");
+    let (median, slow) = percentiles(&mut requests.into_inner().unwrap());
+    println!("breaker allow: p50 {median:?}, p99 {slow:?}");
     let (median, slow) = percentiles(&mut claims.into_inner().unwrap());
     println!("dlq claim: p50 {median:?}, p99 {slow:?}");
 }

@@ -4,10 +4,11 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine};
-use crate::support::postgres::{self, query};
+use crate::support::postgres::{self, Postgres, query};
 
 /// A machine that shares a store.
 pub(crate) fn host(url: &str, more: &str) -> Machine {
@@ -559,4 +560,63 @@ fn an_agent_answers_no_blocked_call_and_changes_none() {
     let told = later(&one).notice();
     assert!(told.contains("the server contains another call"), "{told}");
     assert!(is_denied(&push(&one)));
+}
+
+#[test]
+fn a_connection_is_encrypted_and_its_certificate_is_verified() {
+    let test = "a_connection_is_encrypted_and_its_certificate_is_verified";
+    let names = || vec!["localhost".to_owned()];
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names()).unwrap();
+    let Some(server) = Postgres::with_certificate(&cert.pem(), &signing_key.serialize_pem()) else {
+        // Another test fails where CI requires PostgreSQL.
+        eprintln!("SKIPPED {test}: install PostgreSQL");
+        return;
+    };
+    let url = format!("{}?sslmode=require", server.database());
+    let trusting = |pem: &str| {
+        let machine = host(&url, "");
+        let path = machine.path("authority.pem");
+        fs::write(&path, pem).unwrap();
+        let text = format!("store:\n  url: {url}\n  ca_file: {}\n", path.display());
+        fs::write(machine.path("config/policyd/config.yaml"), text).unwrap();
+        machine
+    };
+    let machine = trusting(&cert.pem());
+    done(&machine.run(&["store", "init"], b""));
+    assert_eq!(status(&machine)["encrypted"], true);
+    // Neither the certificates of the machine nor those of a stranger vouch for this server.
+    let stranger = generate_simple_self_signed(names()).unwrap().cert.pem();
+    for refused in [host(&url, ""), trusting(&stranger)] {
+        let called = refused.run(&["store", "sync"], b"");
+        assert_eq!(called.code, Some(3), "{called:?}");
+        assert!(called.stderr.contains("certificate"), "{called:?}");
+    }
+    // The certificate is for another name.
+    let other = url.replace("localhost", "127.0.0.1");
+    let machine = trusting(&cert.pem());
+    let config = machine.path("config/policyd/config.yaml");
+    let text = fs::read_to_string(&config).unwrap().replace(&url, &other);
+    fs::write(&config, text).unwrap();
+    let called = machine.run(&["store", "sync"], b"");
+    assert!(called.code == Some(3) && called.stderr.contains("certificate"), "{called:?}");
+}
+
+#[test]
+fn the_end_of_a_session_sends_its_decisions() {
+    let test = "the_end_of_a_session_sends_its_decisions";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let machine = host(&url, "  share: [decisions]\n");
+    done(&machine.run(&["store", "init"], b""));
+    push(&machine);
+    let end = json!({
+        "session_id": "s1", "cwd": machine.project.to_str(), "hook_event_name": "SessionEnd",
+        "reason": "exit",
+    });
+    let ended = || machine.run(&["eval", "--hook", "session-end"], end.to_string().as_bytes());
+    ended().answer();
+    let sent = query(&url, "SELECT entry ->> 'tool' FROM policyd.decision");
+    assert_eq!(sent, ["Bash"]);
+    ended().answer();
+    assert_eq!(query(&url, "SELECT count(*)::text FROM policyd.decision"), ["1"]);
 }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,6 +35,8 @@ struct OwnServer {
     port: u16,
     /// Addresses at which it accepts connections.
     listens: &'static str,
+    /// Further options.
+    options: String,
     /// The shell around the server. It kills the server if its standard input ends.
     shell: Option<Child>,
 }
@@ -69,6 +72,23 @@ impl Postgres {
         own.listens = "*";
         own.start();
         let admin_url = format!("postgres://postgres@{address}:{}/postgres", own.port);
+        Some(Self { admin_url, own: Some(own) })
+    }
+
+    /// Starts a server that encrypts connections with a certificate for `localhost`. `None` without PostgreSQL.
+    pub(crate) fn with_certificate(certificate: &str, key: &str) -> Option<Self> {
+        let mut own = OwnServer::create(programs()?);
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = own.folder.path().join("data").join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            if let Some(user) = user() {
+                assert!(Command::new("chown").arg(user).arg(path).status().unwrap().success());
+            }
+        }
+        own.options = "-c ssl=on".to_owned();
+        own.start();
+        let admin_url = format!("postgres://postgres@localhost:{}/postgres", own.port);
         Some(Self { admin_url, own: Some(own) })
     }
 
@@ -167,7 +187,7 @@ impl OwnServer {
         let created = shell(&script, folder.path()).stdin(Stdio::null()).status().unwrap();
         assert!(created.success(), "initdb failed");
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { folder, programs, port, listens: "127.0.0.1", shell: None }
+        Self { folder, programs, port, listens: "127.0.0.1", options: String::new(), shell: None }
     }
 
     fn start(&mut self) {
@@ -175,10 +195,11 @@ impl OwnServer {
         loop {
             let script = format!(
                 "{} -D data -p {} -c listen_addresses='{}' -c unix_socket_directories= \
-                 -c fsync=off -c max_connections=300 & pid=$!; echo $pid > pid; cat > /dev/null; kill -9 $pid",
+                 -c fsync=off -c max_connections=300 {} & pid=$!; echo $pid > pid; cat > /dev/null; kill -9 $pid",
                 self.programs.join("postgres").display(),
                 self.port,
-                self.listens
+                self.listens,
+                self.options
             );
             let child = shell(&script, self.folder.path()).stdin(Stdio::piped()).spawn().unwrap();
             self.shell = Some(child);

@@ -4,6 +4,7 @@
 use super::context::GateContext;
 use super::output::Report;
 use crate::app::sharing;
+use crate::app::workspace::project::DECISION_LOG;
 use crate::facts::event::EventKind;
 use crate::limits::{SHARED_AGE_MAX, SHARED_HOOK_WAIT};
 use crate::store::shared::SyncLimits;
@@ -32,6 +33,15 @@ pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
         );
     if waits && sharing::has_waiting(context.world, &context.state_dir) {
         sync(context, report);
+    }
+    let is_own = !context.request.dry_run && !context.is_organization;
+    if kind == EventKind::SessionEnd && is_own {
+        let log = context.project.state.join(DECISION_LOG);
+        let (world, root) = (context.world, context.state_dir.as_path());
+        // What is not sent now is sent at the end of the next session, or by `policyd store sync`.
+        if let Err(error) = sharing::send_decisions(world, root, &log, SHARED_HOOK_WAIT) {
+            report.note(error.to_string());
+        }
     }
 }
 

@@ -30,11 +30,12 @@ struct SentPosition {
 }
 
 impl SharedStore<'_> {
-    /// Sends the lines of a log that were not sent yet. Returns their number.
+    /// Sends the lines of a log that were not sent yet, as many as there is time for. Returns their number.
     ///
     /// # Errors
     /// The server cannot be reached, or the log cannot be read. The rest is sent later.
     pub fn send_decisions(&self, log: &Path, wait: Duration) -> Result<usize, SyncError> {
+        let end = self.world.elapsed().saturating_add(wait);
         let client = position::client(self.world, &self.folder)?;
         let mut sent_position = self.sent_position();
         let mut server = None;
@@ -50,6 +51,10 @@ impl SharedStore<'_> {
             let text = String::from_utf8_lossy(rest.get(..whole).unwrap_or_default()).into_owned();
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
             for batch in lines.chunks(DECISIONS_AT_ONCE) {
+                let left = end.saturating_sub(self.world.elapsed());
+                if left.is_zero() {
+                    return Ok(sent);
+                }
                 let entry = |line: &&str| LogEntry {
                     id: hex(&Sha256::digest(format!("{client}\n{line}").as_bytes())),
                     text: line.trim_end().to_owned(),
@@ -59,9 +64,11 @@ impl SharedStore<'_> {
                 let entries: Vec<LogEntry> = batch.iter().map(entry).filter(is_json).collect();
                 let connected = match server.take() {
                     Some(connected) => connected,
-                    None => self.server(wait)?,
+                    None => self.server(left)?,
                 };
-                server.insert(connected).append(&entries)?;
+                let server = server.insert(connected);
+                server.limit(left);
+                server.append(&entries)?;
                 sent = sent.saturating_add(entries.len());
                 let bytes: usize = batch.iter().map(|it| it.len()).sum();
                 sent_position.offset = sent_position.offset.saturating_add(bytes);
