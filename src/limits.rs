@@ -220,6 +220,8 @@ pub const METRIC_PROJECTS_MAX: usize = 500;
 pub const METRIC_RULES_MAX: usize = 2_000;
 /// File with the totals of all metrics, in bytes.
 pub const METRICS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Text of a notice in the decision log, in characters.
+pub const NOTICE_CHARS_MAX: usize = 400;
 /// Projects of the registry that are listed.
 pub const KNOWN_PROJECTS_MAX: usize = 10_000;
 /// Rotated logs that are kept beside the current log.

@@ -372,7 +372,13 @@ pub(super) struct LogArguments {
     /// Only entries within this duration before now, such as `12h` or `3d`
     #[arg(long, value_name = "DURATION")]
     pub(super) since: Option<String>,
-    /// Show only blocks, releases and problems
+    /// Entries of all projects in which policyd evaluated something
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Wait for new entries and print them
+    #[arg(long, short = 'f', conflicts_with = "summary")]
+    pub(super) follow: bool,
+    /// Show only blocks, releases, problems, ends of runs, and what waits for a human
     #[arg(long)]
     pub(super) notable: bool,
     /// Show only what a rule would have blocked or asked, had it been enforced

@@ -5,6 +5,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EnforceArguments, pack};
 use crate::app::workspace::project;
 use crate::cli::human::{require_human, require_unpinned};
 use crate::policy::{EnforcementMode, Policy};
+use crate::report::notice::NoticeKind;
 use crate::source::suggest;
 use crate::store::configuration::Pins;
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
@@ -34,11 +35,11 @@ pub(super) fn run(
         return EXIT_USAGE;
     }
     let list = names.join(", ");
-    let (event, action) = match observe {
-        true => ("observe", format!("stop enforcing {list} where the rest observes")),
-        false => ("enforce", format!("enforce {list} in every project")),
+    let (kind, action) = match observe {
+        true => (NoticeKind::Observe, format!("stop enforcing {list} where the rest observes")),
+        false => (NoticeKind::Enforce, format!("enforce {list} in every project")),
     };
-    change(world, console, event, &action, |choice| {
+    change(world, console, kind, &action, |choice| {
         for name in names {
             if *observe {
                 choice.enforced.remove(name);
@@ -59,11 +60,13 @@ fn mode_key(pins: &Pins) -> Option<&'static str> {
 
 /// Sets the mode of the user for every rule.
 pub(super) fn set_mode(world: &dyn World, console: &mut Console<'_>, mode: EnforcementMode) -> u8 {
-    let (event, action) = match mode {
-        EnforcementMode::Observe => ("observe", "observe and not block, in every project"),
-        EnforcementMode::Enforce => ("enforce", "enforce every rule, in every project"),
+    let (kind, action) = match mode {
+        EnforcementMode::Observe => {
+            (NoticeKind::Observe, "observe and not block, in every project")
+        }
+        EnforcementMode::Enforce => (NoticeKind::Enforce, "enforce every rule, in every project"),
     };
-    change(world, console, event, action, |choice| {
+    change(world, console, kind, action, |choice| {
         *choice = EnforcementChoice { mode, ..EnforcementChoice::default() };
     })
 }
@@ -71,7 +74,7 @@ pub(super) fn set_mode(world: &dyn World, console: &mut Console<'_>, mode: Enfor
 fn change(
     world: &dyn World,
     console: &mut Console<'_>,
-    event: &str,
+    kind: NoticeKind,
     action: &str,
     change: impl Fn(&mut EnforcementChoice),
 ) -> u8 {
@@ -104,7 +107,7 @@ fn change(
             }
         }
         let project = project::find(world, None);
-        log(world, &project, event, None, describe(&after), &actor);
+        log(world, &project, kind, None, describe(&after), &actor);
     }
     console.print(&format!("{}\n", describe(&after)));
     EXIT_OK

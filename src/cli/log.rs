@@ -1,14 +1,17 @@
 //! `policyd log`: what was decided, one line each, from the decision log of the project.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
-use crate::app::packs;
+use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
 use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
-use crate::app::sessions::recorded;
 use crate::app::workspace::project;
 use crate::evaluation::message::in_one_line;
-use crate::report::decision_log::{self, NoOpinionKind};
+use crate::report::decision_log::NoOpinionKind;
+use crate::report::notice::NoticeKind;
+use crate::report::overview::short_name;
 use crate::report::paint::TextColor;
 use crate::report::table::{Align, Screen, TextCell, TextTable};
 use crate::time::{Timestamp, parse_duration};
@@ -26,30 +29,28 @@ pub(super) fn oldest(world: &dyn World, since: Option<&str>) -> Option<Timestamp
     Some(Timestamp::from_millis(world.now().millis().saturating_sub(age)))
 }
 
+/// Interval at which `--follow` looks for new entries.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Lists decisions, oldest first.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogArguments) -> u8 {
     let Some(oldest) = oldest(world, arguments.since.as_deref()) else {
         console.eprint(SINCE_HELP);
         return EXIT_USAGE;
     };
-    let project = project::find(world, None);
-    let policy = packs::policy(world, &packs::find(world, &project, None)).ok();
-    let entries = recorded::entries(world, &project, policy.as_ref());
-    let wanted: Vec<&Value> = entries
-        .iter()
-        .filter(|it| Timestamp::parse(text(it, "timestamp")).is_none_or(|at| at >= oldest))
-        .filter(|it| {
-            arguments.session.as_deref().is_none_or(|id| text(it, "session_id").starts_with(id))
-        })
-        .filter(|it| !arguments.notable || is_notable(it))
-        .filter(|it| !arguments.would_block || would_block(it))
-        .collect();
-    if arguments.would_block && wanted.is_empty() {
-        console.eprint(&nothing_observed(&entries, arguments.since.as_deref()));
+    let mut reader = match arguments.all {
+        true => LogReader::of_all_projects(world),
+        false => LogReader::of_project(world, &project::find(world, None)),
+    };
+    let entries = read(console, &mut reader, Some(oldest));
+    let wanted: Vec<&ProjectEntry> = entries.iter().filter(|it| is_wanted(it, arguments)).collect();
+    if arguments.would_block && wanted.is_empty() && !arguments.follow {
+        console.eprint(&nothing_observed(entries.first(), arguments.since.as_deref()));
     }
     if arguments.summary {
-        let judged: Vec<&Value> = wanted.into_iter().filter(|it| !is_switch(it)).collect();
-        let summary = Summary::of(&judged);
+        let is_decision = |it: &&Value| NoticeKind::find(text(it, "event")).is_none();
+        let decisions = wanted.into_iter().map(|it| &it.entry).filter(is_decision);
+        let summary = Summary::of(&decisions.collect::<Vec<_>>());
         console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),
@@ -57,25 +58,84 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         return EXIT_OK;
     }
     let surplus = wanted.len().saturating_sub(arguments.lines);
-    let shown = wanted.into_iter().skip(surplus);
-    match arguments.format {
-        ListFormat::Json => shown.for_each(|it| console.print(&format!("{it}\n"))),
-        ListFormat::Text => console.print(&table(shown).render(console.screen())),
-        ListFormat::Compact => console.print(&table(shown).render(Screen::default())),
+    let shown = wanted.get(surplus..).unwrap_or_default();
+    if print(console, shown, arguments) && arguments.follow {
+        follow(world, console, &mut reader, arguments);
     }
     EXIT_OK
 }
 
-/// Whether somebody switched the gate: no stop was judged.
-fn is_switch(entry: &Value) -> bool {
-    decision_log::is_switch(text(entry, "event"))
+/// Reads new entries; reports logs that cannot be read.
+fn read(
+    console: &mut Console<'_>,
+    reader: &mut LogReader<'_>,
+    since: Option<Timestamp>,
+) -> Vec<ProjectEntry> {
+    let (entries, problems) = reader.read(since);
+    for (path, error) in problems {
+        console.eprint(&format!("could not read {}: {error}", path.display()));
+    }
+    entries
+}
+
+fn is_wanted(it: &ProjectEntry, arguments: &LogArguments) -> bool {
+    let session = arguments.session.as_deref();
+    session.is_none_or(|id| text(&it.entry, "session_id").starts_with(id))
+        && (!arguments.notable || is_notable(&it.entry))
+        && (!arguments.would_block || would_block(&it.entry))
+}
+
+/// Prints new entries until the user interrupts, or nobody reads the output any more.
+fn follow(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    reader: &mut LogReader<'_>,
+    arguments: &LogArguments,
+) {
+    loop {
+        world.sleep(FOLLOW_INTERVAL);
+        if world.interrupted() {
+            return;
+        }
+        if arguments.all {
+            reader.add_projects();
+        }
+        let entries = read(console, reader, None);
+        let new: Vec<&ProjectEntry> =
+            entries.iter().filter(|it| is_wanted(it, arguments)).collect();
+        if !print(console, &new, arguments) {
+            return;
+        }
+    }
+}
+
+/// Prints entries; returns whether a reader is left.
+fn print(console: &mut Console<'_>, shown: &[&ProjectEntry], arguments: &LogArguments) -> bool {
+    if shown.is_empty() {
+        return true;
+    }
+    let screen = match arguments.format {
+        ListFormat::Json => {
+            let json = |it: &&ProjectEntry| {
+                let mut entry = it.entry.clone();
+                if let Some(fields) = entry.as_object_mut().filter(|_| arguments.all) {
+                    fields.insert("project".to_owned(), it.project.as_str().into());
+                }
+                format!("{entry}\n")
+            };
+            return console.try_print(&shown.iter().map(json).collect::<String>());
+        }
+        ListFormat::Text => console.screen(),
+        ListFormat::Compact => Screen::default(),
+    };
+    console.try_print(&table(shown, arguments.all).render(screen))
 }
 
 fn is_notable(entry: &Value) -> bool {
     let problems = entry.get("problems").and_then(Value::as_array);
     let unknown = |it: &Value| text(it, "status") == "unknown";
     matches!(text(entry, "decision"), "block" | "halt" | "ask")
-        || is_switch(entry)
+        || NoticeKind::find(text(entry, "event")).is_some()
         || guards(entry).is_some_and(|it| it.iter().any(unknown))
         || !text(entry, "release").is_empty()
         || problems.is_some_and(|it| !it.is_empty())
@@ -89,29 +149,40 @@ fn would_block(entry: &Value) -> bool {
         || guards(entry).is_some_and(|it| it.iter().any(|it| !text(it, "would").is_empty()))
 }
 
-/// That no entry would have been blocked, and how far back the log was searched.
-fn nothing_observed(entries: &[Value], since: Option<&str>) -> String {
-    match (since, entries.first()) {
-        (_, None) => "no decision of this project is logged yet".to_owned(),
+/// That no entry would have been blocked, and how far back the log was searched; `first` is the first entry.
+fn nothing_observed(first: Option<&ProjectEntry>, since: Option<&str>) -> String {
+    match (since, first) {
         (Some(since), _) => format!("no rule would have blocked or asked within {since}"),
+        (None, None) => "no decision of this project is logged yet".to_owned(),
         (None, Some(first)) => {
-            let first = text(first, "timestamp");
+            let first = text(&first.entry, "timestamp");
             format!("no rule would have blocked or asked since the first entry of {first}")
         }
     }
 }
 
-/// `time  id  session  what  findings`
-fn table<'e>(entries: impl Iterator<Item = &'e Value>) -> TextTable {
-    let mut table = TextTable::new(0, &[Align::Left; 5]);
-    entries.for_each(|it| table.row(row(it)));
+/// `time  id  session  what  findings`; with `all`, the name of the project comes after the time.
+fn table(entries: &[&ProjectEntry], all: bool) -> TextTable {
+    let columns = vec![Align::Left; if all { 6 } else { 5 }];
+    let mut table = TextTable::new(0, &columns);
+    let mut projects: Vec<&str> = entries.iter().map(|it| it.project.as_str()).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    for it in entries {
+        let mut cells = row(&it.entry);
+        if all {
+            cells.insert(1, short_name(&it.project, &projects).into());
+        }
+        table.row(cells);
+    }
     table
 }
 
 fn row(entry: &Value) -> Vec<TextCell> {
-    let (what, findings) = match guards(entry) {
-        Some(guards) => of_guards(entry, guards),
-        None => of_stop(entry),
+    let (what, findings) = match (notice(entry), guards(entry)) {
+        (Some((kind, notice)), _) => of_notice(kind, notice),
+        (None, Some(guards)) => of_guards(entry, guards),
+        (None, None) => of_stop(entry),
     };
     let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
     let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
@@ -123,12 +194,40 @@ fn row(entry: &Value) -> Vec<TextCell> {
     vec![time.into(), id.into(), session.into(), what, said.into()]
 }
 
+/// The kind of a notice, and what it contains.
+fn notice(entry: &Value) -> Option<(NoticeKind, &Value)> {
+    Some((NoticeKind::find(text(entry, "event"))?, entry.get("notice")?))
+}
+
+/// What happened beside decisions, and to what.
+fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
+    let word = match kind {
+        NoticeKind::RunEnd => "run".to_owned(),
+        NoticeKind::BreakerOpen | NoticeKind::DeadLetter => kind.name().replace('_', " "),
+        NoticeKind::Escalation
+        | NoticeKind::Pause
+        | NoticeKind::Resume
+        | NoticeKind::Disable
+        | NoticeKind::Enable
+        | NoticeKind::Trust
+        | NoticeKind::Enforce
+        | NoticeKind::Observe
+        | NoticeKind::Allow
+        | NoticeKind::Revoke => kind.name().to_owned(),
+    };
+    let parts = [word.as_str(), text(notice, "outcome")];
+    let what: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    (what.join(" "), vec![format!("{}: {}", text(notice, "subject"), text(notice, "text"))])
+}
+
 /// The color of a decision by its first word.
 fn color(what: &str) -> TextColor {
-    match what.split(' ').next().unwrap_or_default() {
-        "block" | "halt" => TextColor::Red,
-        "ask" | "released" | "paused" | "disabled" => TextColor::Yellow,
-        "clean" | "allow" => TextColor::Green,
+    match what.split_once(' ').unwrap_or((what, "")) {
+        ("block" | "halt" | "escalation", _) | ("run", "human_needed") => TextColor::Red,
+        ("clean" | "allow", _) | ("run", "complete") => TextColor::Green,
+        ("ask" | "released" | "paused" | "disabled" | "run" | "breaker" | "dead", _) => {
+            TextColor::Yellow
+        }
         _ => TextColor::Plain,
     }
 }
@@ -146,7 +245,7 @@ fn of_stop(entry: &Value) -> (String, Vec<String>) {
             "block dropped".to_owned()
         }
         ("block", _) => "block".to_owned(),
-        _ if is_switch(entry) => text(entry, "event").to_owned(),
+        _ if NoticeKind::find(text(entry, "event")).is_some() => text(entry, "event").to_owned(),
         (_, why) => match NoOpinionKind::of_entry(entry) {
             Some(NoOpinionKind::Paused) => "paused".to_owned(),
             Some(NoOpinionKind::Disabled) => "disabled".to_owned(),
@@ -212,7 +311,8 @@ mod tests {
     }
 
     fn line(entry: &Value) -> String {
-        table([entry].into_iter()).render(Screen::default())
+        let entry = ProjectEntry { project: "/w/app".to_owned(), at: None, entry: entry.clone() };
+        table(&[&entry], false).render(Screen::default())
     }
 
     #[test]
@@ -228,6 +328,17 @@ mod tests {
             let told = line(&entry);
             assert!(told.contains(what) && told.contains(why), "{told}");
         }
+    }
+
+    #[test]
+    fn notices_are_notable_and_show_what_happened() {
+        let entry = json!({"timestamp": "T", "id": "a1", "event": "run_end", "decision": "none",
+            "notice": {"subject": "r1", "outcome": "human_needed", "text": "fix it: asks"}});
+        assert!(is_notable(&entry));
+        assert_eq!(line(&entry), "T  a1    run human_needed  r1: fix it: asks\n");
+        let entry = json!({"timestamp": "T", "id": "a1", "event": "breaker_open",
+            "decision": "none", "notice": {"subject": "api/x", "text": "HTTP 500"}});
+        assert_eq!(line(&entry), "T  a1    breaker open  api/x: HTTP 500\n");
     }
 
     #[test]

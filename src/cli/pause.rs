@@ -8,7 +8,6 @@ use super::{
     Console, DisableArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments,
     ResumeArguments, pack,
 };
-use crate::app::gate;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project::{self, Project};
@@ -16,8 +15,9 @@ use crate::cli::human::{keeps_on, require_human, require_unpinned};
 use crate::evaluation::message;
 use crate::id::SessionId;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
-use crate::report::decision_log;
 use crate::report::mask::mask;
+use crate::report::notice::{NoticeKind, switch_entry};
+use crate::store::decision_log::log_decision;
 use crate::store::pause::Pause;
 use crate::store::session::SessionLookup;
 use crate::store::user_choices::{Disabled, UserChoiceStore};
@@ -61,7 +61,7 @@ pub(super) fn pause(
         console.eprint(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
-    log(world, &project, "pause", pause.session.as_ref(), pause.text(now), &actor);
+    log(world, &project, NoticeKind::Pause, pause.session.as_ref(), pause.text(now), &actor);
     console.print(&format!("{}\n", pause.text(now)));
     EXIT_OK
 }
@@ -92,7 +92,7 @@ pub(super) fn resume(
             let actor = Actor::of(world);
             for it in ended {
                 let text = "resumed".to_owned();
-                log(world, &project, "resume", it.session.as_ref(), text, &actor);
+                log(world, &project, NoticeKind::Resume, it.session.as_ref(), text, &actor);
                 let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
                 console.print(&format!("resumed{whose}\n"));
             }
@@ -125,7 +125,7 @@ pub(super) fn disable(
         return EXIT_BROKEN;
     }
     let text = OffReason::Disabled(disabled).text(since);
-    log(world, &project, "disable", None, text.clone(), &actor);
+    log(world, &project, NoticeKind::Disable, None, text.clone(), &actor);
     console.print(&format!("{text}\n"));
     EXIT_OK
 }
@@ -144,7 +144,7 @@ pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
             EXIT_FOUND
         }
         Ok(Some(_)) => {
-            log(world, &project, "enable", None, "enabled".to_owned(), &Actor::of(world));
+            log(world, &project, NoticeKind::Enable, None, "enabled".to_owned(), &Actor::of(world));
             console.print("enabled\n");
             EXIT_OK
         }
@@ -218,12 +218,12 @@ pub(super) fn named_session(
 pub(super) fn log(
     world: &dyn World,
     project: &Project,
-    event: &str,
+    kind: NoticeKind,
     session: Option<&SessionId>,
     text: String,
     actor: &Actor,
 ) {
-    let entry = decision_log::switch_entry(world.now(), event, session, text, actor.text());
+    let entry = switch_entry(world.now(), kind, session, text, actor.text());
     // The switch itself stands; every stop tells it.
-    let _unwritten = gate::log_decision(world, &project.state, entry);
+    let _unwritten = log_decision(world, &project.state, entry);
 }

@@ -11,8 +11,9 @@ use super::{
 };
 use crate::app::sharing::{self, COMMAND};
 use crate::app::workspace::human::shown;
-use crate::app::workspace::project::{self, DECISION_LOG};
+use crate::app::workspace::project;
 use crate::limits::SHARED_COMMAND_WAIT;
+use crate::store::decision_log::DECISION_LOG;
 use crate::store::file::Durability;
 use crate::store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
 use crate::store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};

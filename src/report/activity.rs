@@ -1,7 +1,7 @@
 //! What happened in a project, from its decision log: a fold that reads only the fields it needs.
 
-use super::decision_log;
 use super::logged_line::{LineInputs, LoggedLine};
+use super::notice::NoticeKind;
 use crate::time::Timestamp;
 
 /// The last stop of a main agent.
@@ -85,7 +85,7 @@ impl Activity {
         let would = entry.verdicts.iter().any(|it| it.would_block)
             || entry.guards.iter().any(|it| it.would.is_some());
         self.observed = self.observed.saturating_add(u64::from(counts && would));
-        if entry.inputs.is_some() && !decision_log::is_switch(&entry.event) {
+        if entry.inputs.is_some() && NoticeKind::find(&entry.event).is_none() {
             self.add_stop(&entry, at, counts);
         } else if counts && matches!(&*entry.decision, "block" | "ask" | "halt") {
             self.blocked_calls = self.blocked_calls.saturating_add(1);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::mask::{mask, mask_json};
+use super::notice::Notice;
 use super::outcome::{LoggedGuard, ReportContext, blocks, guard_json, is_false};
 use crate::checksum::{checksum, hex};
 use crate::evaluation::called::LoggedEvent;
@@ -40,7 +41,8 @@ pub struct Entry {
     pub timestamp: String,
     /// Id of the entry, 8 hexadecimal digits, as `policyd explain` takes it.
     pub id: String,
-    /// Neutral name of the event, or the command with which the user turned policyd off or on.
+    /// Neutral name of the event; the command with which the user turned policyd off or on; or `run_end`,
+    /// `escalation`, `breaker_open`, or `dead_letter`.
     #[schemars(length(min = 1))]
     pub event: String,
     /// Id of the session; empty for the whole project.
@@ -105,6 +107,12 @@ pub struct Entry {
     /// Who turned policyd off or on: the user, and the program that started the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What happened, for an entry beside decisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Notice>,
+    /// Trace that the process belonged to, in the form of the variable `TRACEPARENT`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// Time from the start of the process to this entry, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub micros: Option<u64>,
@@ -396,49 +404,8 @@ pub fn unjudged_entry(
     Entry { decision, spoken: blocked, ..begun(now, event, around) }.to_json()
 }
 
-/// Whether an event of the log is the user turning policyd off or on, or honoring switch files.
-#[must_use]
-pub fn is_switch(event: &str) -> bool {
-    matches!(
-        event,
-        "pause"
-            | "resume"
-            | "disable"
-            | "enable"
-            | "trust"
-            | "enforce"
-            | "observe"
-            | "allow"
-            | "revoke"
-    )
-}
-
-/// The entry of a user who turns policyd off or on; `event` is one of [`is_switch`].
-#[must_use]
-pub fn switch_entry(
-    now: Timestamp,
-    event: &str,
-    session: Option<&SessionId>,
-    text: String,
-    by: String,
-) -> Json {
-    let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
-    let session_id = session.unwrap_or_default();
-    let entry = Entry {
-        version: ENTRY_VERSION,
-        id: entry_id(&[&timestamp, &session_id, event]),
-        timestamp,
-        event: event.to_owned(),
-        session_id,
-        decision: "none".to_owned(),
-        no_opinion: Some(text),
-        by: Some(by),
-        ..Entry::default()
-    };
-    entry.to_json()
-}
-
-fn entry_id(parts: &[&str]) -> String {
+/// Returns the id of an entry: its first digits are the same for the same parts.
+pub(super) fn entry_id(parts: &[&str]) -> String {
     let parts: Vec<&[u8]> = parts.iter().map(|it| it.as_bytes()).collect();
     hex(&checksum(&parts)).chars().take(8).collect()
 }
@@ -472,7 +439,7 @@ fn begun(now: Timestamp, event: &Event, around: &ReportContext) -> Entry {
 
 impl Entry {
     /// As it is logged. Nothing in it can refuse to be JSON.
-    fn to_json(&self) -> Json {
+    pub(super) fn to_json(&self) -> Json {
         serde_json::to_value(self).unwrap_or_default()
     }
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::notice::LoggedRun;
+
 /// The part of an entry that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -28,6 +30,8 @@ pub(super) struct LoggedLine<'a> {
     #[serde(borrow)]
     pub(super) inputs: Option<LineInputs<'a>>,
     #[serde(borrow)]
+    pub(super) notice: Option<LineNotice<'a>>,
+    #[serde(borrow)]
     pub(super) saved: Cow<'a, str>,
     pub(super) micros: Option<u64>,
 }
@@ -37,6 +41,14 @@ impl<'a> LoggedLine<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LineNotice<'a> {
+    #[serde(borrow)]
+    pub(super) outcome: Cow<'a, str>,
+    pub(super) run: Option<LoggedRun>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::activity::StopOutcomeWord;
-use super::decision_log;
-use super::logged_line::LoggedLine;
+use super::logged_line::{LineNotice, LoggedLine};
+use super::notice::NoticeKind;
 use super::overview::{ProjectRow, RunProgress};
 use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
-use crate::state::run::STATUSES;
+use crate::state::run::{RunStatus, STATUSES};
 use crate::time::Timestamp;
 
 /// Upper limits of the histogram of durations, in microseconds.
@@ -38,9 +38,34 @@ pub struct MetricTotals {
     calls: Counts,
     /// Decisions whose state was not saved durably, by how it was saved.
     saves: BTreeMap<String, u64>,
+    /// Runs that ended, escalations, openings of breakers, and dead letters, by project and event.
+    notices: Counts,
+    /// Runs that ended by project and ending.
+    endings: Counts,
+    /// Tokens of runs that ended by project and type.
+    tokens: Counts,
+    /// Cost in millionths of a US dollar of runs that ended, by project.
+    cost_micros: BTreeMap<String, u64>,
+    /// Durations of runs that ended.
+    runs: Histogram,
     /// Durations of logged decisions by event.
     durations: BTreeMap<String, Histogram>,
 }
+
+/// Upper limits of the histogram of runs, in microseconds: a minute to a day.
+const RUN_LIMITS: [u64; 11] = [
+    60_000_000,
+    300_000_000,
+    900_000_000,
+    1_800_000_000,
+    3_600_000_000,
+    7_200_000_000,
+    14_400_000_000,
+    21_600_000_000,
+    28_800_000_000,
+    43_200_000_000,
+    86_400_000_000,
+];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,10 +79,10 @@ struct Histogram {
 }
 
 impl Histogram {
-    fn add(&mut self, micros: u64) {
+    fn add(&mut self, micros: u64, limits: &[u64; DURATION_LIMITS.len()]) {
         self.count = self.count.saturating_add(1);
         self.sum = self.sum.saturating_add(micros);
-        let at = DURATION_LIMITS.iter().position(|limit| micros <= *limit);
+        let at = limits.iter().position(|limit| micros <= *limit);
         if let Some(count) = at.and_then(|it| self.counts.get_mut(it)) {
             *count = count.saturating_add(1);
         }
@@ -66,17 +91,36 @@ impl Histogram {
 
 /// Adds one to a count. A first label beyond the limit counts as [`OTHER`].
 fn count(counts: &mut Counts, first: &str, second: &str, limit: usize) {
+    count_many(counts, [first, second], 1, limit);
+}
+
+/// Adds a number to a count, as [`count`] does.
+fn count_many(counts: &mut Counts, [first, second]: [&str; 2], more: u64, limit: usize) {
     let is_known = counts.contains_key(first) || counts.len() < limit;
     let inner = counts.entry(if is_known { first } else { OTHER }.to_owned()).or_default();
     let number = inner.entry(second.to_owned()).or_default();
-    *number = number.saturating_add(1);
+    *number = number.saturating_add(more);
+}
+
+/// Returns a cost in millionths of a US dollar.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "negative costs are left out, and a conversion of a float saturates"
+)]
+fn micro_usd(usd: f64) -> u64 {
+    (usd.max(0.0) * 1e6).round() as u64
 }
 
 impl MetricTotals {
     /// Adds a line of the decision log of a project.
     pub fn add(&mut self, project: &str, line: &[u8]) {
         let Some(entry) = LoggedLine::parse(line) else { return };
-        if entry.event.is_empty() || decision_log::is_switch(&entry.event) {
+        if entry.event.is_empty() {
+            return;
+        }
+        if let Some(kind) = NoticeKind::find(&entry.event) {
+            self.add_notice(project, kind, entry.notice.as_ref());
             return;
         }
         count(&mut self.decisions, &entry.event, &entry.decision, METRIC_RULES_MAX);
@@ -111,8 +155,32 @@ impl MetricTotals {
             *number = number.saturating_add(1);
         }
         if let Some(micros) = entry.micros {
-            self.durations.entry(entry.event.into_owned()).or_default().add(micros);
+            self.durations
+                .entry(entry.event.into_owned())
+                .or_default()
+                .add(micros, &DURATION_LIMITS);
         }
+    }
+
+    fn add_notice(&mut self, project: &str, kind: NoticeKind, notice: Option<&LineNotice<'_>>) {
+        let Some(notice) = notice else { return };
+        let limit = METRIC_PROJECTS_MAX;
+        count(&mut self.notices, project, kind.name(), limit);
+        let Some(run) = &notice.run else { return };
+        let ending = RunStatus::find(&notice.outcome).map_or(OTHER, RunStatus::as_str);
+        count(&mut self.endings, project, ending, limit);
+        for (kind, tokens) in [
+            ("input", run.input_tokens),
+            ("output", run.output_tokens),
+            ("cached", run.cached_tokens),
+        ] {
+            count_many(&mut self.tokens, [project, kind], tokens, limit);
+        }
+        let is_known = self.cost_micros.contains_key(project) || self.cost_micros.len() < limit;
+        let project = if is_known { project } else { OTHER }.to_owned();
+        let cost = self.cost_micros.entry(project).or_default();
+        *cost = cost.saturating_add(micro_usd(run.cost_usd));
+        self.runs.add(run.worked_ms.saturating_mul(1_000), &RUN_LIMITS);
     }
 }
 
@@ -156,6 +224,27 @@ impl Exposition {
         }
     }
 
+    fn histogram(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        histogram: &Histogram,
+        limits: &[u64; DURATION_LIMITS.len()],
+    ) {
+        let bucket = format!("{name}_bucket");
+        let mut cumulative = 0_u64;
+        for (limit, number) in limits.iter().zip(histogram.counts) {
+            cumulative = cumulative.saturating_add(number);
+            let limit = seconds(*limit).to_string();
+            let labels: Vec<_> = labels.iter().copied().chain([("le", limit.as_str())]).collect();
+            self.sample(&bucket, &labels, cumulative);
+        }
+        let all: Vec<_> = labels.iter().copied().chain([("le", "+Inf")]).collect();
+        self.sample(&bucket, &all, histogram.count);
+        self.sample(&format!("{name}_sum"), labels, seconds(histogram.sum));
+        self.sample(&format!("{name}_count"), labels, histogram.count);
+    }
+
     /// A gauge with one sample for each project that has a value.
     fn gauge(&mut self, name: &str, help: &str, values: &[(&str, Option<f64>)]) {
         self.family(name, "gauge", help);
@@ -179,6 +268,7 @@ pub fn to_text(totals: &MetricTotals, rows: &[ProjectRow]) -> String {
     out.family("policyd_build_info", "gauge", "Version of policyd.");
     out.sample("policyd_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     add_totals(&mut out, totals);
+    add_notices(&mut out, totals);
     let rows: Vec<&ProjectRow> = rows.iter().take(METRIC_PROJECTS_MAX).collect();
     add_projects(&mut out, &rows);
     add_runs(&mut out, &rows);
@@ -186,7 +276,7 @@ pub fn to_text(totals: &MetricTotals, rows: &[ProjectRow]) -> String {
 }
 
 fn add_totals(out: &mut Exposition, totals: &MetricTotals) {
-    let MetricTotals { decisions, rules, stops, calls, saves, durations } = totals;
+    let MetricTotals { decisions, rules, stops, calls, saves, durations, .. } = totals;
     let help = "Logged decisions of hooks.";
     out.counts("policyd_decisions_total", help, ["event", "decision"], decisions);
     out.counts("policyd_rule_results_total", "Results of rules.", ["rule", "result"], rules);
@@ -200,19 +290,28 @@ fn add_totals(out: &mut Exposition, totals: &MetricTotals) {
     }
     let name = "policyd_decision_duration_seconds";
     out.family(name, "histogram", "Time from the start of a hook to its logged decision.");
-    let (bucket, total, sum) =
-        (format!("{name}_bucket"), format!("{name}_count"), format!("{name}_sum"));
     for (event, histogram) in durations {
-        let mut cumulative = 0_u64;
-        for (limit, number) in DURATION_LIMITS.iter().zip(histogram.counts) {
-            cumulative = cumulative.saturating_add(number);
-            let limit = seconds(*limit).to_string();
-            out.sample(&bucket, &[("event", event), ("le", &limit)], cumulative);
-        }
-        out.sample(&bucket, &[("event", event), ("le", "+Inf")], histogram.count);
-        out.sample(&sum, &[("event", event)], seconds(histogram.sum));
-        out.sample(&total, &[("event", event)], histogram.count);
+        out.histogram(name, &[("event", event)], histogram, &DURATION_LIMITS);
     }
+}
+
+/// Adds what happened beside decisions.
+fn add_notices(out: &mut Exposition, totals: &MetricTotals) {
+    let help =
+        "Runs that ended, escalations, openings of breakers, and tasks that became dead letters.";
+    out.counts("policyd_notices_total", help, ["project", "event"], &totals.notices);
+    let help = "Supervised runs that ended.";
+    out.counts("policyd_runs_ended_total", help, ["project", "ending"], &totals.endings);
+    let help = "Tokens of supervised runs that ended.";
+    out.counts("policyd_runs_tokens_total", help, ["project", "type"], &totals.tokens);
+    let name = "policyd_runs_cost_usd_total";
+    out.family(name, "counter", "Cost in US dollars of supervised runs that ended.");
+    for (project, micros) in &totals.cost_micros {
+        out.sample(name, &[("project", project)], seconds(*micros));
+    }
+    let name = "policyd_run_duration_seconds";
+    out.family(name, "histogram", "Time that the turns of a supervised run took.");
+    out.histogram(name, &[], &totals.runs, &RUN_LIMITS);
 }
 
 fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
@@ -290,7 +389,12 @@ mod tests {
         let call = json!({"event": "pre_tool_use", "decision": "ask", "micros": 1_000,
             "guards": [{"id": "rm\"x", "decision": "ask", "mode": "enforce", "status": "fired"}]});
         let switch = json!({"event": "pause", "decision": "none"});
-        for line in [&stop, &stop, &call, &switch] {
+        let run = json!({"turns": 3, "worked_ms": 400_000, "input_tokens": 70, "output_tokens": 5,
+            "cached_tokens": 900, "cost_usd": 1.25});
+        let end = json!({"event": "run_end", "decision": "none",
+            "notice": {"subject": "r1", "outcome": "human_needed", "run": run}});
+        let opened = json!({"event": "breaker_open", "decision": "none", "notice": {}});
+        for line in [&stop, &stop, &call, &switch, &end, &end, &opened] {
             totals.add("/w/app", line.to_string().as_bytes());
         }
         totals.add("/w/app", b"no json");
@@ -306,6 +410,12 @@ mod tests {
             "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.005\"} 2",
             "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"+Inf\"} 2",
             "policyd_decision_duration_seconds_sum{event=\"stop\"} 0.006",
+            "policyd_runs_ended_total{project=\"/w/app\",ending=\"human_needed\"} 2",
+            "policyd_runs_tokens_total{project=\"/w/app\",type=\"cached\"} 1800",
+            "policyd_runs_cost_usd_total{project=\"/w/app\"} 2.5",
+            "policyd_run_duration_seconds_bucket{le=\"300\"} 0",
+            "policyd_run_duration_seconds_bucket{le=\"900\"} 2",
+            "policyd_notices_total{project=\"/w/app\",event=\"breaker_open\"} 1",
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }

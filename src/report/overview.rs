@@ -286,8 +286,9 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
     let mut table = TextTable::new(0, &aligns);
     let head = ["project", "state", "run", "last stop", "blocked", "context", "USD", "age"];
     table.row(head.map(|it| TextCell::new(it, TextColor::Bold)).to_vec());
+    let names: Vec<&str> = rows.iter().map(|it| it.directory.as_str()).collect();
     for row in rows {
-        table.row(cells(row, rows, now));
+        table.row(cells(row, &names, now));
     }
     let rendered = table.render(screen);
     let style = screen.style();
@@ -310,7 +311,7 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
     out
 }
 
-fn cells(row: &ProjectRow, all: &[ProjectRow], now: Timestamp) -> Vec<TextCell> {
+fn cells(row: &ProjectRow, all: &[&str], now: Timestamp) -> Vec<TextCell> {
     let (word, color) = row.urgency().cell();
     let run = row.run.as_ref().map_or("–", |it| match &it.progress {
         RunProgress::Working => "working",
@@ -336,13 +337,14 @@ fn cells(row: &ProjectRow, all: &[ProjectRow], now: Timestamp) -> Vec<TextCell> 
     ]
 }
 
-/// Returns the last part of a directory, with as many parts before it as distinguish it from the other rows.
-fn short_name(directory: &str, all: &[ProjectRow]) -> String {
+/// Returns the last part of a directory, with as many parts before it as distinguish it from all others.
+#[must_use]
+pub fn short_name(directory: &str, all: &[&str]) -> String {
     let parts: Vec<&str> = directory.split('/').filter(|it| !it.is_empty()).collect();
     let end = |count: usize| parts.get(parts.len().saturating_sub(count)..).unwrap_or_default();
     let is_shared = |end: &str| {
         let suffix = format!("/{end}");
-        all.iter().filter(|it| it.directory.ends_with(&suffix)).count() > 1
+        all.iter().filter(|it| it.ends_with(&suffix)).count() > 1
     };
     let ends = (1..=parts.len()).map(|count| end(count).join("/"));
     ends.into_iter().find(|it| !is_shared(it)).unwrap_or_else(|| directory.to_owned())
@@ -412,7 +414,8 @@ mod tests {
     #[test]
     fn names_are_as_long_as_they_must_be() {
         let rows = [row("/a/x/app"), row("/a/y/app"), row("/a/tool")];
-        let names: Vec<_> = rows.iter().map(|it| short_name(&it.directory, &rows)).collect();
+        let all: Vec<&str> = rows.iter().map(|it| it.directory.as_str()).collect();
+        let names: Vec<_> = rows.iter().map(|it| short_name(&it.directory, &all)).collect();
         assert_eq!(names, ["x/app", "y/app", "tool"]);
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use super::decision_log;
 use super::file::{self, Durability};
 use super::layout;
 use super::shared::SharedStore;
@@ -17,8 +18,9 @@ use super::shared::action::SharedAction;
 use super::shared::settings::SharedStoreSettings;
 use super::user_choices::UserChoiceStore;
 use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
+use crate::report::notice::{Notice, NoticeKind};
 use crate::state::breaker::{
-    self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings,
+    self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, Mode,
 };
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
@@ -178,6 +180,16 @@ impl<'a> BreakerStore<'a> {
             self.write(records)?;
             // What could not be shared counts on this host.
             shared?;
+        }
+        if settings.mode == Mode::Enforce
+            && known.phase == BreakerPhase::Closed
+            && next.phase == BreakerPhase::Open
+        {
+            let why = next.forced.as_ref().unwrap_or(&next.last_error);
+            let notice = Notice::of_breaker(key, why);
+            // The breaker is open even if the log cannot be written.
+            let _unlogged =
+                decision_log::notify(self.world, &self.root, NoticeKind::BreakerOpen, notice);
         }
         if known.phase == BreakerPhase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::decision_log;
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use super::shared::SharedStore;
@@ -18,6 +19,7 @@ use super::shared::action::{EscalationChange, SharedAction, TEXT};
 use super::shared::settings::SharedSubject;
 use crate::evaluation::dead_letter::fingerprint;
 use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
+use crate::report::notice::{Notice, NoticeKind};
 use crate::state::escalation::{self, Closed, Escalation, EscalationEffect, EscalationEvent};
 use crate::state::stored::{count, fields, or_default};
 use crate::time::Timestamp;
@@ -221,6 +223,10 @@ impl<'a> EscalationStore<'a> {
         known.push(new.clone());
         self.archive(&mut known);
         self.write(&known, value.as_ref())?;
+        let Documents { world, root, .. } = &self.documents;
+        let notice = Notice::of_escalation(&new);
+        // The question is asked even if the log cannot be written.
+        let _unlogged = decision_log::notify(*world, root, NoticeKind::Escalation, notice);
         Ok(new)
     }
 

@@ -1,13 +1,19 @@
 //! Reads what was appended to a log since the last reading, also if the log was rotated meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::log::rotated;
 use crate::checksum::{checksum, hex};
 use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
-use crate::world::{World, WorldError};
+use crate::world::{OpenFile, World, WorldError};
+
+/// Bytes that are read at once of the first line.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// Bytes of one file that are read: a file is rotated when it is full, and only the last append exceeds the limit.
+#[expect(clippy::cast_possible_truncation, reason = "the limit is far below 4 GB")]
+const FILE_BYTES_MAX: usize = LOG_BYTES_MAX as usize * 2;
 
 /// Where the reading of a log ended. A file is recognized by its first line, which no other file has: entries contain
 /// their time and id.
@@ -30,23 +36,30 @@ pub fn read_new(
     cursor: &LogCursor,
     mut each: impl FnMut(&[u8]),
 ) -> Result<LogCursor, WorldError> {
-    let mut files: Vec<(Vec<u8>, LogCursor)> = Vec::new();
+    // Files that are open stay the same if the log is rotated meanwhile.
+    let mut files: Vec<(Box<dyn OpenFile>, LogCursor)> = Vec::new();
     let newest = [log.to_owned()].into_iter().chain((1..=LOG_FILES_MAX).map(|it| rotated(log, it)));
     for path in newest {
-        let Some(bytes) = content(world, path)? else { continue };
-        let file = first_line(&bytes);
+        let mut opened = match world.open(&path) {
+            Ok(opened) => opened,
+            Err(WorldError::NotFound) => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(file) = first_line(&mut *opened)? else { continue };
+        if files.iter().any(|(_, it)| it.file == file) {
+            continue; // It was renamed after it was opened.
+        }
         let is_known = !cursor.file.is_empty() && file == cursor.file;
         let offset = if is_known { cursor.offset } else { 0 };
-        files.push((bytes, LogCursor { file, offset }));
+        files.push((opened, LogCursor { file, offset }));
         if is_known {
             break;
         }
     }
     let mut reached = cursor.clone();
-    for (bytes, LogCursor { file, offset }) in files.into_iter().rev() {
-        let rest = bytes.get(offset..).unwrap_or_default();
-        let complete =
-            rest.iter().rposition(|it| *it == b'\n').map_or(0, |it| it.saturating_add(1));
+    for (mut opened, LogCursor { file, offset }) in files.into_iter().rev() {
+        let rest = rest(&mut *opened, offset)?;
+        let complete = memchr::memrchr(b'\n', &rest).map_or(0, |it| it.saturating_add(1));
         let lines = rest.get(..complete).unwrap_or_default();
         lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()).for_each(&mut each);
         reached = LogCursor { file, offset: offset.saturating_add(complete) };
@@ -54,18 +67,39 @@ pub fn read_new(
     Ok(reached)
 }
 
-/// Returns the content of a file of the log. `None` if it does not exist or has no complete line.
-fn content(world: &dyn World, path: PathBuf) -> Result<Option<Vec<u8>>, WorldError> {
-    let bytes_max = usize::try_from(LOG_BYTES_MAX.saturating_mul(2)).unwrap_or(usize::MAX);
-    match world.read(&path, bytes_max) {
-        Ok(bytes) => Ok(bytes.contains(&b'\n').then_some(bytes)),
-        Err(WorldError::NotFound) => Ok(None),
-        Err(error) => Err(error),
+/// Returns the checksum of the first line. `None` if it is not complete.
+fn first_line(file: &mut dyn OpenFile) -> Result<Option<String>, WorldError> {
+    let mut line = Vec::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while line.len() < FILE_BYTES_MAX {
+        let read = file.read_at(u64::try_from(line.len()).unwrap_or(u64::MAX), &mut chunk)?;
+        let bytes = chunk.get(..read).unwrap_or_default();
+        match memchr::memchr(b'\n', bytes) {
+            Some(end) => {
+                line.extend_from_slice(bytes.get(..end).unwrap_or_default());
+                return Ok(Some(hex(&checksum(&[&line]))));
+            }
+            None if read == 0 => break,
+            None => line.extend_from_slice(bytes),
+        }
     }
+    Ok(None)
 }
 
-fn first_line(bytes: &[u8]) -> String {
-    hex(&checksum(&[bytes.split(|it| *it == b'\n').next().unwrap_or_default()]))
+/// Returns what a file contains behind an offset.
+fn rest(file: &mut dyn OpenFile, offset: usize) -> Result<Vec<u8>, WorldError> {
+    let length = usize::try_from(file.stat()?.length).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length.min(FILE_BYTES_MAX).saturating_sub(offset)];
+    let mut filled = 0_usize;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|it| !it.is_empty()) {
+        let at = u64::try_from(offset.saturating_add(filled)).unwrap_or(u64::MAX);
+        match file.read_at(at, rest)? {
+            0 => break,
+            read => filled = filled.saturating_add(read),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }
 
 #[cfg(test)]

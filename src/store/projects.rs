@@ -65,7 +65,7 @@ impl<'a> ProjectRegistry<'a> {
         let _: Saved = file::save(self.world, &path, text.as_bytes(), &quick);
     }
 
-    /// Returns all projects, sorted by directory. Damaged files are left out.
+    /// Returns all projects, sorted by directory, each once. Damaged files are left out.
     #[must_use]
     pub fn all(&self) -> Vec<KnownProject> {
         let Some(folder) = &self.folder else { return Vec::new() };
@@ -78,6 +78,7 @@ impl<'a> ProjectRegistry<'a> {
             .filter_map(|it| serde_json::from_slice(&it).ok())
             .collect();
         projects.sort_by(|one, other| one.directory.cmp(&other.directory));
+        projects.dedup_by(|one, other| one.directory == other.directory);
         projects
     }
 

@@ -31,6 +31,7 @@ mod layouts;
 mod lsp;
 mod machine;
 mod opencode;
+mod operator;
 mod outside;
 mod packs;
 mod replay;

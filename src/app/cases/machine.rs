@@ -11,7 +11,7 @@ use super::actions::{perform, waits};
 use super::error::CaseError;
 use crate::app::gate::{self, LoadedPolicy, Report, Request};
 use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::app::workspace::project::{self, Project};
 use crate::cases::happens::StepAction;
 use crate::cases::transcript::{PROJECT, Recorder, absolute};
 use crate::cases::{
@@ -30,6 +30,7 @@ use crate::probe::git::NEUTRAL;
 use crate::report::outcome;
 use crate::state::{SessionState, breaker};
 use crate::store::breakers::BreakerStore;
+use crate::store::decision_log::DECISION_LOG;
 use crate::store::user_choices::UserChoiceStore;
 use crate::world::fake::{FakeWorld, Op};
 use crate::world::{CommandOutput, World, WorldError};
@@ -244,12 +245,13 @@ impl<'a> Machine<'a> {
         Stores { watch, ..Stores::new(&self.world, policy, location) }
     }
 
-    /// The entries of the decision log.
+    /// The decisions of the decision log.
     fn log(&self, project: &Project) -> Vec<Value> {
         let path = project.state.join(DECISION_LOG);
         let text = self.world.get(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        text.lines().filter_map(|it| serde_json::from_str(it).ok()).collect()
+        let entries = text.lines().filter_map(|it| serde_json::from_str(it).ok());
+        entries.filter(|it: &Value| it.get("notice").is_none()).collect()
     }
 
     /// Everything that can be expected of a step; the log and the commands from here on are new.

@@ -2,7 +2,7 @@
 //! emptied, and gives the summary to the next context. Never blocks.
 
 use super::context::GateContext;
-use super::output::{Report, append};
+use super::output::Report;
 use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use crate::app::tasks::CLEAR;
 use crate::app::workspace::project;
@@ -21,6 +21,7 @@ use crate::report::mask::mask;
 use crate::report::summary::format_summary;
 use crate::state::context::{ACT, DRIVEN_VARIABLE, Overrides, TierEffect, TierState};
 use crate::state::continuation::{AT_CLEAR, ContextStart};
+use crate::store::decision_log::append_to;
 use crate::store::file::Saved;
 use crate::store::summaries::{AT_END, Summary};
 use crate::store::transcript::{self, Places};
@@ -141,7 +142,7 @@ impl ContextMeter<'_> {
                 self.keep("act", &facts, &reached, report);
             }
         }
-        append(self.context.world, &self.context.state_dir, EVENT_LOG, &entries);
+        append_to(self.context.world, &self.context.state_dir, EVENT_LOG, &entries);
         request_clear(self.context, &facts, report);
     }
 
@@ -303,7 +304,7 @@ impl ContextMeter<'_> {
         let restarts = writer.summaries().all().iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
         let whose = EventOrigin { session: start.session, now, iteration: 0 };
-        append(
+        append_to(
             self.context.world,
             &self.context.state_dir,
             EVENT_LOG,

@@ -32,6 +32,7 @@ use crate::policy::guards::{Guard, GuardAction};
 use crate::report::decision_log;
 use crate::report::mask::{mask, mask_json};
 use crate::store::allowance::BlockedEvent;
+use crate::store::decision_log::log_decision;
 use crate::store::transcript;
 
 /// An event that guards may apply to.
@@ -232,7 +233,7 @@ impl GuardEvaluation<'_> {
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();
-        if !output::log_decision(self.context.world, &own, entry) {
+        if !log_decision(self.context.world, &own, entry) {
             report.problem(&output::unlogged(&own));
         }
     }

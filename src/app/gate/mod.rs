@@ -35,7 +35,7 @@ pub(crate) use context::LoadedPolicy;
 pub(crate) use gate_status::switched;
 use guards::GuardEvaluation;
 pub(crate) use organization::OrganizationLayer;
-pub(crate) use output::{Report, Unjudged, log_decision};
+pub(crate) use output::{Report, Unjudged};
 pub(crate) use request::{Request, caller, named_harness};
 use stop::StopEvaluation;
 

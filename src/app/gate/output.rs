@@ -5,7 +5,7 @@ use std::path::Path;
 use super::context::GateContext;
 use super::request::Request;
 use crate::app::workspace::gate_status::OffReason;
-use crate::app::workspace::project::{self, DECISION_LOG, Project};
+use crate::app::workspace::project::{self, Project};
 use crate::evaluation::inputs::Inputs;
 use crate::evaluation::{self, StopOutcome};
 use crate::expr::context::EvaluationState;
@@ -15,7 +15,8 @@ use crate::limits;
 use crate::report::decision_log::{self, Decided};
 use crate::report::mask::mask_json;
 use crate::report::outcome::ReportContext;
-use crate::store::{layout, log};
+use crate::store::decision_log::{DECISION_LOG, append_to, log_decision};
+use crate::store::log;
 use crate::time::Timestamp;
 use crate::world::World;
 
@@ -170,33 +171,6 @@ pub(super) fn unlogged(own: &Path) -> String {
     )
 }
 
-/// Appends to the decision log, with the time that the process took so far.
-pub(crate) fn log_decision(world: &dyn World, own: &Path, mut entry: serde_json::Value) -> bool {
-    let micros = u64::try_from(world.elapsed().as_micros()).unwrap_or(u64::MAX);
-    if let Some(fields) = entry.as_object_mut().filter(|_| micros > 0) {
-        fields.insert("micros".to_owned(), micros.into());
-    }
-    append(world, own, DECISION_LOG, &[entry])
-}
-
-/// Appends to a log of the project; creates its directory, hidden from git, if it does not exist.
-pub(super) fn append(
-    world: &dyn World,
-    own: &Path,
-    name: &str,
-    entries: &[serde_json::Value],
-) -> bool {
-    let path = own.join(name);
-    if log::append(world, &path, entries) {
-        return true;
-    }
-    let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
-    if made {
-        layout::hide(world, own);
-    }
-    made && log::append(world, &path, entries)
-}
-
 /// Where excuses are kept that an agent gave, below the root of the project (seed 003).
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
@@ -224,7 +198,7 @@ pub(super) fn document(context: &GateContext<'_>, learned: &EvaluationState, rep
         mask_json(&mut entry);
         entry
     });
-    if !append(world, own, EXCUSES_LOG, &entries.collect::<Vec<_>>()) {
+    if !append_to(world, own, EXCUSES_LOG, &entries.collect::<Vec<_>>()) {
         report.note("the excuses could not be kept");
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions of a project: their transcripts, their logged decisions, and their summaries.
 
 pub(crate) mod location;
+pub(crate) mod log_reader;
 pub(crate) mod log_summary;
 pub(crate) mod meter;
 pub(crate) mod named;

@@ -8,11 +8,12 @@ use crate::hook::agent_output::AgentOutput;
 use crate::report::context::{self, EventOrigin};
 use crate::report::event_log::EVENT_LOG;
 use crate::report::mask::{mask, mask_json};
+use crate::report::notice::{Notice, NoticeKind};
 use crate::report::run;
 use crate::report::standing::RunStatusLine;
 use crate::state::context::MeterKind;
 use crate::state::run::{RestartReason, RunEffect, RunPhase};
-use crate::store::log;
+use crate::store::{decision_log, log};
 
 impl Supervisor<'_> {
     /// Logs and reports an event. A log that cannot be written does not stop the run.
@@ -43,7 +44,14 @@ impl Supervisor<'_> {
         let iteration = ("iteration", json!(run.iteration));
         let most = ("max_iterations", json!(run.iterations_max(&self.limits)));
         match effect {
-            RunEffect::Ask | RunEffect::AskHuman(_) | RunEffect::End(_) => {}
+            RunEffect::Ask | RunEffect::AskHuman(_) => {}
+            RunEffect::End(_) => {
+                if let Some(notice) = Notice::of_run(&self.run) {
+                    let (world, own) = (self.world, &self.paths.own);
+                    // The run ended even if the log cannot be written; its state says so.
+                    let _unlogged = decision_log::notify(world, own, NoticeKind::RunEnd, notice);
+                }
+            }
             RunEffect::Begin => {
                 let fields = [
                     iteration,

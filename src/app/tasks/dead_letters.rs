@@ -8,9 +8,11 @@ use crate::evaluation::escalation::{self as asked, EscalationDetails};
 use crate::limits::REVIEW_TIME_MAX;
 use crate::policy::resilience::{Review, ReviewAction};
 use crate::report::mask::mask;
+use crate::report::notice::{Notice, NoticeKind};
 use crate::state;
 use crate::state::dead_letter::{Attempt, Task, TaskEffect, TaskEvent, TaskQueue};
 use crate::state::escalation::Escalation;
+use crate::store::decision_log;
 use crate::store::escalations::EscalationSubject;
 use crate::store::queues::Lists;
 use crate::store::shared::action::TaskChange;
@@ -156,6 +158,12 @@ impl Stores<'_> {
         if !taken.known {
             let what = if taken.entered.is_empty() { "failed" } else { "entered" };
             self.audit(what, &taken.task, json!({"rule": taken.entered}));
+            if !taken.entered.is_empty() {
+                let notice = Notice::of_dead_letter(&taken.task, &taken.entered);
+                let (world, own) = (self.world, &self.own);
+                // The task is in the queue even if the log cannot be written.
+                let _unlogged = decision_log::notify(world, own, NoticeKind::DeadLetter, notice);
+            }
         }
         if !taken.escalation.is_empty() {
             taken.problems.extend(self.remind());

@@ -21,8 +21,6 @@ pub(crate) const STATE_DIR_NAME: &str = ".policyd";
 
 /// Directory of amplihack's power steering in a project.
 pub(crate) const AMPLIHACK_FOLDER: &str = ".claude/runtime/power-steering";
-/// The decision log, below the state directory.
-pub(crate) const DECISION_LOG: &str = "logs/decisions.jsonl";
 
 /// Where the agent works.
 #[derive(Debug, Clone, PartialEq, Eq)]

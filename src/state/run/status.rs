@@ -61,6 +61,12 @@ impl RunStatus {
         found.map_or(("interrupted", 130), |it| (it.1, it.2))
     }
 
+    /// Returns the status with a stored name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        STATUSES.iter().find(|it| it.1 == name).map(|it| it.0)
+    }
+
     /// Returns the stored name.
     #[must_use]
     pub fn as_str(self) -> &'static str {

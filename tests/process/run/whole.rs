@@ -82,6 +82,9 @@ fn credentials_are_not_waited_for() {
     stage.play(refused("authentication_failed", "Invalid API key"));
     let said = stage.run(&[]);
     assert_eq!((said.code, said.status().as_str(), stage.prompts().len()), (14, "human_needed", 1));
+    // What happened overnight.
+    let shown = stage.call(&["log", "--since", "12h", "--notable"]).out;
+    assert!(shown.contains("run human_needed") && shown.contains("(1 turn, "), "{shown}");
 }
 
 #[test]

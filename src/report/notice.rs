@@ -1,0 +1,334 @@
+//! Entries of the decision log beside decisions: the user turned policyd off or on, a run ended, a human is
+//! needed, a breaker opened, a task became a dead letter.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::decision_log::{ENTRY_VERSION, Entry, entry_id};
+use super::mask::mask;
+use super::replay::counted;
+use crate::evaluation::message::{cut, in_one_line};
+use crate::id::SessionId;
+use crate::limits::NOTICE_CHARS_MAX;
+use crate::state::dead_letter::Task;
+use crate::state::escalation::Escalation;
+use crate::state::run::budget::usd_text;
+use crate::state::run::{Run, RunPhase, RunStatus};
+use crate::time::Timestamp;
+
+/// What an entry reports beside decisions. Its name is the `event` of the entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoticeKind {
+    /// A user paused policyd.
+    Pause,
+    /// A user ended a pause.
+    Resume,
+    /// A user disabled policyd.
+    Disable,
+    /// A user enabled policyd.
+    Enable,
+    /// A user honored switch files, or ended that.
+    Trust,
+    /// A user let rules enforce.
+    Enforce,
+    /// A user let rules observe.
+    Observe,
+    /// A user let a rule or a call pass.
+    Allow,
+    /// A user revoked what was allowed.
+    Revoke,
+    /// A supervised run ended.
+    RunEnd,
+    /// A human was asked for a decision.
+    Escalation,
+    /// A breaker began to reject calls.
+    BreakerOpen,
+    /// A task entered the dead-letter queue.
+    DeadLetter,
+}
+
+impl NoticeKind {
+    /// Every kind.
+    pub const ALL: [Self; 13] = [
+        Self::Pause,
+        Self::Resume,
+        Self::Disable,
+        Self::Enable,
+        Self::Trust,
+        Self::Enforce,
+        Self::Observe,
+        Self::Allow,
+        Self::Revoke,
+        Self::RunEnd,
+        Self::Escalation,
+        Self::BreakerOpen,
+        Self::DeadLetter,
+    ];
+
+    /// Returns the `event` of its entries.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Disable => "disable",
+            Self::Enable => "enable",
+            Self::Trust => "trust",
+            Self::Enforce => "enforce",
+            Self::Observe => "observe",
+            Self::Allow => "allow",
+            Self::Revoke => "revoke",
+            Self::RunEnd => "run_end",
+            Self::Escalation => "escalation",
+            Self::BreakerOpen => "breaker_open",
+            Self::DeadLetter => "dead_letter",
+        }
+    }
+
+    /// Returns the kind of an entry by its `event`. `None` for a decision.
+    #[must_use]
+    pub fn find(event: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == event)
+    }
+
+    /// Returns how much a notice of this kind matters to a human.
+    #[must_use]
+    pub fn severity(self, outcome: &str) -> NoticeSeverity {
+        match self {
+            Self::RunEnd => match RunStatus::find(outcome) {
+                Some(RunStatus::Complete | RunStatus::Stopped | RunStatus::Interrupted) => {
+                    NoticeSeverity::Low
+                }
+                Some(RunStatus::HumanNeeded | RunStatus::Unverified | RunStatus::DeadLetter) => {
+                    NoticeSeverity::High
+                }
+                Some(_) | None => NoticeSeverity::Medium,
+            },
+            Self::Escalation => NoticeSeverity::find(outcome).unwrap_or(NoticeSeverity::High),
+            Self::BreakerOpen | Self::DeadLetter | Self::Disable => NoticeSeverity::Medium,
+            Self::Pause
+            | Self::Resume
+            | Self::Enable
+            | Self::Trust
+            | Self::Enforce
+            | Self::Observe
+            | Self::Allow
+            | Self::Revoke => NoticeSeverity::Low,
+        }
+    }
+}
+
+/// How much something matters to a human.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoticeSeverity {
+    /// Worth knowing.
+    Low,
+    /// Worth a look.
+    Medium,
+    /// Work waits.
+    High,
+    /// Damage is possible.
+    Critical,
+}
+
+impl NoticeSeverity {
+    /// Every severity, the lowest first.
+    pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
+
+    /// Returns the stored name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// Returns the severity with a stored name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == name)
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["subject", "text"]))]
+pub struct Notice {
+    /// Id of the run, the escalation, or the task; name of the breaker.
+    pub subject: String,
+    /// How the run ended, severity of the escalation, or rule by which the task entered the queue.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub outcome: String,
+    /// What happened, in one line.
+    pub text: String,
+    /// The run that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<LoggedRun>,
+}
+
+/// A supervised run that ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LoggedRun {
+    /// Goal of the run, in one line.
+    pub goal: String,
+    /// Program of the agent.
+    pub program: String,
+    /// Start of the run.
+    pub started: Timestamp,
+    /// Turns of the run.
+    pub turns: u32,
+    /// Restarts of the run.
+    pub restarts: u32,
+    /// Duration of all turns in milliseconds.
+    pub worked_ms: u64,
+    /// Plain input tokens.
+    pub input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Input tokens that the provider read from its cache or wrote to it.
+    pub cached_tokens: u64,
+    /// Cost in USD.
+    #[schemars(range(min = -1e9, max = 1e9))]
+    pub cost_usd: f64,
+}
+
+impl Notice {
+    /// Returns the notice of a run that ended. `None` for a run that goes on.
+    #[must_use]
+    pub fn of_run(run: &Run) -> Option<Self> {
+        let RunPhase::Over { status, why } = &run.phase else { return None };
+        let spend = &run.spend;
+        let program = run.command.first().map(String::as_str).unwrap_or_default();
+        let logged = LoggedRun {
+            goal: shown(&run.goal),
+            program: program.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+            started: Timestamp::from_millis(run.started_ms),
+            turns: run.iteration,
+            restarts: run.restarts,
+            worked_ms: run.worked_ms,
+            input_tokens: spend.input,
+            output_tokens: spend.output,
+            cached_tokens: spend.cache_read.saturating_add(spend.cache_creation),
+            cost_usd: spend.cost_usd,
+        };
+        let text = format!(
+            "{}: {} ({}, {} USD)",
+            logged.goal,
+            shown(why),
+            counted(logged.turns.into(), "turn"),
+            usd_text(logged.cost_usd)
+        );
+        let (subject, outcome) = (run.id.clone(), status.as_str().to_owned());
+        Some(Self { subject, outcome, text, run: Some(logged) })
+    }
+
+    /// Returns the notice of an escalation that was opened.
+    #[must_use]
+    pub fn of_escalation(it: &Escalation) -> Self {
+        let text = shown(&format!("{}: {}", it.title, it.reason));
+        Self { subject: it.id.clone(), outcome: it.severity.clone(), text, run: None }
+    }
+
+    /// Returns the notice of a task that entered the dead-letter queue by a rule.
+    #[must_use]
+    pub fn of_dead_letter(task: &Task, rule: &str) -> Self {
+        let error = task.attempts.last().map(|it| it.error.as_str()).unwrap_or_default();
+        let parts = [task.title.as_str(), error].into_iter().filter(|it| !it.is_empty());
+        let text = shown(&parts.collect::<Vec<_>>().join(": "));
+        Self { subject: task.id.clone(), outcome: rule.to_owned(), text, run: None }
+    }
+
+    /// Returns the notice of a breaker that opened.
+    #[must_use]
+    pub fn of_breaker(key: &str, why: &str) -> Self {
+        let text = if why.is_empty() { "it rejects calls".to_owned() } else { shown(why) };
+        Self { subject: shown(key), outcome: String::new(), text, run: None }
+    }
+}
+
+/// Returns a text on one line, secrets masked, cut.
+fn shown(text: &str) -> String {
+    cut(&in_one_line(&mask(text).0), NOTICE_CHARS_MAX)
+}
+
+/// The entry of a notice.
+#[must_use]
+pub fn notice_entry(now: Timestamp, kind: NoticeKind, notice: Notice) -> Json {
+    let timestamp = now.to_string();
+    let entry = Entry {
+        version: ENTRY_VERSION,
+        id: entry_id(&[&timestamp, &notice.subject, kind.name()]),
+        timestamp,
+        event: kind.name().to_owned(),
+        decision: "none".to_owned(),
+        notice: Some(notice),
+        ..Entry::default()
+    };
+    entry.to_json()
+}
+
+/// The entry of a user who turns policyd off or on.
+#[must_use]
+pub fn switch_entry(
+    now: Timestamp,
+    kind: NoticeKind,
+    session: Option<&SessionId>,
+    text: String,
+    by: String,
+) -> Json {
+    let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
+    let session_id = session.unwrap_or_default();
+    let entry = Entry {
+        version: ENTRY_VERSION,
+        id: entry_id(&[&timestamp, &session_id, kind.name()]),
+        timestamp,
+        event: kind.name().to_owned(),
+        session_id,
+        decision: "none".to_owned(),
+        no_opinion: Some(text),
+        by: Some(by),
+        ..Entry::default()
+    };
+    entry.to_json()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_goes_on_has_no_notice_and_one_that_ended_has_its_numbers() {
+        let command = ["/usr/bin/agent".to_owned(), "-p".to_owned()];
+        let mut run = Run::new("r1", "Fix it\nnow", &command, Timestamp::from_millis(1_000));
+        assert_eq!(Notice::of_run(&run), None);
+        let why = "PGPASSWORD=hunter2 is asked for".to_owned();
+        run.phase = RunPhase::Over { status: RunStatus::HumanNeeded, why };
+        (run.iteration, run.spend.cost_usd, run.spend.input) = (3, 1.5, 70);
+        let notice = Notice::of_run(&run).unwrap();
+        assert!(!notice.text.contains("hunter2") && !notice.text.contains('\n'), "{notice:?}");
+        assert_eq!((notice.subject.as_str(), notice.outcome.as_str()), ("r1", "human_needed"));
+        let entry = notice_entry(Timestamp::from_millis(2_000), NoticeKind::RunEnd, notice);
+        let read = Entry::read(&entry).unwrap();
+        let logged = read.notice.unwrap().run.unwrap();
+        assert_eq!((logged.program.as_str(), logged.turns, logged.input_tokens), ("agent", 3, 70));
+        assert_eq!(read.event, "run_end");
+    }
+
+    #[test]
+    fn each_kind_has_one_name() {
+        for kind in NoticeKind::ALL {
+            assert_eq!(NoticeKind::find(kind.name()), Some(kind));
+            assert_eq!(crate::facts::event::EventKind::find(kind.name()), None, "{kind:?}");
+        }
+        assert_eq!(NoticeKind::find("stop"), None);
+        assert_eq!(NoticeKind::RunEnd.severity("human_needed"), NoticeSeverity::High);
+        assert_eq!(NoticeKind::RunEnd.severity("complete"), NoticeSeverity::Low);
+        assert_eq!(NoticeKind::Escalation.severity("critical"), NoticeSeverity::Critical);
+    }
+}

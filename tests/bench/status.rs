@@ -1,0 +1,157 @@
+//! How long `policyd status --all`, `log --all`, and `metrics` take with 40 projects that have runs, failures, questions,
+//! and decision logs: `cargo bench --bench status`. Another binary: `-- --binary PATH`; number of projects:
+//! `-- --projects N`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot run stops; it measures real processes, files and time"
+)]
+
+#[expect(dead_code, reason = "other benchmarks use the rest of it")]
+mod measure;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use measure::median;
+use serde_json::json;
+
+const ROUNDS: usize = 7;
+/// Goal for `policyd status --all`, in seconds.
+const GOAL: f64 = 1.0;
+/// Bytes of one file of a decision log at which it is rotated.
+const LOG_BYTES: usize = 4 * 1024 * 1024;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = |name: &str| arguments.iter().skip_while(|it| *it != name).nth(1).cloned();
+    let binary = value("--binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_policyd").to_owned());
+    let projects = value("--projects").map_or(40, |it| it.parse().unwrap());
+    println!("\n{projects} projects{:>14}{:>12}{:>12}", "MB of logs", "seconds", "goal");
+    for (entries, files) in [(200, 1), (2_000, 1), (usize::MAX, 1), (usize::MAX, 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine { binary: &binary, folder: folder.path() };
+        let bytes = machine.fill(projects, entries, files);
+        let megabytes = bytes / 1_000_000;
+        for (arguments, goal) in [
+            (vec!["status", "--all"], format!("{GOAL:.1}")),
+            (vec!["log", "--all", "--notable", "--since", "12h"], "-".to_owned()),
+            (vec!["metrics"], "-".to_owned()),
+        ] {
+            let mut took: Vec<Duration> = (0..ROUNDS).map(|_| machine.time(&arguments)).collect();
+            let seconds = median(&mut took);
+            println!(
+                "{:<24}{megabytes:>6}{seconds:>12.3}{goal:>12}",
+                arguments.join(" ").get(..12).unwrap_or("metrics")
+            );
+        }
+    }
+}
+
+struct Machine<'a> {
+    binary: &'a str,
+    folder: &'a Path,
+}
+
+impl Machine<'_> {
+    fn command(&self, directory: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.binary);
+        command.args(arguments).current_dir(directory).env_clear();
+        command.envs(std::env::var_os("PATH").map(|it| ("PATH", it)));
+        command.env("HOME", self.folder.join("home"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn time(&self, arguments: &[&str]) -> Duration {
+        let began = Instant::now();
+        self.command(self.folder, arguments).status().unwrap();
+        began.elapsed()
+    }
+
+    /// Makes projects that are alike, each with a decision log. Returns the bytes of all logs.
+    fn fill(&self, projects: usize, entries: usize, files: usize) -> u64 {
+        let template = self.folder.join("template");
+        fs::create_dir_all(template.join(".git")).unwrap();
+        fs::create_dir_all(self.folder.join("home")).unwrap();
+        let call = |arguments: &[&str]| {
+            let _code = self.command(&template, arguments).status().unwrap();
+        };
+        call(&["run", "--goal", "Build it", "--max-iterations", "2", "--", "true"]);
+        call(&["escalation", "open", "--gate", "review", "--reason", "May I?"]);
+        call(&["dlq", "add", "T-1", "--error", "disk full", "--immediately"]);
+        for _ in 0..5 {
+            call(&["breaker", "record", "api/x", "failure", "--error", "HTTP 500"]);
+        }
+        let logs = template.join(".policyd/logs");
+        let path = logs.join("decisions.jsonl");
+        let newest = fs::read_to_string(&path).unwrap();
+        let mut number = 0;
+        for file in (0..files).rev() {
+            let mut text = if file == 0 { newest.clone() } else { String::new() };
+            let mut count = 0;
+            while text.len() < LOG_BYTES && count < entries {
+                text.push_str(&entry(number));
+                (number, count) = (number + 1, count + 1);
+            }
+            let name =
+                if file == 0 { path.clone() } else { logs.join(format!("decisions.jsonl.{file}")) };
+            fs::write(name, text).unwrap();
+        }
+        let registry = self.folder.join("home/.local/state/policyd/projects");
+        fs::create_dir_all(&registry).unwrap();
+        let mut bytes = 0;
+        for number in 0..projects {
+            let directory = self.folder.join(format!("work/project-{number}"));
+            bytes += copy(&template, &directory);
+            let entry = json!({"directory": directory, "state_dir": directory.join(".policyd"),
+                "since": "2026-01-01T00:00:00Z"});
+            fs::write(registry.join(format!("{number:024x}.json")), entry.to_string()).unwrap();
+        }
+        bytes
+    }
+}
+
+/// A line of the log: each fourth one is of a stop, the others of tool calls.
+fn entry(number: usize) -> String {
+    let seconds = number % 60;
+    let (minute, hour) = ((number / 60) % 60, (number / 3_600) % 24);
+    let time = format!("2026-11-20T{hour:02}:{minute:02}:{seconds:02}.000Z");
+    let verdict = |id: usize| json!({"id": format!("check_{id}"), "status": "satisfied", "consequence": "none", "micros": 12});
+    let entry = if number.is_multiple_of(4) {
+        let verdicts: Vec<_> = (0..24).map(verdict).collect();
+        json!({"version": 1, "timestamp": time, "id": format!("{number:08x}"), "event": "stop",
+            "session_id": format!("s{}", number / 100), "decision": "block", "spoken": true,
+            "release": "", "session_type": "DEVELOPMENT", "verdicts": verdicts, "micros": 9_000,
+            "inputs": {"transcript": {"path": "/none.jsonl", "subagent": false}}, "saved": "durable"})
+    } else {
+        json!({"version": 1, "timestamp": time, "id": format!("{number:08x}"), "event": "pre_tool_use",
+            "session_id": format!("s{}", number / 100), "decision": "block", "spoken": true,
+            "guards": [{"id": "rm_recursive", "status": "fired", "decision": "block",
+            "mode": "enforce", "message": "This deletes a directory tree."}], "tool": "Bash",
+            "call": {"tool": "Bash", "input": {"command": "rm -rf /srv/data"}}, "micros": 4_000,
+            "saved": "unchanged", "verdicts": []})
+    };
+    format!("{entry}\n")
+}
+
+/// Copies a directory. Returns the bytes of its decision logs.
+fn copy(from: &Path, to: &Path) -> u64 {
+    fs::create_dir_all(to).unwrap();
+    let mut bytes = 0;
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            bytes += copy(&entry.path(), &target);
+        } else {
+            let copied = fs::copy(entry.path(), target).unwrap();
+            let is_log = entry.file_name().to_string_lossy().starts_with("decisions.jsonl");
+            bytes += if is_log { copied } else { 0 };
+        }
+    }
+    bytes
+}

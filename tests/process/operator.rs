@@ -1,0 +1,118 @@
+//! What an operator of many projects sees: one log over all of them, with what happened beside decisions.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+use crate::machine::{BOUND, Machine};
+
+/// An entry of the registry of projects.
+fn register(machine: &Machine, name: &str, directory: &Path) {
+    let folder = machine.path("state/policyd/projects");
+    fs::create_dir_all(&folder).unwrap();
+    let entry = json!({"directory": directory, "state_dir": directory.join(".policyd"),
+        "since": "2026-01-01T00:00:00Z"});
+    fs::write(folder.join(format!("{name}.json")), entry.to_string()).unwrap();
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+#[test]
+fn one_log_shows_what_happened_in_all_projects() {
+    let machine = Machine::new();
+    assert!(machine.untested().stop().blocks());
+    let other = machine.path("other");
+    fs::create_dir_all(other.join(".git")).unwrap();
+    register(&machine, "other", &other);
+    let there = other.to_str().unwrap();
+    let ok = |arguments: &[&str]| {
+        let called = machine.run(&[&["-C", there], arguments].concat(), b"");
+        assert!(called.code.is_some(), "{called:?}");
+    };
+    ok(&["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"]);
+    ok(&["escalation", "open", "--gate", "review", "--reason", "May I?"]);
+    ok(&["dlq", "add", "T-1", "--error", "disk full", "--immediately"]);
+    for _ in 0..20 {
+        ok(&["breaker", "record", "api/x", "failure", "--error", "HTTP 500"]);
+    }
+    let log = ["log", "--all", "--notable", "--since", "1h", "--format", "json"];
+    let entries = lines(&machine.run(&log, b"").stdout);
+    let seen: Vec<(&str, &str)> = entries
+        .iter()
+        .map(|it| (it["project"].as_str().unwrap(), it["event"].as_str().unwrap()))
+        .collect();
+    let here = machine.project.canonicalize().unwrap();
+    let here = here.to_str().unwrap();
+    let expected = [
+        (here, "stop"),
+        (there, "run_end"),
+        (there, "escalation"),
+        (there, "dead_letter"),
+        (there, "breaker_open"),
+    ];
+    assert_eq!(seen, expected);
+    let run = &entries[1]["notice"];
+    assert_eq!(run["run"]["goal"], "Build it");
+    assert_eq!(run["run"]["turns"], 1, "{run}");
+    let text = machine.run(&["log", "--all", "--since", "1h"], b"").stdout;
+    assert!(text.contains("  other  ") && text.contains("  api/x: HTTP 500\n"), "{text}");
+    // The metrics count the same entries.
+    let metrics = machine.run(&["metrics"], b"").stdout;
+    let ended = format!("policyd_notices_total{{project=\"{there}\",event=\"run_end\"}} 1\n");
+    assert!(metrics.contains(&ended), "{metrics}");
+}
+
+/// Lines that a process prints, as they come.
+fn following(machine: &Machine, arguments: &[&str]) -> (std::process::Child, Receiver<Value>) {
+    let mut child = machine.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let stdout = child.stdout.take().unwrap();
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let value = serde_json::from_str(&line).unwrap();
+            if sender.send(value).is_err() {
+                return;
+            }
+        }
+    });
+    (child, receiver)
+}
+
+#[test]
+fn following_survives_rotations_and_finds_new_projects() {
+    let machine = Machine::new();
+    register(&machine, "here", &machine.project);
+    let log = machine.file(".policyd/logs/decisions.jsonl");
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let entry = |number: u32| {
+        let time = format!("2026-01-01T00:00:{number:02}Z");
+        json!({"timestamp": time, "id": number.to_string(), "event": "stop", "decision": "none"})
+    };
+    fs::write(&log, format!("{}\n", entry(1))).unwrap();
+    let (mut child, received) = following(&machine, &["log", "--all", "-f", "--format", "json"]);
+    let next = || received.recv_timeout(BOUND).unwrap()["id"].as_str().unwrap().to_owned();
+    assert_eq!(next(), "1");
+    // Two rotations at once, with entries in each file; the last line is not complete.
+    fs::write(&log, format!("{}\n{}\n", entry(1), entry(2))).unwrap();
+    fs::rename(&log, log.with_extension("jsonl.2")).unwrap();
+    fs::write(log.with_extension("jsonl.1"), format!("{}\n", entry(3))).unwrap();
+    let torn = entry(5).to_string();
+    let (begin, _) = torn.split_at(9);
+    fs::write(&log, format!("{}\n{}", entry(4), begin)).unwrap();
+    assert_eq!([next(), next(), next()], ["2", "3", "4"]);
+    fs::write(&log, format!("{}\n{torn}\n", entry(4))).unwrap();
+    assert_eq!(next(), "5");
+    let other = machine.path("other");
+    fs::create_dir_all(other.join(".policyd/logs")).unwrap();
+    fs::write(other.join(".policyd/logs/decisions.jsonl"), format!("{}\n", entry(6))).unwrap();
+    register(&machine, "other", &other);
+    assert_eq!(next(), "6");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
