@@ -4,9 +4,9 @@
 use super::context::GateContext;
 use super::output::Report;
 use crate::app::sharing;
-use crate::app::workspace::project::DECISION_LOG;
 use crate::facts::event::EventKind;
 use crate::limits::{SHARED_AGE_MAX, SHARED_HOOK_WAIT};
+use crate::store::decision_log::DECISION_LOG;
 use crate::store::shared::SyncLimits;
 
 const LIMITS: SyncLimits =
