@@ -1,7 +1,8 @@
 //! What an editor shows about the files of a pack: texts and byte offsets in, plain values out. The language server
 //! (`app::lsp`) translates the values for clients.
 //! Contains: `text`, positions and changes of texts; `view`, a pack as it is being written; `fixes`, edits for findings;
-//! `place` and `lines`, what is at a byte of a file; `keys` and `ids`, what that means.
+//! `place` and `lines`, what is at a byte of a file; `keys` and `ids`, what that means; `lenses` and `values`, results of
+//! cases, of replays, and of evaluations.
 //! Does not contain: files, clocks, the protocol, lint rules.
 
 pub mod completion;
@@ -9,8 +10,10 @@ pub mod fixes;
 pub mod hover;
 pub mod ids;
 pub mod keys;
+pub mod lenses;
 mod lines;
 pub mod outline;
 pub mod place;
 pub mod text;
+pub mod values;
 pub mod view;

@@ -107,6 +107,12 @@ pub(super) struct SiteLocation<'a> {
 }
 
 impl<'a> Site<'a> {
+    /// Whether it reads a record, and no facts.
+    #[must_use]
+    pub fn reads_record(&self) -> bool {
+        self.record.is_some_and(|it| it.record.is_some())
+    }
+
     /// Whether it speaks of the record of this name.
     pub fn speaks_of(&self, name: &str) -> bool {
         let record = self.record.and_then(|it| it.record.as_ref());

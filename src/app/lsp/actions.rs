@@ -2,12 +2,12 @@
 
 use lsp_types::{
     CodeAction, CodeActionKind, CodeActionOptions, CodeActionParams, CodeActionProviderCapability,
-    CompletionOptions, DocumentChangeOperation, DocumentChanges, OneOf,
-    OptionalVersionedTextDocumentIdentifier, RenameOptions, SemanticTokensFullOptions,
-    SemanticTokensLegend, SemanticTokensOptions, ServerCapabilities, SignatureHelpOptions,
-    TextDocumentEdit, TextDocumentIdentifier, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextDocumentSyncOptions, TextEdit, WorkDoneProgressOptions, WorkspaceEdit,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    CodeLensOptions, CompletionOptions, DocumentChangeOperation, DocumentChanges,
+    ExecuteCommandOptions, OneOf, OptionalVersionedTextDocumentIdentifier, RenameOptions,
+    SemanticTokensFullOptions, SemanticTokensLegend, SemanticTokensOptions, ServerCapabilities,
+    SignatureHelpOptions, TextDocumentEdit, TextDocumentIdentifier, TextDocumentSyncCapability,
+    TextDocumentSyncKind, TextDocumentSyncOptions, TextEdit, WorkDoneProgressOptions,
+    WorkspaceEdit, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use super::convert::{TextLines, diagnostic, path_of, uri_of, visible};
 use super::features::token_types;
 use super::server::{RequestError, Server, read};
+use super::values::{EVALUATE, RUN_CASES, SHOW_STOPS};
 use super::worker::{self, Buffer};
 use crate::editor::fixes;
 use crate::lint;
@@ -83,6 +84,12 @@ impl Server<'_> {
                 }
                 .into(),
             ),
+            code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(false) }),
+            inlay_hint_provider: Some(OneOf::Left(true)),
+            execute_command_provider: Some(ExecuteCommandOptions {
+                commands: [EVALUATE, RUN_CASES, SHOW_STOPS].map(str::to_owned).into(),
+                ..ExecuteCommandOptions::default()
+            }),
             workspace: Some(WorkspaceServerCapabilities {
                 workspace_folders: Some(WorkspaceFoldersServerCapabilities {
                     supported: Some(true),
@@ -112,6 +119,9 @@ impl Server<'_> {
             "textDocument/documentSymbol" => Ok(json!(self.symbols(&read(params)?))),
             "textDocument/foldingRange" => Ok(json!(self.folds(&read(params)?))),
             "textDocument/semanticTokens/full" => Ok(json!(self.tokens(&read(params)?))),
+            "textDocument/codeLens" => Ok(json!(self.lenses(&read(params)?))),
+            "textDocument/inlayHint" => Ok(json!(self.inlay_hints(&read(params)?))),
+            "workspace/executeCommand" => self.execute(read(params)?),
             "workspace/symbol" => Ok(self.workspace_symbols(&read(params)?)),
             "workspace/textDocumentContent" => Self::content(&params),
             "policyd/text" => self.text(&read::<DocumentParams>(params)?),

@@ -82,7 +82,7 @@ impl Server<'_> {
     }
 
     /// The ids of a pack as it is now.
-    fn ids(&mut self, folder: &Path) -> Option<(Arc<PackView>, Arc<Vec<Occurrence>>)> {
+    pub(super) fn ids(&mut self, folder: &Path) -> Option<(Arc<PackView>, Arc<Vec<Occurrence>>)> {
         let view = self.view(folder)?;
         let now = self.world.now();
         let state = self.packs.get_mut(folder)?;

@@ -1,15 +1,19 @@
 //! `policyd lsp`: a language server for packs. It reads messages from one stream and writes messages to another one,
-//! writes no file, and evaluates of a pack only what lint evaluates.
+//! writes no file. Of a pack that the user does not trust, it
+//! evaluates only what lint evaluates.
 //!
-//! One thread answers requests. A second thread lints, so that no request waits for it (`worker`).
-//! Contains: the loop over messages. `server` holds what the client told, `actions` and `features` answer, `convert`
+//! One thread answers requests. A second thread lints, so that no request waits for it (`worker`). A third one evaluates
+//! cases and recorded sessions of trusted packs (`background`).
+//! Contains: the loop over messages. `server` holds what the client told, `actions`, `features`, and `values` answer, `convert`
 //! translates values.
 
 mod actions;
+mod background;
 mod convert;
 mod features;
 mod server;
 mod settings;
+mod values;
 mod worker;
 
 use std::io::{BufReader, ErrorKind, Read, Write};
@@ -23,7 +27,8 @@ use crate::lint::Profile;
 use crate::policy::builtin;
 use crate::policy::review::Base;
 use crate::world::World;
-use server::Server;
+use background::SlowWorker;
+use server::{JobSenders, Server};
 use worker::{JobResult, Worker};
 
 /// Bytes that are read at once. The streams of a process buffer at most 8 KiB, which a larger buffer bypasses, so that
@@ -75,13 +80,19 @@ pub(crate) fn serve(
     let base = Base::new(&builtin::pack());
     let stop = AtomicBool::new(false);
     let (jobs, waiting) = mpsc::channel();
+    let (slow_jobs, slow_waiting) = mpsc::channel();
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         let worker = Worker { world, base: &base, stop: &stop };
+        let slow_worker = SlowWorker { world, stop: &stop };
+        let slow_sender = sender.clone();
         Builder::new()
             .spawn_scoped(scope, move || worker.work(&waiting, &sender))
             .map_err(LspError::Thread)?;
-        let server = Server::new(world, &base, jobs, profile);
+        Builder::new()
+            .spawn_scoped(scope, move || slow_worker.work(&slow_waiting, &slow_sender))
+            .map_err(LspError::Thread)?;
+        let server = Server::new(world, &base, JobSenders { lint: jobs, slow: slow_jobs }, profile);
         let end = run(server, &mut BufReader::with_capacity(READ_BYTES, input), output, &results);
         stop.store(true, Ordering::Relaxed);
         end

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -19,11 +20,16 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::ServerEnd;
+use super::background::{SlowJob, SlowResult, is_trusted};
 use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
+use super::values::SessionValues;
 use super::worker::{self, Buffer, Job, JobResult, LintJob, LintResult};
 use crate::app::packs::places;
+use crate::cases::result::CaseResult;
+use crate::checksum::fingerprint;
 use crate::editor::ids::{Occurrence, RenameError};
+use crate::editor::lenses::ReplayCounts;
 use crate::editor::text::{TextChange, apply};
 use crate::editor::view::PackView;
 use crate::lint::Profile;
@@ -37,6 +43,10 @@ const QUIET: Duration = Duration::from_millis(10);
 const QUIET_MAX: Duration = Duration::from_millis(500);
 /// Time between two looks at the results of the second thread while it works.
 const RESULT_WAIT: Duration = Duration::from_millis(3);
+/// The same while only the third thread works.
+const SLOW_RESULT_WAIT: Duration = Duration::from_millis(50);
+/// Time without a change after which cases and recorded sessions are evaluated.
+const SLOW_QUIET: Duration = Duration::from_secs(1);
 /// Time between two looks at nothing.
 const IDLE_WAIT: Duration = Duration::from_secs(60);
 
@@ -92,6 +102,21 @@ pub(super) struct OpenDocument {
     pub(super) pack: Option<PathBuf>,
 }
 
+/// Where jobs are sent.
+pub(super) struct JobSenders {
+    pub(super) lint: Sender<Job>,
+    pub(super) slow: Sender<SlowJob>,
+}
+
+/// A running job of the third thread.
+#[derive(Debug)]
+struct SlowState {
+    token: String,
+    cancel: Arc<AtomicBool>,
+    /// Whether the client shows its progress.
+    is_shown: bool,
+}
+
 /// The pack of open files.
 #[derive(Debug, Default)]
 pub(super) struct PackState {
@@ -107,6 +132,17 @@ pub(super) struct PackState {
     pub(super) ids: Option<(u64, Arc<Vec<Occurrence>>)>,
     /// Findings, and the number of the state in which they were found.
     pub(super) findings: Option<(u64, Vec<Diagnostic>)>,
+    /// Results of the cases, with the hash of the content with which they ran.
+    pub(super) cases: Option<(u64, Vec<CaseResult>)>,
+    /// Counts of recorded sessions, with the hash of the content.
+    pub(super) counts: Option<(u64, ReplayCounts)>,
+    /// Values of the chosen session.
+    pub(super) values: Option<SessionValues>,
+    /// Why the chosen session has no values, as far as the client knows.
+    pub(super) session_error: Option<String>,
+    /// When cases and recorded sessions are evaluated next.
+    slow_due: Option<Duration>,
+    slow: Option<SlowState>,
     /// Files whose findings the client shows.
     published: BTreeSet<PathBuf>,
     /// What could not be read, as far as the client knows.
@@ -119,7 +155,7 @@ pub(super) struct PackState {
 pub(super) struct Server<'w> {
     pub(super) world: &'w dyn World,
     pub(super) base: &'w Base,
-    jobs: Sender<Job>,
+    jobs: JobSenders,
     default_profile: Profile,
     pub(super) settings: ClientSettings,
     pub(super) client: ClientCapabilities,
@@ -135,7 +171,7 @@ impl<'w> Server<'w> {
     pub(super) fn new(
         world: &'w dyn World,
         base: &'w Base,
-        jobs: Sender<Job>,
+        jobs: JobSenders,
         profile: Profile,
     ) -> Self {
         Self {
@@ -171,8 +207,11 @@ impl<'w> Server<'w> {
         if self.is_busy() {
             return RESULT_WAIT;
         }
-        let next = self.packs.values().filter_map(|it| it.due).min();
-        next.map_or(IDLE_WAIT, |due| due.saturating_sub(self.world.elapsed()))
+        let is_slow = self.packs.values().any(|it| it.slow.is_some());
+        let longest = if is_slow { SLOW_RESULT_WAIT } else { IDLE_WAIT };
+        let next = self.packs.values().flat_map(|it| [it.due, it.slow_due]).flatten().min();
+        let next = next.map(|due| due.saturating_sub(self.world.elapsed()));
+        next.map_or(longest, |next| next.min(longest))
     }
 
     /// Whether the second thread works.
@@ -184,6 +223,10 @@ impl<'w> Server<'w> {
     pub(super) fn start_due(&mut self) {
         let now = self.world.elapsed();
         self.start(|due| due <= now);
+        let is_due = |(_, it): &(&PathBuf, &PackState)| it.slow_due.is_some_and(|due| due <= now);
+        let slow: Vec<PathBuf> =
+            self.packs.iter().filter(is_due).map(|(folder, _)| folder.clone()).collect();
+        slow.iter().for_each(|it| self.start_slow(it, false));
     }
 
     /// Starts the lint of all packs that changed.
@@ -198,7 +241,7 @@ impl<'w> Server<'w> {
             self.packs.iter().filter(ready).map(|(folder, _)| folder.clone()).collect();
         for folder in folders {
             let Some(job) = self.lint_job(&folder) else { continue };
-            let sent = self.jobs.send(Job::Lint(job)).is_ok();
+            let sent = self.jobs.lint.send(Job::Lint(job)).is_ok();
             if let Some(state) = self.packs.get_mut(&folder) {
                 (state.due, state.is_running) = (None, sent);
             }
@@ -229,6 +272,7 @@ impl<'w> Server<'w> {
                 }
                 self.take_over(*linted);
             }
+            JobResult::Slow(result) => self.finish_slow(result),
             JobResult::Failed(folder) => {
                 if let Some(state) = self.packs.get_mut(&folder) {
                     state.is_running = false;
@@ -250,6 +294,7 @@ impl<'w> Server<'w> {
         let new = linted.unreadable.iter().filter(|it| !state.unreadable.contains(it));
         let new: Vec<String> = new.cloned().collect();
         state.unreadable = linted.unreadable;
+        state.slow_due = Some(self.world.elapsed().saturating_add(SLOW_QUIET));
         new.into_iter().for_each(|it| self.log(MessageType::WARNING, it));
         self.publish(&linted.folder);
     }
@@ -312,6 +357,107 @@ impl<'w> Server<'w> {
         published.into_iter().for_each(|it| self.notify("textDocument/publishDiagnostics", it));
     }
 
+    /// Starts the evaluation of cases and recorded sessions, unless the content is the one that was evaluated last;
+    /// `is_asked`: the user wants the cases to run again.
+    pub(super) fn start_slow(&mut self, folder: &Path, is_asked: bool) {
+        if let Some(state) = self.packs.get_mut(folder) {
+            state.slow_due = None;
+        }
+        let shows_lenses =
+            self.client.text_document.as_ref().is_some_and(|it| it.code_lens.is_some());
+        if !(is_asked || (shows_lenses && is_trusted(self.world, folder))) {
+            return;
+        }
+        let Some(view) = self.view(folder) else { return };
+        let texts: Vec<&str> =
+            view.sources().flat_map(|it| [it.name.as_str(), it.text.as_str()]).collect();
+        let (key, buffers) = (fingerprint(&texts), self.buffers());
+        self.requests = self.requests.saturating_add(1);
+        let token = format!("policyd-{}", self.requests);
+        let replays = self.settings.replays.then(|| self.settings.recordings.clone());
+        let Some(state) = self.packs.get_mut(folder) else { return };
+        let is_known = |known: Option<u64>| known == Some(key);
+        let cases_known = is_known(state.cases.as_ref().map(|(key, _)| *key));
+        let counts_known = is_known(state.counts.as_ref().map(|(key, _)| *key));
+        if cases_known && !is_asked {
+            return;
+        }
+        if let Some(before) = &state.slow {
+            before.cancel.store(true, Ordering::Relaxed);
+        }
+        let cancel = Arc::new(AtomicBool::new(false));
+        let recordings = replays.filter(|_| !counts_known);
+        let job = SlowJob {
+            folder: folder.to_path_buf(),
+            key,
+            buffers,
+            recordings,
+            cancel: Arc::clone(&cancel),
+            token: token.clone(),
+        };
+        if self.jobs.slow.send(job).is_ok() {
+            state.slow = Some(SlowState { token, cancel, is_shown: false });
+        }
+    }
+
+    fn finish_slow(&mut self, result: SlowResult) {
+        match result {
+            SlowResult::Cases { folder, key, results } => {
+                if let Some(state) = self.packs.get_mut(&folder) {
+                    state.cases = Some((key, results));
+                }
+                self.refresh_lenses();
+            }
+            SlowResult::Replay { folder, key, counts } => {
+                if let Some(state) = self.packs.get_mut(&folder) {
+                    state.counts = Some((key, counts));
+                }
+                self.refresh_lenses();
+            }
+            SlowResult::Progress { token, done, all } => self.report(&token, done, all),
+            SlowResult::End { folder, token } => {
+                let Some(state) = self.packs.get_mut(&folder) else { return };
+                let ended = state.slow.take_if(|it| it.token == token);
+                if ended.is_some_and(|it| it.is_shown) {
+                    self.progress(&token, json!({"kind": "end"}));
+                }
+            }
+        }
+    }
+
+    /// Reports how many sessions were evaluated.
+    fn report(&mut self, token: &str, done: usize, all: usize) {
+        let window = self.client.window.as_ref();
+        if window.and_then(|it| it.work_done_progress) != Some(true) {
+            return;
+        }
+        let slow = self.packs.values_mut().filter_map(|it| it.slow.as_mut());
+        let Some(slow) = slow.into_iter().find(|it| it.token == token) else { return };
+        let percentage = done.saturating_mul(100) / all.max(1);
+        let message = format!("{done} of {all} sessions");
+        if !std::mem::replace(&mut slow.is_shown, true) {
+            self.ask("window/workDoneProgress/create", json!({"token": token}));
+            let title = "policyd: recorded sessions";
+            self.progress(token, json!({"kind": "begin", "title": title, "cancellable": true}));
+        }
+        self.progress(
+            token,
+            json!({"kind": "report", "message": message, "percentage": percentage}),
+        );
+    }
+
+    fn progress(&mut self, token: &str, value: Value) {
+        self.notify("$/progress", json!({"token": token, "value": value}));
+    }
+
+    fn refresh_lenses(&mut self) {
+        let workspace = self.client.workspace.as_ref();
+        let lenses = workspace.and_then(|it| it.code_lens.as_ref());
+        if lenses.and_then(|it| it.refresh_support) == Some(true) {
+            self.ask("workspace/codeLens/refresh", Value::Null);
+        }
+    }
+
     /// Sends a notification.
     pub(super) fn notify(&mut self, method: &str, params: impl serde::Serialize) {
         self.outgoing.push(Notification::new(method.to_owned(), params).into());
@@ -366,8 +512,8 @@ impl<'w> Server<'w> {
     fn initialize(&mut self, params: Value) -> Result<Value, RequestError> {
         let params: InitializeParams = serde_json::from_value(params)?;
         self.client = params.capabilities;
-        self.phase = Phase::Running;
         self.configure(&params.initialization_options.unwrap_or_default());
+        self.phase = Phase::Running;
         Ok(json!({
             "capabilities": Self::capabilities(),
             "serverInfo": {"name": "policyd", "version": env!("CARGO_PKG_VERSION")},
@@ -377,6 +523,14 @@ impl<'w> Server<'w> {
     fn configure(&mut self, value: &Value) {
         let (settings, problems) = ClientSettings::read(value, self.default_profile);
         self.settings = settings;
+        for state in self.packs.values_mut() {
+            (state.values, state.session_error) = (None, None);
+        }
+        let workspace = self.client.workspace.as_ref();
+        let hints = workspace.and_then(|it| it.inlay_hint.as_ref());
+        if self.phase == Phase::Running && hints.and_then(|it| it.refresh_support) == Some(true) {
+            self.ask("workspace/inlayHint/refresh", Value::Null);
+        }
         problems.into_iter().for_each(|it| self.log(MessageType::ERROR, it));
         self.touch_all();
     }
@@ -409,6 +563,12 @@ impl<'w> Server<'w> {
                 let changed: DidChangeWatchedFilesParams = read(params)?;
                 let paths = changed.changes.iter().filter_map(|it| path_of(&it.uri));
                 self.files_changed(&paths.collect::<Vec<_>>());
+            }
+            "window/workDoneProgress/cancel" => {
+                let token = params.get("token").and_then(Value::as_str);
+                let slow = self.packs.values().filter_map(|it| it.slow.as_ref());
+                let canceled = slow.filter(|it| Some(it.token.as_str()) == token);
+                canceled.for_each(|it| it.cancel.store(true, Ordering::Relaxed));
             }
             // Other notifications need no reaction.
             _ => {}
@@ -483,7 +643,9 @@ impl<'w> Server<'w> {
             state.findings = None;
         }
         self.publish(&folder);
-        self.packs.remove(&folder);
+        if let Some(slow) = self.packs.remove(&folder).and_then(|it| it.slow) {
+            slow.cancel.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Files on the disk changed: a pack is read again, and a directory can become a pack.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use super::background::SlowResult;
 use crate::app::packs::places;
 use crate::editor::view::{LintSettings, PackView};
 use crate::policy::review::Base;
@@ -54,8 +55,10 @@ pub(super) struct LintResult {
 #[derive(Debug)]
 pub(super) enum JobResult {
     Lint(Box<LintResult>),
-    /// A job failed; a message for the log.
+    /// The lint of a pack failed.
     Failed(PathBuf),
+    /// A report of the third thread.
+    Slow(SlowResult),
 }
 
 /// The second thread.

@@ -233,6 +233,15 @@ pub(crate) fn is_trusted(world: &dyn World, project: &Project, folder: &Path) ->
     standing(world, project, folder, &read(world, folder)) == TrustStatus::Trusted
 }
 
+/// Whether the user trusts the pack in a directory, or trusted it before its files changed, or owns the directory: what
+/// is being changed by its user is evaluated before it is trusted again.
+pub(crate) fn was_trusted(world: &dyn World, project: &Project, folder: &Path) -> bool {
+    let of_user = user::config_folder(world).map(|it| it.join("policies"));
+    let found = read(world, folder);
+    of_user.is_some_and(|it| it == folder)
+        || standing(world, project, folder, &found) != TrustStatus::Unknown
+}
+
 /// The folders of packs that belong to a project, the nearest first.
 fn of_project(project: &Project) -> Vec<PathBuf> {
     let own = pack_directory;

@@ -88,7 +88,7 @@ impl Client {
                         "inlayHint": {"refreshSupport": true},
                     },
                     "window": {"workDoneProgress": true},
-                    "textDocument": {"completion": {"completionItem": {"snippetSupport": true}}},
+                    "textDocument": {"codeLens": {}, "completion": {"completionItem": {"snippetSupport": true}}},
                 },
             }),
         );

@@ -156,6 +156,8 @@ const REQUESTS: &[(&str, MoreParams)] = &[
     ("textDocument/documentSymbol", |_| json!({})),
     ("textDocument/foldingRange", |_| json!({})),
     ("textDocument/semanticTokens/full", |_| json!({})),
+    ("textDocument/codeLens", |_| json!({})),
+    ("textDocument/inlayHint", |_| json!({})),
 ];
 
 /// Requests with positions in other files, too.

@@ -6,5 +6,6 @@ mod client;
 mod completion;
 mod edits;
 mod ids;
+mod lenses;
 mod neovim;
 mod session;
