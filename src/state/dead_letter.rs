@@ -136,6 +136,8 @@ pub enum TaskEffect {
     Created(Box<Task>),
     /// The task is done and leaves the queues.
     Done,
+    /// The dead letter belongs to the agent that claimed it now.
+    Claimed,
 }
 
 /// Returns the task after an event, and its further effects. An unchanged task was not affected.
@@ -233,10 +235,10 @@ impl Task {
                 vec![TaskEffect::Recovered, TaskEffect::Done]
             }
             TaskEvent::Resolved => vec![TaskEffect::Done],
-            TaskEvent::Claimed { holder, lease } => {
-                self.claim(holder, lease, now);
-                Vec::new()
+            TaskEvent::Claimed { holder, lease } if self.claim(holder, lease, now) => {
+                vec![TaskEffect::Claimed]
             }
+            TaskEvent::Claimed { .. } => Vec::new(),
             TaskEvent::Unclaimed { generation } => {
                 self.unclaim(generation, now);
                 Vec::new()
@@ -255,14 +257,16 @@ impl Task {
         self.claim.as_ref().is_some_and(|it| !it.holder.is_empty() && active(it))
     }
 
-    fn claim(&mut self, holder: &str, lease: Duration, now: Timestamp) {
+    /// Claims the dead letter, if it is free. Returns whether it was.
+    fn claim(&mut self, holder: &str, lease: Duration, now: Timestamp) -> bool {
         if self.place != TaskQueue::DeadLetter || !self.waits_for.is_empty() || self.is_claimed(now)
         {
-            return;
+            return false;
         }
         let generation = self.claim.as_ref().map_or(0, |it| it.generation).saturating_add(1);
         let until = now.plus(lease.min(CLAIM_LEASE_MAX));
         self.claim = Some(TaskClaim { holder: holder.to_owned(), until, generation });
+        true
     }
 
     fn unclaim(&mut self, generation: u64, now: Timestamp) {

@@ -203,7 +203,7 @@ impl Lists {
                     *total = total.saturating_add(1);
                 }
                 TaskEffect::Created(part) => self.put((**part).clone(), &[]),
-                TaskEffect::Done => {}
+                TaskEffect::Done | TaskEffect::Claimed => {}
             }
         }
     }

@@ -98,6 +98,7 @@ fn effect_name(effect: &TaskEffect) -> &'static str {
         TaskEffect::Abandoned => "abandoned",
         TaskEffect::Created(_) => "created",
         TaskEffect::Done => "done",
+        TaskEffect::Claimed => "claimed",
     }
 }
 

@@ -32,12 +32,11 @@ impl Stores<'_> {
         lease: Duration,
     ) -> Result<Option<(Task, TaskClaim)>, ClaimError> {
         for id in ids {
-            let before = self.queues.peek().find(id).and_then(|it| it.claim.clone());
-            let before = before.map_or(0, |it| it.generation);
             let event = TaskEvent::Claimed { holder, lease };
-            let Some((task, _)) = self.decide(id, "claimed", event)? else { continue };
-            let won = |it: &&TaskClaim| it.holder == holder && it.generation > before;
-            if let Some(claim) = task.claim.as_ref().filter(won).cloned() {
+            let Some((task, effects)) = self.decide(id, "claimed", event)? else { continue };
+            // Agents on two hosts can have the same name, so the holder does not tell who was first.
+            let won = effects.contains(&TaskEffect::Claimed);
+            if let Some(claim) = task.claim.clone().filter(|_| won) {
                 return Ok(Some((task, claim)));
             }
         }

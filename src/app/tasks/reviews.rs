@@ -204,7 +204,9 @@ fn part_id(task: &Task, lists: &Lists) -> String {
 fn row(task: &Task, rule: Option<&Review>, effects: &[TaskEffect], problems: Vec<String>) -> Row {
     let part = effects.iter().find_map(|it| match it {
         TaskEffect::Created(part) => Some(part.id.clone()),
-        TaskEffect::Recovered | TaskEffect::Abandoned | TaskEffect::Done => None,
+        TaskEffect::Recovered | TaskEffect::Abandoned | TaskEffect::Done | TaskEffect::Claimed => {
+            None
+        }
     });
     Row {
         task: task.clone(),

@@ -29,10 +29,10 @@ const OWN_SCHEMA: i32 = 2;
 const SCHEMA_MIN: i32 = 1;
 /// Key of the lock that serializes migrations.
 const MIGRATION_LOCK: i64 = 7_020_639_213;
-/// Limits of a session on the server. A process that dies or stops within a transaction holds its lock for
-/// at most that long.
-const SESSION: &str = "SET lock_timeout = '2s'; SET statement_timeout = '10s'; \
-    SET idle_in_transaction_session_timeout = '5s'; SET search_path = pg_catalog;";
+/// Begins a transaction with its limits: a process that dies or stops within it holds its lock for at most that
+/// long. They belong to the transaction, because a pooler can give the connection to another client after it.
+const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'; \
+    SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = pg_catalog;";
 const GROUP: &str = "SELECT version FROM policyd.project_group WHERE name = $1 FOR UPDATE";
 const APPLIED: &str =
     "INSERT INTO policyd.applied (grp, id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true";
@@ -90,7 +90,6 @@ pub(super) fn connect(
                 }
             }
         });
-        client.batch_execute(SESSION).await?;
         Ok((client, announcements))
     };
     let connected = runtime.block_on(within(limit, connecting));
@@ -217,6 +216,23 @@ fn database_error(error: &DbError) -> ServerError {
 }
 
 impl PostgresServer {
+    /// Runs queries in one transaction within the limit.
+    fn transact<T>(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, ServerError> {
+        let done = self.run(async |client| {
+            client.batch_execute(BEGIN).await?;
+            let done = work(client).await?;
+            client.batch_execute("COMMIT").await?;
+            Ok(done)
+        });
+        if let Err(error) = &done {
+            self.roll_back(error);
+        }
+        done
+    }
+
     /// Runs queries within the limit.
     fn run<T>(
         &self,
@@ -225,9 +241,16 @@ impl PostgresServer {
         self.runtime.block_on(within(self.limit, work(&self.client)))
     }
 
-    /// Ends the transaction after an error or a refusal of the step.
-    fn roll_back(&self) {
-        // A server that cannot be reached rolls back by itself.
+    /// Ends the transaction after an error.
+    fn roll_back(&self, error: &ServerError) {
+        // A server that did not answer in time is not waited for again. It rolls back by itself.
+        if !matches!(error, ServerError::TimedOut(_)) {
+            self.end_unchanged();
+        }
+    }
+
+    /// Ends the transaction without a change.
+    fn end_unchanged(&self) {
         drop(self.run(async |client| client.batch_execute("ROLLBACK").await));
     }
 
@@ -239,7 +262,7 @@ impl PostgresServer {
         let (group, document) = (&self.group, change.document);
         let (kind, name) = (document.kind, document.name);
         let found = self.run(async |client| {
-            client.batch_execute("BEGIN").await?;
+            client.batch_execute(BEGIN).await?;
             let group_row = client.query_typed(GROUP, &[(group, Type::TEXT)]).await?;
             let fresh = client
                 .query_typed(APPLIED, &[(group, Type::TEXT), (&change.operation, Type::TEXT)])
@@ -255,7 +278,7 @@ impl PostgresServer {
             return Err(ServerError::NotPermitted(why));
         }
         if applied {
-            self.roll_back();
+            self.end_unchanged();
             return Ok(ChangeResult::AppliedBefore);
         }
         let row = rows.first();
@@ -294,7 +317,7 @@ impl PostgresServer {
     /// Returns the version of the schema, and the oldest version that a client must know.
     fn schema(&self) -> Result<Option<(i32, i32)>, ServerError> {
         let query = "SELECT max(version), max(client_min) FROM policyd.migration";
-        match self.run(async |client| client.query_typed(query, &[]).await) {
+        match self.transact(async |client| client.query_typed(query, &[]).await) {
             Ok(rows) => {
                 let number = |at: usize| rows.first()?.try_get::<_, i32>(at).ok();
                 Ok(number(0).zip(number(1)))
@@ -321,8 +344,8 @@ impl DocumentServer for PostgresServer {
         step: &mut DocumentStep<'_>,
     ) -> Result<ChangeResult, ServerError> {
         let changed = self.change_open(change, step);
-        if changed.is_err() {
-            self.roll_back();
+        if let Err(error) = &changed {
+            self.roll_back(error);
         }
         changed
     }
@@ -330,7 +353,7 @@ impl DocumentServer for PostgresServer {
     fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
         let schema = self.check_schema()?;
         let group = &self.group;
-        let (rows, state) = self.run(async |client| {
+        let (rows, state) = self.transact(async |client| {
             // The version is read first: a document that changes in between is listed again next time.
             let state = client.query_typed(NOW, &[(group, Type::TEXT)]).await?;
             let parameters = [(group as _, Type::TEXT), (&since as _, Type::INT8)];
@@ -363,7 +386,7 @@ impl DocumentServer for PostgresServer {
         let schema = self.schema()?.map(|(version, _)| version);
         let query = "SELECT current_setting('server_version'), session_user::text, \
             (extract(epoch FROM clock_timestamp()) * 1000)::int8";
-        let rows = self.run(async |client| client.query_typed(query, &[]).await)?;
+        let rows = self.transact(async |client| client.query_typed(query, &[]).await)?;
         let row = rows.first();
         let text =
             |at: usize| row.and_then(|it| it.try_get::<_, String>(at).ok()).unwrap_or_default();
@@ -379,41 +402,44 @@ impl DocumentServer for PostgresServer {
             let query = "SELECT kind, count(*) FROM policyd.document WHERE grp = $1 AND body IS NOT NULL \
                 GROUP BY kind ORDER BY kind";
             let group = &self.group;
-            let rows =
-                self.run(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
+            let rows = self
+                .transact(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
             let count = |row: &Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
             status.documents = rows.iter().filter_map(count).collect();
-            let rows =
-                self.run(async |client| client.query_typed(NOW, &[(group, Type::TEXT)]).await)?;
+            let rows = self
+                .transact(async |client| client.query_typed(NOW, &[(group, Type::TEXT)]).await)?;
             status.version = rows.first().and_then(|it| it.try_get(0).ok()).unwrap_or_default();
         }
         Ok(status)
     }
 
     fn migrate(&mut self) -> Result<(i32, i32), ServerError> {
-        let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
-        self.run(async |client| client.batch_execute(&lock).await)?;
         let before = self.schema()?.map_or(0, |(version, _)| version);
-        let mut version = 0;
-        for (client_min, text) in MIGRATIONS {
-            version = i32::saturating_add(version, 1);
-            if version <= before {
-                continue;
-            }
-            let whole = format!(
-                "BEGIN; {text}; INSERT INTO policyd.migration (version, client_min) \
-                 VALUES ({version}, {client_min}); COMMIT"
-            );
-            if let Err(error) = self.run(async |client| client.batch_execute(&whole).await) {
-                self.roll_back();
-                return Err(error);
-            }
-        }
         let group = &self.group;
-        let query = "INSERT INTO policyd.project_group (name) VALUES ($1) ON CONFLICT DO NOTHING";
-        self.run(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
-        let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
-        self.run(async |client| client.batch_execute(&unlock).await)?;
+        let version = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
+        self.transact(async |client| {
+            // Another client can migrate at the same time. The lock ends with the transaction.
+            let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+            client.batch_execute(&lock).await?;
+            let exists = "SELECT to_regclass('policyd.migration') IS NOT NULL";
+            let exists = client.query_typed(exists, &[]).await?;
+            let exists = exists.first().is_some_and(|it| it.try_get(0).unwrap_or_default());
+            let known = "SELECT max(version) FROM policyd.migration";
+            let rows = if exists { client.query_typed(known, &[]).await? } else { Vec::new() };
+            let known: i32 = rows.first().and_then(|it| it.try_get(0).ok()).unwrap_or_default();
+            for (version, (client_min, text)) in (1_i32..).zip(MIGRATIONS) {
+                if version > known {
+                    client.batch_execute(text).await?;
+                    let record = format!(
+                        "INSERT INTO policyd.migration (version, client_min) VALUES ({version}, {client_min})"
+                    );
+                    client.batch_execute(&record).await?;
+                }
+            }
+            let query =
+                "INSERT INTO policyd.project_group (name) VALUES ($1) ON CONFLICT DO NOTHING";
+            client.query_typed(query, &[(group, Type::TEXT)]).await.map(drop)
+        })?;
         Ok((before, before.max(version)))
     }
 
@@ -421,7 +447,7 @@ impl DocumentServer for PostgresServer {
         let ids: Vec<&str> = entries.iter().map(|it| it.id.as_str()).collect();
         let texts: Vec<&str> = entries.iter().map(|it| it.text.as_str()).collect();
         let group = &self.group;
-        self.run(async |client| {
+        self.transact(async |client| {
             let parameters = [
                 (group as _, Type::TEXT),
                 (&ids as _, Type::TEXT_ARRAY),
