@@ -21,8 +21,10 @@ use crate::time::{duration_text, short_text};
 use crate::world::World;
 use crate::world::server::{ServerError, ServerStatus};
 
-/// Longest wait for a notification before the connection is checked.
-const WATCH_WAIT: Duration = Duration::from_secs(5);
+/// Time after which the outbox is looked at, while no notification comes.
+const WATCH_SLICE: Duration = Duration::from_secs(1);
+/// Number of these times after which the server is asked without a notification.
+const WATCH_SLICES: u32 = 5;
 
 /// The files that a command changes.
 #[derive(Clone, Copy)]
@@ -249,7 +251,7 @@ fn watch(
     let limits = COMMAND;
     let mut server = None;
     while !world.interrupted() {
-        let mut round = || -> Result<bool, SyncError> {
+        let mut round = || -> Result<(), SyncError> {
             let connected = match server.take() {
                 Some(connected) => connected,
                 None => store.server(SHARED_COMMAND_WAIT)?,
@@ -260,12 +262,18 @@ fn watch(
                 console.print(&format!("{} sent, {} received\n", result.sent, result.received));
             }
             send_decisions(console, store, log)?;
-            Ok(connected.wait(WATCH_WAIT)?)
+            for _ in 0..WATCH_SLICES {
+                // A change of another host, or one of this host that waits.
+                if connected.wait(WATCH_SLICE)? || store.has_waiting() {
+                    return Ok(());
+                }
+            }
+            Ok(())
         };
         if let Err(error) = round() {
             server = None;
             console.eprint(&error.to_string());
-            world.sleep(WATCH_WAIT);
+            world.sleep(WATCH_SLICE.saturating_mul(WATCH_SLICES));
         }
     }
     Ok(EXIT_OK)
