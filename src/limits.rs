@@ -321,6 +321,8 @@ pub const OUTBOX_MAX: usize = 20_000;
 pub const OPERATION_BYTES_MAX: usize = 1024 * 1024;
 /// Local copy of the documents of one kind, in bytes.
 pub const MIRROR_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Signals in the local copy of the shared store, the newest.
+pub const SHARED_SIGNALS_KEPT: usize = 2_000;
 /// Runs in the local copy of the registry, the newest.
 pub const SHARED_RUNS_KEPT: usize = 2_000;
 /// What is known of the server, in bytes.

@@ -90,7 +90,8 @@ pub(crate) fn request(
             SharedResponse::Task(_)
             | SharedResponse::Escalation(_)
             | SharedResponse::Approval(_)
-            | SharedResponse::Run,
+            | SharedResponse::Run
+            | SharedResponse::Signal(_),
         )
         | Err(_) => store.request(key, settings, now),
     }

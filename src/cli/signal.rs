@@ -1,15 +1,18 @@
 //! `policyd signal`: signals between the processes of a project, and a human's answers to them.
 
 mod print;
+mod remote;
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::store::{LocalFiles, around};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
     SignalArguments, pack,
 };
+use crate::app::sharing::{COMMAND, QUICK};
 use crate::app::tasks::{self, Stores, signal_fields};
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project;
@@ -21,6 +24,8 @@ use crate::policy::records;
 use crate::policy::signals::{SignalKind, SignalStorage, Signals};
 use crate::source::suggest;
 use crate::state::signal::{End, SignalEvent};
+use crate::store::file::Durability;
+use crate::store::shared::SharedSignalEnd;
 use crate::store::signals::{Draft, SignalOutcome, SignalStore};
 use crate::world::{World, WorldError};
 
@@ -43,36 +48,62 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Sign
     let stores = Stores::of_project(world, &policy);
     let (store, format) = (stores.signals.clone(), arguments.format);
     let command = SignalCommand { world, store, stores: &stores, signals: &policy.signals, format };
-    let answer = match &arguments.action {
-        SignalAction::Emit { name, fields, from, expires } => {
-            command.emit(console, name, fields, from, *expires)
-        }
-        SignalAction::List => Ok(command.list(console)),
-        SignalAction::Types => Ok(print::kinds(console, command.signals, format)),
-        SignalAction::Show { id } => Ok(command.show(console, id)),
-        SignalAction::Consume { signal, by, lease } => command.consume(console, signal, by, *lease),
-        SignalAction::Release { id, by } => {
-            let answer = command.store.take(id, SignalEvent::Release { by }, world.now());
-            answer.map(|it| command.print_answer(console, &it, id))
-        }
-        SignalAction::Approve { id, decision, by } => {
-            command.decide(console, id, by, Some(decision), "")
-        }
-        SignalAction::Reject { id, reason, by } => command.decide(console, id, by, None, reason),
-        SignalAction::History { limit, signal } => {
-            Ok(command.history(console, *limit, signal.as_deref()))
-        }
-        SignalAction::Watch { every, length } => Ok(command.watch(console, *every, *length)),
-        SignalAction::Check { run, emit } => command.check(console, run, *emit),
-        SignalAction::Process => command.process(console),
+    let files = LocalFiles { root: &stores.own, durability: &Durability::default() };
+    let limits = match &arguments.action {
+        // Agents and scripts emit signals, and do not wait for a server that does not answer.
+        SignalAction::Emit { .. } | SignalAction::Process | SignalAction::Release { .. } => QUICK,
+        SignalAction::List
+        | SignalAction::Show { .. }
+        | SignalAction::Consume { .. }
+        | SignalAction::Approve { .. }
+        | SignalAction::Reject { .. } => COMMAND,
+        SignalAction::Types
+        | SignalAction::History { .. }
+        | SignalAction::Watch { .. }
+        | SignalAction::Check { .. } => return command.act(console, &arguments.action),
     };
-    answer.unwrap_or_else(|error| {
-        console.eprint(&format!("{}: {error}; signals not changed", stores.own.display()));
-        EXIT_BROKEN
+    around(world, console, files, limits, |console| {
+        if let Err(error) = command.store.take_over_ends(world.now()) {
+            console.eprint(&format!("answers of other hosts were not taken over: {error}"));
+        }
+        command.act(console, &arguments.action)
     })
 }
 
 impl SignalCommand<'_, '_> {
+    /// Runs one action on the local copy.
+    fn act(&self, console: &mut Console<'_>, action: &SignalAction) -> u8 {
+        let answer = match action {
+            SignalAction::Emit { name, fields, from, expires } => {
+                self.emit(console, name, fields, from, *expires)
+            }
+            SignalAction::List => Ok(self.list(console)),
+            SignalAction::Types => Ok(print::kinds(console, self.signals, self.format)),
+            SignalAction::Show { id } => Ok(self.show(console, id)),
+            SignalAction::Consume { signal, by, lease } => {
+                self.consume(console, signal, by, *lease)
+            }
+            SignalAction::Release { id, by } => {
+                let answer = self.store.take(id, SignalEvent::Release { by }, self.world.now());
+                answer.map(|it| self.print_answer(console, &it, id))
+            }
+            SignalAction::Approve { id, decision, by } => {
+                self.decide(console, id, by, Some(decision), "")
+            }
+            SignalAction::Reject { id, reason, by } => self.decide(console, id, by, None, reason),
+            SignalAction::History { limit, signal } => {
+                Ok(self.history(console, *limit, signal.as_deref()))
+            }
+            SignalAction::Watch { every, length } => Ok(self.watch(console, *every, *length)),
+            SignalAction::Check { run, emit } => self.check(console, run, *emit),
+            SignalAction::Process => self.process(console),
+        };
+        answer.unwrap_or_else(|error| {
+            console.eprint(&format!("{}: {error}; signals not changed", self.stores.own.display()));
+            EXIT_BROKEN
+        })
+    }
+
     /// The kind of a name; an unknown name is a typo.
     fn kind(&self, console: &mut Console<'_>, name: &str) -> Option<&SignalKind> {
         let kind = self.signals.kind(name);
@@ -156,7 +187,8 @@ impl SignalCommand<'_, '_> {
         if view.cut {
             console.eprint("signals/ contains more files than policyd reads");
         }
-        if view.signals.is_empty() {
+        let others = self.list_others(console);
+        if view.signals.is_empty() && !others {
             console.print_empty(self.format, "pending signals");
         }
         EXIT_OK
@@ -222,6 +254,11 @@ impl SignalCommand<'_, '_> {
             None => SignalEvent::Consume { by: &by },
         };
         let answer = self.store.take(signal, event, self.world.now())?;
+        if answer == SignalOutcome::Nothing
+            && let Some(code) = self.take_of_others(console, signal, event)
+        {
+            return Ok(code);
+        }
         Ok(self.print_answer(console, &answer, signal))
     }
 
@@ -272,6 +309,16 @@ impl SignalCommand<'_, '_> {
             None => self.store.reject(id, &by, reason, now)?,
         };
         if answer == SignalOutcome::Nothing {
+            let end = SharedSignalEnd {
+                outcome: if decision.is_some() { End::Approved } else { End::Rejected }
+                    .as_str()
+                    .to_owned(),
+                by,
+                text: decision.map_or(reason, String::as_str).to_owned(),
+            };
+            if let Some(code) = self.answer_other(console, id, end) {
+                return Ok(code);
+            }
             let waiting: Vec<String> = {
                 let view = self.store.view(now);
                 let waiting = view.awaiting_human(self.signals, now);

@@ -151,6 +151,9 @@ impl SignalKind {
     }
 }
 
+/// Signal by which an agent tells its supervisor that it reached its goal.
+pub const CLAIM: &str = "COMPLETION_REQUESTED";
+
 /// When a signal is created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalTrigger {

@@ -9,6 +9,7 @@ mod file_names;
 pub(super) mod found;
 pub(super) mod ledger;
 mod process;
+mod sharing;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -477,6 +478,7 @@ impl<'a> SignalStore<'a> {
             ledger.endings.remove(&found.id);
             return Err(error);
         }
+        self.share_end(found, details.by, now);
         // If this fails, the next process completes it.
         if self.finish(ledger, &found.id, &entry).is_ok() {
             let _unsaved = self.save(ledger);

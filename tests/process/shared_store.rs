@@ -620,3 +620,115 @@ fn the_end_of_a_session_sends_its_decisions() {
     ended().answer();
     assert_eq!(query(&url, "SELECT count(*)::text FROM policyd.decision"), ["1"]);
 }
+
+/// What is shared for signals.
+const SIGNALS: &str = "  share: [signals, runs]\n";
+
+/// The ids of the pending signals that a host sees.
+fn signals(machine: &Machine) -> Vec<String> {
+    let listed = machine.run(&["signal", "list", "--format", "json"], b"");
+    let id = |line: &str| {
+        let signal: Value = serde_json::from_str(line).unwrap();
+        signal["id"].as_str().unwrap().to_owned()
+    };
+    listed.stdout.lines().map(id).collect()
+}
+
+#[test]
+fn a_request_is_answered_on_another_host() {
+    let test = "a_request_is_answered_on_another_host";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
+    done(&one.run(&["store", "init"], b""));
+    for reason in ["reason=Buy a disk?", "reason=Delete the table?"] {
+        done(&one.run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", reason], b""));
+    }
+    done(&one.run(&["store", "sync"], b""));
+    let ids = signals(&other);
+    assert_eq!(ids, signals(&one));
+    done(&other.human(&["signal", "approve", &ids[0], "--decision", "a small one"]));
+    done(&other.human(&["signal", "reject", &ids[1], "--reason", "never"]));
+    assert_eq!(other.human(&["signal", "approve", &ids[1], "--decision", "x"]).code, Some(1));
+    let told = later(&one).answer().to_string();
+    assert!(told.contains("a small one") && told.contains("rejected"), "{told}");
+    let history = one.run(&["signal", "history", "--format", "json"], b"").stdout;
+    let outcome = |id: &str| {
+        let mut lines = history.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+        let entry = lines.find(|it| it["id"] == id).unwrap();
+        entry["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((outcome(&ids[0]).as_str(), outcome(&ids[1]).as_str()), ("approved", "rejected"));
+    for host in [&one, &other] {
+        done(&host.run(&["store", "sync"], b""));
+        assert_eq!(signals(host), [""; 0]);
+        done(&host.run(&["store", "verify"], b""));
+    }
+}
+
+#[test]
+fn a_signal_is_consumed_once_by_all_hosts() {
+    let test = "a_signal_is_consumed_once_by_all_hosts";
+    let Some(mut server) = postgres::server(test) else { return };
+    let url = server.database();
+    let hosts: Vec<Machine> = (0..3).map(|_| host(&url, SIGNALS)).collect();
+    done(&hosts[0].run(&["store", "init"], b""));
+    done(&hosts[0].run(&["signal", "emit", "DOCS_NEEDED"], b""));
+    done(&hosts[0].run(&["signal", "emit", "COMPLETION_REQUESTED"], b""));
+    done(&hosts[0].run(&["store", "sync"], b""));
+    assert_eq!(signals(&hosts[1]).len(), 1, "a claim is for the supervisor of its own host");
+    // A claim is a lease that the server ends.
+    let lease = ["signal", "consume", "DOCS_NEEDED", "--lease", "1s", "--by", "writer"];
+    done(&hosts[1].run(&lease, b""));
+    assert_eq!(hosts[2].run(&["signal", "consume", "DOCS_NEEDED"], b"").code, Some(1));
+    thread::sleep(Duration::from_millis(1_100));
+    let codes: Vec<_> = thread::scope(|scope| {
+        let consumers: Vec<_> = (0..6)
+            .map(|number| {
+                let host = &hosts[number % 3];
+                let words = ["signal", "consume", "DOCS_NEEDED", "--by", "writer"];
+                scope.spawn(move || host.run(&words, b"").code)
+            })
+            .collect();
+        consumers.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    assert_eq!(codes.iter().filter(|it| **it == Some(0)).count(), 1, "{codes:?}");
+    if server.is_own() {
+        done(&hosts[0].run(&["signal", "emit", "DOCS_NEEDED"], b""));
+        done(&hosts[0].run(&["store", "sync"], b""));
+        server.kill();
+        let refused = hosts[0].run(&["signal", "consume", "DOCS_NEEDED"], b"");
+        server.restart();
+        assert_eq!(refused.code, Some(1), "only the server knows who is first: {refused:?}");
+        assert!(refused.stderr.contains("only the server knows"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_human_on_another_host_stops_a_run() {
+    let test = "a_human_on_another_host_stops_a_run";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
+    done(&one.run(&["store", "init"], b""));
+    done(&one.run(&["signal", "emit", "PAUSE"], b""));
+    thread::scope(|scope| {
+        let run = scope.spawn(|| one.run(&["run", "--goal", "Wait", "--", "true"], b""));
+        let began = Instant::now();
+        let listed = loop {
+            let listed = other.run(&["store", "runs", "--format", "json"], b"");
+            if listed.stdout.contains("\"state\":\"paused\"") {
+                break serde_json::from_str::<Value>(done(&listed).stdout.trim()).unwrap();
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{listed:?}");
+        };
+        assert_eq!((&listed["goal"], &listed["ended"]), (&json!("Wait"), &json!(false)));
+        done(&other.run(&["signal", "emit", "STOP", "--from", "ada"], b""));
+        let ended = run.join().unwrap();
+        assert!(format!("{ended:?}").contains("ada"), "{ended:?}");
+    });
+    let listed = other.run(&["store", "runs", "--format", "json"], b"");
+    let listed: Value = serde_json::from_str(done(&listed).stdout.trim()).unwrap();
+    assert_eq!(listed["ended"], true, "{listed}");
+    assert_eq!(signals(&other), signals(&one), "STOP is consumed, and PAUSE waits");
+}

@@ -83,7 +83,9 @@ impl Backend for Files {
                 drop(store.step(id, event, at));
             }
             // Files contain no such documents of their own.
-            SharedAction::Approval { .. } | SharedAction::Run { .. } => {}
+            SharedAction::Approval { .. }
+            | SharedAction::Run { .. }
+            | SharedAction::Signal { .. } => {}
         }
     }
 

@@ -4,19 +4,21 @@
 use serde_json::{Map, Value};
 
 use super::Supervisor;
+use crate::app::sharing;
 use crate::app::workspace::human;
 use crate::evaluation::message;
+use crate::policy::signals::CLAIM;
 use crate::report::mask::mask;
 use crate::state::run::ControlSignals;
 use crate::state::signal::{End, SignalEvent};
+use crate::store::shared::settings::SharedSubject;
+use crate::store::shared::{NamedSignal, SharedStore, SignalResponse};
 use crate::store::signals::{Draft, SignalOutcome, StoredSignal};
 
 /// Who consumes what is meant for the loop.
 const CONSUMER: &str = "policyd run";
 /// Characters of a sender that are shown.
 const SENDER_CHARS_MAX: usize = 100;
-/// How an agent says that it is done.
-const CLAIM: &str = "COMPLETION_REQUESTED";
 /// How a human is asked for a review.
 const REVIEW: &str = "HUMAN_REVIEW_NEEDED";
 /// Signal that requests a clear context.
@@ -28,6 +30,7 @@ impl Supervisor<'_> {
         let stores = self.stores();
         let mut look = ControlSignals::default();
         if !stores.signals.exists() {
+            self.poll_other_hosts(&mut look);
             return look;
         }
         // Approvals, timeouts and what follows from them.
@@ -60,9 +63,40 @@ impl Supervisor<'_> {
                 look.review = Some(format!("{}: {reason}; {answer}", found.name));
             }
         }
+        self.poll_other_hosts(&mut look);
         look.input.retain(|it| !it.trim().is_empty());
         problems.iter().for_each(|it| self.problem(it));
         look
+    }
+
+    /// Consumes what humans on other hosts say to the run. The server decides which run gets it.
+    fn poll_other_hosts(&mut self, look: &mut ControlSignals) {
+        let found = SharedStore::find(self.world, &self.paths.own, &self.durability);
+        let Ok(Some(store)) = found else { return };
+        if !store.settings().shares(SharedSubject::Signals) {
+            return;
+        }
+        for NamedSignal { document, signal } in store.signals_of_others() {
+            if signal.interrupts == "pause" {
+                look.pause = true;
+            }
+            if !matches!(signal.interrupts.as_str(), "stop" | "input") {
+                continue;
+            }
+            let event = SignalEvent::Consume { by: CONSUMER };
+            match store.decide_signal(&document, event, sharing::QUICK) {
+                Ok(SignalResponse::Changed) if signal.interrupts == "stop" => {
+                    look.stop = true;
+                    look.stop_by = message::cut(&human::shown(&signal.sender), SENDER_CHARS_MAX);
+                }
+                Ok(SignalResponse::Changed) => {
+                    look.input.push(signal.message().to_owned());
+                }
+                // Another run got it.
+                Ok(SignalResponse::Refused(_) | SignalResponse::Unknown) => {}
+                Err(error) => self.problem(&format!("signal {}: {error}", signal.id)),
+            }
+        }
     }
 
     /// Consumes a signal; `None` if another process consumed it.

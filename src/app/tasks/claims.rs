@@ -91,7 +91,8 @@ impl Stores<'_> {
             SharedResponse::Breaker(_)
             | SharedResponse::Escalation(_)
             | SharedResponse::Approval(_)
-            | SharedResponse::Run => Ok(None),
+            | SharedResponse::Run
+            | SharedResponse::Signal(_) => Ok(None),
         }
     }
 }

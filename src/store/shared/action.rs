@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::runs::SharedRun;
+use super::signals::{SignalChange, SignalResponse, signal_of};
 use crate::state::approval::{self, ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest};
 use crate::state::breaker::{
     BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata, FailureEffect,
@@ -30,6 +31,8 @@ pub const ESCALATION: &str = "escalation";
 pub const APPROVAL: &str = "approval";
 /// Kind of the document of a supervised run.
 pub const RUN: &str = "run";
+/// Kind of the document of a signal.
+pub const SIGNAL: &str = "signal";
 /// Key of the queue in the document of a task.
 const QUEUE: &str = "queue";
 /// Key of the Markdown text in the document of an escalation.
@@ -49,6 +52,8 @@ pub enum SharedAction {
     Approval { id: String, change: ApprovalChange },
     /// A run started, ended a turn, or ended. The host of the run alone writes it.
     Run { id: String, record: Box<SharedRun> },
+    /// A change of a signal.
+    Signal { id: String, change: SignalChange },
 }
 
 /// A change of a task.
@@ -370,6 +375,7 @@ pub enum SharedResponse {
     Approval(ApprovalEffect),
     /// The run is recorded.
     Run,
+    Signal(SignalResponse),
 }
 
 impl SharedAction {
@@ -382,6 +388,7 @@ impl SharedAction {
             Self::Escalation { id, .. } => DocumentName { kind: ESCALATION, name: id },
             Self::Approval { id, .. } => DocumentName { kind: APPROVAL, name: id },
             Self::Run { id, .. } => DocumentName { kind: RUN, name: id },
+            Self::Signal { id, .. } => DocumentName { kind: SIGNAL, name: id },
         }
     }
 
@@ -424,6 +431,11 @@ impl SharedAction {
                     before.and_then(Timestamp::parse).is_some_and(|it| it > record.updated);
                 let next = (!is_old).then(|| json!(record));
                 (content(next), SharedResponse::Run)
+            }
+            Self::Signal { change, .. } => {
+                let known = known.and_then(signal_of);
+                let (next, response) = change.apply(known.as_ref(), at);
+                (content(next.map(|it| json!(it))), SharedResponse::Signal(response))
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, TASK, TEXT, task_document};
+use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, TASK, TEXT, task_document};
 use super::approvals::sent_document;
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
@@ -70,6 +70,7 @@ impl SharedStore<'_> {
                 ESCALATION => self.settings.shares(SharedSubject::Escalations),
                 APPROVAL => self.settings.shares(SharedSubject::Approvals),
                 RUN => self.settings.shares(SharedSubject::Runs),
+                SIGNAL => self.settings.shares(SharedSubject::Signals),
                 _ => true,
             };
             let known = local.remove(&(document.kind.clone(), document.name.clone()));
@@ -162,6 +163,10 @@ impl SharedStore<'_> {
         if self.settings.shares(SharedSubject::Approvals) {
             let documents = self.approval_mirror().all().into_iter();
             all.extend(documents.map(|(id, it)| ((APPROVAL.to_owned(), id), sent_document(&it))));
+        }
+        if self.settings.shares(SharedSubject::Signals) {
+            let documents = self.signal_mirror().all().into_iter();
+            all.extend(documents.map(|(id, it)| ((SIGNAL.to_owned(), id), it)));
         }
         if self.settings.shares(SharedSubject::Runs) {
             let documents = self.run_mirror().all().into_iter();

@@ -17,6 +17,7 @@ mod outbox;
 mod position;
 mod runs;
 pub mod settings;
+mod signals;
 mod sync;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub use outbox::QueuedOperation;
 pub use position::SyncPosition;
 pub use runs::SharedRun;
 use settings::{SharedSettingsError, SharedStoreSettings};
+pub use signals::{NamedSignal, SharedSignal, SharedSignalEnd, SignalResponse};
 pub use sync::{SyncError, SyncLimits, SyncResult};
 
 /// Directory below the user's state of a project.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::SharedStore;
-use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, SharedAction, SharedResponse, TASK};
+use super::action::{
+    APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, SharedAction, SharedResponse, TASK,
+};
 use super::outbox::QueuedOperation;
 use super::position::SyncPosition;
 use super::settings::{SharedSettingsError, SharedSubject};
@@ -21,8 +23,8 @@ use crate::world::server::{
     ServerError,
 };
 
-/// Schema version whose server checks that only a human answers approvals.
-const APPROVALS_SCHEMA: i32 = 2;
+/// Schema version whose server checks that only a human answers approvals and signals.
+const ANSWERS_SCHEMA: i32 = 2;
 
 /// How long a synchronization may take, and when none is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,13 +324,16 @@ impl ServerSession<'_, '_> {
             local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
         }
         // An older schema does not check who answered.
-        let checks = changes.schema >= APPROVALS_SCHEMA;
+        let checks = changes.schema >= ANSWERS_SCHEMA;
         if has(APPROVAL) && settings.shares(SharedSubject::Approvals) && checks {
             let current = || self.current(documents, APPROVAL, &mut complete);
             received.problems.extend(self.store.adopt_approvals(current, ahead)?);
         }
         if has(RUN) && settings.shares(SharedSubject::Runs) {
             self.store.adopt_runs(|| self.current(documents, RUN, &mut complete))?;
+        }
+        if has(SIGNAL) && settings.shares(SharedSubject::Signals) && checks {
+            self.store.adopt_signals(|| self.current(documents, SIGNAL, &mut complete))?;
         }
         Ok(complete)
     }

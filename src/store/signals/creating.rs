@@ -115,6 +115,7 @@ impl SignalStore<'_> {
         if text.len() > SIGNAL_FILE_BYTES_MAX {
             return Err(WorldError::TooLarge(text.len() as u64));
         }
+        self.share(&made, now)?;
         self.documents.save(&format!("{FOLDER}/{}", made.file), &text)?;
         Ok(made)
     }

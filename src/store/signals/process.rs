@@ -201,6 +201,7 @@ impl SignalStore<'_> {
     ) -> Result<Processed, WorldError> {
         let mut done = Processed::default();
         let mut due = Vec::new();
+        self.take_over_ends(now)?;
         {
             let mut open = self.open(now)?;
             self.quarantine(&open.view, &mut done, now);

@@ -10,12 +10,12 @@ use crate::time::Timestamp;
 use crate::world::WorldError;
 
 impl SignalStore<'_> {
-    /// Claims, consumes or gives back a signal; of several of a name the oldest that can be had. An
-    /// approval is consumed only together with the request that it approves.
+    /// Claims, consumes, or releases a signal of this host; of several with the same name, the oldest one that is
+    /// free. An approval is consumed only together with the request that it approves.
     ///
     /// # Errors
-    /// The lock was not free, or the ledger could not be written; the signal is as it was.
-    pub fn take(
+    /// The lock was not free, or the ledger could not be written; the signal is unchanged.
+    pub(super) fn take_here(
         &self,
         which: &str,
         event: SignalEvent<'_>,

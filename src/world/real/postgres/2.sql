@@ -1,4 +1,5 @@
--- Version 2: requests to let blocked tool calls pass. Only a human answers, and nobody changes what was asked.
+-- Version 2: requests to let blocked tool calls pass, and signals. Only a human answers, and nobody changes what was
+-- asked.
 
 CREATE FUNCTION policyd.check_approval() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -25,5 +26,32 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+-- Only a human answers a request, and only a human interrupts runs of other hosts.
+CREATE FUNCTION policyd.check_signal() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+    known jsonb := CASE WHEN TG_OP = 'INSERT' THEN NULL ELSE OLD.body::jsonb END;
+    next jsonb := NEW.body::jsonb;
+    changeable text[] := ARRAY['claim', 'ended'];
+BEGIN
+    IF NEW.kind <> 'signal' OR pg_has_role(session_user, 'policyd_human', 'MEMBER') THEN
+        RETURN NEW;
+    END IF;
+    IF next IS NULL OR known IS NOT NULL AND known - changeable IS DISTINCT FROM next - changeable THEN
+        RAISE EXCEPTION 'a signal cannot be changed' USING ERRCODE = '42501';
+    END IF;
+    IF known IS NULL AND next ->> 'interrupts' <> '' THEN
+        RAISE EXCEPTION 'only a human interrupts runs of other hosts' USING ERRCODE = '42501';
+    END IF;
+    -- The host of a request closes it.
+    IF (next ->> 'asks')::boolean AND next -> 'ended' ->> 'outcome' <> 'closed'
+        AND next -> 'ended' IS DISTINCT FROM known -> 'ended' THEN
+        RAISE EXCEPTION 'only a human answers a request' USING ERRCODE = '42501';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER check_signal BEFORE INSERT OR UPDATE ON policyd.document
+    FOR EACH ROW EXECUTE FUNCTION policyd.check_signal();
+
 CREATE TRIGGER check_approval BEFORE INSERT OR UPDATE ON policyd.document
     FOR EACH ROW EXECUTE FUNCTION policyd.check_approval();

@@ -1,0 +1,377 @@
+//! Signals of all hosts. A host shares its own signals, and reads those of others from the local copy. The server
+//! decides who consumes one, and the host of a signal takes over how it ended.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::action::{SIGNAL, SharedAction, SharedResponse};
+use super::mirror::{Mirror, forget_oldest};
+use super::{SharedStore, SyncError, SyncLimits, position};
+use crate::limits::SHARED_SIGNALS_KEPT;
+use crate::state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
+use crate::time::Timestamp;
+use crate::world::WorldError;
+
+/// A signal as other hosts see it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SharedSignal {
+    /// Id on its host.
+    pub id: String,
+    /// Name of the signal.
+    pub signal: String,
+    /// Name of the host.
+    pub host: String,
+    /// State directory on that host.
+    pub project: String,
+    /// Sender. Can be empty.
+    pub sender: String,
+    /// Fields of the signal.
+    pub fields: Map<String, Value>,
+    /// Whether a human answers it.
+    pub asks: bool,
+    /// Effect on a supervised run: `stop`, `pause`, `input`, or empty. Only a human sends such a signal.
+    pub interrupts: String,
+    /// Time of its creation.
+    pub created: Timestamp,
+    /// Time after which it is void.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// The claim of a consumer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<SharedSignalClaim>,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<SharedSignalEnd>,
+}
+
+/// A claim of a signal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedSignalClaim {
+    /// Id of the host and name of the consumer.
+    pub by: String,
+    /// End of the lease by the clock of the server.
+    pub until: Timestamp,
+    /// Number of this claim among all of the signal.
+    pub generation: u64,
+}
+
+/// The end of a signal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedSignalEnd {
+    /// `consumed`, `approved`, or `rejected`, or `closed`: its own host ended it.
+    pub outcome: String,
+    /// Who ended it.
+    pub by: String,
+    /// Decision or reason of the human.
+    pub text: String,
+}
+
+/// A change of a signal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalChange {
+    /// The signal was created on its host.
+    Emitted(Box<SharedSignal>),
+    /// A consumer claims it.
+    Claimed { by: String, lease: Duration },
+    /// A consumer releases its claim.
+    Released { by: String },
+    /// A consumer consumes it.
+    Consumed { by: String },
+    /// It ended: a human answered it, or its host ended it.
+    Ended(SharedSignalEnd),
+}
+
+/// Response to a change of a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignalResponse {
+    /// The change was made.
+    Changed,
+    /// The change was refused, and why.
+    Refused(String),
+    /// The signal does not exist.
+    Unknown,
+}
+
+impl SharedSignal {
+    /// Returns whether the signal waits for a consumer or a human.
+    #[must_use]
+    pub fn is_pending(&self, now: Timestamp) -> bool {
+        self.ended.is_none() && self.state().is_pending(now)
+    }
+
+    /// Returns the text of a field; empty if the field is absent.
+    fn text(&self, field: &str) -> &str {
+        self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns what the signal says; empty if it has fields of other names only.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        let fields = ["text", "reason", "message", "input", "plan"];
+        fields.iter().map(|it| self.text(it)).find(|it| !it.is_empty()).unwrap_or_default()
+    }
+
+    fn state(&self) -> Signal {
+        let ended = self.ended.as_ref().and_then(|it| End::find(&it.outcome));
+        let phase = match (ended, &self.claim) {
+            (Some(end), _) => SignalPhase::Ended(end),
+            (None, Some(it)) => SignalPhase::Claimed { by: it.by.clone(), until: it.until },
+            (None, None) => SignalPhase::Pending,
+        };
+        let (created, expires) = (self.created, self.expires);
+        Signal { phase, created, expires, answer_by: None, late_since: None }
+    }
+
+    /// Applies an event. Returns whether it was refused.
+    fn apply(&mut self, event: SignalEvent<'_>, now: Timestamp) -> Option<String> {
+        let (next, effects) = step(&self.state(), event, now);
+        let refused = effects.iter().find_map(|it| match it {
+            SignalEffect::Refused(why) => Some(why.to_string()),
+            SignalEffect::Held { .. }
+            | SignalEffect::GivenBack
+            | SignalEffect::LateChanged
+            | SignalEffect::Closed(_) => None,
+        });
+        if refused.is_some() {
+            return refused;
+        }
+        let by = match event {
+            SignalEvent::Claim { by, .. }
+            | SignalEvent::Consume { by }
+            | SignalEvent::Release { by } => by,
+            SignalEvent::Approve { .. } | SignalEvent::Reject | SignalEvent::Tick => "",
+        };
+        match next.phase {
+            SignalPhase::Pending => self.claim = None,
+            SignalPhase::Claimed { by, until } => {
+                let generation = self.claim.as_ref().map_or(0, |it| it.generation);
+                let generation = generation.saturating_add(1);
+                self.claim = Some(SharedSignalClaim { by, until, generation });
+            }
+            SignalPhase::Ended(end) => {
+                let outcome = end.as_str().to_owned();
+                let (by, text) = (by.to_owned(), String::new());
+                self.ended = Some(SharedSignalEnd { outcome, by, text });
+            }
+        }
+        None
+    }
+}
+
+impl SignalChange {
+    /// Returns the changed signal, and the response.
+    #[must_use]
+    pub fn apply(
+        &self,
+        known: Option<&SharedSignal>,
+        now: Timestamp,
+    ) -> (Option<SharedSignal>, SignalResponse) {
+        let Some(known) = known else {
+            return match self {
+                Self::Emitted(signal) => (Some((**signal).clone()), SignalResponse::Changed),
+                Self::Claimed { .. }
+                | Self::Released { .. }
+                | Self::Consumed { .. }
+                | Self::Ended(_) => (None, SignalResponse::Unknown),
+            };
+        };
+        let mut next = known.clone();
+        let refused = match self {
+            Self::Emitted(_) => Some("it exists".to_owned()),
+            Self::Claimed { by, lease } => {
+                next.apply(SignalEvent::Claim { by, lease: *lease }, now)
+            }
+            Self::Released { by } => next.apply(SignalEvent::Release { by }, now),
+            Self::Consumed { by } => next.apply(SignalEvent::Consume { by }, now),
+            Self::Ended(_) if known.ended.is_none() && known.state().is_over(now) => {
+                Some("it expired".to_owned())
+            }
+            Self::Ended(end) => match &known.ended {
+                Some(before) => Some(format!("it was {}", before.outcome.replace('_', " "))),
+                None => {
+                    next.ended = Some(end.clone());
+                    None
+                }
+            },
+        };
+        match refused {
+            Some(why) => (None, SignalResponse::Refused(why)),
+            None => (Some(next), SignalResponse::Changed),
+        }
+    }
+}
+
+/// A signal of another host, and the name of its document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedSignal {
+    pub document: String,
+    pub signal: SharedSignal,
+}
+
+impl SharedStore<'_> {
+    /// Shares a new signal of this host.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub fn share_signal(&self, signal: SharedSignal, now: Timestamp) -> Result<(), WorldError> {
+        let client = position::client(self.world, &self.folder)?;
+        let id = format!("{client}-{}", signal.id);
+        let host = self.host_name();
+        let signal = SharedSignal { host, project: self.root.display().to_string(), ..signal };
+        self.signal_mirror().change(now, |all| {
+            let change = SignalChange::Emitted(Box::new(signal.clone()));
+            self.push(SharedAction::Signal { id: id.clone(), change }, now)?;
+            all.insert(id, json!(signal));
+            forget_oldest(all, "created", SHARED_SIGNALS_KEPT);
+            Ok(())
+        })
+    }
+
+    /// Records the end of a signal of this host for the others. A signal that is not shared, or that another host
+    /// ended, stays as it is.
+    ///
+    /// # Errors
+    /// The change was not saved.
+    pub fn end_signal(
+        &self,
+        id: &str,
+        end: &SharedSignalEnd,
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        let id = format!("{}-{id}", position::client(self.world, &self.folder)?);
+        self.signal_mirror().change(now, |all| {
+            let Some(known) = all.get(&id).and_then(signal_of) else { return Ok(()) };
+            let change = SignalChange::Ended(end.clone());
+            if let (Some(next), SignalResponse::Changed) = change.apply(Some(&known), now) {
+                self.push(SharedAction::Signal { id: id.clone(), change }, now)?;
+                all.insert(id, json!(next));
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the signals of other hosts that wait, oldest first.
+    #[must_use]
+    pub fn signals_of_others(&self) -> Vec<NamedSignal> {
+        let now = self.world.now();
+        let mut all = self.signals(false);
+        all.retain(|it| it.signal.is_pending(now));
+        all.sort_by(|one, other| {
+            (one.signal.created, &one.document).cmp(&(other.signal.created, &other.document))
+        });
+        all
+    }
+
+    /// Returns the signals of this host that ended, with their ends.
+    #[must_use]
+    pub fn ended_signals(&self) -> Vec<SharedSignal> {
+        let own = self.signals(true).into_iter().map(|it| it.signal);
+        own.filter(|it| it.ended.is_some()).collect()
+    }
+
+    /// Returns the signals of this host that other hosts still see.
+    #[must_use]
+    pub fn open_signals(&self) -> Vec<SharedSignal> {
+        let own = self.signals(true).into_iter().map(|it| it.signal);
+        own.filter(|it| it.ended.is_none()).collect()
+    }
+
+    /// Returns the document of a signal of this host; `None` if it is not shared.
+    #[must_use]
+    pub fn document_of(&self, id: &str) -> Option<String> {
+        let own = self.signals(true).into_iter().find(|it| it.signal.id == id);
+        own.map(|it| it.document)
+    }
+
+    fn signals(&self, own: bool) -> Vec<NamedSignal> {
+        let Ok(client) = position::client(self.world, &self.folder) else { return Vec::new() };
+        let prefix = format!("{client}-");
+        let all = self.signal_mirror().all().into_iter();
+        let all = all.filter(|(document, _)| document.starts_with(&prefix) == own);
+        all.filter_map(|(document, it)| Some(NamedSignal { document, signal: signal_of(&it)? }))
+            .collect()
+    }
+
+    /// Lets the server decide about a change of a signal. The name of a consumer becomes unique among all hosts.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the role of this process must not make the change.
+    pub fn decide_signal(
+        &self,
+        document: &str,
+        event: SignalEvent<'_>,
+        limits: SyncLimits,
+    ) -> Result<SignalResponse, SyncError> {
+        let client = position::client(self.world, &self.folder)?;
+        let named = |by: &str| format!("{by}@{client}");
+        let change = match event {
+            SignalEvent::Claim { by, lease } => SignalChange::Claimed { by: named(by), lease },
+            SignalEvent::Release { by } => SignalChange::Released { by: named(by) },
+            SignalEvent::Consume { by } => SignalChange::Consumed { by: named(by) },
+            SignalEvent::Approve { .. } | SignalEvent::Reject | SignalEvent::Tick => {
+                return Ok(SignalResponse::Changed);
+            }
+        };
+        self.change_signal(document, change, limits)
+    }
+
+    /// Answers a request of another host.
+    ///
+    /// # Errors
+    /// As for [`SharedStore::decide_signal`].
+    pub fn answer_signal(
+        &self,
+        document: &str,
+        end: SharedSignalEnd,
+        limits: SyncLimits,
+    ) -> Result<SignalResponse, SyncError> {
+        self.change_signal(document, SignalChange::Ended(end), limits)
+    }
+
+    fn change_signal(
+        &self,
+        document: &str,
+        change: SignalChange,
+        limits: SyncLimits,
+    ) -> Result<SignalResponse, SyncError> {
+        let action = SharedAction::Signal { id: document.to_owned(), change };
+        match self.decide(action, limits)? {
+            SharedResponse::Signal(response) => Ok(response),
+            SharedResponse::Breaker(_)
+            | SharedResponse::Task(_)
+            | SharedResponse::Escalation(_)
+            | SharedResponse::Approval(_)
+            | SharedResponse::Run => Ok(SignalResponse::Unknown),
+        }
+    }
+
+    /// Takes over the signals of the server.
+    pub(super) fn adopt_signals(
+        &self,
+        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+    ) -> Result<(), WorldError> {
+        self.signal_mirror().change(self.world.now(), |all| {
+            for (id, document) in current() {
+                match document {
+                    Some(document) => drop(all.insert(id, document)),
+                    None => drop(all.remove(&id)),
+                }
+            }
+            forget_oldest(all, "created", SHARED_SIGNALS_KEPT);
+            Ok(())
+        })
+    }
+
+    pub(super) fn signal_mirror(&self) -> Mirror<'_> {
+        Mirror::new(self.world, &self.folder, SIGNAL, &self.durability)
+    }
+}
+
+/// Reads a signal. `None` if the document is not one.
+pub(super) fn signal_of(document: &Value) -> Option<SharedSignal> {
+    serde_json::from_value(document.clone()).ok()
+}
