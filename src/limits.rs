@@ -222,6 +222,34 @@ pub const METRIC_RULES_MAX: usize = 2_000;
 pub const METRICS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Text of a notice in the decision log, in characters.
 pub const NOTICE_CHARS_MAX: usize = 400;
+/// The finding of a decision in the index, in characters.
+pub const INDEX_DETAIL_CHARS_MAX: usize = 160;
+/// Lines of a log that the index takes in with one transaction, in bytes.
+pub const INDEX_CHUNK_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Longest wait for another process that writes the index.
+pub const INDEX_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Signed-in browsers of one dashboard; the oldest one is signed out.
+pub const DASHBOARD_SESSIONS_MAX: usize = 16;
+/// Age of a link to the dashboard from which it does not work.
+pub const DASHBOARD_LINK_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+/// Pages that are updated live at one time.
+pub const DASHBOARD_STREAMS_MAX: usize = 64;
+/// Fields of a form, in bytes.
+pub const DASHBOARD_FORM_BYTES_MAX: usize = 64 * 1024;
+/// Requests that wait for a thread.
+pub const DASHBOARD_REQUESTS_MAX: usize = 64;
+/// Threads that make pages. One of them can wait for a long transcript.
+pub const DASHBOARD_THREADS: usize = 3;
+/// Interval in which the dashboard looks for changes.
+pub const DASHBOARD_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Age of the state of a project from which it is read again although no file changed: a breaker closes by time alone.
+pub const DASHBOARD_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(30);
+/// Transcript that is copied beside the draft of a case, in bytes.
+pub const CASE_DRAFT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Name of the draft of a case, in characters.
+pub const CASE_DRAFT_CHARS_MAX: usize = 100;
+/// File with the token for `/metrics`, in bytes.
+pub const METRICS_TOKEN_BYTES_MAX: usize = 4 * 1024;
 /// Projects of the registry that are listed.
 pub const KNOWN_PROJECTS_MAX: usize = 10_000;
 /// Rotated logs that are kept beside the current log.

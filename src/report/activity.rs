@@ -1,11 +1,12 @@
 //! What happened in a project, from its decision log: a fold that reads only the fields it needs.
 
+use serde::{Deserialize, Serialize};
+
 use super::logged_line::{LineInputs, LoggedLine};
-use super::notice::NoticeKind;
 use crate::time::Timestamp;
 
 /// The last stop of a main agent.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastStop {
     /// Time of the decision.
     pub at: Option<Timestamp>,
@@ -18,7 +19,7 @@ pub struct LastStop {
 }
 
 /// Outcome of a stop, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopOutcomeWord {
     /// The agent had to continue.
@@ -51,7 +52,8 @@ impl StopOutcomeWord {
 }
 
 /// What happened in a project.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Activity {
     /// Time of the newest entry.
     pub last: Option<Timestamp>,
@@ -72,8 +74,18 @@ pub struct Activity {
 impl Activity {
     /// Adds a line of the log. Lines are added from the oldest to the newest; other lines are ignored.
     pub fn add(&mut self, line: &[u8], since: Timestamp) {
-        let Some(entry) = LoggedLine::parse(line) else { return };
-        let at = Timestamp::parse(&entry.timestamp);
+        if let Some(entry) = LoggedLine::parse(line) {
+            self.add_entry(&entry, Timestamp::parse(&entry.timestamp), since);
+        }
+    }
+
+    /// Adds an entry of a known time.
+    pub(super) fn add_entry(
+        &mut self,
+        entry: &LoggedLine<'_>,
+        at: Option<Timestamp>,
+        since: Timestamp,
+    ) {
         self.last = at.or(self.last);
         if let Some(LineInputs { transcript }) = &entry.inputs
             && !transcript.subagent
@@ -82,14 +94,30 @@ impl Activity {
             self.transcript = Some((transcript.path.to_string(), entry.session_id.to_string()));
         }
         let counts = at.is_none_or(|it| it >= since);
-        let would = entry.verdicts.iter().any(|it| it.would_block)
-            || entry.guards.iter().any(|it| it.would.is_some());
-        self.observed = self.observed.saturating_add(u64::from(counts && would));
-        if entry.inputs.is_some() && NoticeKind::find(&entry.event).is_none() {
-            self.add_stop(&entry, at, counts);
-        } else if counts && matches!(&*entry.decision, "block" | "ask" | "halt") {
+        let would = counts && entry.would_stop();
+        self.observed = self.observed.saturating_add(u64::from(would));
+        if entry.is_stop() {
+            self.add_stop(entry, at, counts);
+        } else if counts && entry.stopped_call() {
             self.blocked_calls = self.blocked_calls.saturating_add(1);
         }
+    }
+
+    /// Takes over what happened later, as another part of the logs tells it.
+    pub fn merge(&mut self, other: Self) {
+        let is_newer = other.last >= self.last;
+        let stop = |it: &Option<LastStop>| it.as_ref().and_then(|it| it.at);
+        if other.last_stop.is_some() && stop(&other.last_stop) >= stop(&self.last_stop) {
+            self.last_stop = other.last_stop;
+        }
+        if other.transcript.is_some() && (is_newer || self.transcript.is_none()) {
+            self.transcript = other.transcript;
+        }
+        self.last = self.last.max(other.last);
+        self.blocked_stops = self.blocked_stops.saturating_add(other.blocked_stops);
+        self.released_stops = self.released_stops.saturating_add(other.released_stops);
+        self.blocked_calls = self.blocked_calls.saturating_add(other.blocked_calls);
+        self.observed = self.observed.saturating_add(other.observed);
     }
 
     fn add_stop(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, counts: bool) {

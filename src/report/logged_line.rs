@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::notice::LoggedRun;
+use super::notice::{LoggedRun, NoticeKind};
+use super::rule_result::RuleResult;
 
 /// The part of an entry that is read.
 #[derive(Debug, Default, Deserialize)]
@@ -12,6 +13,8 @@ use super::notice::LoggedRun;
 pub(super) struct LoggedLine<'a> {
     #[serde(borrow)]
     pub(super) timestamp: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) id: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) event: Cow<'a, str>,
     #[serde(borrow)]
@@ -23,6 +26,10 @@ pub(super) struct LoggedLine<'a> {
     pub(super) spoken: bool,
     #[serde(borrow)]
     pub(super) release: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) tool: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) no_opinion: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(super) verdicts: Vec<LineVerdict<'a>>,
     #[serde(borrow)]
@@ -41,6 +48,29 @@ impl<'a> LoggedLine<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
+
+    /// Whether the entry is the evaluation of a stop.
+    pub(super) fn is_stop(&self) -> bool {
+        self.inputs.is_some() && NoticeKind::find(&self.event).is_none()
+    }
+
+    /// Whether a tool call or another event was blocked, or the user was asked about it.
+    pub(super) fn stopped_call(&self) -> bool {
+        matches!(&*self.decision, "block" | "ask" | "halt")
+    }
+
+    /// Whether a rule would have blocked or asked if it had been enforced.
+    pub(super) fn would_stop(&self) -> bool {
+        self.verdicts.iter().any(|it| it.would_block)
+            || self.guards.iter().any(|it| it.would.is_some())
+    }
+
+    /// Returns the result of each rule that fired or is unknown.
+    pub(super) fn rule_results(&self) -> impl Iterator<Item = (&str, RuleResult)> {
+        let checks = self.verdicts.iter().filter_map(|it| Some((&*it.id, it.result()?)));
+        let guards = self.guards.iter().map(|it| (&*it.id, it.result()));
+        checks.chain(guards)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -48,6 +78,8 @@ impl<'a> LoggedLine<'a> {
 pub(super) struct LineNotice<'a> {
     #[serde(borrow)]
     pub(super) outcome: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) text: Cow<'a, str>,
     pub(super) run: Option<LoggedRun>,
 }
 
@@ -63,6 +95,21 @@ pub(super) struct LineVerdict<'a> {
     #[serde(borrow)]
     pub(super) status: Cow<'a, str>,
     pub(super) would_block: bool,
+    #[serde(borrow)]
+    pub(super) allowed: Option<Cow<'a, str>>,
+}
+
+impl LineVerdict<'_> {
+    /// Returns the result of the check; `None` if it passed.
+    fn result(&self) -> Option<RuleResult> {
+        match (&*self.consequence, &*self.status) {
+            _ if self.would_block => Some(RuleResult::WouldBlock),
+            ("blocks", _) => Some(RuleResult::Blocked),
+            ("warns", _) => Some(RuleResult::Warned),
+            (_, "unknown") => Some(RuleResult::Unknown),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -78,6 +125,22 @@ pub(super) struct LineGuard<'a> {
     pub(super) mode: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) would: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) allowed: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) message: Cow<'a, str>,
+}
+
+impl LineGuard<'_> {
+    fn result(&self) -> RuleResult {
+        match (self.would.as_deref(), &*self.mode, &*self.status) {
+            (Some(_), _, _) => RuleResult::WouldBlock,
+            (None, "shadow", _) => RuleResult::Logged,
+            (None, "warn", _) => RuleResult::Warned,
+            (None, _, "unknown") => RuleResult::Unknown,
+            (None, _, _) => RuleResult::of_decision(&self.decision),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -10,6 +10,7 @@ use super::activity::StopOutcomeWord;
 use super::logged_line::{LineNotice, LoggedLine};
 use super::notice::NoticeKind;
 use super::overview::{ProjectRow, RunProgress};
+use super::rule_result::RuleResult;
 use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
 use crate::state::run::{RunStatus, STATUSES};
 use crate::time::Timestamp;
@@ -124,31 +125,15 @@ impl MetricTotals {
             return;
         }
         count(&mut self.decisions, &entry.event, &entry.decision, METRIC_RULES_MAX);
-        for verdict in &entry.verdicts {
-            let result = match (&*verdict.consequence, &*verdict.status) {
-                _ if verdict.would_block => "would_block",
-                ("blocks", _) => "blocked",
-                ("warns", _) => "warned",
-                (_, "unknown") => "unknown",
-                _ => continue,
-            };
-            count(&mut self.rules, &verdict.id, result, METRIC_RULES_MAX);
-        }
-        for guard in &entry.guards {
-            let result = match (guard.would.as_deref(), &*guard.mode, &*guard.status) {
-                (Some(_), _, _) => "would_block",
-                (None, "shadow", _) => "logged",
-                (None, "warn", _) => "warned",
-                (None, _, "unknown") => "unknown",
-                (None, _, _) => guard_result(&guard.decision),
-            };
-            count(&mut self.rules, &guard.id, result, METRIC_RULES_MAX);
+        for (rule, result) in entry.rule_results() {
+            count(&mut self.rules, rule, result.as_str(), METRIC_RULES_MAX);
         }
         if entry.inputs.is_some() {
             let outcome = StopOutcomeWord::of(&entry).as_str();
             count(&mut self.stops, project, outcome, METRIC_PROJECTS_MAX);
-        } else if matches!(&*entry.decision, "block" | "ask" | "halt") {
-            count(&mut self.calls, project, guard_result(&entry.decision), METRIC_PROJECTS_MAX);
+        } else if entry.stopped_call() {
+            let outcome = RuleResult::of_decision(&entry.decision).as_str();
+            count(&mut self.calls, project, outcome, METRIC_PROJECTS_MAX);
         }
         if matches!(&*entry.saved, "degraded" | "not saved") {
             let number = self.saves.entry(entry.saved.replace(' ', "_")).or_default();
@@ -181,18 +166,6 @@ impl MetricTotals {
         let cost = self.cost_micros.entry(project).or_default();
         *cost = cost.saturating_add(micro_usd(run.cost_usd));
         self.runs.add(run.worked_ms.saturating_mul(1_000), &RUN_LIMITS);
-    }
-}
-
-/// Returns the result of a guard that decided, in the words of the overview.
-fn guard_result(decision: &str) -> &'static str {
-    match decision {
-        "block" => "blocked",
-        "halt" => "halted",
-        "ask" => "asked",
-        "allow" => "allowed",
-        "warn" => "warned",
-        _ => OTHER,
     }
 }
 

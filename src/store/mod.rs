@@ -5,6 +5,7 @@ pub mod administrator;
 pub mod allowance;
 pub mod breakers;
 pub mod configuration;
+pub mod decision_index;
 pub mod decision_log;
 pub mod diagnostic;
 pub mod document;

@@ -1,0 +1,379 @@
+//! Takes new lines of logs into the index. Rows and the position up to which they were read are saved in one
+//! transaction, so each line is one row after a crash at any point, and if two processes take in the same log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::{DecisionIndex, IndexError, integer, mark, result_number};
+use crate::checksum::{checksum, hex};
+use crate::limits::{INDEX_CHUNK_BYTES_MAX, LOG_FILES_MAX};
+use crate::report::activity::Activity;
+use crate::report::indexed_decision::IndexedDecision;
+use crate::store::log::rotated;
+use crate::world::{OpenFile, World, WorldError};
+
+/// Bytes that are read first to find the end of the first line.
+const FIRST_READ: usize = 4 * 1024;
+/// Bytes before the position whose checksum shows that the file was not written anew: a line with its time and id.
+const TAIL_BYTES: u64 = 4 * 1024;
+
+/// A log of a project.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexedLog<'a> {
+    /// Main checkout of the project.
+    pub project: &'a str,
+    /// Path of the log; its rotated files are found by their names.
+    pub path: &'a Path,
+}
+
+/// What shows that a log has new lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogStamp {
+    identity: u64,
+    length: u64,
+}
+
+/// An open file of a log.
+struct LogFile {
+    file: Box<dyn OpenFile>,
+    first_line: String,
+    length: u64,
+}
+
+/// Where the reading of a file ended.
+struct Position {
+    id: i64,
+    taken: u64,
+    tail: String,
+    activity: Activity,
+}
+
+impl DecisionIndex {
+    /// Takes in the new lines of a log, and drops the rows of files that do not exist any more. Returns the number of new
+    /// rows. A log that did not change since the last call costs one look at its length.
+    ///
+    /// # Errors
+    /// A file of the log cannot be read, or the index cannot be written. Lines before the error are rows.
+    pub fn ingest(&mut self, world: &dyn World, log: IndexedLog<'_>) -> Result<u64, IndexError> {
+        let now = stamp(world, log.path);
+        if now.is_some() && self.seen.get(log.path).copied() == now {
+            return Ok(0);
+        }
+        let failed = |source| IndexError::Io { path: log.path.to_owned(), source };
+        let mut files = open_files(world, log.path).map_err(failed)?;
+        let id = self.log_id(log)?;
+        self.drop_missing(id, &files)?;
+        let mut added = 0;
+        for file in files.iter_mut().rev() {
+            loop {
+                let (rows, is_complete) =
+                    self.ingest_chunk(id, file).map_err(|error| match error {
+                        ChunkError::Index(error) => error,
+                        ChunkError::Read(source) => failed(source),
+                    })?;
+                added += rows;
+                if is_complete {
+                    break;
+                }
+            }
+        }
+        if let Some(now) = now {
+            self.seen.insert(log.path.to_owned(), now);
+        }
+        Ok(added)
+    }
+
+    /// Drops the rows of logs that are not among `known`, because their projects are not listed any more.
+    ///
+    /// # Errors
+    /// The index cannot be written.
+    pub fn retain_logs(&mut self, known: &BTreeSet<PathBuf>) -> Result<(), IndexError> {
+        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut statement = change.prepare("SELECT id, path FROM log")?;
+            let logs = statement.query_map([], |it| Ok((it.get(0)?, it.get::<_, String>(1)?)))?;
+            let logs: Vec<(i64, String)> = logs.collect::<Result<_, _>>()?;
+            for (log, path) in logs.into_iter().filter(|it| !known.contains(Path::new(&it.1))) {
+                for file in file_ids(&change, log)? {
+                    drop_file(&change, file)?;
+                }
+                change.execute("DELETE FROM log WHERE id = ?1", [log])?;
+                self.seen.remove(Path::new(&path));
+            }
+        }
+        change.commit()?;
+        Ok(())
+    }
+
+    fn log_id(&mut self, log: IndexedLog<'_>) -> Result<i64, IndexError> {
+        let path = log.path.to_string_lossy();
+        let save = "INSERT INTO log (path, project) VALUES (?1, ?2) \
+             ON CONFLICT (path) DO UPDATE SET project = excluded.project RETURNING id";
+        let known: Option<(i64, String)> = self
+            .connection
+            .prepare_cached("SELECT id, project FROM log WHERE path = ?1")?
+            .query_row([&path], |it| Ok((it.get(0)?, it.get(1)?)))
+            .optional()?;
+        match known {
+            Some((id, project)) if project == log.project => Ok(id),
+            Some(_) | None => {
+                Ok(self.connection.query_row(save, params![path, log.project], |it| it.get(0))?)
+            }
+        }
+    }
+
+    /// Drops the rows of files that were rotated away or replaced.
+    fn drop_missing(&mut self, log: i64, files: &[LogFile]) -> Result<(), IndexError> {
+        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        {
+            let mut known =
+                change.prepare_cached("SELECT id, first_line FROM file WHERE log = ?1")?;
+            let known = known.query_map([log], |it| Ok((it.get(0)?, it.get(1)?)))?;
+            let known: Vec<(i64, String)> = known.collect::<Result<_, _>>()?;
+            for (id, first_line) in known {
+                if !files.iter().any(|it| it.first_line == first_line) {
+                    drop_file(&change, id)?;
+                }
+            }
+        }
+        change.commit()?;
+        Ok(())
+    }
+
+    /// Takes in one chunk of a file. Returns the number of rows, and whether nothing is left.
+    fn ingest_chunk(&mut self, log: i64, file: &mut LogFile) -> Result<(u64, bool), ChunkError> {
+        let Self { connection, names, .. } = self;
+        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut position = position(&change, log, file)?;
+        let wanted = file.length.saturating_sub(position.taken);
+        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(INDEX_CHUNK_BYTES_MAX);
+        let bytes = read(file.file.as_mut(), position.taken, wanted)?;
+        let is_whole = bytes.len() < INDEX_CHUNK_BYTES_MAX;
+        let complete = match bytes.iter().rposition(|it| *it == b'\n') {
+            Some(end) => end.saturating_add(1),
+            // A line that is longer than a chunk is not an entry.
+            None if !is_whole => bytes.len(),
+            None => return Ok((0, true)),
+        };
+        let lines = bytes.get(..complete).unwrap_or_default();
+        let mut rows = Rows {
+            change: &change,
+            names,
+            new_names: BTreeMap::new(),
+            file: position.id,
+            count: 0,
+        };
+        let mut start = position.taken;
+        for line in lines.split_inclusive(|it| *it == b'\n') {
+            rows.add(line, start, &mut position.activity)?;
+            start = start.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+        }
+        let Rows { count, mut new_names, .. } = rows;
+        position.taken = start;
+        position.tail = tail(file.file.as_mut(), start)?;
+        save(&change, &position)?;
+        change.commit()?;
+        names.append(&mut new_names);
+        Ok((count, is_whole))
+    }
+}
+
+/// Why a chunk was not taken in.
+enum ChunkError {
+    Index(IndexError),
+    Read(WorldError),
+}
+
+impl From<rusqlite::Error> for ChunkError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error.into())
+    }
+}
+
+impl From<WorldError> for ChunkError {
+    fn from(error: WorldError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// The rows of one transaction.
+struct Rows<'t, 'c> {
+    change: &'t Transaction<'c>,
+    names: &'t BTreeMap<String, i64>,
+    /// Names that exist only if the transaction does not fail.
+    new_names: BTreeMap<String, i64>,
+    file: i64,
+    count: u64,
+}
+
+impl Rows<'_, '_> {
+    /// Adds a line, if it is an entry.
+    fn add(
+        &mut self,
+        line: &[u8],
+        start: u64,
+        activity: &mut Activity,
+    ) -> Result<(), rusqlite::Error> {
+        let Some(entry) = IndexedDecision::parse(line.trim_ascii_end(), activity) else {
+            return Ok(());
+        };
+        let (start, at) = (integer(start), entry.at.millis());
+        let [session, event, tool] =
+            [&entry.session, &entry.event, &entry.tool].map(|it| self.name(it));
+        self.change
+            .prepare_cached(
+                "INSERT INTO decision (file, start, length, at, mark, entry, session, event, tool, detail) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .execute(params![
+                self.file,
+                start,
+                integer(line.len()),
+                at,
+                mark(entry.outcome, entry.would_stop),
+                entry.id,
+                session?,
+                event?,
+                tool?,
+                entry.detail
+            ])?;
+        for (rule, result) in &entry.rules {
+            let rule = self.name(rule)?;
+            self.change
+                .prepare_cached(
+                    "INSERT INTO firing (file, start, rule, result, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![self.file, start, rule, result_number(*result), at])?;
+        }
+        self.count = self.count.saturating_add(1);
+        Ok(())
+    }
+
+    /// Returns the id of a text.
+    fn name(&mut self, text: &str) -> Result<i64, rusqlite::Error> {
+        if let Some(id) = self.names.get(text).or_else(|| self.new_names.get(text)) {
+            return Ok(*id);
+        }
+        self.change
+            .prepare_cached("INSERT INTO name (text) VALUES (?1) ON CONFLICT (text) DO NOTHING")?
+            .execute([text])?;
+        let id = self
+            .change
+            .prepare_cached("SELECT id FROM name WHERE text = ?1")?
+            .query_row([text], |it| it.get(0))?;
+        self.new_names.insert(text.to_owned(), id);
+        Ok(id)
+    }
+}
+
+fn stamp(world: &dyn World, path: &Path) -> Option<LogStamp> {
+    let stat = world.stat(path).ok()?;
+    Some(LogStamp { identity: stat.identity, length: stat.length })
+}
+
+/// Opens the files of a log, newest first: a rotation in between moves a file to a name that is opened later.
+fn open_files(world: &dyn World, log: &Path) -> Result<Vec<LogFile>, WorldError> {
+    let mut files: Vec<LogFile> = Vec::new();
+    let paths = [log.to_owned()].into_iter().chain((1..=LOG_FILES_MAX).map(|it| rotated(log, it)));
+    for path in paths {
+        let mut file = match world.open(&path) {
+            Ok(file) => file,
+            Err(WorldError::NotFound) => continue,
+            Err(error) => return Err(error),
+        };
+        let length = file.stat()?.length;
+        let Some(first_line) = first_line(file.as_mut())? else { continue };
+        if !files.iter().any(|it| it.first_line == first_line) {
+            files.push(LogFile { file, first_line, length });
+        }
+    }
+    Ok(files)
+}
+
+/// Returns the checksum of the first line; `None` if the file has no complete line.
+fn first_line(file: &mut dyn OpenFile) -> Result<Option<String>, WorldError> {
+    let mut wanted = FIRST_READ;
+    loop {
+        let bytes = read(file, 0, wanted)?;
+        if let Some(line) = bytes.iter().position(|it| *it == b'\n').and_then(|it| bytes.get(..it))
+        {
+            return Ok(Some(hex(&checksum(&[line]))));
+        }
+        if bytes.len() < wanted || wanted >= INDEX_CHUNK_BYTES_MAX {
+            return Ok(None);
+        }
+        wanted = wanted.saturating_mul(8).min(INDEX_CHUNK_BYTES_MAX);
+    }
+}
+
+fn read(file: &mut dyn OpenFile, start: u64, wanted: usize) -> Result<Vec<u8>, WorldError> {
+    let (mut bytes, mut filled) = (vec![0; wanted], 0_usize);
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        let offset = start.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
+        match file.read_at(offset, rest)? {
+            0 => break,
+            count => filled = filled.saturating_add(count),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Returns the checksum of the last bytes before a position.
+fn tail(file: &mut dyn OpenFile, end: u64) -> Result<String, WorldError> {
+    let length = end.min(TAIL_BYTES);
+    let bytes = read(file, end.saturating_sub(length), usize::try_from(length).unwrap_or(0))?;
+    Ok(hex(&checksum(&[&bytes])))
+}
+
+/// Returns where the reading of a file ended. A file that was written anew begins at 0, without its old rows.
+fn position(
+    change: &Transaction<'_>,
+    log: i64,
+    file: &mut LogFile,
+) -> Result<Position, ChunkError> {
+    let known = change
+        .prepare_cached(
+            "SELECT id, taken, tail, activity FROM file WHERE log = ?1 AND first_line = ?2",
+        )?
+        .query_row(params![log, file.first_line], |it| {
+            let taken = u64::try_from(it.get::<_, i64>(1)?).unwrap_or(0);
+            let activity = serde_json::from_str(&it.get::<_, String>(3)?).unwrap_or_default();
+            Ok(Position { id: it.get(0)?, taken, tail: it.get(2)?, activity })
+        })
+        .optional()?;
+    if let Some(known) = known {
+        if known.taken <= file.length && tail(file.file.as_mut(), known.taken)? == known.tail {
+            return Ok(known);
+        }
+        drop_file(change, known.id)?;
+    }
+    let save = "INSERT INTO file (log, first_line, taken, tail, activity) VALUES (?1, ?2, 0, '', '') \
+         RETURNING id";
+    let id = change.query_row(save, params![log, file.first_line], |it| it.get(0))?;
+    Ok(Position { id, taken: 0, tail: String::new(), activity: Activity::default() })
+}
+
+fn save(change: &Transaction<'_>, position: &Position) -> Result<(), rusqlite::Error> {
+    let activity = serde_json::to_string(&position.activity).unwrap_or_default();
+    change
+        .prepare_cached("UPDATE file SET taken = ?2, tail = ?3, activity = ?4 WHERE id = ?1")?
+        .execute(params![position.id, integer(position.taken), position.tail, activity])?;
+    Ok(())
+}
+
+fn file_ids(change: &Transaction<'_>, log: i64) -> Result<Vec<i64>, rusqlite::Error> {
+    let mut statement = change.prepare_cached("SELECT id FROM file WHERE log = ?1")?;
+    statement.query_map([log], |it| it.get(0))?.collect()
+}
+
+/// Drops a file with its rows.
+fn drop_file(change: &Transaction<'_>, file: i64) -> Result<(), rusqlite::Error> {
+    for table in ["firing", "decision"] {
+        change.execute(&format!("DELETE FROM {table} WHERE file = ?1"), [file])?;
+    }
+    change.execute("DELETE FROM file WHERE id = ?1", [file])?;
+    Ok(())
+}

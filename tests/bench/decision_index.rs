@@ -1,0 +1,130 @@
+//! The index of decision logs: how many decisions it takes in per second, and how long the queries of a first page take.
+//! `cargo bench --bench decision_index [DECISIONS] [PROJECTS]`; by default 1,000,000 decisions of 200 projects.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_precision_loss,
+    reason = "a measurement of real files"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use policyd::store::decision_index::{DecisionFilter, DecisionIndex, IndexedLog};
+use policyd::store::log::rotated;
+use policyd::time::Timestamp;
+use policyd::world::World;
+use policyd::world::real::RealWorld;
+
+/// Goals of issue 37.
+const DECISIONS_PER_SECOND: f64 = 50_000.0;
+const PAGE_TIME: Duration = Duration::from_secs(1);
+/// Size at which a log is rotated.
+const FILE_BYTES: usize = 4 * 1024 * 1024;
+
+/// One entry as hooks write it: three stops, then seven tool calls.
+fn entry(project: usize, number: usize, at: Timestamp) -> String {
+    let (id, session) = (format!("{number:08x}"), format!("session-{project}-{}", number / 50));
+    let rule =
+        ["rm_recursive", "force_push", "secrets", "tests_pass", "todos_complete"][number % 5];
+    if number % 10 < 3 {
+        let (decision, spoken) =
+            if number.is_multiple_of(2) { ("block", true) } else { ("none", false) };
+        return format!(
+            r#"{{"version": 1, "timestamp": "{at}", "id": "{id}", "event": "stop", "session_id": "{session}", "agent_id": null, "prompt_id": "p1", "decision": "{decision}", "spoken": {spoken}, "release": "", "session_type": "DEVELOPMENT", "consecutive_blocks": 1, "verdicts": [{{"id": "{rule}", "status": "unsatisfied", "consequence": "blocks", "micros": 120, "details": "2 tests failed in src/parser.rs", "evidence": ["cargo test"], "conditions": [{{"key": "satisfied", "place": "considerations.yaml:12", "expression": "tests.last == \"passed\" && files.count > 0", "parts": [[0, 10, 6, "failed"], [0, 22, 11, false], [26, 37, 32, null]]}}]}}, {{"id": "docs", "status": "satisfied", "consequence": "none", "micros": 12}}, {{"id": "style", "status": "satisfied", "consequence": "none", "micros": 15}}], "skipped": {{"not applicable": ["ci", "review", "merge"]}}, "preferences": {{}}, "pack": "builtin", "inputs": {{"program": "0.2.0", "pack_hash": "0123456789abcdef", "transcript": {{"path": "/home/me/.claude/projects/p{project}/{session}.jsonl", "subagent": false, "offset": 123456, "unfinished": 0, "proof": "0123456789abcdef"}}, "event": {{"folder": "/work/p{project}"}}, "interactive": true, "project": "/work/p{project}", "memory": {{}}}}, "micros": 8123, "saved": "durable", "problems": []}}"#
+        ) + "\n";
+    }
+    let decision = ["block", "ask", "none"][number % 3];
+    format!(
+        r#"{{"version": 1, "timestamp": "{at}", "id": "{id}", "event": "pre_tool_use", "session_id": "{session}", "agent_id": null, "prompt_id": "p1", "decision": "{decision}", "spoken": true, "guards": [{{"id": "{rule}", "status": "fired", "decision": "{decision}", "mode": "enforce", "message": "Deletes files outside of the project. Delete single files instead.", "program": "rm -rf", "why": null}}], "tool": "Bash", "verdicts": [], "pack": "builtin", "call_digest": "0123456789abcdef0123456789abcdef", "call": {{"program": "0.2.0", "pack_hash": "0123456789abcdef", "around": {{"folder": "/work/p{project}", "project": "/work/p{project}"}}, "input": {{"command": "cd build && rm -rf ../cache/*.o && make -j8 all", "description": "Clean and build"}}, "masked": 0, "left_out": 0}}, "micros": 4321, "saved": "unchanged", "problems": []}}"#
+    ) + "\n"
+}
+
+fn write_log(path: &Path, project: usize, decisions: usize, now: Timestamp) -> usize {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let (mut files, mut text, mut bytes) = (Vec::new(), String::new(), 0);
+    for number in 0..decisions {
+        // The last day, evenly.
+        let age = (decisions - number) as i64 * 86_400_000 / decisions as i64;
+        let at = Timestamp::from_millis(now.millis() - age);
+        let _written = write!(text, "{}", entry(project, number, at));
+        if text.len() >= FILE_BYTES {
+            bytes += text.len();
+            files.push(std::mem::take(&mut text));
+        }
+    }
+    bytes += text.len();
+    files.push(text);
+    for (age, text) in files.iter().rev().enumerate() {
+        let name = if age == 0 { path.to_owned() } else { rotated(path, age) };
+        fs::write(name, text).unwrap();
+    }
+    bytes
+}
+
+fn report(name: &str, took: Duration, goal: Duration) {
+    let verdict = if took <= goal { "ok" } else { "MISSED" };
+    println!("{name:<44}{:>10.1} ms   {verdict}", took.as_secs_f64() * 1e3);
+}
+
+fn main() {
+    let numbers: Vec<usize> = std::env::args().filter_map(|it| it.parse().ok()).collect();
+    let decisions = numbers.first().copied().unwrap_or(1_000_000);
+    let projects = numbers.get(1).copied().unwrap_or(200);
+    let (folder, world) = (tempfile::tempdir().unwrap(), RealWorld::new());
+    let now = world.now();
+    let logs: Vec<(String, PathBuf)> = (0..projects)
+        .map(|it| {
+            let project = folder.path().join(format!("p{it}"));
+            (project.display().to_string(), project.join(".policyd/logs/decisions.jsonl"))
+        })
+        .collect();
+    let bytes: usize = logs
+        .iter()
+        .enumerate()
+        .map(|(number, (_, path))| write_log(path, number, decisions / projects, now))
+        .sum();
+    let path = folder.path().join("state/decisions.sqlite");
+    let began = Instant::now();
+    let mut index = DecisionIndex::open(&world, &path).unwrap();
+    let taken: u64 = logs
+        .iter()
+        .map(|(project, path)| index.ingest(&world, IndexedLog { project, path }).unwrap())
+        .sum();
+    let took = began.elapsed().as_secs_f64();
+    let rate = taken as f64 / took;
+    let verdict = if rate >= DECISIONS_PER_SECOND { "ok" } else { "MISSED" };
+    println!("{projects} projects, {taken} decisions, {} MB", bytes / 1_000_000);
+    println!("{:<44}{rate:>10.0} /s   {verdict}", "ingest");
+    println!("{:<44}{:>10} MB", "index", fs::metadata(&path).unwrap().len() / 1_000_000);
+    let began = Instant::now();
+    for (project, path) in &logs {
+        index.ingest(&world, IndexedLog { project, path }).unwrap();
+    }
+    report("a look at logs that did not change", began.elapsed(), PAGE_TIME);
+    drop(index);
+    let day = Timestamp::from_millis(now.millis() - 86_400_000);
+    let all = DecisionFilter { since: Some(day), ..DecisionFilter::default() };
+    let rare = DecisionFilter { session: Some("session-7-3".to_owned()), ..all.clone() };
+    let rule = DecisionFilter { rule: Some("secrets".to_owned()), ..all.clone() };
+    let began = Instant::now();
+    let index = DecisionIndex::open_to_read(&path).unwrap();
+    let activity = index.activity(day).unwrap();
+    assert_eq!(activity.projects.len(), projects);
+    report("first page: activity of all projects", began.elapsed(), PAGE_TIME);
+    let timed = |name: &str, query: &dyn Fn() -> usize| {
+        let began = Instant::now();
+        let found = query();
+        report(&format!("{name} ({found})"), began.elapsed(), PAGE_TIME);
+    };
+    timed("newest decisions", &|| index.decisions(&all, 0, 101).unwrap().len());
+    timed("page 50 of decisions", &|| index.decisions(&all, 5_000, 101).unwrap().len());
+    timed("decisions of a session", &|| index.decisions(&rare, 0, 101).unwrap().len());
+    timed("decisions of a rule", &|| index.decisions(&rule, 0, 101).unwrap().len());
+    timed("decisions over time", &|| index.over_time(&all, 1_800_000).unwrap().len());
+    timed("rules", &|| index.rules(&all).unwrap().len());
+}
