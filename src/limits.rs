@@ -224,7 +224,7 @@ pub const METRICS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const NOTICE_CHARS_MAX: usize = 400;
 /// The finding of a decision in the index, in characters.
 pub const INDEX_DETAIL_CHARS_MAX: usize = 160;
-/// Lines of a log that the index takes in with one transaction, in bytes.
+/// Lines of a log that the index adds in one transaction, in bytes.
 pub const INDEX_CHUNK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Longest wait for another process that writes the index.
 pub const INDEX_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(10);

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::app::cores;
 use crate::app::error::AppError;
-use crate::app::overview::{self, ProjectOverview};
+use crate::app::overview::{self, ActivitySource, ProjectOverview};
 use crate::limits::{METRICS_FILE_BYTES_MAX, USER_LOCK_WAIT};
 use crate::report::metrics::{MetricTotals, to_text};
 use crate::report::overview::ProjectRow;
@@ -52,11 +52,11 @@ pub(crate) fn collect(world: &dyn World) -> Result<String, AppError> {
     let path = folder.join(STATE);
     let mut stored = load(world, &path)?;
     let projects = ProjectRegistry::new(world).all();
-    let now = world.now();
+    let source = ActivitySource::Logs { since: world.now() };
     let overviews =
-        cores::on_all(world.cores(), &projects, |it| overview::of_known(world, it, now));
+        cores::on_all(world.cores(), &projects, |it| overview::of_known(world, it, source));
     let mut rows: Vec<ProjectRow> = Vec::new();
-    for ProjectOverview { row, logs } in overviews {
+    for ProjectOverview { row, logs, .. } in overviews {
         for log in logs {
             let cursor = stored.cursors.get(&log).cloned().unwrap_or_default();
             let add = |line: &[u8]| stored.totals.add(&row.directory, line);

@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 pub(crate) mod cores;
+pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod error;
 pub(crate) mod gate;

@@ -13,6 +13,7 @@ use crate::evaluation::situation::Matchers;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::report::activity::Activity;
+use crate::report::breakers::BreakerView;
 use crate::report::overview::{ProjectRow, RunProgress, RunRow};
 use crate::state::breaker::BreakerPhase;
 use crate::state::run::{Run, RunPhase};
@@ -26,17 +27,29 @@ use crate::world::{FileKind, World};
 const TRANSCRIPT_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// What is known about a project.
+#[derive(Default)]
 pub(crate) struct ProjectOverview {
     pub(crate) row: ProjectRow,
+    /// Breakers that ever recorded a call, sorted by key.
+    pub(crate) breakers: Vec<BreakerView>,
     /// Decision logs of the project.
     pub(crate) logs: Vec<PathBuf>,
 }
 
-/// Returns the overview of a project of the registry. Entries of the log count from `since` on.
+/// Where the activity of a project comes from.
+#[derive(Clone, Copy)]
+pub(crate) enum ActivitySource<'a> {
+    /// The logs are read; their entries count from this time on.
+    Logs { since: Timestamp },
+    /// The index knows it.
+    Index(&'a Activity),
+}
+
+/// Returns the overview of a project of the registry.
 pub(crate) fn of_known(
     world: &dyn World,
     known: &KnownProject,
-    since: Timestamp,
+    source: ActivitySource<'_>,
 ) -> ProjectOverview {
     let directory = known.directory.display().to_string();
     if !world.stat(&known.directory).is_ok_and(|it| it.kind == FileKind::Folder) {
@@ -44,18 +57,21 @@ pub(crate) fn of_known(
             "the directory does not exist any more; `policyd status --forget {directory}` removes the row"
         )];
         let row = ProjectRow { directory, problems, ..ProjectRow::default() };
-        return ProjectOverview { row, logs: Vec::new() };
+        return ProjectOverview { row, ..ProjectOverview::default() };
     }
-    let project =
-        Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) };
-    of_project(world, &project, since)
+    of_project(world, &project_of(world, known), source)
+}
+
+/// Returns the project of an entry of the registry.
+pub(crate) fn project_of(world: &dyn World, known: &KnownProject) -> Project {
+    Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) }
 }
 
 /// Returns the overview of a project.
 pub(crate) fn of_project(
     world: &dyn World,
     project: &Project,
-    since: Timestamp,
+    source: ActivitySource<'_>,
 ) -> ProjectOverview {
     let fenced = project::fenced(world, project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
@@ -69,14 +85,25 @@ pub(crate) fn of_project(
             packs::builtin_policy(world)
         }
     };
-    let Some(mut policy) = policy else { return ProjectOverview { row, logs: Vec::new() } };
+    let Some(mut policy) = policy else {
+        return ProjectOverview { row, ..ProjectOverview::default() };
+    };
     let words = Matchers::out_of(&mut policy);
     let overview = Overview { world, project, policy: &policy, words: &words };
     let logs = recorded::log_paths(world, project, Some(overview.policy));
-    overview.add_activity(&mut row, &logs, since);
+    match source {
+        ActivitySource::Index(activity) => overview.add_activity(&mut row, activity.clone()),
+        ActivitySource::Logs { since } => {
+            let mut activity = Activity::default();
+            for path in &logs {
+                log::each_line(world, path, |line| activity.add(line, since));
+            }
+            overview.add_activity(&mut row, activity);
+        }
+    }
     overview.add_run(&mut row);
-    overview.add_waiting(&mut row);
-    ProjectOverview { row, logs }
+    let breakers = overview.add_waiting(&mut row);
+    ProjectOverview { row, breakers, logs }
 }
 
 struct Overview<'a> {
@@ -87,11 +114,7 @@ struct Overview<'a> {
 }
 
 impl Overview<'_> {
-    fn add_activity(&self, row: &mut ProjectRow, logs: &[PathBuf], since: Timestamp) {
-        let mut activity = Activity::default();
-        for path in logs {
-            log::each_line(self.world, path, |line| activity.add(line, since));
-        }
+    fn add_activity(&self, row: &mut ProjectRow, activity: Activity) {
         row.last_activity = activity.last;
         row.last_stop = activity.last_stop;
         row.blocked_stops = activity.blocked_stops;
@@ -134,7 +157,7 @@ impl Overview<'_> {
         });
     }
 
-    fn add_waiting(&self, row: &mut ProjectRow) {
+    fn add_waiting(&self, row: &mut ProjectRow) -> Vec<BreakerView> {
         let (durability, state_dir) = (Durability::default(), self.state_dir());
         let location = StoreLocation {
             state_dir: &state_dir,
@@ -150,14 +173,22 @@ impl Overview<'_> {
         let view = stores.signals.view(now);
         let signals = view.awaiting_human(&self.policy.signals, now);
         row.questions.extend(signals.map(|it| it.name.clone()));
-        for (key, breaker) in stores.breakers.all() {
-            if breaker.phase_at(&self.policy.breaker(&key), now) == BreakerPhase::Open {
-                row.open_breakers.push(key.clone());
+        let breakers = stores.breakers.all().into_iter();
+        let breakers: Vec<BreakerView> = breakers
+            .map(|(key, breaker)| {
+                let settings = self.policy.breaker(&key);
+                BreakerView { key, breaker, settings, now }
+            })
+            .collect();
+        for it in &breakers {
+            if it.phase() == BreakerPhase::Open {
+                row.open_breakers.push(it.key.clone());
             }
-            if breaker.needs_human {
-                row.breakers_for_human.push(key);
+            if it.breaker.needs_human {
+                row.breakers_for_human.push(it.key.clone());
             }
         }
+        breakers
     }
 
     /// Where the pack keeps the state of the project.

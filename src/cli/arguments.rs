@@ -25,7 +25,7 @@ pub(super) use setup::{
     DoctorArguments, InstallArguments, OnFailure, Scope, TrustArguments, UninstallArguments,
 };
 pub(super) use signals::{DecideArguments, SignalAction, SignalArguments};
-pub(super) use status::{MetricsArguments, StatusArguments};
+pub(super) use status::{DashboardArguments, MetricsArguments, StatusArguments, TopArguments};
 pub(super) use store::{StoreAction, StoreArguments, StorePlace};
 
 /// Why the value of an argument is invalid.
@@ -124,6 +124,10 @@ pub(super) enum Command {
     State(StateArguments),
     /// Show what happened in projects: runs, stops, blocks, questions, context, and cost
     Status(StatusArguments),
+    /// Show all projects in the browser, and answer questions there
+    Dashboard(DashboardArguments),
+    /// Show all projects on the terminal, refreshed, with keys to sort, filter, and open
+    Top(TopArguments),
     /// Print metrics of all projects for Prometheus
     Metrics(MetricsArguments),
     /// List logged decisions, newest last

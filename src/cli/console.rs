@@ -55,6 +55,11 @@ impl Console<'_> {
         }
     }
 
+    /// The whole terminal, for a screen that draws itself and escapes what it shows.
+    pub(super) fn full_screen(&mut self) -> &mut dyn Write {
+        &mut *self.stdout
+    }
+
     /// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
     pub(super) fn print_empty(&mut self, format: ListFormat, what: &str) {
         if format == ListFormat::Text {

@@ -7,7 +7,7 @@ use super::{
     ListFormat, pack,
 };
 use crate::app::sharing::COMMAND;
-use crate::app::tasks::{self, Reviewed, Stores};
+use crate::app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
 use crate::app::workspace::project;
 use crate::cli::human::require_human;
 use crate::cli::store::LocalFiles;
@@ -15,7 +15,7 @@ use crate::evaluation::escalation::EscalationDetails;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
 use crate::report::mask::mask;
 use crate::state::dead_letter;
-use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
+use crate::state::escalation::Escalation;
 use crate::store::escalations::{EscalationSubject, record_of};
 use crate::store::file::Durability;
 use crate::world::{World, WorldError};
@@ -191,50 +191,21 @@ fn resolve(
         Err(code) => return code,
     };
     let decision = mask(decision).0.into_owned();
-    let event = EscalationEvent::Closed { approved, decision: decision.clone(), by };
-    match stores.escalations.step(&found.id, event, stores.now) {
-        Err(error) => return refused(console, &error),
-        Ok((closed, EscalationEffect::AlreadyClosed)) => {
-            // It may be that nobody could move its task then.
-            let again = affected_tasks(stores, &closed);
-            if !again.is_empty()
-                && let Err(error) = stores.review(&again)
-            {
-                return super::dlq::refused(console, &error);
-            }
+    match stores.answer(&found, approved, &decision, &by) {
+        Err(error) => match error.part {
+            AnswerPart::Escalation => refused(console, &error.source),
+            AnswerPart::Tasks => super::dlq::refused(console, &error.source),
+        },
+        Ok(AnswerOutcome::AlreadyResolved) => {
             console
                 .eprint(&format!("`{}` is already resolved; the first decision stays", found.id));
-            return EXIT_FOUND;
+            EXIT_FOUND
         }
-        Ok(_) => {}
-    }
-    console.print(&format!("{}: {}\n", found.id, if approved { "approved" } else { "rejected" }));
-    let concerned = affected_tasks(stores, &found);
-    if concerned.is_empty() {
-        return EXIT_OK;
-    }
-    let event = if approved {
-        dead_letter::TaskEvent::Answered { by: &found.id }
-    } else {
-        dead_letter::TaskEvent::GivenUp { reason: "human" }
-    };
-    let details = json!({"escalation": found.id, "decision": decision, "approved": approved});
-    let mut moved =
-        concerned.iter().map(|it| stores.act(it, "answered", event.clone(), details.clone()));
-    let refused = moved.find_map(Result::err);
-    match refused.map_or_else(|| stores.review(&concerned), Err) {
-        Err(error) => super::dlq::refused(console, &error),
-        Ok(Reviewed { rows, .. }) => {
+        Ok(AnswerOutcome::Moved(rows)) => {
+            let verdict = if approved { "approved" } else { "rejected" };
+            console.print(&format!("{}: {verdict}\n", found.id));
             rows.iter().for_each(|it| console.print(&super::dlq::row_text(it)));
             EXIT_OK
         }
     }
-}
-
-/// The tasks that an escalation is about: its own, and those that wait for it.
-fn affected_tasks(stores: &Stores<'_>, it: &Escalation) -> Vec<String> {
-    let lists = stores.queues.peek();
-    let waiting =
-        lists.tasks.iter().filter(|task| task.waits_for == it.id || task.id == it.task_id);
-    waiting.map(|task| task.id.clone()).collect()
 }

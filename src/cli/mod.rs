@@ -5,6 +5,7 @@ mod arguments;
 mod breaker;
 mod console;
 mod context;
+mod dashboard;
 mod decide;
 mod diag;
 mod dlq;
@@ -38,6 +39,7 @@ mod state;
 mod status;
 mod store;
 mod test;
+mod top;
 mod trust;
 mod try_out;
 
@@ -54,15 +56,16 @@ use crate::source::suggest;
 use crate::world::World;
 use arguments::{
     AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
-    ContextArguments, DecideArguments, DiagAction, DiagFilter, DisableArguments, DlqAction, DlqAdd,
-    DlqRetry, DoctorArguments, EnforceArguments, EscalationAction, EscalationOpen, EvalArguments,
-    ExplainArguments, FactsArguments, Failure, FailureAction, Format, InitArguments,
-    InstallArguments, LintArguments, ListFormat, LogArguments, LspArguments, ManifestArguments,
-    MetricsArguments, PackAction, PauseArguments, PushArguments, QueueSelector,
-    RationalizationAction, RecordArguments, ReplayArguments, ReportFormat, ResumeArguments,
-    RunArguments, RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction,
-    StatusArguments, StoreAction, StorePlace, TestArguments, TestFormat, TrustArguments,
-    TryArguments, UninstallArguments, Update, UpdateArguments,
+    ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
+    DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
+    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure,
+    FailureAction, Format, InitArguments, InstallArguments, LintArguments, ListFormat,
+    LogArguments, LspArguments, ManifestArguments, MetricsArguments, PackAction, PauseArguments,
+    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
+    ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction,
+    SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace, TestArguments,
+    TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments, Update,
+    UpdateArguments,
 };
 pub use console::Console;
 use console::Watched;
@@ -182,6 +185,8 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Store(it) => store::run(world, console, &it.action),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Status(it) => status::run(world, console, &it),
+        Command::Dashboard(it) => dashboard::run(world, console, &it),
+        Command::Top(it) => top::run(world, console, &it),
         Command::Metrics(it) => metrics::run(world, console, &it),
         Command::Log(it) => log::run(world, console, &it),
         Command::Lsp(it) => lsp::run(world, console, &it),

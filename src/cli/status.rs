@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StatusArguments};
 use crate::app::cores;
-use crate::app::overview;
+use crate::app::overview::{self, ActivitySource};
 use crate::app::workspace::project::{self, Project};
 use crate::path::normal;
 use crate::report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
@@ -52,12 +52,13 @@ fn is_directory(world: &dyn World, path: &Path) -> bool {
 fn rows(world: &dyn World, arguments: &StatusArguments, since: Duration) -> Vec<ProjectRow> {
     let age = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let oldest = Timestamp::from_millis(world.now().millis().saturating_sub(age));
+    let source = ActivitySource::Logs { since: oldest };
     let mut rows = if arguments.all {
         let known = ProjectRegistry::new(world).all();
-        cores::on_all(world.cores(), &known, |it| overview::of_known(world, it, oldest).row)
+        cores::on_all(world.cores(), &known, |it| overview::of_known(world, it, source).row)
     } else {
         let projects = projects(world, &arguments.directories);
-        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, oldest).row)
+        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, source).row)
     };
     sort(&mut rows);
     rows

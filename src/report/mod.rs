@@ -32,4 +32,5 @@ pub mod schemas;
 pub mod standing;
 pub mod summary;
 pub mod table;
+pub mod top;
 pub mod trace;

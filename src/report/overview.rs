@@ -59,6 +59,20 @@ pub enum RunProgress {
     },
 }
 
+impl RunProgress {
+    /// Returns the word of a table.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Waiting { .. } => "waiting",
+            Self::Paused => "paused",
+            Self::Abandoned => "abandoned",
+            Self::Ended { status, .. } => status.as_str(),
+        }
+    }
+}
+
 /// A project.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ProjectRow {
@@ -126,7 +140,9 @@ impl Urgency {
         }
     }
 
-    const fn cell(self) -> (&'static str, TextColor) {
+    /// Returns the word of a table, and its color.
+    #[must_use]
+    pub const fn cell(self) -> (&'static str, TextColor) {
         match self {
             Self::Human => ("needs you", TextColor::Red),
             Self::Failed => ("failed", TextColor::Red),
@@ -172,7 +188,8 @@ impl ProjectRow {
     }
 
     /// Returns what waits or failed, the most important first.
-    fn details(&self) -> Vec<(TextColor, String)> {
+    #[must_use]
+    pub fn details(&self) -> Vec<(TextColor, String)> {
         let mut details = Vec::new();
         let mut add = |color, text: String| details.push((color, text));
         for question in &self.questions {
@@ -313,13 +330,7 @@ pub fn to_text(rows: &[ProjectRow], now: Timestamp, since: Duration, screen: Scr
 
 fn cells(row: &ProjectRow, all: &[&str], now: Timestamp) -> Vec<TextCell> {
     let (word, color) = row.urgency().cell();
-    let run = row.run.as_ref().map_or("–", |it| match &it.progress {
-        RunProgress::Working => "working",
-        RunProgress::Waiting { .. } => "waiting",
-        RunProgress::Paused => "paused",
-        RunProgress::Abandoned => "abandoned",
-        RunProgress::Ended { status, .. } => status.as_str(),
-    });
+    let run = row.run.as_ref().map_or("–", |it| it.progress.as_str());
     let stop = row.last_stop.as_ref().map_or("–", |it| it.outcome.as_str());
     let blocked = format!("{}+{}", row.blocked_stops, row.blocked_calls);
     let context = row.context_percent.map_or_else(|| "–".to_owned(), |it| format!("{it}%"));
@@ -351,7 +362,8 @@ pub fn short_name(directory: &str, all: &[&str]) -> String {
 }
 
 /// Returns how long ago a point in time was, in the largest unit.
-fn age(at: Timestamp, now: Timestamp) -> String {
+#[must_use]
+pub fn age(at: Timestamp, now: Timestamp) -> String {
     let millis = now.millis().saturating_sub(at.millis()).max(0).unsigned_abs();
     let text = short_text(Duration::from_millis(millis));
     let unit = text.find(|it: char| it.is_ascii_alphabetic());

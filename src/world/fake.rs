@@ -100,6 +100,8 @@ struct SimulatedMachine {
     /// Answer of the user. `None`: yes.
     confirmation: Option<Confirmation>,
     questions: Vec<String>,
+    /// Number of random bytes so far.
+    random: u64,
     scripts: Vec<Script>,
     /// Responses to GET requests by their URL.
     responses: BTreeMap<String, HttpResponse>,

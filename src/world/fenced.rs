@@ -122,6 +122,10 @@ impl World for WriteProtectedWorld<'_> {
         self.beneath.ancestors()
     }
 
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
+        self.beneath.random(buffer)
+    }
+
     fn confirm(&self, question: &str) -> Confirmation {
         self.beneath.confirm(question)
     }

@@ -287,6 +287,11 @@ pub trait World: Sync {
     /// session with its ancestors. At most [`ANCESTORS_MAX`]. Empty if the machine does not list
     /// processes.
     fn ancestors(&self) -> Vec<Ancestor>;
+    /// Fills a buffer with random bytes that no other process can guess.
+    ///
+    /// # Errors
+    /// [`WorldError::Io`] if the machine has no source of random bytes.
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError>;
     /// Asks the user at the terminal of this process (not standard input) for the word `yes`.
     fn confirm(&self, question: &str) -> Confirmation;
     /// Returns whether standard input has data, or its end, within a duration.

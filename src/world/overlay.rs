@@ -111,6 +111,10 @@ impl World for OverlayWorld<'_> {
         self.beneath.ancestors()
     }
 
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
+        self.beneath.random(buffer)
+    }
+
     fn confirm(&self, question: &str) -> Confirmation {
         self.beneath.confirm(question)
     }

@@ -123,6 +123,11 @@ impl World for RealWorld {
         ancestry::ancestors()
     }
 
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
+        let source = rustls::crypto::ring::default_provider().secure_random;
+        source.fill(buffer).map_err(|_| WorldError::Io("no random bytes".to_owned()))
+    }
+
     fn confirm(&self, question: &str) -> Confirmation {
         terminal::confirm(question)
     }

@@ -230,6 +230,15 @@ impl Machine {
 
     /// The same by the program of this path.
     pub(crate) fn human_with(&self, program: PathBuf, arguments: &[&str]) -> Called {
+        let mut world = self.human_world();
+        world.program = program;
+        let began = Instant::now();
+        let (code, stdout, stderr) = world.call(arguments);
+        Called { code: Some(code.into()), stdout, stderr, took: began.elapsed() }
+    }
+
+    /// This machine with a human at its terminal.
+    pub(crate) fn human_world(&self) -> HumanWorld {
         let [home, config, cache, state] =
             ["home", "config", "cache", "state"].map(|it| self.path(it));
         let own: [(&str, &Path); 4] = [
@@ -238,11 +247,7 @@ impl Machine {
             ("XDG_CACHE_HOME", &cache),
             ("XDG_STATE_HOME", &state),
         ];
-        let mut world = HumanWorld::new(&self.project, &own);
-        world.program = program;
-        let began = Instant::now();
-        let (code, stdout, stderr) = world.call(arguments);
-        Called { code: Some(code.into()), stdout, stderr, took: began.elapsed() }
+        HumanWorld::new(&self.project, &own)
     }
 
     /// A stop, `changes` in its payload.

@@ -19,6 +19,7 @@ mod support;
 mod boundary;
 mod clients;
 mod crowd;
+mod dashboard;
 mod doctor;
 mod environment;
 #[cfg(target_os = "linux")]

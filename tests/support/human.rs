@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use policyd::time::Timestamp;
@@ -21,6 +22,8 @@ pub(crate) struct HumanWorld {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) folder: PathBuf,
     pub(crate) program: PathBuf,
+    /// Whether the human pressed Ctrl-C.
+    pub(crate) ended: AtomicBool,
 }
 
 impl HumanWorld {
@@ -34,6 +37,7 @@ impl HumanWorld {
             environment: variables,
             folder: folder.to_owned(),
             program: env!("CARGO_BIN_EXE_policyd").into(),
+            ended: AtomicBool::new(false),
         }
     }
 
@@ -59,6 +63,9 @@ impl World for HumanWorld {
     }
     fn ancestors(&self) -> Vec<Ancestor> {
         Vec::new()
+    }
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
+        self.machine.random(buffer)
     }
     fn confirm(&self, _question: &str) -> Confirmation {
         Confirmation::Yes
@@ -154,7 +161,7 @@ impl World for HumanWorld {
         self.machine.note_interrupts()
     }
     fn interrupted(&self) -> bool {
-        self.machine.interrupted()
+        self.ended.load(Ordering::Relaxed) || self.machine.interrupted()
     }
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError> {
         self.machine.kill_marked(variable, value)

@@ -1,5 +1,6 @@
 //! Sessions of a project: their transcripts, their logged decisions, and their summaries.
 
+pub(crate) mod explained;
 pub(crate) mod location;
 pub(crate) mod log_reader;
 pub(crate) mod log_summary;

@@ -2,6 +2,7 @@
 //! asked and notified. Commands and hooks share these operations.
 
 mod alerts;
+mod answers;
 mod claims;
 mod dead_letters;
 mod reviews;
@@ -28,6 +29,7 @@ use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::WriteProtectedWorld;
 
+pub(crate) use answers::{AnswerOutcome, AnswerPart};
 pub(crate) use dead_letters::{RecordedFailure, Report};
 pub(crate) use reviews::{Reviewed, Row};
 pub(crate) use triggers::CLEAR;

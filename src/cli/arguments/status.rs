@@ -1,4 +1,4 @@
-//! Arguments of `policyd status` and `policyd metrics`.
+//! Arguments of `policyd status`, `policyd metrics`, `policyd dashboard`, and `policyd top`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,4 +36,30 @@ pub(in crate::cli) struct MetricsArguments {
     /// Write the metrics to this file; default: standard output
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) textfile: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct DashboardArguments {
+    /// Port of this machine; default: any free port
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(in crate::cli) port: u16,
+    /// Show everything and change nothing; needs no confirmation
+    #[arg(long)]
+    pub(in crate::cli) read_only: bool,
+    /// Use the address 127.0.0.1 in links, for a browser that does not resolve `*.localhost`
+    #[arg(long)]
+    pub(in crate::cli) by_address: bool,
+    /// File with a token with which Prometheus can read `/metrics`
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) metrics_token: Option<PathBuf>,
+    /// Count decisions within this duration before now
+    #[arg(long, value_name = "DURATION", default_value = "24h")]
+    pub(in crate::cli) since: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct TopArguments {
+    /// Count decisions within this duration before now
+    #[arg(long, value_name = "DURATION", default_value = "24h")]
+    pub(in crate::cli) since: String,
 }

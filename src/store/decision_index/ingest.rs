@@ -1,5 +1,5 @@
-//! Takes new lines of logs into the index. Rows and the position up to which they were read are saved in one
-//! transaction, so each line is one row after a crash at any point, and if two processes take in the same log.
+//! Adds new lines of logs to the index. Rows and the position up to which they were read are saved in one
+//! transaction, so each line is one row after a crash at any point, and if two processes read the same log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::world::{OpenFile, World, WorldError};
 
 /// Bytes that are read first to find the end of the first line.
 const FIRST_READ: usize = 4 * 1024;
-/// Bytes before the position whose checksum shows that the file was not written anew: a line with its time and id.
+/// Bytes before the position whose checksum shows that the file was not rewritten: a line with its time and id.
 const TAIL_BYTES: u64 = 4 * 1024;
 
 /// A log of a project.
@@ -43,7 +43,7 @@ struct LogFile {
 }
 
 /// Where the reading of a file ended.
-struct Position {
+struct ReadPosition {
     id: i64,
     taken: u64,
     tail: String,
@@ -51,7 +51,7 @@ struct Position {
 }
 
 impl DecisionIndex {
-    /// Takes in the new lines of a log, and drops the rows of files that do not exist any more. Returns the number of new
+    /// Adds the new lines of a log, and drops the rows of files that do not exist any more. Returns the number of new
     /// rows. A log that did not change since the last call costs one look at its length.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl DecisionIndex {
         Ok(())
     }
 
-    /// Takes in one chunk of a file. Returns the number of rows, and whether nothing is left.
+    /// Adds one chunk of a file. Returns the number of rows, and whether nothing is left.
     fn ingest_chunk(&mut self, log: i64, file: &mut LogFile) -> Result<(u64, bool), ChunkError> {
         let Self { connection, names, .. } = self;
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -180,7 +180,7 @@ impl DecisionIndex {
     }
 }
 
-/// Why a chunk was not taken in.
+/// Why a chunk was not added.
 enum ChunkError {
     Index(IndexError),
     Read(WorldError),
@@ -328,12 +328,12 @@ fn tail(file: &mut dyn OpenFile, end: u64) -> Result<String, WorldError> {
     Ok(hex(&checksum(&[&bytes])))
 }
 
-/// Returns where the reading of a file ended. A file that was written anew begins at 0, without its old rows.
+/// Returns where the reading of a file ended. A rewritten file begins at 0, without its old rows.
 fn position(
     change: &Transaction<'_>,
     log: i64,
     file: &mut LogFile,
-) -> Result<Position, ChunkError> {
+) -> Result<ReadPosition, ChunkError> {
     let known = change
         .prepare_cached(
             "SELECT id, taken, tail, activity FROM file WHERE log = ?1 AND first_line = ?2",
@@ -341,7 +341,7 @@ fn position(
         .query_row(params![log, file.first_line], |it| {
             let taken = u64::try_from(it.get::<_, i64>(1)?).unwrap_or(0);
             let activity = serde_json::from_str(&it.get::<_, String>(3)?).unwrap_or_default();
-            Ok(Position { id: it.get(0)?, taken, tail: it.get(2)?, activity })
+            Ok(ReadPosition { id: it.get(0)?, taken, tail: it.get(2)?, activity })
         })
         .optional()?;
     if let Some(known) = known {
@@ -353,10 +353,10 @@ fn position(
     let save = "INSERT INTO file (log, first_line, taken, tail, activity) VALUES (?1, ?2, 0, '', '') \
          RETURNING id";
     let id = change.query_row(save, params![log, file.first_line], |it| it.get(0))?;
-    Ok(Position { id, taken: 0, tail: String::new(), activity: Activity::default() })
+    Ok(ReadPosition { id, taken: 0, tail: String::new(), activity: Activity::default() })
 }
 
-fn save(change: &Transaction<'_>, position: &Position) -> Result<(), rusqlite::Error> {
+fn save(change: &Transaction<'_>, position: &ReadPosition) -> Result<(), rusqlite::Error> {
     let activity = serde_json::to_string(&position.activity).unwrap_or_default();
     change
         .prepare_cached("UPDATE file SET taken = ?2, tail = ?3, activity = ?4 WHERE id = ?1")?

@@ -2,7 +2,7 @@
 //! projects are read. The logs stay the source of truth. The index can be removed at any time and is then built again.
 //! Hooks never use it.
 //!
-//! `ingest` takes new lines in, and `query` reads. SQLite opens its file itself, so this is the only store that a
+//! `ingest` adds new lines, and `query` reads. SQLite opens its file itself, so this is the only store that a
 //! simulated World does not contain.
 
 mod ingest;
@@ -62,7 +62,7 @@ pub struct DecisionIndex {
     connection: Connection,
     /// Ids of interned texts.
     names: BTreeMap<String, i64>,
-    /// The logs as they were when they were taken in.
+    /// The logs as they were when they were read.
     seen: BTreeMap<PathBuf, ingest::LogStamp>,
 }
 
@@ -137,7 +137,7 @@ impl DecisionIndex {
     fn prepared(mut connection: Connection) -> Result<Option<Self>, IndexError> {
         connection.busy_timeout(INDEX_LOCK_WAIT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // After a loss of power the last lines are taken in again.
+        // After a loss of power the last lines are read again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -354,7 +354,7 @@ fn count(activity: &mut Activity, outcome: DecisionOutcome, would_stop: bool, nu
 }
 
 impl LineLocation {
-    /// Reads the line from the log; `None` if its file was rotated away or written anew since.
+    /// Reads the line from the log; `None` if its file was rotated away or rewritten since.
     #[must_use]
     pub fn read(&self, world: &dyn World) -> Option<Vec<u8>> {
         let paths = [self.log.clone()]

@@ -83,7 +83,7 @@ fn rows_follow_rotation_and_go_with_their_file() {
 }
 
 #[test]
-fn a_log_that_was_written_anew_is_taken_in_anew() {
+fn a_rewritten_log_is_read_again() {
     let (world, mut index) = (FakeWorld::new(), DecisionIndex::in_memory().unwrap());
     world.put(LOG, text([call(1), call(2), call(3)]));
     ingest(&mut index, &world);
@@ -112,7 +112,7 @@ fn a_log_that_cannot_be_read_keeps_its_rows() {
 }
 
 #[test]
-fn two_processes_take_in_each_line_once() {
+fn two_processes_add_each_line_once() {
     let folder = tempfile::tempdir().unwrap();
     let (path, log) = (folder.path().join("state/i.sqlite"), folder.path().join("d.jsonl"));
     let world = RealWorld::new();

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
+use crate::checksum::checksum;
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use crate::world::{
@@ -60,6 +61,17 @@ impl World for FakeWorld {
 
     fn ancestors(&self) -> Vec<Ancestor> {
         open(&self.machine).ancestors.clone()
+    }
+
+    /// Bytes that differ from call to call, and are the same in each simulation.
+    fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
+        let machine = &mut *open(&self.machine);
+        for byte in buffer {
+            machine.random = machine.random.wrapping_add(1);
+            let [first, ..] = checksum(&[&machine.random.to_le_bytes()]);
+            *byte = first;
+        }
+        Ok(())
     }
 
     fn confirm(&self, question: &str) -> Confirmation {

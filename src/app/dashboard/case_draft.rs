@@ -1,0 +1,196 @@
+//! A false alarm becomes the draft of a test case, in which the rule does not fire. The draft is in the state directory of
+//! the project and not in its pack: a file in the pack would end the trust in it.
+
+use std::path::{Path, PathBuf};
+
+use maud::html;
+use serde_json::{Value, json};
+
+use super::actions::result_page;
+use super::pages::{PageError, Pages, find_decision};
+use crate::evaluation::called::LoggedEvent;
+use crate::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
+use crate::report::decision_log::Entry;
+use crate::report::mask::mask;
+use crate::store::file::{self, Durability, Saved};
+use crate::world::{World, WorldError};
+
+/// Directory below the state directory.
+const FOLDER: &str = "case-drafts";
+
+/// A draft, and the transcript that belongs to it.
+#[derive(Debug, PartialEq, Eq)]
+struct CaseDraft {
+    text: String,
+    /// Whether the case needs the transcript of the session.
+    needs_transcript: bool,
+}
+
+/// Why the transcript is not beside a draft.
+#[derive(Debug, thiserror::Error)]
+enum TranscriptProblem {
+    #[error("the record names no transcript")]
+    NotLogged,
+    #[error("{path}: {source}")]
+    Unreadable { path: String, source: WorldError },
+}
+
+/// Writes the draft of a case for a decision that was wrong. Returns the page that shows it.
+///
+/// # Errors
+/// The decision does not exist any more, the rule did not fire in it, or the draft cannot be written.
+pub(super) fn write(
+    pages: &Pages<'_>,
+    project: &str,
+    id: &str,
+    rule: &str,
+    note: &str,
+) -> Result<String, PageError> {
+    let entry = find_decision(pages, project, id)?.entry;
+    let name = file_name(rule, id);
+    let draft = draft(&entry, rule, note, &format!("{name}.jsonl"));
+    let draft = draft.ok_or_else(|| {
+        PageError::Refused(format!("The rule {rule} did not fire in this decision."))
+    })?;
+    let open = pages.open(project)?;
+    let folder = pages.state_dir(&open).join(FOLDER);
+    let path = folder.join(format!("{name}.yaml"));
+    let save = |path: &Path, bytes: &[u8]| save(pages.world, &folder, path, bytes);
+    let mut missing = None;
+    if draft.needs_transcript {
+        match transcript(pages.world, &entry) {
+            Ok(bytes) => save(&folder.join(format!("{name}.jsonl")), &bytes)?,
+            Err(why) => missing = Some(why),
+        }
+    }
+    save(&path, draft.text.as_bytes())?;
+    let body = html! {
+        p { "The draft is in " code { (path.display()) } "." }
+        @if let Some(why) = missing { p { "The transcript is not beside it: " (why) } }
+        p { "Check it, move it to the directory " code { "tests" } " of your pack, and run " code { "policyd test" } ". \
+             The case fails until you change the rule." }
+        pre tabindex="0" role="region" aria-label="Draft of the case" { (draft.text) }
+    };
+    Ok(result_page("Draft of a case", &body))
+}
+
+fn save(world: &dyn World, folder: &Path, path: &Path, bytes: &[u8]) -> Result<(), PageError> {
+    let failed = |why: String| PageError::Refused(format!("{}: {why}", path.display()));
+    world.create_folder(folder).map_err(|error| failed(error.to_string()))?;
+    match file::save(world, path, bytes, &Durability::default()) {
+        Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+        Saved::NotSaved { why, .. } => Err(failed(why)),
+    }
+}
+
+/// A name that is one part of a path on every system.
+fn file_name(rule: &str, id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    format!("{rule}-{id}").chars().take(CASE_DRAFT_CHARS_MAX).map(plain).collect()
+}
+
+/// Returns the draft of a case in which the rule does not fire; `None` if it did not fire in the decision.
+fn draft(entry: &Entry, rule: &str, note: &str, transcript: &str) -> Option<CaseDraft> {
+    let is_guard = entry.guards.iter().any(|it| it.get("id").and_then(Value::as_str) == Some(rule));
+    let is_check = entry.verdicts.iter().any(|it| it.id == rule && it.details.is_some());
+    let (situation, expected) = match (&entry.call, is_guard, is_check) {
+        (Some(call), true, _) => (
+            format!("  on: {}\n", event(entry, call)),
+            format!("guards: {}", json!({rule: "silent"})),
+        ),
+        (_, _, true) => (
+            format!("  transcript: {}\n", json!(transcript)),
+            format!("considerations: {}", json!({rule: "passed"})),
+        ),
+        _ => return None,
+    };
+    let name = format!("{rule}: false alarm at the decision {}", entry.id);
+    let reason = Some(mask(note.trim()).0.into_owned()).filter(|it| !it.is_empty());
+    let reason = reason.map(|it| format!("  reason: {}\n", json!(it))).unwrap_or_default();
+    let time = &entry.timestamp;
+    let text = format!(
+        "# A user reported a false alarm of {time}. Check the case, and move it to `tests/` of your pack.\n\
+         - name: {}\n{reason}{situation}  expect:\n    {expected}\n",
+        json!(name)
+    );
+    Some(CaseDraft { text, needs_transcript: is_check && !(is_guard && entry.call.is_some()) })
+}
+
+/// Returns the event as the map under `on`. JSON is YAML.
+fn event(entry: &Entry, call: &LoggedEvent) -> Value {
+    let mut on = serde_json::Map::new();
+    on.insert("event".to_owned(), entry.event.as_str().into());
+    let command = call.input.get("command").filter(|_| entry.tool.as_deref() == Some("Bash"));
+    match (command, &entry.tool) {
+        (Some(command), _) => {
+            on.insert("command".to_owned(), command.clone());
+        }
+        (None, Some(tool)) => {
+            on.insert("tool".to_owned(), tool.as_str().into());
+            if call.input.is_object() {
+                on.insert("input".to_owned(), call.input.clone());
+            }
+        }
+        (None, None) => {}
+    }
+    if call.prompt.is_string() {
+        on.insert("said".to_owned(), call.prompt.clone());
+    }
+    Value::Object(on)
+}
+
+/// Returns the transcript as far as the decision read it, with secrets masked.
+fn transcript(world: &dyn World, entry: &Entry) -> Result<Vec<u8>, TranscriptProblem> {
+    let read = entry.inputs.as_ref().map(|it| &it.transcript);
+    let read = read.ok_or(TranscriptProblem::NotLogged)?;
+    let path = PathBuf::from(&read.path);
+    let bytes = world
+        .read(&path, CASE_DRAFT_BYTES_MAX)
+        .map_err(|source| TranscriptProblem::Unreadable { path: read.path.clone(), source })?;
+    let end = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
+    let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned();
+    let lines = text.lines().map(|it| format!("{}\n", mask(it).0));
+    Ok(lines.collect::<String>().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(value: Value) -> Entry {
+        Entry::read(&value).unwrap()
+    }
+
+    #[test]
+    fn a_tool_call_becomes_a_case_without_the_guard() {
+        let entry =
+            entry(json!({"id": "a1", "event": "pre_tool_use", "tool": "Bash", "timestamp": "T",
+            "decision": "block", "guards": [{"id": "rm"}],
+            "call": {"input": {"command": "rm -rf \"a: b\"", "description": "x"}}}));
+        let found = draft(&entry, "rm", " it is a temporary directory ", "t.jsonl").unwrap();
+        assert!(!found.needs_transcript);
+        insta::assert_snapshot!(found.text, @r#"
+        # A user reported a false alarm of T. Check the case, and move it to `tests/` of your pack.
+        - name: "rm: false alarm at the decision a1"
+          reason: "it is a temporary directory"
+          on: {"event":"pre_tool_use","command":"rm -rf \"a: b\""}
+          expect:
+            guards: {"rm":"silent"}
+        "#);
+        assert_eq!(draft(&entry, "other", "", "t.jsonl"), None);
+    }
+
+    #[test]
+    fn a_stop_becomes_a_case_with_its_transcript() {
+        let entry =
+            entry(json!({"id": "a1", "event": "stop", "timestamp": "T", "decision": "block",
+            "verdicts": [{"id": "tests", "status": "unsatisfied", "details": "2 failed"},
+                {"id": "docs", "status": "satisfied"}]}));
+        let found = draft(&entry, "tests", "", "tests-a1.jsonl").unwrap();
+        assert!(found.needs_transcript);
+        assert!(found.text.contains("  transcript: \"tests-a1.jsonl\"\n"), "{}", found.text);
+        assert!(found.text.ends_with("considerations: {\"tests\":\"passed\"}\n"), "{}", found.text);
+        assert_eq!(draft(&entry, "docs", "", "t.jsonl"), None, "it passed");
+        assert_eq!(file_name("../tests", "a/1"), "---tests-a-1");
+    }
+}

@@ -1,0 +1,264 @@
+//! The view of all projects that the pages show. One thread indexes new lines of logs, reads the state of projects that
+//! changed, and announces each change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::app::cores;
+use crate::app::overview::{self, ActivitySource, ProjectOverview};
+use crate::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
+use crate::report::activity::Activity;
+use crate::report::breakers::BreakerView;
+use crate::report::overview::{ProjectRow, sort};
+use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog};
+use crate::store::decision_log::DECISION_LOG;
+use crate::store::projects::{KnownProject, ProjectRegistry};
+use crate::time::Timestamp;
+use crate::world::World;
+
+/// Files and directories below the state directory that change with the state of a project.
+const STATE_PATHS: [&str; 8] =
+    ["", DECISION_LOG, "logs/events.jsonl", "state", "queue", "escalations", "signals", "runs"];
+/// Pause between two looks at whether the dashboard ended.
+const STEP: Duration = Duration::from_millis(100);
+
+/// All projects at one time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Snapshot {
+    /// Number of changes so far.
+    pub(crate) number: u64,
+    /// Rows, the greatest need first.
+    pub(crate) rows: Vec<ProjectRow>,
+    /// Breakers by project.
+    pub(crate) breakers: BTreeMap<String, Vec<BreakerView>>,
+    /// Entries of the registry by project.
+    pub(crate) known: BTreeMap<String, KnownProject>,
+    /// Decisions in the index.
+    pub(crate) indexed: u64,
+    /// Whether the index contains the logs of all projects.
+    pub(crate) is_complete: bool,
+    /// Why a part is missing.
+    pub(crate) problems: Vec<String>,
+}
+
+/// What shows that the state of a project changed: identity, length, and time of each file.
+type ProjectStamp = Vec<Option<(u64, u64, Timestamp)>>;
+
+/// A project as it was read last.
+struct CachedProject {
+    stamp: ProjectStamp,
+    activity: Activity,
+    read: Duration,
+    overview: ProjectOverview,
+}
+
+/// The current view.
+pub(super) struct Live<'w> {
+    world: &'w dyn World,
+    index: &'w Path,
+    since: Duration,
+    snapshot: Mutex<Arc<Snapshot>>,
+    changes: watch::Sender<u64>,
+    problems: Mutex<Vec<String>>,
+}
+
+impl<'w> Live<'w> {
+    /// Returns an empty view, and the numbers of its changes.
+    pub(super) fn new(
+        world: &'w dyn World,
+        index: &'w Path,
+        since: Duration,
+    ) -> (Self, watch::Receiver<u64>) {
+        let (changes, receiver) = watch::channel(0);
+        let (snapshot, problems) = (Mutex::default(), Mutex::default());
+        (Self { world, index, since, snapshot, changes, problems }, receiver)
+    }
+
+    /// Age of the decisions that rows count.
+    pub(super) const fn since(&self) -> Duration {
+        self.since
+    }
+
+    /// Returns the current view.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        held(&self.snapshot).clone()
+    }
+
+    /// Returns problems that were not returned yet.
+    pub(super) fn new_problems(&self) -> Vec<String> {
+        std::mem::take(&mut *held(&self.problems))
+    }
+
+    /// Keeps the view current.
+    pub(super) fn refresh_until(&self, is_over: &AtomicBool) {
+        let mut cache = BTreeMap::new();
+        let mut index = None;
+        while !is_over.load(Ordering::Relaxed) {
+            if let Err(error) = self.refresh(&mut index, &mut cache, is_over) {
+                self.report(&error, &mut index);
+            }
+            let began = self.world.elapsed();
+            while !is_over.load(Ordering::Relaxed)
+                && self.world.elapsed().saturating_sub(began) < DASHBOARD_INTERVAL
+            {
+                self.world.sleep(STEP);
+            }
+        }
+    }
+
+    /// Reports an error of the index once. A damaged index is removed, so that it is built again.
+    fn report(&self, error: &IndexError, index: &mut Option<DecisionIndex>) {
+        *index = None;
+        let removed = error.is_damage().then(|| decision_index::remove(self.world, self.index));
+        let text = match removed {
+            Some(Ok(())) => format!("the index was damaged and is built again: {error}"),
+            Some(Err(_)) | None => format!("the index cannot be used: {error}"),
+        };
+        let mut next = Snapshot::clone(&self.snapshot());
+        if next.problems.contains(&text) {
+            return;
+        }
+        held(&self.problems).push(text.clone());
+        next.problems = vec![text];
+        self.publish(next);
+    }
+
+    fn publish(&self, mut next: Snapshot) {
+        let mut snapshot = held(&self.snapshot);
+        next.number = snapshot.number.saturating_add(1);
+        self.changes.send_replace(next.number);
+        *snapshot = Arc::new(next);
+    }
+
+    fn refresh(
+        &self,
+        index: &mut Option<DecisionIndex>,
+        cache: &mut BTreeMap<String, CachedProject>,
+        is_over: &AtomicBool,
+    ) -> Result<(), IndexError> {
+        let world = self.world;
+        let index = match index {
+            Some(index) => index,
+            None => index.insert(DecisionIndex::open(world, self.index)?),
+        };
+        let known = ProjectRegistry::new(world).all();
+        let logs = logs(&known, cache);
+        let paths: BTreeSet<PathBuf> = logs.iter().map(|(_, path)| path.clone()).collect();
+        index.retain_logs(&paths)?;
+        let before = self.snapshot();
+        let (mut shown, mut problems, mut added) = (world.elapsed(), Vec::new(), 0);
+        for (project, path) in &logs {
+            if is_over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            match index.ingest(world, IndexedLog { project, path }) {
+                Ok(rows) => added += rows,
+                Err(IndexError::Io { path, source }) => {
+                    problems.push(format!("{}: {source}", path.display()));
+                }
+                Err(error) => return Err(error),
+            }
+            if !before.is_complete && world.elapsed().saturating_sub(shown) > DASHBOARD_INTERVAL {
+                shown = world.elapsed();
+                let indexed = index.count()?;
+                self.publish(Snapshot { indexed, ..Snapshot::clone(&self.snapshot()) });
+            }
+        }
+        let activity = index.activity(self.oldest())?.projects;
+        let changed = self.read_changed(&known, &activity, cache);
+        if changed || added > 0 || !before.is_complete || before.problems != problems {
+            let mut rows: Vec<ProjectRow> =
+                cache.values().map(|it| it.overview.row.clone()).collect();
+            sort(&mut rows);
+            let breakers =
+                cache.iter().map(|(project, it)| (project.clone(), it.overview.breakers.clone()));
+            self.publish(Snapshot {
+                rows,
+                breakers: breakers.collect(),
+                known: known.into_iter().map(|it| (shown_path(&it.directory), it)).collect(),
+                indexed: index.count()?,
+                is_complete: true,
+                problems,
+                ..Snapshot::default()
+            });
+        }
+        Ok(())
+    }
+
+    fn oldest(&self) -> Timestamp {
+        let age = i64::try_from(self.since.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.world.now().millis().saturating_sub(age))
+    }
+
+    /// Reads the projects whose state or activity changed. Returns whether a row changed.
+    fn read_changed(
+        &self,
+        known: &[KnownProject],
+        activity: &BTreeMap<String, Activity>,
+        cache: &mut BTreeMap<String, CachedProject>,
+    ) -> bool {
+        let (world, now) = (self.world, self.world.elapsed());
+        let listed: BTreeSet<String> = known.iter().map(|it| shown_path(&it.directory)).collect();
+        let count = cache.len();
+        cache.retain(|project, _| listed.contains(project));
+        let mut changed = cache.len() != count;
+        let none = Activity::default();
+        let mut stale: Vec<(String, &KnownProject, ProjectStamp, &Activity)> = Vec::new();
+        for it in known {
+            let project = shown_path(&it.directory);
+            let (stamp, activity) = (stamp(world, it), activity.get(&project).unwrap_or(&none));
+            let is_current = cache.get(&project).is_some_and(|cached| {
+                cached.stamp == stamp
+                    && cached.activity == *activity
+                    && now.saturating_sub(cached.read) < DASHBOARD_AGE_MAX
+            });
+            if !is_current {
+                stale.push((project, it, stamp, activity));
+            }
+        }
+        let read = cores::on_all(world.cores(), &stale, |(_, known, _, activity)| {
+            overview::of_known(world, known, ActivitySource::Index(activity))
+        });
+        for ((project, _, stamp, activity), overview) in stale.into_iter().zip(read) {
+            let before = cache.get(&project);
+            changed |= before.is_none_or(|it| it.overview.row != overview.row);
+            let activity = activity.clone();
+            cache.insert(project, CachedProject { stamp, activity, read: now, overview });
+        }
+        changed
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn shown_path(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Logs of all projects. Where a pack keeps its own state is known after the project was read once.
+fn logs(known: &[KnownProject], cache: &BTreeMap<String, CachedProject>) -> Vec<(String, PathBuf)> {
+    let mut logs = Vec::new();
+    for it in known {
+        let project = shown_path(&it.directory);
+        let mut own = vec![it.state_dir.join(DECISION_LOG)];
+        let named = cache.get(&project).map(|it| it.overview.logs.clone()).unwrap_or_default();
+        own.extend(named.into_iter().filter(|log| *log != it.state_dir.join(DECISION_LOG)));
+        logs.extend(own.into_iter().map(|log| (project.clone(), log)));
+    }
+    logs
+}
+
+fn stamp(world: &dyn World, known: &KnownProject) -> ProjectStamp {
+    let stat = |path: &&str| {
+        let stat = world.stat(&known.state_dir.join(path)).ok()?;
+        Some((stat.identity, stat.length, stat.modified))
+    };
+    STATE_PATHS.iter().map(stat).collect()
+}

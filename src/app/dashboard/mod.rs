@@ -1,0 +1,183 @@
+//! The dashboard: a web page of this machine that shows all projects and lets a human answer. `server` talks HTTP and
+//! checks who asks, `access` holds the secrets, `live` keeps the view of all projects current, `pages` makes HTML, and
+//! `actions` does what forms ask for.
+
+mod access;
+mod actions;
+mod case_draft;
+mod live;
+mod pages;
+mod server;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::app::error::AppError;
+use crate::app::workspace::human::Actor;
+use crate::limits::{DASHBOARD_REQUESTS_MAX, DASHBOARD_THREADS};
+use crate::store::decision_index::DecisionIndex;
+use crate::world::{World, WorldError};
+use access::DashboardAccess;
+use live::Live;
+pub(crate) use live::Snapshot;
+use pages::Pages;
+use server::{PendingRequest, ServerContext};
+
+/// Interval in which the terminal is read.
+const TERMINAL_WAIT: Duration = Duration::from_millis(250);
+
+/// How the dashboard is started.
+#[derive(Debug, Clone)]
+pub(crate) struct DashboardOptions {
+    /// Port; 0 is any free one.
+    pub(crate) port: u16,
+    /// The human who started it, in whose name questions are answered. `None`: it is read-only.
+    pub(crate) actor: Option<Actor>,
+    /// Whether the links contain `127.0.0.1` instead of a host name of their own.
+    pub(crate) by_address: bool,
+    /// Token with which `/metrics` can be read.
+    pub(crate) metrics_token: Option<String>,
+    /// Age of the decisions that the overview counts.
+    pub(crate) since: Duration,
+}
+
+/// The terminal of the human who started the dashboard.
+pub(crate) trait DashboardTerminal {
+    /// Shows a link that works once.
+    fn show_link(&mut self, link: &str);
+    /// Shows a problem that stops nothing.
+    fn show_problem(&mut self, text: &str);
+    /// Waits at most `within`. Returns whether the human pressed Enter.
+    fn enter_pressed(&mut self, within: Duration) -> bool;
+}
+
+/// A request for a page, or a form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct PageRequest {
+    path: String,
+    query: BTreeMap<String, String>,
+    /// Fields of a form that asks for a change.
+    form: Option<BTreeMap<String, String>>,
+    /// Value that each form of the page must contain.
+    form_token: String,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reply {
+    /// A page in HTML.
+    Page(String),
+    /// Metrics in the text format of Prometheus.
+    Metrics(String),
+    /// A change was made; the browser loads this page.
+    SeeOther(String),
+    NotFound(String),
+    /// The change was not made.
+    Refused(String),
+    Failed(String),
+}
+
+/// Serves the dashboard until the process is interrupted.
+///
+/// # Errors
+/// The port is not free, or the user has no state directory.
+pub(crate) fn serve(
+    world: &dyn World,
+    options: &DashboardOptions,
+    terminal: &mut dyn DashboardTerminal,
+) -> Result<(), AppError> {
+    let index = DecisionIndex::path(world).map_err(AppError::failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime = runtime.map_err(AppError::failed)?;
+    let about_port = || format!("port {}", options.port);
+    let listeners = runtime.block_on(server::listen(options.port));
+    let listeners = listeners.map_err(|error| AppError::failed(error).about(about_port()))?;
+    let no_random = |error: WorldError| AppError::failed(error);
+    let name = match options.by_address {
+        true => "127.0.0.1".to_owned(),
+        false => access::host_name(world).map_err(no_random)?,
+    };
+    let access = DashboardAccess::new(&name, listeners.port, options.metrics_token.as_deref());
+    let access = Arc::new(access);
+    let link = access.new_link(world).map_err(no_random)?;
+    let (live, changes) = Live::new(world, &index, options.since);
+    let (jobs, waiting) = sync_channel(DASHBOARD_REQUESTS_MAX);
+    let shared = ServerContext::new(access.clone(), jobs, changes, options.actor.is_none());
+    let (waiting, is_over) = (Mutex::new(waiting), AtomicBool::new(false));
+    let (stop, stopped) = watch::channel(false);
+    world.note_interrupts();
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            runtime.block_on(server::serve(listeners, shared, stopped));
+            // Open streams end with it.
+            runtime.shutdown_background();
+        });
+        threads.spawn(|| live.refresh_until(&is_over));
+        for _ in 0..DASHBOARD_THREADS {
+            threads.spawn(|| answer_requests(world, &live, &index, options, &waiting));
+        }
+        terminal.show_link(&link);
+        while !world.interrupted() {
+            if terminal.enter_pressed(TERMINAL_WAIT) {
+                match access.new_link(world) {
+                    Ok(link) => terminal.show_link(&link),
+                    Err(error) => terminal.show_problem(&error.to_string()),
+                }
+            }
+            access.expire_links(world.elapsed());
+            live.new_problems().iter().for_each(|it| terminal.show_problem(it));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        stop.send_replace(true);
+    });
+    Ok(())
+}
+
+/// Passes the view of all projects to `show` until it returns false. The view is current each time.
+///
+/// # Errors
+/// The user has no state directory.
+pub(crate) fn watch(
+    world: &dyn World,
+    since: Duration,
+    show: &mut dyn FnMut(&Snapshot) -> bool,
+) -> Result<(), AppError> {
+    let index = DecisionIndex::path(world).map_err(AppError::failed)?;
+    let (live, _changes) = Live::new(world, &index, since);
+    let is_over = AtomicBool::new(false);
+    world.note_interrupts();
+    thread::scope(|threads| {
+        threads.spawn(|| live.refresh_until(&is_over));
+        while show(&live.snapshot()) {}
+        is_over.store(true, Ordering::Relaxed);
+    });
+    Ok(())
+}
+
+/// Answers requests until the server ended.
+fn answer_requests(
+    world: &dyn World,
+    live: &Live<'_>,
+    index: &Path,
+    options: &DashboardOptions,
+    waiting: &Mutex<Receiver<PendingRequest>>,
+) {
+    let pages = Pages { world, live, index, actor: options.actor.as_ref() };
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(PendingRequest { request, answer }) = next else { return };
+        // A panic costs one page. The server reports that there was no answer.
+        if let Ok(reply) = catch_unwind(AssertUnwindSafe(|| pages.reply(&request))) {
+            // The browser might not wait any more.
+            drop(answer.send(reply));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Lists of decisions with filters, and one decision with its explanation.
+
+use maud::{Markup, html};
+
+use super::layout::{self, PageSection, address, badge, moment, table};
+use super::overview::{decision_plot, slot_ms};
+use super::{PageError, PageView, Pages};
+use crate::app::packs;
+use crate::app::sessions::explained::{self, PackChoice};
+use crate::report::decision_log::Entry;
+use crate::report::indexed_decision::DecisionOutcome;
+use crate::report::rule_result::RuleResult;
+use crate::store::decision_index::{DecisionFilter, DecisionRow};
+
+/// Rows of one page.
+const ROWS: usize = 100;
+
+/// Returns the words and the color of an outcome.
+pub(super) const fn outcome_words(outcome: DecisionOutcome) -> (&'static str, &'static str) {
+    match outcome {
+        DecisionOutcome::BlockedStop => ("stop blocked", "bad"),
+        DecisionOutcome::ReleasedStop => ("stop released", "look"),
+        DecisionOutcome::PassedStop => ("stop passed", "good"),
+        DecisionOutcome::BlockedCall => ("blocked", "bad"),
+        DecisionOutcome::Halted => ("halted", "bad"),
+        DecisionOutcome::Asked => ("asked", "look"),
+        DecisionOutcome::Noted => ("noted", "quiet"),
+        DecisionOutcome::Switched => ("switched", "look"),
+        DecisionOutcome::NotEvaluated => ("not evaluated", "quiet"),
+        DecisionOutcome::RunEnded => ("run ended", "quiet"),
+        DecisionOutcome::Escalated => ("question", "look"),
+        DecisionOutcome::BreakerOpened => ("breaker opened", "bad"),
+        DecisionOutcome::DeadLettered => ("dead letter", "look"),
+    }
+}
+
+/// The filter that the address asks for.
+fn filter(view: &PageView<'_>) -> DecisionFilter {
+    DecisionFilter {
+        project: view.field("project").map(str::to_owned),
+        rule: view.field("rule").map(str::to_owned),
+        result: view.field("result").and_then(RuleResult::find),
+        outcome: view.field("outcome").and_then(DecisionOutcome::find),
+        would_stop: view.field("would").is_some(),
+        session: view.field("session").map(str::to_owned),
+        since: Some(view.oldest()),
+        until: None,
+    }
+}
+
+/// Returns the page with the list of decisions.
+///
+/// # Errors
+/// The index cannot be read.
+pub(super) fn list(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+    let (filter, page) = (filter(view), view.page());
+    let index = pages.index()?;
+    let mut rows = index.decisions(&filter, page.saturating_mul(ROWS), ROWS.saturating_add(1))?;
+    let has_more = rows.len() > ROWS;
+    rows.truncate(ROWS);
+    let slots = index.over_time(&filter, slot_ms(view))?;
+    let names = ["project", "rule", "result", "outcome", "would", "session", "since"];
+    let fields: Vec<(&str, &str)> =
+        names.iter().map(|it| (*it, view.field(it).unwrap_or_default())).collect();
+    let body = html! {
+        (filter_form(view))
+        (decision_plot(view, &slots))
+        @if rows.is_empty() { p { "No decision fits." } } @else {
+            (decision_table(view, &rows))
+        }
+        (layout::pager("/decisions", &fields, page, has_more))
+    };
+    Ok(layout::page(view, PageSection::Decisions, "Decisions", &body))
+}
+
+fn filter_form(view: &PageView<'_>) -> Markup {
+    let outcomes =
+        DecisionOutcome::ALL.map(|it| (it.as_str().to_owned(), outcome_words(it).0.to_owned()));
+    let outcomes: Vec<(String, String)> =
+        [(String::new(), "any".to_owned())].into_iter().chain(outcomes).collect();
+    let text = |name: &str| view.field(name).unwrap_or_default().to_owned();
+    html! {
+        form.filter method="get" action="/decisions" {
+            (layout::project_menu(view))
+            (layout::select("outcome", "Outcome", &outcomes, view.field("outcome").unwrap_or_default()))
+            label { "Rule " input name="rule" value=(text("rule")) autocomplete="off"; }
+            label { "Session " input name="session" value=(text("session")) autocomplete="off"; }
+            (layout::since_menu(view))
+            label { input type="checkbox" name="would" value="1" checked[view.field("would").is_some()];
+                " only observed" }
+            @if let Some(result) = view.field("result") {
+                input type="hidden" name="result" value=(result);
+            }
+            button { "Filter" }
+            a href="/decisions" { "Clear" }
+        }
+    }
+}
+
+/// Returns a table of decisions.
+pub(super) fn decision_table(view: &PageView<'_>, rows: &[DecisionRow]) -> Markup {
+    let headings = ["Age", "Outcome", "Project", "Event", "Finding", "Session"];
+    let body = html! {
+        @for row in rows {
+            @let (word, tone) = outcome_words(row.outcome);
+            tr {
+                td.number { (moment(row.at, view.now)) }
+                td { (badge(word, tone)) @if row.would_stop { " " (badge("observed", "look")) } }
+                td { (view.name(&row.project)) }
+                td { (row.event.replace('_', " ")) @if !row.tool.is_empty() { " · " (row.tool) } }
+                td { a href=(address("/decision", &[("project", &row.project), ("id", &row.id)])) {
+                    @if row.detail.is_empty() { "no finding" } @else { (row.detail) }
+                } }
+                td { a href=(address("/decisions", &[("session", &row.session), ("since", "36500d")])) {
+                    (row.session.chars().take(8).collect::<String>())
+                } }
+            }
+        }
+    };
+    table("Decisions", &headings, &body)
+}
+
+/// A decision with its record.
+pub(in crate::app::dashboard) struct FoundDecision {
+    pub(in crate::app::dashboard) row: DecisionRow,
+    pub(in crate::app::dashboard) entry: Entry,
+}
+
+/// Finds a decision and reads its record from the log.
+///
+/// # Errors
+/// The project is not listed, the index cannot be read, or the record was rotated away.
+pub(in crate::app::dashboard) fn find(
+    pages: &Pages<'_>,
+    project: &str,
+    id: &str,
+) -> Result<FoundDecision, PageError> {
+    pages.known(project)?;
+    let missing = || PageError::NoDecision(id.to_owned());
+    let (row, location) = pages.index()?.decision(project, id)?.ok_or_else(missing)?;
+    let line = location.read(pages.world).ok_or_else(missing)?;
+    let value = serde_json::from_slice(&line).ok();
+    let entry = value.as_ref().and_then(Entry::read).ok_or_else(missing)?;
+    Ok(FoundDecision { row, entry })
+}
+
+/// Returns the page of one decision.
+///
+/// # Errors
+/// The decision does not exist any more, or the index cannot be read.
+pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
+    let project = view.field("project").unwrap_or_default();
+    let id = view.field("id").unwrap_or_default();
+    let FoundDecision { row, entry } = find(pages, project, id)?;
+    let rules = rule_ids(&entry);
+    let open = pages.open(project)?;
+    let found = packs::find(pages.world, &open.project, None);
+    let choice = PackChoice::Logged;
+    let explanation = explained::explain(pages.world, &open.project, entry, found, choice);
+    let (word, tone) = outcome_words(row.outcome);
+    let body = html! {
+        dl.facts {
+            dt { "Outcome" } dd { (badge(word, tone)) @if row.would_stop { " " (badge("observed", "look")) } }
+            dt { "Time" } dd { (row.at) " (" (moment(row.at, view.now)) " ago)" }
+            dt { "Project" } dd { a href=(address("/project", &[("project", project)])) { (project) } }
+            dt { "Event" } dd { (row.event.replace('_', " ")) @if !row.tool.is_empty() { " · " (row.tool) } }
+            dt { "Session" } dd { a href=(address("/decisions", &[("session", &row.session), ("since", "36500d")])) { (row.session) } }
+            @if !rules.is_empty() {
+                dt { "Rules" } dd { ul.inline { @for rule in &rules {
+                    li { a href=(address("/decisions", &[("rule", rule)])) { (rule) } }
+                } } }
+            }
+        }
+        h2 { "Explanation" }
+        (layout::drawing("Explanation", &explanation.to_text(false, false)))
+        @if !view.is_read_only && !rules.is_empty() { (wrong_form(view, &row, &rules)) }
+    };
+    let title = format!("Decision {id}");
+    Ok(layout::page(view, PageSection::Decisions, &title, &body))
+}
+
+/// Returns the rules that did not pass.
+fn rule_ids(entry: &Entry) -> Vec<String> {
+    let checks = entry.verdicts.iter().filter(|it| it.details.is_some()).map(|it| it.id.clone());
+    let guards = entry.guards.iter().filter_map(|it| it.get("id")?.as_str().map(str::to_owned));
+    let mut ids: Vec<String> = checks.chain(guards).collect();
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+/// Returns the form that reports a false alarm.
+fn wrong_form(view: &PageView<'_>, row: &DecisionRow, rules: &[String]) -> Markup {
+    let choices: Vec<(String, String)> = rules.iter().map(|it| (it.clone(), it.clone())).collect();
+    html! {
+        h2 { "Was this wrong?" }
+        p { "policyd writes a draft of a test case in which the rule does not fire. It changes no rule." }
+        form method="post" action="/wrong" {
+            (layout::form_token(view))
+            input type="hidden" name="project" value=(row.project);
+            input type="hidden" name="id" value=(row.id);
+            (layout::select("rule", "Rule", &choices, ""))
+            label { "Why " input name="note" maxlength="200" autocomplete="off"; }
+            button { "This was wrong" }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The frame of each page, and the parts that several pages use.
+
+use std::fmt::Write as _;
+
+use maud::{DOCTYPE, Markup, html};
+
+use super::PageView;
+use crate::report::overview::{Urgency, age};
+use crate::report::paint::TextColor;
+use crate::time::Timestamp;
+
+/// Parts of the dashboard, in the order of the menu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PageSection {
+    Projects,
+    Decisions,
+    Rules,
+    Breakers,
+    Waiting,
+    Runs,
+}
+
+const SECTIONS: [(PageSection, &str, &str); 6] = [
+    (PageSection::Projects, "/", "Projects"),
+    (PageSection::Decisions, "/decisions", "Decisions"),
+    (PageSection::Rules, "/rules", "Rules"),
+    (PageSection::Breakers, "/breakers", "Breakers"),
+    (PageSection::Waiting, "/waiting", "Waiting"),
+    (PageSection::Runs, "/runs", "Runs"),
+];
+
+fn head(title: &str, more: &Markup) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="icon" href="/icon.svg" type="image/svg+xml";
+            link rel="stylesheet" href="/style.css";
+            (more)
+        }
+    }
+}
+
+/// Returns a whole page.
+pub(super) fn page(
+    view: &PageView<'_>,
+    section: PageSection,
+    title: &str,
+    body: &Markup,
+) -> String {
+    let snapshot = view.snapshot;
+    let waiting = snapshot.rows.iter().filter(|it| it.urgency() == Urgency::Human).count();
+    let script = html! { script src="/live.js" defer {} };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&format!("{title} · policyd"), &script))
+            body {
+                a.skip href="#main" { "Skip to the content" }
+                header {
+                    a.brand href="/" { "policyd" }
+                    nav aria-label="Sections" {
+                        @for (it, path, name) in SECTIONS {
+                            a href=(path) aria-current=[(it == section).then_some("page")] {
+                                (name)
+                                @if it == PageSection::Waiting && waiting > 0 {
+                                    " " span.count { (waiting) span.hidden { " waiting for you" } }
+                                }
+                            }
+                        }
+                    }
+                    p.live role="status" id="live" { @if view.is_read_only { "Read-only" } }
+                }
+                main id="main" tabindex="-1" data-number=(snapshot.number) {
+                    h1 { (title) }
+                    @if !snapshot.is_complete {
+                        p.notice { "The logs are being read: " (snapshot.indexed) " decisions so far." }
+                    }
+                    @for problem in &snapshot.problems { p.problem { (problem) } }
+                    (body)
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Returns a page with one sentence and no menu.
+pub(in crate::app::dashboard) fn plain(title: &str, text: &str) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(title, &html! {}))
+            body { main id="main" { h1 { (title) } p { (text) } } }
+        }
+    };
+    page.into_string()
+}
+
+/// Returns the page that shows the result of an action.
+pub(in crate::app::dashboard) fn result(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&format!("{title} · policyd"), &html! {}))
+            body {
+                header { a.brand href="/" { "policyd" } nav aria-label="Sections" {
+                    @for (_, path, name) in SECTIONS { a href=(path) { (name) } }
+                } }
+                main id="main" { h1 { (title) } (body) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// Returns the page that a link opens; it goes on to the overview.
+pub(in crate::app::dashboard) fn opened() -> String {
+    let refresh = html! { meta http-equiv="refresh" content="0; url=/"; };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head("policyd", &refresh))
+            body { main id="main" { h1 { "policyd" } p { a href="/" { "Open the dashboard" } } } }
+        }
+    };
+    page.into_string()
+}
+
+/// Returns an address with fields.
+pub(super) fn address(path: &str, fields: &[(&str, &str)]) -> String {
+    let mut text = path.to_owned();
+    let given = fields.iter().filter(|(_, value)| !value.is_empty());
+    for (number, (name, value)) in given.enumerate() {
+        text.push(if number == 0 { '?' } else { '&' });
+        text.push_str(name);
+        text.push('=');
+        for byte in value.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
+                text.push(char::from(byte));
+            } else {
+                // Writing to a string does not fail.
+                let _written = write!(text, "%{byte:02X}");
+            }
+        }
+    }
+    text
+}
+
+/// Returns a time with its age as text.
+pub(super) fn moment(at: Timestamp, now: Timestamp) -> Markup {
+    let exact = at.to_string();
+    html! { time datetime=(exact) title=(exact) { (age(at, now)) } }
+}
+
+/// Returns the class of a color.
+pub(super) const fn tone(color: TextColor) -> &'static str {
+    match color {
+        TextColor::Red => "bad",
+        TextColor::Yellow => "look",
+        TextColor::Green => "good",
+        TextColor::Dim => "quiet",
+        TextColor::Plain | TextColor::Bold => "plain",
+    }
+}
+
+/// Returns a word in the color of its meaning.
+pub(super) fn badge(word: &str, tone: &str) -> Markup {
+    html! { span class=(format!("badge {tone}")) { (word) } }
+}
+
+/// Returns a table that scrolls by itself on a narrow screen.
+pub(super) fn table(label: &str, headings: &[&str], rows: &Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table {
+                thead { tr { @for it in headings { th scope="col" { (it) } } } }
+                tbody { (rows) }
+            }
+        }
+    }
+}
+
+/// Returns the form token as a hidden field.
+pub(super) fn form_token(view: &PageView<'_>) -> Markup {
+    html! { input type="hidden" name="form_token" value=(view.form_token); }
+}
+
+/// Returns a menu of one field of a filter.
+pub(super) fn select(
+    name: &str,
+    label: &str,
+    choices: &[(String, String)],
+    chosen: &str,
+) -> Markup {
+    html! {
+        label {
+            (label) " "
+            select name=(name) {
+                @for (value, text) in choices {
+                    option value=(value) selected[value == chosen] { (text) }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the menu of projects.
+pub(super) fn project_menu(view: &PageView<'_>) -> Markup {
+    let mut projects: Vec<(String, String)> =
+        view.snapshot.known.keys().map(|it| (it.clone(), view.name(it))).collect();
+    projects.sort_by(|one, other| one.1.cmp(&other.1));
+    projects.insert(0, (String::new(), "all".to_owned()));
+    select("project", "Project", &projects, view.field("project").unwrap_or_default())
+}
+
+/// Returns the menu of lengths of time.
+pub(super) fn since_menu(view: &PageView<'_>) -> Markup {
+    let choices = [
+        ("1h", "1 hour"),
+        ("24h", "24 hours"),
+        ("7d", "7 days"),
+        ("30d", "30 days"),
+        ("36500d", "all"),
+    ];
+    let choices = choices.map(|(value, text)| (value.to_owned(), text.to_owned()));
+    select("since", "Within", &choices, &view.since().1)
+}
+
+/// Returns links to the pages before and after this one.
+pub(super) fn pager(path: &str, fields: &[(&str, &str)], page: usize, has_more: bool) -> Markup {
+    let to = |page: usize| {
+        let number = page.to_string();
+        let number = if page == 0 { "" } else { number.as_str() };
+        address(path, &[fields, &[("page", number)]].concat())
+    };
+    html! {
+        @if page > 0 || has_more {
+            nav.pager aria-label="Pages" {
+                @if page > 0 { a rel="prev" href=(to(page.saturating_sub(1))) { "← Newer" } }
+                @if has_more { a rel="next" href=(to(page.saturating_add(1))) { "Older →" } }
+            }
+        }
+    }
+}
+
+/// Returns text with its line breaks in a fixed width.
+pub(super) fn drawing(label: &str, text: &str) -> Markup {
+    html! { pre tabindex="0" role="region" aria-label=(label) { (text) } }
+}

@@ -1,0 +1,182 @@
+//! The pages in HTML. Every text of a log, a transcript, or an agent is escaped by the templates.
+
+mod breakers;
+mod decisions;
+pub(super) mod layout;
+mod overview;
+mod plot;
+mod rules;
+mod runs;
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::live::{Live, Snapshot};
+use super::{PageRequest, Reply, actions};
+use crate::app::metrics;
+use crate::app::overview::project_of;
+use crate::app::packs;
+use crate::app::workspace::human::Actor;
+use crate::app::workspace::project::{self, Project};
+use crate::policy::Policy;
+use crate::report::overview::short_name;
+use crate::store::decision_index::{DecisionIndex, IndexError};
+use crate::store::projects::KnownProject;
+use crate::time::{Timestamp, parse_duration};
+use crate::world::World;
+
+pub(super) use decisions::find as find_decision;
+
+/// Makes pages.
+pub(super) struct Pages<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) live: &'a Live<'a>,
+    /// Path of the index.
+    pub(super) index: &'a Path,
+    /// In whose name questions are answered. `None`: the dashboard is read-only.
+    pub(super) actor: Option<&'a Actor>,
+}
+
+/// Why a page was not made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PageError {
+    #[error("The page does not exist.")]
+    NoPage,
+    /// The project is not listed.
+    #[error("The project {0} is not listed. `policyd status --all` shows the listed projects.")]
+    NoProject(String),
+    /// The record of a decision does not exist any more.
+    #[error("The decision {0} is not in the log any more. Old logs are removed.")]
+    NoDecision(String),
+    #[error("The run does not exist.")]
+    NoRun,
+    #[error("The index of decisions cannot be read: {0}")]
+    Index(#[from] IndexError),
+    /// A change was not made.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What every page shows and needs.
+pub(super) struct PageView<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) form_token: &'a str,
+    pub(super) is_read_only: bool,
+    pub(super) now: Timestamp,
+    pub(super) query: &'a BTreeMap<String, String>,
+}
+
+impl PageView<'_> {
+    /// Returns a field of the address that is not empty.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.query.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+
+    /// Returns the length of time that the address asks for, with its text; a day if it names none.
+    pub(super) fn since(&self) -> (Duration, String) {
+        let named =
+            self.field("since").and_then(|it| Some((parse_duration(it).ok()?, it.to_owned())));
+        named.unwrap_or_else(|| (Duration::from_secs(24 * 60 * 60), "24h".to_owned()))
+    }
+
+    /// Returns the time before which nothing counts.
+    pub(super) fn oldest(&self) -> Timestamp {
+        let age = i64::try_from(self.since().0.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.now.millis().saturating_sub(age))
+    }
+
+    /// Returns the number of the page of a list, from 0.
+    pub(super) fn page(&self) -> usize {
+        self.field("page").and_then(|it| it.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the shortest name that distinguishes a project.
+    pub(super) fn name(&self, project: &str) -> String {
+        let all: Vec<&str> = self.snapshot.known.keys().map(String::as_str).collect();
+        short_name(project, &all)
+    }
+}
+
+/// A project with its pack, as the pages read it.
+pub(super) struct OpenProject {
+    pub(super) project: Project,
+    pub(super) policy: Policy,
+}
+
+impl Pages<'_> {
+    /// Makes the page of a request, or does what its form asks for.
+    pub(super) fn reply(&self, request: &PageRequest) -> Reply {
+        let made = match &request.form {
+            Some(form) => actions::act(self, &request.path, form),
+            None => self.page(request),
+        };
+        made.unwrap_or_else(|error| match error {
+            PageError::NoPage
+            | PageError::NoProject(_)
+            | PageError::NoDecision(_)
+            | PageError::NoRun => Reply::NotFound(error.to_string()),
+            PageError::Refused(why) => Reply::Refused(why),
+            PageError::Index(_) => Reply::Failed(error.to_string()),
+        })
+    }
+
+    fn page(&self, request: &PageRequest) -> Result<Reply, PageError> {
+        if request.path == "/metrics" {
+            return Ok(match metrics::collect(self.world) {
+                Ok(text) => Reply::Metrics(text),
+                Err(error) => Reply::Failed(error.to_string()),
+            });
+        }
+        let snapshot: Arc<Snapshot> = self.live.snapshot();
+        let view = PageView {
+            snapshot: &snapshot,
+            form_token: &request.form_token,
+            is_read_only: self.actor.is_none(),
+            now: self.world.now(),
+            query: &request.query,
+        };
+        let page = match request.path.as_str() {
+            "/" => overview::all(&view, self.live.since()),
+            "/project" => overview::one(self, &view)?,
+            "/decisions" => decisions::list(self, &view)?,
+            "/decision" => decisions::one(self, &view)?,
+            "/rules" => rules::page(self, &view)?,
+            "/breakers" => breakers::page(&view),
+            "/waiting" => waiting::page(self, &view),
+            "/runs" => runs::list(self, &view),
+            "/run" => runs::one(self, &view)?,
+            _ => return Err(PageError::NoPage),
+        };
+        Ok(Reply::Page(page))
+    }
+
+    /// Opens the index to read it.
+    pub(super) fn index(&self) -> Result<DecisionIndex, PageError> {
+        Ok(DecisionIndex::open_to_read(self.index)?)
+    }
+
+    /// Returns a listed project.
+    pub(super) fn known(&self, directory: &str) -> Result<KnownProject, PageError> {
+        let known = self.live.snapshot().known.get(directory).cloned();
+        known.ok_or_else(|| PageError::NoProject(directory.to_owned()))
+    }
+
+    /// Opens a listed project. An invalid pack is replaced by the built-in one, as commands do.
+    pub(super) fn open(&self, directory: &str) -> Result<OpenProject, PageError> {
+        let project = project_of(self.world, &self.known(directory)?);
+        let found = packs::find(self.world, &project, None);
+        let policy = packs::policy(self.world, &found).ok();
+        let policy = policy.or_else(|| packs::builtin_policy(self.world));
+        let policy =
+            policy.ok_or_else(|| PageError::Refused("The built-in pack is invalid.".to_owned()))?;
+        Ok(OpenProject { project, policy })
+    }
+
+    /// Returns the state directory of a project.
+    pub(super) fn state_dir(&self, open: &OpenProject) -> std::path::PathBuf {
+        project::sessions(self.world, &open.project, &open.policy.settings).1
+    }
+}

@@ -1,0 +1,127 @@
+//! `policyd dashboard`: all projects in the browser. Starting it is a command for humans, because it answers questions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Console, DashboardArguments, EXIT_OK, EXIT_USAGE, error};
+use crate::app::dashboard::{self, DashboardOptions, DashboardTerminal};
+use crate::cli::human::require_human;
+use crate::limits::METRICS_TOKEN_BYTES_MAX;
+use crate::time::parse_duration;
+use crate::world::{World, WorldError};
+
+/// Shortest token for metrics.
+const TOKEN_CHARS_MIN: usize = 16;
+
+/// Serves the dashboard until Ctrl-C.
+pub(super) fn run(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &DashboardArguments,
+) -> u8 {
+    let Ok(since) = parse_duration(&arguments.since) else {
+        console.eprint(super::log::SINCE_HELP);
+        return EXIT_USAGE;
+    };
+    let metrics_token = match metrics_token(world, arguments) {
+        Ok(token) => token,
+        Err(why) => {
+            console.eprint(&why.to_string());
+            return EXIT_USAGE;
+        }
+    };
+    let actor = match arguments.read_only {
+        true => None,
+        false => {
+            match require_human(world, console, "answer questions in the browser until it ends") {
+                Ok(actor) => Some(actor),
+                Err(code) => {
+                    console.eprint("help: `policyd dashboard --read-only` needs no confirmation");
+                    return code;
+                }
+            }
+        }
+    };
+    let options = DashboardOptions {
+        port: arguments.port,
+        actor,
+        by_address: arguments.by_address,
+        metrics_token,
+        since,
+    };
+    let mut terminal = ConsoleTerminal { world, console, is_closed: false, has_link: false };
+    match dashboard::serve(world, &options, &mut terminal) {
+        Ok(()) => EXIT_OK,
+        Err(error) => error::report(console, &error),
+    }
+}
+
+/// Why the token for `/metrics` is not used.
+#[derive(Debug, thiserror::Error)]
+enum TokenError {
+    #[error("could not read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: WorldError },
+    #[error(
+        "the token in {} is shorter than {TOKEN_CHARS_MIN} characters\nhelp: create one: openssl rand -hex 32",
+        path.display()
+    )]
+    Short { path: PathBuf },
+}
+
+/// Reads the token for `/metrics`, so that it is not an argument that other processes can read.
+fn metrics_token(
+    world: &dyn World,
+    arguments: &DashboardArguments,
+) -> Result<Option<String>, TokenError> {
+    let Some(path) = &arguments.metrics_token else { return Ok(None) };
+    let path = world.working_folder().join(path);
+    let bytes = match world.read(&path, METRICS_TOKEN_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(TokenError::Unreadable { path, source }),
+    };
+    let token = String::from_utf8_lossy(&bytes).trim().to_owned();
+    if token.chars().count() < TOKEN_CHARS_MIN {
+        return Err(TokenError::Short { path });
+    }
+    Ok(Some(token))
+}
+
+/// The terminal on which links are shown.
+struct ConsoleTerminal<'t, 'c> {
+    world: &'t dyn World,
+    console: &'t mut Console<'c>,
+    /// Whether standard input ended.
+    is_closed: bool,
+    has_link: bool,
+}
+
+impl DashboardTerminal for ConsoleTerminal<'_, '_> {
+    fn show_link(&mut self, link: &str) {
+        self.console.print(&format!("{link}\n"));
+        if !self.has_link {
+            self.has_link = true;
+            let more = if self.console.stdin_is_tty { " Press Enter for another one." } else { "" };
+            self.console.eprint(&format!(
+                "the link works once, within 10 minutes.{more} Press Ctrl-C to end the dashboard."
+            ));
+        }
+    }
+
+    fn show_problem(&mut self, text: &str) {
+        self.console.eprint(text);
+    }
+
+    fn enter_pressed(&mut self, within: Duration) -> bool {
+        if self.is_closed || !self.console.stdin_is_tty {
+            self.world.sleep(within);
+            return false;
+        }
+        if !self.world.input_comes(within) {
+            return false;
+        }
+        let mut typed = [0; 256];
+        let count = self.console.stdin.read(&mut typed).unwrap_or(0);
+        self.is_closed = count == 0;
+        typed.get(..count).unwrap_or_default().contains(&b'\n')
+    }
+}
