@@ -1,7 +1,7 @@
 // The pages of the dashboard in Chromium, for `tests/process/dashboard.rs`.
 //
 // `--check` prints `ready`, or what is missing. Else: the link, and the project. POLICYD_NODE_MODULES names the directory
-// with playwright-core and axe-core, and POLICYD_SCREENSHOTS one for screenshots.
+// with playwright-core and axe-core, and POLICYD_SCREENSHOTS one for screenshots, three of which are in the book.
 import { createRequire } from "node:module";
 import { existsSync, readFileSync } from "node:fs";
 import { execFileSync } from "node:child_process";

@@ -348,6 +348,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(stop.contains("not reached") || stop.contains("\n  |"), "values are drawn: {stop}");
     let breakers = dashboard.page("/breakers");
     assert!(breakers.contains("api/x") && breakers.contains("failure"), "{breakers}");
+    assert!(breakers.contains("Openings, newest first"), "{breakers}");
     let waiting = dashboard.page("/waiting");
     assert!(waiting.contains("Rotate passwords"), "{waiting}");
     assert!(waiting.contains("the key &lt;b&gt;leaked&lt;/b&gt;"), "{waiting}");

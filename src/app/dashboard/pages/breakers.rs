@@ -2,19 +2,27 @@
 
 use maud::{Markup, html};
 
-use super::PageView;
+use super::decisions::decision_table;
 use super::layout::{self, PageSection, address, badge, form_token, moment, table};
+use super::{PageError, PageView, Pages};
 use crate::report::breakers::BreakerView;
+use crate::report::indexed_decision::DecisionOutcome;
 use crate::state::breaker::{BreakerPhase, CallOutcome};
+use crate::store::decision_index::DecisionFilter;
 use crate::time::Timestamp;
 
 /// Breakers of one page.
 const ROWS: usize = 100;
+/// Openings of all breakers.
+const OPENINGS: usize = 50;
 /// Events of one breaker.
 const EVENTS: usize = 12;
 
 /// Returns the page of breakers: those that need a human first, then open ones.
-pub(super) fn page(view: &PageView<'_>) -> String {
+///
+/// # Errors
+/// The index cannot be read.
+pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project");
     let mut all: Vec<(&str, &BreakerView)> = view
         .snapshot
@@ -26,13 +34,23 @@ pub(super) fn page(view: &PageView<'_>) -> String {
     all.sort_by_key(|(name, it)| {
         (!it.breaker.needs_human, rank(it.phase()), (*name).to_owned(), it.key.clone())
     });
+    let opened = DecisionFilter {
+        project: project.map(str::to_owned),
+        outcome: Some(DecisionOutcome::BreakerOpened),
+        ..DecisionFilter::default()
+    };
+    let opened = pages.index()?.decisions(&opened, 0, OPENINGS)?;
     let body = html! {
         form.filter method="get" action="/breakers" { (layout::project_menu(view)) button { "Show" } }
         @if all.is_empty() { p { "No breaker recorded a call." } }
         @for (name, it) in all.iter().take(ROWS) { (breaker(view, name, it)) }
         @if all.len() > ROWS { p { "The first " (ROWS) " of " (all.len()) " breakers are shown." } }
+        @if !opened.is_empty() {
+            h2 { "Openings, newest first" }
+            (decision_table(view, &opened))
+        }
     };
-    layout::page(view, PageSection::Breakers, "Breakers", &body)
+    Ok(layout::page(view, PageSection::Breakers, "Breakers", &body))
 }
 
 const fn rank(phase: BreakerPhase) -> u8 {

@@ -97,6 +97,11 @@ fn filter_form(view: &PageView<'_>) -> Markup {
     }
 }
 
+/// Returns the address of all decisions of a session.
+fn session_address(row: &DecisionRow) -> String {
+    address("/decisions", &[("session", &row.session), ("since", "36500d")])
+}
+
 /// Returns a table of decisions.
 pub(super) fn decision_table(view: &PageView<'_>, rows: &[DecisionRow]) -> Markup {
     let headings = ["Age", "Outcome", "Project", "Event", "Finding", "Session"];
@@ -111,8 +116,8 @@ pub(super) fn decision_table(view: &PageView<'_>, rows: &[DecisionRow]) -> Marku
                 td { a href=(address("/decision", &[("project", &row.project), ("id", &row.id)])) {
                     @if row.detail.is_empty() { "no finding" } @else { (row.detail) }
                 } }
-                td { a href=(address("/decisions", &[("session", &row.session), ("since", "36500d")])) {
-                    (row.session.chars().take(8).collect::<String>())
+                td { @if !row.session.is_empty() {
+                    a href=(session_address(row)) { (row.session.chars().take(8).collect::<String>()) }
                 } }
             }
         }
@@ -164,7 +169,9 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
             dt { "Time" } dd { (row.at) " (" (moment(row.at, view.now)) " ago)" }
             dt { "Project" } dd { a href=(address("/project", &[("project", project)])) { (project) } }
             dt { "Event" } dd { (row.event.replace('_', " ")) @if !row.tool.is_empty() { " · " (row.tool) } }
-            dt { "Session" } dd { a href=(address("/decisions", &[("session", &row.session), ("since", "36500d")])) { (row.session) } }
+            @if !row.session.is_empty() {
+                dt { "Session" } dd { a href=(session_address(&row)) { (row.session) } }
+            }
             @if !rules.is_empty() {
                 dt { "Rules" } dd { ul.inline { @for rule in &rules {
                     li { a href=(address("/decisions", &[("rule", rule)])) { (rule) } }

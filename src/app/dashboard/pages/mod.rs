@@ -144,7 +144,7 @@ impl Pages<'_> {
             "/decisions" => decisions::list(self, &view)?,
             "/decision" => decisions::one(self, &view)?,
             "/rules" => rules::page(self, &view)?,
-            "/breakers" => breakers::page(&view),
+            "/breakers" => breakers::page(self, &view)?,
             "/waiting" => waiting::page(self, &view),
             "/runs" => runs::list(self, &view),
             "/run" => runs::one(self, &view)?,
