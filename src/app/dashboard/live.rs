@@ -57,6 +57,16 @@ struct CachedProject {
     overview: ProjectOverview,
 }
 
+/// What the thread that refreshes the view knows between two rounds.
+#[derive(Default)]
+struct RefreshState {
+    index: Option<DecisionIndex>,
+    projects: BTreeMap<String, CachedProject>,
+    activity: BTreeMap<String, Activity>,
+    /// When the activity was counted; `None`: not yet.
+    counted: Option<Duration>,
+}
+
 /// The current view.
 pub(super) struct Live<'w> {
     world: &'w dyn World,
@@ -96,11 +106,11 @@ impl<'w> Live<'w> {
 
     /// Keeps the view current.
     pub(super) fn refresh_until(&self, is_over: &AtomicBool) {
-        let mut cache = BTreeMap::new();
-        let mut index = None;
+        let mut state = RefreshState::default();
         while !is_over.load(Ordering::Relaxed) {
-            if let Err(error) = self.refresh(&mut index, &mut cache, is_over) {
-                self.report(&error, &mut index);
+            if let Err(error) = self.refresh(&mut state, is_over) {
+                state.index = None;
+                self.report(&error);
             }
             let began = self.world.elapsed();
             while !is_over.load(Ordering::Relaxed)
@@ -112,8 +122,7 @@ impl<'w> Live<'w> {
     }
 
     /// Reports an error of the index once. A damaged index is removed, so that it is built again.
-    fn report(&self, error: &IndexError, index: &mut Option<DecisionIndex>) {
-        *index = None;
+    fn report(&self, error: &IndexError) {
         let removed = error.is_damage().then(|| decision_index::remove(self.world, self.index));
         let text = match removed {
             Some(Ok(())) => format!("the index was damaged and is built again: {error}"),
@@ -135,13 +144,9 @@ impl<'w> Live<'w> {
         *snapshot = Arc::new(next);
     }
 
-    fn refresh(
-        &self,
-        index: &mut Option<DecisionIndex>,
-        cache: &mut BTreeMap<String, CachedProject>,
-        is_over: &AtomicBool,
-    ) -> Result<(), IndexError> {
+    fn refresh(&self, state: &mut RefreshState, is_over: &AtomicBool) -> Result<(), IndexError> {
         let world = self.world;
+        let RefreshState { index, projects: cache, activity, counted } = state;
         let index = match index {
             Some(index) => index,
             None => index.insert(DecisionIndex::open(world, self.index)?),
@@ -169,8 +174,13 @@ impl<'w> Live<'w> {
                 self.publish(Snapshot { indexed, ..Snapshot::clone(&self.snapshot()) });
             }
         }
-        let activity = index.activity(self.oldest())?.projects;
-        let changed = self.read_changed(&known, &activity, cache);
+        // Counting costs as much as there are decisions. Without new ones, only their age changes.
+        let now = world.elapsed();
+        if added > 0 || counted.is_none_or(|it| now.saturating_sub(it) > DASHBOARD_AGE_MAX) {
+            *activity = index.activity(self.oldest())?.projects;
+            *counted = Some(now);
+        }
+        let changed = self.read_changed(&known, activity, cache);
         if changed || added > 0 || !before.is_complete || before.problems != problems {
             let mut rows: Vec<ProjectRow> =
                 cache.values().map(|it| it.overview.row.clone()).collect();
