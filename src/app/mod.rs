@@ -1,14 +1,17 @@
 //! The application below the command line: what the commands do, without reading arguments or printing.
 
+pub(crate) mod alerts;
 pub(crate) mod cases;
 pub(crate) mod cores;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod error;
+pub(crate) mod export;
 pub(crate) mod gate;
 pub(crate) mod install;
 pub(crate) mod lsp;
 pub(crate) mod metrics;
+pub(crate) mod morning;
 pub(crate) mod overview;
 pub(crate) mod packs;
 pub(crate) mod replay;

@@ -16,6 +16,9 @@ pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
     EscalationOpen, QueueSelector,
 };
+pub(super) use report::{
+    ExportAction, ExportArguments, ExportTo, MorningFormatName, ReportArguments,
+};
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RationalizationAction, RationalizationArguments, RecordArguments,
@@ -48,6 +51,7 @@ mod checking;
 mod context;
 mod pack;
 mod queue;
+mod report;
 mod resilience;
 mod run;
 mod setup;
@@ -130,6 +134,10 @@ pub(super) enum Command {
     Top(TopArguments),
     /// Print metrics of all projects for Prometheus
     Metrics(MetricsArguments),
+    /// Report what ended, what waits, what it cost, and what was blocked, such as overnight
+    Report(ReportArguments),
+    /// Send logged decisions and ends of runs of all projects to a collector or a SIEM
+    Export(ExportArguments),
     /// List logged decisions, newest last
     Log(LogArguments),
     /// Explain a decision: which rules fired and with which values

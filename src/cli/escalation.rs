@@ -6,6 +6,7 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
     ListFormat, pack,
 };
+use crate::app::alerts;
 use crate::app::sharing::COMMAND;
 use crate::app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
 use crate::app::workspace::project;
@@ -13,7 +14,9 @@ use crate::cli::human::require_human;
 use crate::cli::store::LocalFiles;
 use crate::evaluation::escalation::EscalationDetails;
 use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
+use crate::report::alert::Alert;
 use crate::report::mask::mask;
+use crate::report::notice::NoticeSeverity;
 use crate::state::dead_letter;
 use crate::state::escalation::Escalation;
 use crate::store::escalations::{EscalationSubject, record_of};
@@ -45,11 +48,93 @@ fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &EscalationAction
         EscalationAction::Resolve { id, decision, reject } => {
             resolve(stores, console, id, decision, !reject)
         }
-        EscalationAction::Notify => {
-            let problems = stores.remind();
-            problems.iter().for_each(|it| console.eprint(it));
-            if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
+        EscalationAction::Ack { id } => acknowledge(stores, console, id),
+        EscalationAction::Notify => notify(stores, console),
+        EscalationAction::Test { channel } => test(stores, console, channel),
+    }
+}
+
+/// Sends what is due: by the pack of the project, and by the channels of the user and the organization.
+fn notify(stores: &Stores<'_>, console: &mut Console<'_>) -> u8 {
+    let mut problems = stores.remind();
+    let settings = alerts::settings(stores.world);
+    problems.extend(settings.problems.iter().map(ToString::to_string));
+    match alerts::deliver(stores.world, &settings) {
+        Ok(delivery) => {
+            problems.extend(delivery.problems);
+            if !settings.channels.is_empty() {
+                let (sent, waiting) = (delivery.sent, delivery.waiting);
+                console.print(&format!("alerts sent: {sent}, waiting: {waiting}\n"));
+            }
         }
+        Err(error) => problems.push(error.to_string()),
+    }
+    problems.iter().for_each(|it| console.eprint(it));
+    if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN }
+}
+
+fn acknowledge(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
+    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    match alerts::acknowledge(stores.world, &found.id) {
+        Ok(true) => {
+            console.print(&format!("{}: acknowledged; it stays open\n", found.id));
+            EXIT_OK
+        }
+        Ok(false) => {
+            console.print(&format!("{}: was acknowledged before\n", found.id));
+            EXIT_OK
+        }
+        Err(error) => {
+            console.eprint(&error.to_string());
+            EXIT_BROKEN
+        }
+    }
+}
+
+/// Sends a test alert through one channel, whatever its severity and quiet time.
+fn test(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
+    let settings = alerts::settings(stores.world);
+    settings.problems.iter().for_each(|it| console.eprint(&it.to_string()));
+    let result = match settings.channel(id) {
+        Some(channel) => alerts::send(stores.world, channel, &test_alert(stores))
+            .map_err(|error| error.to_string()),
+        None => match stores.test_channel(id) {
+            Some(result) => result.map_err(|error| error.to_string()),
+            None => {
+                let own = settings.channels.iter().map(|it| &it.id);
+                let all = own.chain(stores.policy.escalation.channels.iter().map(|it| &it.id));
+                let all: Vec<&str> = all.map(String::as_str).collect();
+                let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+                console.eprint(&format!("unknown channel `{id}`\nhelp: channels: {known}"));
+                return EXIT_USAGE;
+            }
+        },
+    };
+    match result {
+        Ok(()) => {
+            console.print(&format!("{id}: the channel took the test alert\n"));
+            EXIT_OK
+        }
+        Err(why) => {
+            console.eprint(&format!("channel `{id}`: {why}"));
+            EXIT_BROKEN
+        }
+    }
+}
+
+fn test_alert(stores: &Stores<'_>) -> Alert {
+    let now = stores.now;
+    Alert {
+        id: format!("test-{}", now.millis()),
+        key: format!("test|{}", now.millis()),
+        at: now,
+        severity: NoticeSeverity::Low.as_str().to_owned(),
+        kind: "test".to_owned(),
+        project: project::find(stores.world, None).main.display().to_string(),
+        subject: "test".to_owned(),
+        title: "policyd: test of this channel".to_owned(),
+        text: "This alert was sent by `policyd escalation test`. Nothing is wrong.".to_owned(),
+        html: None,
     }
 }
 

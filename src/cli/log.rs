@@ -40,7 +40,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     };
     let mut reader = match arguments.all {
         true => LogReader::of_all_projects(world),
-        false => LogReader::of_project(world, &project::find(world, None)),
+        false => LogReader::of_projects(world, &[project::find(world, None)]),
     };
     let entries = read(console, &mut reader, Some(oldest));
     let wanted: Vec<&ProjectEntry> = entries.iter().filter(|it| is_wanted(it, arguments)).collect();

@@ -15,6 +15,7 @@ mod error;
 mod escalation;
 mod eval;
 mod explain;
+mod export;
 mod facts;
 mod failure;
 mod help;
@@ -31,6 +32,7 @@ mod pause;
 mod rationalization;
 mod remote;
 mod replay;
+mod report;
 mod rules;
 mod run;
 mod schema;
@@ -58,14 +60,14 @@ use arguments::{
     AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
     ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
     DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
-    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, FactsArguments, Failure,
-    FailureAction, Format, InitArguments, InstallArguments, LintArguments, ListFormat,
-    LogArguments, LspArguments, ManifestArguments, MetricsArguments, PackAction, PauseArguments,
-    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
-    ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments, SignalAction,
-    SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace, TestArguments,
-    TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments, Update,
-    UpdateArguments,
+    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, ExportAction, ExportTo,
+    FactsArguments, Failure, FailureAction, Format, InitArguments, InstallArguments, LintArguments,
+    ListFormat, LogArguments, LspArguments, ManifestArguments, MetricsArguments, MorningFormatName,
+    PackAction, PauseArguments, PushArguments, QueueSelector, RationalizationAction,
+    RecordArguments, ReplayArguments, ReportArguments, ReportFormat, ResumeArguments, RunArguments,
+    RunFormat, SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments,
+    StoreAction, StorePlace, TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments,
+    UninstallArguments, Update, UpdateArguments,
 };
 pub use console::Console;
 use console::Watched;
@@ -188,6 +190,8 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Dashboard(it) => dashboard::run(world, console, &it),
         Command::Top(it) => top::run(world, console, &it),
         Command::Metrics(it) => metrics::run(world, console, &it),
+        Command::Report(it) => report::run(world, console, &it),
+        Command::Export(it) => export::run(world, console, &it.action),
         Command::Log(it) => log::run(world, console, &it),
         Command::Lsp(it) => lsp::run(world, console, &it),
         Command::Explain(it) => explain::run(world, console, &it),

@@ -1,6 +1,7 @@
 //! Reports: results as human-readable text and machine-readable data.
 
 pub mod activity;
+pub mod alert;
 pub mod breakers;
 pub mod cases;
 pub mod context;
@@ -17,7 +18,10 @@ pub mod lint;
 mod logged_line;
 pub mod mask;
 pub mod metrics;
+pub mod morning;
 pub mod notice;
+pub mod ocsf;
+pub mod otlp;
 pub mod outcome;
 pub mod overview;
 pub mod pack_layer;
@@ -34,3 +38,4 @@ pub mod summary;
 pub mod table;
 pub mod top;
 pub mod trace;
+mod xml;

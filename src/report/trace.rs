@@ -1,5 +1,9 @@
 //! The trace that a process belongs to, as the variable `TRACEPARENT` names it (W3C Trace Context, version 00).
 
+use sha2::{Digest, Sha256};
+
+use crate::checksum::hex;
+
 /// Variable with the trace of the process that started this one.
 pub const TRACEPARENT: &str = "TRACEPARENT";
 
@@ -36,6 +40,19 @@ impl TraceContext {
             span_id: span_id.to_owned(),
             sampled: flags & 1 == 1,
         })
+    }
+
+    /// Returns the span of a supervised run: in the trace of its caller, else in a trace of its own. `directory` is the
+    /// main checkout of the project.
+    #[must_use]
+    pub fn of_run(caller: Option<&Self>, directory: &str, run: &str) -> Self {
+        let digits = hex(&Sha256::digest(format!("{directory}\n{run}").as_bytes()));
+        let part = |skip: usize, count: usize| digits.chars().skip(skip).take(count).collect();
+        Self {
+            trace_id: caller.map_or_else(|| part(0, 32), |it| it.trace_id.clone()),
+            span_id: part(32, 16),
+            sampled: caller.is_none_or(|it| it.sampled),
+        }
     }
 
     /// Returns the value of `TRACEPARENT`.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::administrator::{self, Weakness};
+use super::alert_settings::{AlertSettingProblem, AlertSettings, CHANNEL_KEYS, REPORT_KEYS};
 use super::pack_rules::{self, PackRules};
 use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
@@ -44,6 +45,8 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
     field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
     STORE,
     PACKS,
+    CHANNELS,
+    REPORTS,
 ];
 
 /// The shared store, in both files.
@@ -60,6 +63,20 @@ const PACKS: Field = field(
     "Which signatures remote packs need. The rules of the organization and of the user both count.",
 );
 
+/// Channels that receive alerts, in both files.
+const CHANNELS: Field = field(
+    "channels",
+    Kind::List(&Kind::Record(CHANNEL_KEYS)),
+    "Who receives alerts, such as a chat, a pager, or mail. The channels of the organization and of the user both count.",
+);
+
+/// Scheduled reports, in both files.
+const REPORTS: Field = field(
+    "reports",
+    Kind::List(&Kind::Record(REPORT_KEYS)),
+    "Reports over all projects that are made every day.",
+);
+
 const TRUST_KEYS: &[Field] = &[field(
     "allowed_packs",
     Kind::List(&Kind::Text),
@@ -68,7 +85,7 @@ const TRUST_KEYS: &[Field] = &[field(
 )];
 
 /// Keys of the user's file.
-pub const USER_KEYS: &[Field] = &[STORE, PACKS];
+pub const USER_KEYS: &[Field] = &[STORE, PACKS, CHANNELS, REPORTS];
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +125,8 @@ pub enum ConfigurationProblem {
     /// The rest of the file counts.
     #[error("{}: {}; this entry is ignored", .0.span.place(), .0.message)]
     Invalid(Box<Diagnostic>),
+    #[error("{0}; this entry is ignored")]
+    Alert(#[from] AlertSettingProblem),
 }
 
 /// What the organization decides for all users and projects of the machine.
@@ -188,6 +207,8 @@ pub struct Configuration {
     pub store: Option<SharedStoreSettings>,
     /// Rules about remote packs.
     pub packs: PackRules,
+    /// Channels of alerts, and scheduled reports.
+    pub alerts: AlertSettings,
     /// Whether something that is ignored could be a rule about remote packs.
     pub hides_pack_rules: bool,
     /// What is ignored.
@@ -229,10 +250,11 @@ impl Configuration {
             ConfigurationOwner::Organization => Pins::from_node(&node),
             ConfigurationOwner::User => Pins::default(),
         };
-        let problems =
-            findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it))).collect();
+        let alerts = AlertSettings::from_node(&node);
+        let invalid = findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it)));
+        let problems = invalid.chain(alerts.problems.iter().cloned().map(Into::into)).collect();
         let store = node.get("store").and_then(SharedStoreSettings::from_node);
-        Self { pins, store, packs, hides_pack_rules, problems }
+        Self { pins, store, packs, alerts, hides_pack_rules, problems }
     }
 }
 

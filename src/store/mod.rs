@@ -2,6 +2,7 @@
 //! Lives here: the order of effects that makes them safe. May not live here: what a value means.
 
 pub mod administrator;
+pub mod alert_settings;
 pub mod allowance;
 pub mod breakers;
 pub mod configuration;

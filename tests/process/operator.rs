@@ -1,8 +1,11 @@
 //! What an operator of many projects sees: one log over all of them, with what happened beside decisions.
 
-use std::io::{BufRead, BufReader};
+mod export;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::{fs, thread};
 
@@ -66,6 +69,85 @@ fn one_log_shows_what_happened_in_all_projects() {
     let metrics = machine.run(&["metrics"], b"").stdout;
     let ended = format!("policyd_notices_total{{project=\"{there}\",event=\"run_end\"}} 1\n");
     assert!(metrics.contains(&ended), "{metrics}");
+    check_metrics(&metrics);
+}
+
+/// Lets Prometheus check the format and the names of metrics.
+fn check_metrics(metrics: &str) {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut promtool) = promtool.stdout(Stdio::piped()).spawn() else {
+        println!("skipped: `promtool` is not installed");
+        return;
+    };
+    promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+/// A server that keeps the bodies and headers of requests.
+fn receiver() -> (String, Receiver<(String, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (sender, received) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if line.trim().is_empty() {
+                    break;
+                }
+                let line = line.to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                head.push_str(&line);
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            stream.write_all(b"HTTP/1.1 204 X\r\nconnection: close\r\n\r\n").unwrap();
+            if sender.send((head, String::from_utf8(body).unwrap())).is_err() {
+                return;
+            }
+        }
+    });
+    (url, received)
+}
+
+#[test]
+fn a_run_tells_its_end_to_a_channel_and_a_hook_tells_nobody() {
+    let machine = Machine::new();
+    let (url, received) = receiver();
+    let folder = machine.path("config/policyd");
+    fs::write(folder.join("key"), "secret key\n").unwrap();
+    let config = format!(
+        "channels: [{{id: ops, kind: webhook, url: '{url}', secret_file: key}}]\n\
+         reports: [{{id: morning, at: '00:00', file: 'night.html'}}]\n"
+    );
+    fs::write(folder.join("config.yaml"), config).unwrap();
+    assert!(machine.untested().stop().blocks());
+    let run = ["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"];
+    assert_eq!(machine.run(&run, b"").code, Some(11));
+    let (head, body) = received.recv_timeout(BOUND).unwrap();
+    for header in ["webhook-id: ", "webhook-timestamp: ", "webhook-signature: v1,"] {
+        assert!(head.contains(header), "{head}");
+    }
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        (&body["type"], &body["data"]["severity"]),
+        (&json!("policyd.run_end"), &json!("medium"))
+    );
+    let report = fs::read_to_string(machine.path("state/policyd/reports/night.html")).unwrap();
+    assert!(report.contains("Blocked and released") && report.contains("<svg"), "{report}");
+    // A channel in the pack of a repository has no address.
+    machine.put(".policyd/policies/escalation.yaml", "channels: [{id: x, kind: slack}]\n");
+    assert_ne!(machine.run(&["lint", ".policyd/policies"], b"").code, Some(0));
+    assert!(received.try_recv().is_err(), "each alert is sent once");
+    assert_eq!(machine.run(&["escalation", "test", "ops"], b"").code, Some(0));
+    assert!(received.recv_timeout(BOUND).unwrap().1.contains("policyd.test"));
 }
 
 /// Lines that a process prints, as they come.

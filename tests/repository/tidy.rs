@@ -256,12 +256,19 @@ fn test_files_belong_to_few_binaries() {
     assert_eq!(binaries, few, "a new test file is a module of one of these");
 }
 
-/// Hooks never fetch: only these files send requests, and no file of the gate uses them.
+/// Hooks never fetch or send: only these files send requests, and no file of the gate uses them.
 #[test]
-fn only_commands_of_remote_packs_use_the_network() {
-    const SENDERS: [&str; 2] = ["packs/remote/https.rs", "packs/remote/registry.rs"];
-    const TRANSPORTS: [&str; 4] =
-        ["remote::fetch", "remote::publish", "remote::registry", "git_fetch"];
+fn only_commands_and_runs_use_the_network() {
+    const SENDERS: [&str; 4] =
+        ["packs/remote/https.rs", "packs/remote/registry.rs", "app/alerts.rs", "app/export.rs"];
+    const TRANSPORTS: [&str; 6] = [
+        "remote::fetch",
+        "remote::publish",
+        "remote::registry",
+        "git_fetch",
+        "app::alerts",
+        "app::export",
+    ];
     for (path, text) in files("src", "rs") {
         let code = text.split("#[cfg(test)]").next().unwrap();
         let is_world = path.starts_with(root().join("src/world"));

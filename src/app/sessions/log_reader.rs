@@ -1,6 +1,7 @@
 //! Reads the decision logs of one project, or of all projects of the registry, and again what was added since.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -42,10 +43,10 @@ pub(crate) struct LogReader<'a> {
 }
 
 impl<'a> LogReader<'a> {
-    /// Returns a reader of the logs of one project.
-    pub(crate) fn of_project(world: &'a dyn World, project: &Project) -> Self {
-        let logs = logs_of(world, project);
-        Self { world, logs }
+    /// Returns a reader of the logs of some projects.
+    pub(crate) fn of_projects(world: &'a dyn World, projects: &[Project]) -> Self {
+        let logs = cores::on_all(world.cores(), projects, |it| logs_of(world, it));
+        Self { world, logs: logs.into_iter().flatten().collect() }
     }
 
     /// Returns a reader of the logs of all projects that are listed now.
@@ -75,6 +76,44 @@ impl<'a> LogReader<'a> {
             logs
         });
         self.logs.extend(logs.into_iter().flatten());
+    }
+
+    /// Lets the next reading begin where another one ended.
+    pub(crate) fn resume(&mut self, cursors: &BTreeMap<PathBuf, LogCursor>) {
+        for log in &mut self.logs {
+            if let Some(cursor) = cursors.get(&log.path) {
+                log.cursor = cursor.clone();
+            }
+        }
+    }
+
+    /// Returns where the reading of each log ended.
+    pub(crate) fn cursors(&self) -> BTreeMap<PathBuf, LogCursor> {
+        self.logs.iter().map(|it| (it.path.clone(), it.cursor.clone())).collect()
+    }
+
+    /// Returns the number of logs.
+    pub(crate) fn count(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// Returns the entries that were added to one log since its last reading.
+    ///
+    /// # Errors
+    /// The path of the log and the error, if it cannot be read now.
+    pub(crate) fn read_log(
+        &mut self,
+        number: usize,
+    ) -> Result<Vec<ProjectEntry>, (PathBuf, WorldError)> {
+        let Some(log) = self.logs.get_mut(number) else { return Ok(Vec::new()) };
+        match read(self.world, log, None) {
+            Ok(Some(new)) => {
+                (log.cursor, log.seen) = (new.cursor, Some(new.seen));
+                Ok(new.entries)
+            }
+            Ok(None) => Ok(Vec::new()),
+            Err(error) => Err((log.path.clone(), error)),
+        }
     }
 
     /// Returns the entries that were added since the last call, from `since` on and sorted by time, and which logs could

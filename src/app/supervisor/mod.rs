@@ -1,6 +1,7 @@
 //! Supervised runs: lets an agent's command work on a goal, turn after turn. Lives here: the order of
 //! effects. `state::run` decides the next step; `turn` makes a turn.
 
+mod alerting;
 mod changes;
 mod completion;
 mod conversation;
@@ -24,10 +25,10 @@ use serde_json::json;
 use crate::app::error::AppError;
 use crate::app::gate::LoadedPolicy;
 use crate::app::packs::Found;
-use crate::app::sharing;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project::{self, Project};
+use crate::app::{alerts, sharing};
 use crate::expr::context_facts::ContextUsage;
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
@@ -123,6 +124,7 @@ pub(crate) fn run(
         standing: String::new(),
         decided: "",
         observer,
+        alerting: alerting::AlertTimer::new(alerts::settings(world)),
         began: world.elapsed(),
         announced: RunAnnouncement::default(),
         listener: Listener::default(),
@@ -261,6 +263,7 @@ struct Supervisor<'a> {
     /// What the gate decided last.
     decided: &'static str,
     observer: &'a mut dyn RunObserver,
+    alerting: alerting::AlertTimer,
     /// When the run began, since the start of the process.
     began: Duration,
     /// What other hosts know of the run.
@@ -295,12 +298,14 @@ impl<'a> Supervisor<'a> {
         loop {
             if let Some(status) = self.run.status() {
                 self.report_end();
+                self.alert();
                 return status;
             }
             if self.world.interrupted() {
                 self.step(&RunEvent::Interrupted(None));
                 continue;
             }
+            self.alert_if_due();
             match self.run.phase.clone() {
                 RunPhase::Ready => self.poll(),
                 RunPhase::Paused => {

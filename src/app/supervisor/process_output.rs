@@ -52,7 +52,7 @@ impl Supervisor<'_> {
     pub(super) fn listen(&mut self, prompt: &str) -> Result<TurnOutput, WorldError> {
         let asks = self.run.command.iter().any(|it| it.contains("{prompt}"));
         let argv = self.run.command.iter().map(|it| it.replace("{prompt}", prompt));
-        let mut env = vec![(RUN_VARIABLE.to_owned(), self.mark())];
+        let mut env = vec![(RUN_VARIABLE.to_owned(), self.mark()), self.trace_variable()];
         if self.paths.named {
             env.push(("POLICYD_STATE_DIR".to_owned(), self.paths.own.display().to_string()));
         }

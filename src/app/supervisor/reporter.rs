@@ -11,11 +11,20 @@ use crate::report::mask::{mask, mask_json};
 use crate::report::notice::{Notice, NoticeKind};
 use crate::report::run;
 use crate::report::standing::RunStatusLine;
+use crate::report::trace::{TRACEPARENT, TraceContext};
 use crate::state::context::MeterKind;
 use crate::state::run::{RestartReason, RunEffect, RunPhase};
 use crate::store::{decision_log, log};
 
 impl Supervisor<'_> {
+    /// The variable by which what the agent starts joins the trace of the run.
+    pub(super) fn trace_variable(&self) -> (String, String) {
+        let caller = self.world.env(TRACEPARENT).and_then(|it| TraceContext::parse(&it));
+        let directory = self.project.main.display().to_string();
+        let span = TraceContext::of_run(caller.as_ref(), &directory, &self.run.id);
+        (TRACEPARENT.to_owned(), span.to_text())
+    }
+
     /// Logs and reports an event. A log that cannot be written does not stop the run.
     pub(super) fn report(&mut self, kind: &str, fields: &[(&str, Value)]) {
         self.report_event(run::event(kind, self.world.now(), fields));

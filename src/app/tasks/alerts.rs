@@ -20,7 +20,7 @@ const OUTPUT_MAX: usize = 4096;
 
 /// Why a notification channel did not notify.
 #[derive(Debug, thiserror::Error)]
-enum ChannelError {
+pub(crate) enum ChannelError {
     #[error("`folder: {0}` is not inside the root")]
     OutsideRoot(String),
     /// The breaker of the channel rejected the call.
@@ -70,6 +70,21 @@ impl Stores<'_> {
             problems.push(format!("notified about `{}`, but could not record it: {error}", it.id));
         }
         problems
+    }
+
+    /// Tells a human through one channel that this is a test. `None` if the pack has no such channel.
+    pub(crate) fn test_channel(&self, id: &str) -> Option<Result<(), ChannelError>> {
+        let channel = self.policy.escalation.channels.iter().find(|it| it.id == id)?;
+        let text = "This is a test of the channel. Nothing is wrong.".to_owned();
+        let test = Escalation {
+            id: "test".to_owned(),
+            title: "Test of the channel".to_owned(),
+            severity: "low".to_owned(),
+            reason: text,
+            created: self.now,
+            ..Escalation::default()
+        };
+        Some(self.through(channel, &test))
     }
 
     fn through(&self, channel: &Channel, it: &Escalation) -> Result<(), ChannelError> {

@@ -74,6 +74,13 @@ impl WallClock {
     }
 }
 
+/// Returns the offset of the local time from UTC at a point in time, in seconds. An unknown zone counts as UTC.
+pub(crate) fn utc_offset(world: &dyn World, at: Timestamp) -> i32 {
+    let clock = WallClock::new(world, at, None, &mut |_| {});
+    let found = clock.zone.find_local_time_type(at.millis().div_euclid(1_000));
+    found.map_or(0, |it| it.ut_offset())
+}
+
 /// What a clock without daylight saving time shows after a wait.
 pub(crate) fn later(time_of_day: Duration, wait: Duration) -> Duration {
     let seconds = time_of_day.saturating_add(wait).as_secs();

@@ -237,9 +237,19 @@ pub(in crate::cli) enum EscalationAction {
         #[arg(long)]
         reject: bool,
     },
-    /// Send notifications for open escalations that are due
+    /// Acknowledge an escalation: channels of `config.yaml` do not repeat its alert
+    Ack {
+        /// Escalation ID or a unique prefix
+        id: String,
+    },
+    /// Send notifications that are due: of this project's pack, and of all projects by `config.yaml`
     #[command(alias = "remind")]
     Notify,
+    /// Send a test alert through a channel of `config.yaml` or `escalation.yaml`
+    Test {
+        /// Name of the channel
+        channel: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -164,7 +164,8 @@ pub(super) fn breaker_of(record: &Value) -> Breaker {
 }
 
 /// Returns the breaker after an event, its record, and the response. Without a record, nothing changed.
-pub(in crate::store) fn step(
+#[must_use]
+pub fn step(
     known: Option<&Value>,
     event: BreakerEvent<'_>,
     settings: &BreakerSettings,

@@ -1,0 +1,705 @@
+//! Sends what happened to the channels of the user and the organization. Commands and supervised runs call it; a hook
+//! never does. A channel that fails is skipped while its breaker is open, and its alerts wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::Sha256;
+
+use crate::app::sessions::log_reader::LogReader;
+use crate::app::workspace::{local_time, project};
+use crate::limits::{
+    ALERT_AGE_MAX, ALERT_FILE_BYTES_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX,
+    POLICY_FILE_BYTES_MAX,
+};
+use crate::probe::outside_of;
+use crate::report::alert::{Alert, RecipeParameters, Transport, base64, mail};
+use crate::report::notice::NoticeSeverity;
+use crate::state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
+use crate::store::alert_settings::{AlertChannel, AlertSettings};
+use crate::store::breakers::record;
+use crate::store::configuration::{Configuration, ConfigurationOwner};
+use crate::store::escalations::EscalationStore;
+use crate::store::file::{self, Durability, Saved};
+use crate::store::log_cursor::LogCursor;
+use crate::store::user::UserDirectory;
+use crate::time::Timestamp;
+use crate::world::{ExternalCommand, HeldLock, HttpMethod, HttpRequest, World, WorldError};
+
+/// Files below the user's state directory.
+const STATE: &str = "alerts.json";
+const LOCK: &str = ".alerts.lock";
+const VERSION: u32 = 1;
+
+/// Attempts to send an alert, after which it is dropped.
+const ATTEMPTS_MAX: u32 = 12;
+/// Wait before the second attempt; each further wait is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(30);
+/// Alerts of this age are sent when policyd looks for alerts for the first time.
+const FIRST_AGE_MAX: Duration = Duration::from_secs(60 * 60);
+/// Output of a program that is kept, in bytes.
+const OUTPUT_MAX: usize = 4096;
+
+/// Why a channel did not take an alert.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AlertError {
+    /// A file with the address or the secret cannot be read.
+    #[error("could not read {}: {source}", path.display())]
+    Secret { path: PathBuf, source: WorldError },
+    /// The server answered with this status.
+    #[error("HTTP {0}: {1}")]
+    Status(u16, String),
+    /// The program failed. Contains its exit code, -1 after a signal, and its first line of stderr.
+    #[error("exit {0}: {1}")]
+    Exit(i32, String),
+    #[error("program not found")]
+    ProgramNotFound,
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+/// Why no alerts could be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DeliveryError {
+    #[error("neither XDG_STATE_HOME nor HOME is set")]
+    NoDirectory,
+    #[error("{}: {source}", path.display())]
+    State { path: PathBuf, source: WorldError },
+    #[error("{} is damaged: {why}; remove it to begin again", path.display())]
+    Damaged { path: PathBuf, why: String },
+}
+
+/// Result of a delivery.
+#[derive(Debug, Default)]
+pub(crate) struct Delivery {
+    pub(crate) sent: usize,
+    /// Alerts that wait: for the end of the quiet time, or for another attempt.
+    pub(crate) waiting: usize,
+    pub(crate) problems: Vec<String>,
+}
+
+/// Which alerts were seen, sent, and acknowledged.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct AlertState {
+    version: u32,
+    /// Where the reading of each decision log ended.
+    cursors: BTreeMap<PathBuf, LogCursor>,
+    waiting: Vec<WaitingAlert>,
+    sent: Vec<SentAlert>,
+    /// Breakers of the channels.
+    breakers: Map<String, Value>,
+    /// Ids of escalations that a human acknowledged.
+    acknowledged: BTreeSet<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct WaitingAlert {
+    channel: String,
+    alert: Alert,
+    attempts: u32,
+    not_before: Timestamp,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SentAlert {
+    channel: String,
+    alert: Alert,
+    at: Timestamp,
+}
+
+/// Returns the channels and reports of the organization and the user.
+pub(crate) fn settings(world: &dyn World) -> AlertSettings {
+    let mut settings = Configuration::load(world, ConfigurationOwner::Organization).alerts;
+    settings.add(Configuration::load(world, ConfigurationOwner::User).alerts);
+    settings
+}
+
+/// Sends what happened in all projects since the last call, and what waited. Does nothing if another process does it.
+///
+/// # Errors
+/// It cannot be read or saved what was sent.
+pub(crate) fn deliver(
+    world: &dyn World,
+    settings: &AlertSettings,
+) -> Result<Delivery, DeliveryError> {
+    if settings.channels.is_empty() {
+        return Ok(Delivery::default());
+    }
+    let Some(store) = AlertStore::open(world)? else { return Ok(Delivery::default()) };
+    let is_first = world.stat(&store.path).is_err();
+    let mut state = store.load()?;
+    let mut delivery = Delivery::default();
+    let age = if is_first { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
+    let mut reader = LogReader::of_all_projects(world);
+    reader.resume(&state.cursors);
+    let now = world.now();
+    let (entries, unread) = reader.read(Some(before(now, age)));
+    for (path, error) in unread {
+        delivery.problems.push(format!("could not read {}: {error}", path.display()));
+    }
+    for it in &entries {
+        let Some(alert) = Alert::of_entry(&it.project, &it.entry) else { continue };
+        for channel in &settings.channels {
+            if channel.accepts(alert.severity(), Path::new(&alert.project)) {
+                state.add(channel, &alert, now);
+            }
+        }
+    }
+    state.add_repeated(world, settings, now);
+    state.cursors = reader.cursors();
+    state.prune(now);
+    store.save(&state)?;
+    send_waiting(world, settings, &store, &mut state, &mut delivery)?;
+    delivery.waiting = state.waiting.len();
+    Ok(delivery)
+}
+
+fn before(now: Timestamp, age: Duration) -> Timestamp {
+    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(now.millis().saturating_sub(age))
+}
+
+/// Sends the alerts that are due, and saves each result: after a crash, an alert can be sent again, with the same id.
+fn send_waiting(
+    world: &dyn World,
+    settings: &AlertSettings,
+    store: &AlertStore<'_>,
+    state: &mut AlertState,
+    delivery: &mut Delivery,
+) -> Result<(), DeliveryError> {
+    let began = world.elapsed();
+    let waiting = std::mem::take(&mut state.waiting);
+    let mut rest = waiting.into_iter();
+    while let Some(mut it) = rest.next() {
+        let Some(channel) = settings.channel(&it.channel) else { continue };
+        let now = world.now();
+        if let Some(end) = quiet_until(world, channel, &it.alert, now) {
+            it.not_before = it.not_before.max(end);
+        }
+        if it.not_before > now || world.elapsed().saturating_sub(began) >= ALERT_TIME_MAX {
+            state.waiting.push(it);
+            continue;
+        }
+        if !state.admits(channel, now) {
+            state.waiting.push(it);
+            continue;
+        }
+        let sent = send(world, channel, &it.alert);
+        let failure = sent.as_ref().err().map(ToString::to_string);
+        state.record(channel, failure.as_deref(), world.now());
+        match sent {
+            Ok(()) => {
+                delivery.sent = delivery.sent.saturating_add(1);
+                let SentAlert { channel, alert, at } =
+                    SentAlert { channel: it.channel, alert: it.alert, at: world.now() };
+                state.sent.push(SentAlert { channel, alert: Alert { html: None, ..alert }, at });
+            }
+            Err(error) => {
+                delivery.problems.push(format!("channel `{}`: {error}", channel.id));
+                it.attempts = it.attempts.saturating_add(1);
+                let wait = FIRST_WAIT.saturating_mul(1_u32 << it.attempts.min(10));
+                it.not_before = world.now().plus(wait);
+                if it.attempts < ATTEMPTS_MAX {
+                    state.waiting.push(it);
+                }
+            }
+        }
+        let done = state.waiting.len();
+        state.waiting.extend(rest.as_slice().iter().cloned());
+        let saved = store.save(state);
+        state.waiting.truncate(done);
+        saved?;
+    }
+    store.save(state)
+}
+
+/// Returns the end of the quiet time of a channel. `None` if the alert can be sent now.
+fn quiet_until(
+    world: &dyn World,
+    channel: &AlertChannel,
+    alert: &Alert,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if alert.severity() == NoticeSeverity::Critical {
+        return None;
+    }
+    let offset = i64::from(local_time::utc_offset(world, now));
+    let local = now.millis().div_euclid(1_000).saturating_add(offset).div_euclid(60);
+    let minutes = u32::try_from(local.rem_euclid(24 * 60)).unwrap_or(0);
+    let left = channel.quiet?.left(minutes)?;
+    Some(now.plus(Duration::from_secs(u64::from(left).saturating_mul(60))))
+}
+
+impl AlertState {
+    /// Adds an alert that waits for a channel, unless the same was sent or waits.
+    fn add(&mut self, channel: &AlertChannel, alert: &Alert, now: Timestamp) {
+        let is_same = |id: &str, other: &Alert| id == channel.id && other.key == alert.key;
+        let waits = self.waiting.iter().any(|it| is_same(&it.channel, &it.alert));
+        let mut sent = self.sent.iter().filter(|it| is_same(&it.channel, &it.alert));
+        if waits || sent.any(|it| now.since(it.at) < channel.same) {
+            return;
+        }
+        let (channel, alert) = (channel.id.clone(), alert.clone());
+        self.waiting.push(WaitingAlert { channel, alert, attempts: 0, not_before: now });
+    }
+
+    /// Adds escalations again that wait for an answer and were not acknowledged.
+    fn add_repeated(&mut self, world: &dyn World, settings: &AlertSettings, now: Timestamp) {
+        let mut due = Vec::new();
+        for channel in &settings.channels {
+            let Some(repeat) = channel.repeat else { continue };
+            let mut last: BTreeMap<&str, &SentAlert> = BTreeMap::new();
+            let sent = self.sent.iter().filter(|it| it.channel == channel.id);
+            sent.filter(|it| it.alert.kind == "escalation").for_each(|it| {
+                last.insert(&it.alert.key, it);
+            });
+            for it in last.into_values() {
+                let is_over = now.since(it.at) >= repeat.max(channel.same);
+                if is_over
+                    && !self.acknowledged.contains(&it.alert.subject)
+                    && is_open(world, &it.alert)
+                {
+                    due.push((channel, it.alert.clone()));
+                }
+            }
+        }
+        due.iter().for_each(|(channel, alert)| self.add(channel, alert, now));
+    }
+
+    fn prune(&mut self, now: Timestamp) {
+        let oldest = before(now, ALERT_AGE_MAX.saturating_mul(7));
+        self.sent.retain(|it| it.at >= oldest);
+    }
+
+    /// Returns whether the breaker of a channel admits a call.
+    fn admits(&mut self, channel: &AlertChannel, now: Timestamp) -> bool {
+        let response = self.step(channel, BreakerEvent::Request, now);
+        !matches!(response, BreakerResponse::Rejected { .. })
+    }
+
+    fn record(&mut self, channel: &AlertChannel, failure: Option<&str>, now: Timestamp) {
+        let event = failure.map_or_else(BreakerEvent::success, BreakerEvent::failure);
+        self.step(channel, event, now);
+    }
+
+    fn step(
+        &mut self,
+        channel: &AlertChannel,
+        event: BreakerEvent<'_>,
+        now: Timestamp,
+    ) -> BreakerResponse {
+        let known = self.breakers.get(&channel.id);
+        let settings = BreakerSettings::default();
+        let (_, record, response) = record::step(known, event, &settings, now);
+        if let Some(record) = record {
+            self.breakers.insert(channel.id.clone(), record);
+        }
+        response
+    }
+}
+
+/// Returns whether the escalation of an alert waits for an answer.
+fn is_open(world: &dyn World, alert: &Alert) -> bool {
+    let state = project::at(world, Path::new(&alert.project)).state;
+    let store = EscalationStore::new(world, &state, Durability::default(), Duration::ZERO);
+    store.all().iter().any(|it| it.id == alert.subject && it.closed.is_none())
+}
+
+/// Acknowledges an escalation: its alerts are not sent again. Returns whether it was not acknowledged before.
+///
+/// # Errors
+/// It cannot be saved.
+pub(crate) fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, DeliveryError> {
+    let path = AlertStore::at(world)?;
+    let Some(store) = AlertStore::open(world)? else {
+        let source = WorldError::Locked(path.display().to_string());
+        return Err(DeliveryError::State { path, source });
+    };
+    let mut state = store.load()?;
+    let is_new = state.acknowledged.insert(escalation.to_owned());
+    state.waiting.retain(|it| it.alert.subject != escalation);
+    store.save(&state)?;
+    Ok(is_new)
+}
+
+/// The file with what was sent.
+struct AlertStore<'a> {
+    world: &'a dyn World,
+    path: PathBuf,
+    _held: Box<dyn HeldLock>,
+}
+
+impl<'a> AlertStore<'a> {
+    fn at(world: &dyn World) -> Result<PathBuf, DeliveryError> {
+        let folder = UserDirectory::State.path(world).ok_or(DeliveryError::NoDirectory)?;
+        Ok(folder.join(STATE))
+    }
+
+    /// Locks the file. `None` if another process holds the lock.
+    fn open(world: &'a dyn World) -> Result<Option<Self>, DeliveryError> {
+        let path = Self::at(world)?;
+        let folder = path.parent().unwrap_or(&path);
+        let failed = |source| DeliveryError::State { path: folder.to_owned(), source };
+        world.create_folder(folder).map_err(failed)?;
+        match world.lock(&folder.join(LOCK), Duration::ZERO) {
+            Ok(held) => Ok(Some(Self { world, path, _held: held })),
+            Err(WorldError::Locked(_)) => Ok(None),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    fn load(&self) -> Result<AlertState, DeliveryError> {
+        let path = || self.path.clone();
+        let bytes = match self.world.read(&self.path, ALERT_FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(WorldError::NotFound) => return Ok(AlertState::default()),
+            Err(source) => return Err(DeliveryError::State { path: path(), source }),
+        };
+        serde_json::from_slice(&bytes)
+            .map_err(|error| DeliveryError::Damaged { path: path(), why: error.to_string() })
+    }
+
+    fn save(&self, state: &AlertState) -> Result<(), DeliveryError> {
+        let mut value = json!(state);
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("version".to_owned(), VERSION.into());
+        }
+        let text = format!("{value}\n");
+        let quick = Durability { fsync: false, ..Durability::default() };
+        match file::save(self.world, &self.path, text.as_bytes(), &quick) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+            Saved::NotSaved { why, .. } => {
+                Err(DeliveryError::State { path: self.path.clone(), source: WorldError::Io(why) })
+            }
+        }
+    }
+}
+
+/// Sends an alert through a channel, now.
+///
+/// # Errors
+/// The channel did not take it.
+pub(crate) fn send(
+    world: &dyn World,
+    channel: &AlertChannel,
+    alert: &Alert,
+) -> Result<(), AlertError> {
+    let url = match &channel.url_file {
+        Some(path) => secret(world, path)?,
+        None => channel.url.clone(),
+    };
+    let secret = match &channel.secret_file {
+        Some(path) => secret(world, path)?,
+        None => String::new(),
+    };
+    let parameters = RecipeParameters { recipe: channel.recipe, url: &url, secret: &secret };
+    match channel.recipe.transport {
+        Transport::Post | Transport::PostToTopic | Transport::SignedPost => {
+            post(world, channel, &parameters, alert)
+        }
+        Transport::Mail => {
+            let default = ["sendmail", "-t", "-i"].map(str::to_owned).to_vec();
+            let argv = if channel.command.is_empty() { default } else { channel.command.clone() };
+            let text = mail(alert, &channel.to, channel.from.as_deref());
+            run(world, channel, argv, text, alert)
+        }
+        Transport::Program => {
+            let text = format!("# {}\n\n{}\n", alert.title, alert.text);
+            run(world, channel, channel.command.clone(), text, alert)
+        }
+    }
+}
+
+/// Returns the text of a file without the blanks around it.
+fn secret(world: &dyn World, path: &Path) -> Result<String, AlertError> {
+    let home = world.env("HOME").map(PathBuf::from);
+    let path = match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    };
+    let bytes = match UserDirectory::Configuration.path(world) {
+        // A relative path is below the configuration, never in the directory of a project.
+        Some(folder) => world.read(&folder.join(&path), POLICY_FILE_BYTES_MAX),
+        None => world.read(&path, POLICY_FILE_BYTES_MAX),
+    };
+    let bytes = bytes.map_err(|source| AlertError::Secret { path, source })?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+fn post(
+    world: &dyn World,
+    channel: &AlertChannel,
+    parameters: &RecipeParameters<'_>,
+    alert: &Alert,
+) -> Result<(), AlertError> {
+    let body = parameters.body(alert).to_string();
+    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    match channel.recipe.transport {
+        Transport::SignedPost => {
+            let id = format!("{}-{}", alert.id, channel.id);
+            let seconds = world.now().millis().div_euclid(1_000).to_string();
+            headers.push(("webhook-id".to_owned(), id.clone()));
+            headers.push(("webhook-timestamp".to_owned(), seconds.clone()));
+            if !parameters.secret.is_empty() {
+                let signature = signature(parameters.secret, &format!("{id}.{seconds}.{body}"));
+                headers.push(("webhook-signature".to_owned(), format!("v1,{signature}")));
+            }
+        }
+        Transport::PostToTopic if !parameters.secret.is_empty() => {
+            headers.push(("authorization".to_owned(), format!("Bearer {}", parameters.secret)));
+        }
+        Transport::Post | Transport::PostToTopic | Transport::Mail | Transport::Program => {}
+    }
+    let response = world.request(&HttpRequest {
+        method: HttpMethod::Post,
+        url: parameters.address().to_owned(),
+        headers,
+        body: body.into_bytes(),
+        deadline: channel.timeout,
+        bytes_max: ALERT_RESPONSE_BYTES_MAX,
+        roots: None,
+    })?;
+    match response.status {
+        200..=299 => Ok(()),
+        status => {
+            let text = String::from_utf8_lossy(&response.body);
+            let line: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
+            Err(AlertError::Status(status, line))
+        }
+    }
+}
+
+/// Returns the HMAC-SHA-256 of a text as bytes.
+fn signature(key: &str, text: &str) -> String {
+    // HMAC takes a key of any length.
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_bytes()) else { return String::new() };
+    mac.update(text.as_bytes());
+    base64(&mac.finalize().into_bytes())
+}
+
+fn run(
+    world: &dyn World,
+    channel: &AlertChannel,
+    argv: Vec<String>,
+    stdin: String,
+    alert: &Alert,
+) -> Result<(), AlertError> {
+    let variable = |name: &str, value: &str| (format!("POLICYD_{name}"), value.to_owned());
+    let command = ExternalCommand {
+        argv,
+        folder: UserDirectory::State.path(world).unwrap_or_else(|| world.working_folder()),
+        stdin: stdin.into_bytes(),
+        env: vec![
+            variable("ALERT", &alert.kind),
+            variable("SEVERITY", &alert.severity),
+            variable("TITLE", &alert.title),
+            variable("PROJECT", &alert.project),
+            variable("SUBJECT", &alert.subject),
+        ],
+        deadline: channel.timeout,
+        output_max: OUTPUT_MAX,
+        not_from: Some(outside_of(world, &[Path::new(&alert.project)])),
+        ..ExternalCommand::default()
+    };
+    match world.run(&command) {
+        Ok(output) if output.code == Some(0) => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let line = said.lines().next().unwrap_or_default();
+            Err(AlertError::Exit(output.code.unwrap_or(-1), line.to_owned()))
+        }
+        Err(WorldError::NotFound) => Err(AlertError::ProgramNotFound),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::CommandOutput;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn a_signature_is_that_of_the_reference() {
+        // RFC 4231, test case 2, in base64.
+        let made = signature("Jefe", "what do ya want for nothing?");
+        assert_eq!(made, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
+    }
+
+    const LOG: &str = "/w/app/.policyd/logs/decisions.jsonl";
+    const HOOK: &str = "https://hook.example/x";
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// A user with one project and these channels, at noon.
+    fn world(channels: &str) -> FakeWorld {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        world.set_now(Timestamp::parse("2026-01-02T12:00:00Z").unwrap());
+        world.put_folder("/w/app");
+        let project = json!({"directory": "/w/app", "state_dir": "/w/app/.policyd",
+            "since": "2026-01-01T00:00:00Z"});
+        world.put("/home/me/.local/state/policyd/projects/a.json", project.to_string());
+        world.put("/home/me/.config/policyd/config.yaml", channels);
+        world
+    }
+
+    fn happens(world: &FakeWorld, kind: &str, subject: &str, outcome: &str) {
+        let mut log = world.get(LOG).unwrap_or_default();
+        let entry = json!({"id": subject, "timestamp": world.now().to_string(), "event": kind,
+            "decision": "none", "notice": {"subject": subject, "outcome": outcome, "text": "why"}});
+        log.extend_from_slice(format!("{entry}\n").as_bytes());
+        world.put(LOG, log);
+    }
+
+    /// Delivers: numbers of sent and waiting alerts and of problems.
+    fn delivered(world: &FakeWorld) -> (usize, usize, usize) {
+        let settings = settings(world);
+        assert!(settings.problems.is_empty(), "{:?}", settings.problems);
+        let it = deliver(world, &settings).unwrap();
+        (it.sent, it.waiting, it.problems.len())
+    }
+
+    #[test]
+    fn an_alert_is_sent_once_by_severity_and_project() {
+        let world = world(
+            "channels:\n- {id: a, kind: slack, url: 'https://hook.example/x', severity: high}\n\
+             - {id: b, kind: teams, url: 'https://hook.example/x', projects: [/elsewhere]}\n",
+        );
+        world.serve(HOOK, "ok");
+        happens(&world, "run_end", "r1", "complete");
+        happens(&world, "run_end", "r2", "human_needed");
+        happens(&world, "stop", "s", "");
+        assert_eq!(delivered(&world), (1, 0, 0));
+        assert_eq!(delivered(&world), (0, 0, 0));
+        happens(&world, "escalation", "e1", "critical");
+        assert_eq!(delivered(&world), (1, 0, 0));
+    }
+
+    #[test]
+    fn the_same_thing_is_not_sent_twice_within_a_time() {
+        let world =
+            world("channels: [{id: a, kind: webhook, url: 'https://hook.example/x', same: 30m}]\n");
+        world.serve(HOOK, "ok");
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!(delivered(&world), (1, 0, 0));
+        world.advance(Duration::from_secs(29 * 60));
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!(delivered(&world), (0, 0, 0));
+        world.advance(Duration::from_secs(60));
+        happens(&world, "breaker_open", "api/x", "");
+        assert_eq!(delivered(&world), (1, 0, 0));
+    }
+
+    #[test]
+    fn in_the_quiet_time_only_critical_alerts_are_sent() {
+        let world = world(
+            "channels: [{id: a, kind: ntfy, url: 'https://hook.example/x/topic', quiet: '11:00-13:00'}]\n",
+        );
+        world.serve("https://hook.example/x/", "ok");
+        happens(&world, "dead_letter", "t1", "rule");
+        happens(&world, "escalation", "e1", "critical");
+        assert_eq!(delivered(&world), (1, 1, 0));
+        world.advance(Duration::from_secs(59 * 60));
+        assert_eq!(delivered(&world), (0, 1, 0));
+        world.advance(Duration::from_secs(60));
+        assert_eq!(delivered(&world), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_channel_that_fails_is_tried_again_through_its_breaker_and_nothing_is_lost() {
+        let world = world(
+            "channels: [{id: a, kind: slack, url: 'https://hook.example/x', severity: low}]\n",
+        );
+        for number in 0..5 {
+            happens(&world, "run_end", &format!("r{number}"), "complete");
+        }
+        let requests = || world.log().iter().filter(|it| it.contains("hook.example")).count();
+        // The breaker opens after the third failure.
+        assert_eq!(delivered(&world), (0, 5, 3));
+        assert_eq!(requests(), 3);
+        assert_eq!(delivered(&world), (0, 5, 0));
+        world.serve(HOOK, "ok");
+        let mut sent = 0;
+        for _ in 0..60 {
+            world.advance(Duration::from_secs(120));
+            sent += delivered(&world).0;
+        }
+        assert_eq!(sent, 5);
+        assert_eq!(delivered(&world), (0, 0, 0));
+    }
+
+    #[test]
+    fn wherever_the_process_dies_each_alert_is_sent_at_least_once() {
+        let text = "channels: [{id: a, kind: slack, url: 'https://hook.example/x'}]\n";
+        for op in 1.. {
+            let world = world(text);
+            world.serve(HOOK, "ok");
+            happens(&world, "dead_letter", "t1", "rule");
+            happens(&world, "dead_letter", "t2", "rule");
+            let settings = settings(&world);
+            world.crash_at(world.ops() + op);
+            let first = deliver(&world, &settings);
+            world.revive();
+            let second = deliver(&world, &settings).unwrap();
+            assert_eq!((second.waiting, second.problems.len()), (0, 0), "op {op}");
+            let sent = world.log().iter().filter(|it| it.contains("hook.example")).count();
+            assert!((2..=4).contains(&sent), "op {op}: {sent}");
+            if first.is_ok_and(|it| it.sent == 2) {
+                assert_eq!(sent, 2);
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn an_escalation_is_repeated_until_it_is_acknowledged() {
+        let world = world(
+            "channels: [{id: a, kind: slack, url: 'https://hook.example/x', repeat: 4h, same: 1m}]\n",
+        );
+        world.serve(HOOK, "ok");
+        world.put("/w/app/.policyd/escalations/e1.md", "May I?");
+        happens(&world, "escalation", "e1", "high");
+        assert_eq!(delivered(&world), (1, 0, 0));
+        world.advance(Duration::from_secs(3 * 60 * 60));
+        assert_eq!(delivered(&world), (0, 0, 0));
+        world.advance(Duration::from_secs(60 * 60));
+        assert_eq!(delivered(&world), (1, 0, 0));
+        assert!(acknowledge(&world, "e1").unwrap());
+        assert!(!acknowledge(&world, "e1").unwrap());
+        world.advance(DAY);
+        assert_eq!(delivered(&world), (0, 0, 0));
+    }
+
+    #[test]
+    fn secrets_are_read_below_the_configuration_of_the_user() {
+        let world = world(
+            "channels:\n- {id: a, kind: pagerduty, url: 'https://hook.example/x', secret_file: key}\n\
+             - {id: b, kind: slack, url_file: ~/hook, severity: low}\n\
+             - {id: c, kind: email, to: me@example.org}\n\
+             - {id: d, kind: command, command: [notify, x]}\n",
+        );
+        world.put("/work/key", "of the project");
+        world.put("/home/me/hook", "https://hook.example/x\n");
+        world.serve(HOOK, "ok");
+        let settings = settings(&world);
+        let alert = Alert { title: "t".to_owned(), ..Alert::default() };
+        let sent = |id: &str| send(&world, settings.channel(id).unwrap(), &alert);
+        assert!(matches!(sent("a"), Err(AlertError::Secret { .. })));
+        world.put("/home/me/.config/policyd/key", "KEY\n");
+        assert!(sent("a").is_ok() && sent("b").is_ok());
+        assert!(matches!(sent("c"), Err(AlertError::ProgramNotFound)));
+        let fine = CommandOutput { code: Some(0), ..CommandOutput::default() };
+        world.script(&["sendmail"], Ok(fine.clone()), Duration::ZERO);
+        world.script(&["notify"], Ok(fine), Duration::ZERO);
+        assert!(sent("c").is_ok() && sent("d").is_ok());
+        let ran = world.ran();
+        assert!(
+            String::from_utf8_lossy(&ran[ran.len() - 2].stdin).starts_with("To: me@example.org\n")
+        );
+    }
+}

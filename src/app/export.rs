@@ -1,0 +1,282 @@
+//! Exports decision logs of all projects from a position that is saved after each log: an entry is sent at least once, with
+//! an id by which a receiver drops what came twice. A hook never exports.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
+use crate::checksum::hex;
+use crate::limits::{
+    EXPORT_FILE_BYTES_MAX, EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT,
+};
+use crate::report::otlp::{ExportedEntry, OtlpRecord, logs_request, record, traces_request};
+use crate::store::file::{self, Durability, Saved};
+use crate::store::log_cursor::LogCursor;
+use crate::store::user::UserDirectory;
+use crate::world::{HeldLock, HttpMethod, HttpRequest, HttpResponse, World, WorldError};
+
+/// Directory below the user's state directory.
+const FOLDER: &str = "exports";
+/// Hexadecimal digits of a file name and of the id of an entry.
+const NAME_DIGITS: usize = 16;
+const UID_DIGITS: usize = 32;
+/// Variable of OpenTelemetry with headers: `key=value,key=value`.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+/// Time limit of one request.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Attempts to send a request.
+const ATTEMPTS_MAX: u32 = 6;
+/// Wait after the first failed attempt; each further wait is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Why an export ended before its end. The rest is sent the next time.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExportError {
+    #[error("neither XDG_STATE_HOME nor HOME is set, so the position cannot be saved")]
+    NoDirectory,
+    #[error("{}: {source}", path.display())]
+    State { path: PathBuf, source: WorldError },
+    #[error("{} is damaged: {why}\nhelp: remove it to export everything again", path.display())]
+    Damaged { path: PathBuf, why: String },
+    #[error("the collector answered with HTTP {status}: {text}")]
+    Status { status: u16, text: String },
+    #[error("could not reach the collector: {0}")]
+    Unreachable(WorldError),
+    #[error("could not compress a request: {0}")]
+    Gzip(#[from] std::io::Error),
+}
+
+/// What was exported.
+#[derive(Debug, Default)]
+pub(crate) struct ExportResult {
+    pub(crate) entries: usize,
+    pub(crate) spans: usize,
+    /// Logs that cannot be read, and records that the collector rejected.
+    pub(crate) problems: Vec<String>,
+}
+
+/// Where an export ended.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct ExportState {
+    /// Where the entries go.
+    target: String,
+    cursors: BTreeMap<PathBuf, LogCursor>,
+}
+
+/// The position of one export, locked.
+struct ExportPosition<'a> {
+    world: &'a dyn World,
+    path: PathBuf,
+    state: ExportState,
+    _held: Box<dyn HeldLock>,
+}
+
+impl<'a> ExportPosition<'a> {
+    /// Loads the position of the export to a target.
+    fn load(world: &'a dyn World, target: &str) -> Result<Self, ExportError> {
+        let folder = UserDirectory::State.path(world).ok_or(ExportError::NoDirectory)?.join(FOLDER);
+        let mut name = hex(&Sha256::digest(target.as_bytes()));
+        name.truncate(NAME_DIGITS);
+        let path = folder.join(format!("{name}.json"));
+        let failed = |source| ExportError::State { path: path.clone(), source };
+        world.create_folder(&folder).map_err(failed)?;
+        let held = world.lock(&folder.join(format!(".{name}.lock")), USER_LOCK_WAIT);
+        let held = held.map_err(failed)?;
+        let state = match world.read(&path, EXPORT_FILE_BYTES_MAX) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| ExportError::Damaged {
+                path: path.clone(),
+                why: error.to_string(),
+            })?,
+            Err(WorldError::NotFound) => ExportState::default(),
+            Err(source) => return Err(failed(source)),
+        };
+        Ok(Self {
+            world,
+            path,
+            state: ExportState { target: target.to_owned(), ..state },
+            _held: held,
+        })
+    }
+
+    fn save(&mut self, cursors: BTreeMap<PathBuf, LogCursor>) -> Result<(), ExportError> {
+        self.state.cursors.extend(cursors);
+        let text = format!("{}\n", json!(self.state));
+        match file::save(self.world, &self.path, text.as_bytes(), &Durability::default()) {
+            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
+            Saved::NotSaved { why, .. } => {
+                Err(ExportError::State { path: self.path.clone(), source: WorldError::Io(why) })
+            }
+        }
+    }
+}
+
+/// Calls `send` with the new entries of each log, and saves the position after each log.
+fn each_log(
+    world: &dyn World,
+    target: &str,
+    exported: &mut ExportResult,
+    mut send: impl FnMut(&[(String, ProjectEntry)], &mut ExportResult) -> Result<(), ExportError>,
+) -> Result<(), ExportError> {
+    let mut position = ExportPosition::load(world, target)?;
+    let mut reader = LogReader::of_all_projects(world);
+    reader.resume(&position.state.cursors);
+    for number in 0..reader.count() {
+        let entries = match reader.read_log(number) {
+            Ok(entries) => entries,
+            Err((path, error)) => {
+                exported.problems.push(format!("could not read {}: {error}", path.display()));
+                continue;
+            }
+        };
+        if entries.is_empty() {
+            continue;
+        }
+        let entries: Vec<_> = entries.into_iter().map(|it| (uid(&it), it)).collect();
+        for batch in entries.chunks(EXPORT_RECORDS_MAX) {
+            send(batch, exported)?;
+            exported.entries = exported.entries.saturating_add(batch.len());
+        }
+        position.save(reader.cursors())?;
+    }
+    Ok(())
+}
+
+/// Returns an id that only this entry has: a hash of its project and its content.
+fn uid(it: &ProjectEntry) -> String {
+    let mut uid = hex(&Sha256::digest(format!("{}\n{}", it.project, it.entry).as_bytes()));
+    uid.truncate(UID_DIGITS);
+    uid
+}
+
+/// Sends new entries to a collector by OTLP/HTTP.
+///
+/// # Errors
+/// The collector did not take a request, or the position cannot be read or saved.
+pub(crate) fn otlp(world: &dyn World, endpoint: &str) -> Result<ExportResult, ExportError> {
+    let endpoint = endpoint.trim_end_matches('/');
+    let host = world.env("HOSTNAME").unwrap_or_default();
+    let now = world.now();
+    let mut exported = ExportResult::default();
+    each_log(world, &format!("otlp {endpoint}"), &mut exported, |batch, exported| {
+        let entry = |(uid, it): &(String, ProjectEntry)| {
+            let exported = ExportedEntry { project: &it.project, uid, entry: &it.entry };
+            record(exported, now)
+        };
+        let records: Vec<OtlpRecord> = batch.iter().filter_map(entry).collect();
+        if let Some(body) = traces_request(&records, &host) {
+            post(world, &format!("{endpoint}/v1/traces"), &body, &mut exported.problems)?;
+        }
+        let body = logs_request(&records, &host);
+        post(world, &format!("{endpoint}/v1/logs"), &body, &mut exported.problems)?;
+        let spans = records.iter().filter(|it| it.span.is_some()).count();
+        exported.spans = exported.spans.saturating_add(spans);
+        Ok(())
+    })?;
+    Ok(exported)
+}
+
+/// Gives new entries to `write` as events of OCSF, one JSON object per line.
+///
+/// # Errors
+/// The events cannot be written, or the position cannot be read or saved.
+pub(crate) fn ocsf(
+    world: &dyn World,
+    target: &str,
+    mut write: impl FnMut(&str) -> Result<(), WorldError>,
+) -> Result<ExportResult, ExportError> {
+    let mut exported = ExportResult::default();
+    each_log(world, &format!("ocsf {target}"), &mut exported, |batch, _| {
+        let event = |(uid, it): &(String, ProjectEntry)| {
+            let exported = ExportedEntry { project: &it.project, uid, entry: &it.entry };
+            crate::report::ocsf::event(exported).map(|it| format!("{it}\n"))
+        };
+        let text: String = batch.iter().filter_map(event).collect();
+        write(&text).map_err(|source| ExportError::State { path: PathBuf::from(target), source })
+    })?;
+    Ok(exported)
+}
+
+/// Posts a request, again while the collector is busy or cannot be reached.
+fn post(
+    world: &dyn World,
+    url: &str,
+    body: &Value,
+    problems: &mut Vec<String>,
+) -> Result<(), ExportError> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(body.to_string().as_bytes())?;
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("content-encoding".to_owned(), "gzip".to_owned()),
+    ];
+    headers.extend(own_headers(&world.env(HEADERS).unwrap_or_default()));
+    let request = HttpRequest {
+        method: HttpMethod::Post,
+        url: url.to_owned(),
+        headers,
+        body: gzip.finish()?,
+        deadline: DEADLINE,
+        bytes_max: EXPORT_RESPONSE_BYTES_MAX,
+        roots: None,
+    };
+    let mut wait = FIRST_WAIT;
+    for attempt in 1.. {
+        let response = world.request(&request);
+        let (error, asked) = match response {
+            Ok(response) if (200..300).contains(&response.status) => {
+                problems.extend(rejected(&response));
+                return Ok(());
+            }
+            Ok(response) => {
+                let is_busy = matches!(response.status, 429 | 502 | 503 | 504);
+                let asked = response.header("retry-after").and_then(|it| it.trim().parse().ok());
+                let text = String::from_utf8_lossy(&response.body);
+                let text = text.lines().next().unwrap_or_default().chars().take(200).collect();
+                let error = ExportError::Status { status: response.status, text };
+                if !is_busy {
+                    return Err(error);
+                }
+                (error, asked.map(Duration::from_secs))
+            }
+            Err(error) => (ExportError::Unreachable(error), None),
+        };
+        if attempt >= ATTEMPTS_MAX || world.interrupted() {
+            return Err(error);
+        }
+        world.sleep(asked.unwrap_or(wait).min(WAIT_MAX));
+        wait = wait.saturating_mul(2);
+    }
+    Ok(())
+}
+
+/// Reads what a collector rejected of a request that it took. Such records must not be sent again.
+fn rejected(response: &HttpResponse) -> Option<String> {
+    let body: Value = serde_json::from_slice(&response.body).ok()?;
+    let partial = body.get("partialSuccess")?;
+    let count = ["rejectedLogRecords", "rejectedSpans"].into_iter().find_map(|it| {
+        let count = partial.get(it)?;
+        count.as_u64().or_else(|| count.as_str()?.parse().ok())
+    });
+    let why = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
+    let count = count.filter(|it| *it > 0)?;
+    Some(format!("the collector rejected {count} records: {why}"))
+}
+
+/// Reads headers as OpenTelemetry writes them: `key=value,key=value`.
+fn own_headers(text: &str) -> Vec<(String, String)> {
+    let pair = |it: &str| {
+        let (key, value) = it.split_once('=')?;
+        Some((key.trim().to_ascii_lowercase(), value.trim().replace("%20", " ")))
+    };
+    text.split(',').filter_map(pair).filter(|it| !it.0.is_empty()).collect()
+}

@@ -1,0 +1,207 @@
+//! Makes the morning report: over named projects or all of them, on request or by the schedule of the configuration.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::app::alerts::{self, AlertError};
+use crate::app::cores;
+use crate::app::overview::{self, ActivitySource};
+use crate::app::sessions::log_reader::LogReader;
+use crate::app::workspace::local_time;
+use crate::app::workspace::project::Project;
+use crate::limits::{POLICY_FILE_BYTES_MAX, USER_LOCK_WAIT};
+use crate::report::alert::Alert;
+use crate::report::morning::{
+    MorningFormat, MorningReport, ProjectNight, ReportTime, ReportedProject,
+};
+use crate::report::notice::NoticeSeverity;
+use crate::report::overview::ProjectRow;
+use crate::report::table::Screen;
+use crate::store::alert_settings::{AlertSettings, ReportSchedule};
+use crate::store::file::{self, Durability, Saved};
+use crate::store::projects::ProjectRegistry;
+use crate::store::user::UserDirectory;
+use crate::time::Timestamp;
+use crate::world::{World, WorldError};
+
+/// Files below the user's state directory.
+const STATE: &str = "reports.json";
+const LOCK: &str = ".reports.lock";
+const FOLDER: &str = "reports";
+
+/// Columns of a report as text that is sent.
+const SENT_COLUMNS: usize = 100;
+
+/// Projects that a report is about.
+pub(crate) enum ReportScope<'a> {
+    /// Every project of the registry.
+    All,
+    Some(&'a [Project]),
+}
+
+/// Why a scheduled report was not made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReportError {
+    #[error("report `{0}`: no channel is called `{1}`")]
+    NoChannel(String, String),
+    #[error("report `{0}`: {1}")]
+    NotSent(String, AlertError),
+    /// Contains the path and the reason.
+    #[error("report `{id}`: could not write {}: {why}", path.display())]
+    NotWritten { id: String, path: PathBuf, why: String },
+    #[error("{}: {source}", path.display())]
+    State { path: PathBuf, source: WorldError },
+}
+
+/// Collects a report that ends now. Also returns which decision logs could not be read.
+pub(crate) fn collect(
+    world: &dyn World,
+    scope: &ReportScope<'_>,
+    since: Duration,
+) -> (MorningReport, Vec<(PathBuf, WorldError)>) {
+    let now = world.now();
+    let time = ReportTime { now, since, utc_offset: local_time::utc_offset(world, now) };
+    let start = time.start();
+    let source = ActivitySource::Logs { since: start };
+    let (rows, mut reader): (Vec<ProjectRow>, LogReader<'_>) = match scope {
+        ReportScope::All => {
+            let known = ProjectRegistry::new(world).all();
+            let row = |it: &_| overview::of_known(world, it, source).row;
+            (cores::on_all(world.cores(), &known, row), LogReader::of_all_projects(world))
+        }
+        ReportScope::Some(projects) => {
+            let row = |it: &Project| overview::of_project(world, it, source).row;
+            let rows = cores::on_all(world.cores(), projects, row);
+            (rows, LogReader::of_projects(world, projects))
+        }
+    };
+    let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
+    let (entries, problems) = reader.read(Some(start));
+    for it in &entries {
+        nights.entry(it.project.clone()).or_default().add(&time, &it.entry);
+    }
+    let projects = rows.into_iter().map(|row| {
+        let night = nights.remove(&row.directory).unwrap_or_default();
+        ReportedProject { row, night }
+    });
+    (MorningReport::new(time, projects.collect()), problems)
+}
+
+/// When each scheduled report was made last, by its id.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct MadeReports {
+    made: BTreeMap<String, Timestamp>,
+}
+
+/// Makes the scheduled reports that are due. Returns the ids of those that were made, and what failed; these are due
+/// again at the next call.
+///
+/// # Errors
+/// It could not be read or saved which reports were made.
+pub(crate) fn make_due(
+    world: &dyn World,
+    settings: &AlertSettings,
+) -> Result<(Vec<String>, Vec<ReportError>), ReportError> {
+    let Some(folder) = UserDirectory::State.path(world) else { return Ok(Default::default()) };
+    if settings.reports.is_empty() {
+        return Ok(Default::default());
+    }
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ReportError::State { path, source }
+    };
+    world.create_folder(&folder).map_err(at(&folder))?;
+    let lock = folder.join(LOCK);
+    let _held = world.lock(&lock, USER_LOCK_WAIT).map_err(at(&lock))?;
+    let path = folder.join(STATE);
+    // A damaged file is as good as none: each report is made once more.
+    let mut state: MadeReports = match world.read(&path, POLICY_FILE_BYTES_MAX) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(WorldError::NotFound) => MadeReports::default(),
+        Err(source) => return Err(ReportError::State { path, source }),
+    };
+    let (mut made, mut problems) = (Vec::new(), Vec::new());
+    for schedule in &settings.reports {
+        let due = last_due(world, schedule);
+        if state.made.get(&schedule.id).is_some_and(|it| *it >= due) {
+            continue;
+        }
+        match make(world, settings, schedule, &folder) {
+            Ok(()) => {
+                state.made.insert(schedule.id.clone(), world.now());
+                let text = format!("{}\n", json!(state));
+                let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
+                if let Saved::NotSaved { why, .. } = saved {
+                    return Err(ReportError::State { path, source: WorldError::Io(why) });
+                }
+                made.push(schedule.id.clone());
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok((made, problems))
+}
+
+/// Returns the last time at which a report was due.
+fn last_due(world: &dyn World, schedule: &ReportSchedule) -> Timestamp {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    let now = world.now();
+    let offset = i64::from(local_time::utc_offset(world, now)).saturating_mul(1_000);
+    let local = now.millis().saturating_add(offset);
+    let midnight = local.saturating_sub(local.rem_euclid(DAY));
+    let today = midnight.saturating_add(i64::from(schedule.at).saturating_mul(60_000));
+    let last = if today > local { today.saturating_sub(DAY) } else { today };
+    Timestamp::from_millis(last.saturating_sub(offset))
+}
+
+/// Makes a report, and writes and sends it.
+fn make(
+    world: &dyn World,
+    settings: &AlertSettings,
+    schedule: &ReportSchedule,
+    folder: &Path,
+) -> Result<(), ReportError> {
+    let (report, _unread) = collect(world, &ReportScope::All, schedule.since);
+    let screen = Screen { columns: Some(SENT_COLUMNS), color: false };
+    let text = report.format(schedule.format, screen);
+    if let Some(file) = &schedule.file {
+        let offset = i64::from(local_time::utc_offset(world, world.now())).saturating_mul(1_000);
+        let local = Timestamp::from_millis(world.now().millis().saturating_add(offset));
+        let date: String = local.to_string().chars().take("2026-01-31".len()).collect();
+        let path = folder.join(FOLDER).join(file.replace("{date}", &date));
+        let parent = path.parent().unwrap_or(folder);
+        let not_written = |why: String| {
+            let (id, path) = (schedule.id.clone(), path.clone());
+            ReportError::NotWritten { id, path, why }
+        };
+        world.create_folder(parent).map_err(|error| not_written(error.to_string()))?;
+        let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
+        if let Saved::NotSaved { why, .. } = saved {
+            return Err(not_written(why));
+        }
+    }
+    let Some(id) = &schedule.channel else { return Ok(()) };
+    let Some(channel) = settings.channel(id) else {
+        return Err(ReportError::NoChannel(schedule.id.clone(), id.clone()));
+    };
+    let now = world.now();
+    let alert = Alert {
+        id: format!("{}-{}", schedule.id, now.millis()),
+        key: format!("report|{}", schedule.id),
+        at: now,
+        severity: NoticeSeverity::Low.as_str().to_owned(),
+        kind: "report".to_owned(),
+        subject: schedule.id.clone(),
+        title: format!("policyd: {}", report.summary()),
+        html: (schedule.format == MorningFormat::Html).then_some(text),
+        text: report.format(MorningFormat::Markdown, screen),
+        ..Alert::default()
+    };
+    alerts::send(world, channel, &alert)
+        .map_err(|error| ReportError::NotSent(schedule.id.clone(), error))
+}

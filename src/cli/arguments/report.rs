@@ -1,0 +1,72 @@
+//! Arguments of `policyd report` and `policyd export`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+
+use super::resilience::duration;
+
+/// Output format of `policyd report`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum MorningFormatName {
+    /// Human-readable text
+    Text,
+    /// Markdown
+    Md,
+    /// One HTML file with plots, without scripts
+    Html,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ReportArguments {
+    /// Directories of projects; default: the project of the working directory
+    #[arg(value_name = "DIR")]
+    pub(in crate::cli) directories: Vec<PathBuf>,
+    /// Report on every project in which policyd evaluated something
+    #[arg(long, conflicts_with = "directories")]
+    pub(in crate::cli) all: bool,
+    /// Report on this duration before now
+    #[arg(long, value_name = "DURATION", default_value = "12h")]
+    pub(in crate::cli) since: String,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: MorningFormatName,
+    /// Write the report to this file; default: standard output
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
+    /// Make the reports of `config.yaml` that are due, such as by cron
+    #[arg(long, conflicts_with_all = ["directories", "all", "output"])]
+    pub(in crate::cli) due: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ExportArguments {
+    #[command(subcommand)]
+    pub(in crate::cli) action: ExportAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ExportAction {
+    /// Send to an OpenTelemetry collector by OTLP/HTTP with JSON
+    Otlp(ExportTo),
+    /// Print new entries as events of OCSF 1.3, one JSON object per line
+    Ocsf {
+        /// Append to this file; default: standard output
+        #[arg(long, short = 'o', value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct ExportTo {
+    /// Base URL of the collector, such as `http://localhost:4318`
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true)]
+    pub(in crate::cli) endpoint: String,
+    /// Repeat until interrupted
+    #[arg(long)]
+    pub(in crate::cli) watch: bool,
+    /// Interval of `--watch`
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(in crate::cli) every: Duration,
+}

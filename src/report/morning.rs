@@ -1,0 +1,688 @@
+//! The morning report: what ended, what waits for a human, what it cost, what was blocked and released, and which
+//! breakers and dead letters are left, over one or all projects. As text, Markdown, or one HTML file.
+
+mod html;
+mod plot;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::decision_log::Entry;
+use super::notice::{LoggedRun, NoticeKind};
+use super::overview::{ProjectRow, RunProgress, Urgency, short_name};
+use super::replay::counted;
+use super::table::{Align, Screen, TextTable};
+use crate::evaluation::message::in_one_line;
+use crate::limits::REPORT_ROWS_MAX;
+use crate::report::paint::TextColor;
+use crate::report::table::TextCell;
+use crate::state::run::RunStatus;
+use crate::state::run::budget::usd_text;
+use crate::time::{Timestamp, duration_text, short_text};
+use plot::{Bars, Lanes, Plot};
+
+/// Number of bars over the time of the report.
+const BARS: usize = 24;
+
+/// The time that a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReportTime {
+    /// End of the time.
+    pub now: Timestamp,
+    /// Length of the time.
+    pub since: Duration,
+    /// Offset of the local time from UTC, in seconds.
+    pub utc_offset: i32,
+}
+
+impl ReportTime {
+    /// Returns the start of the time.
+    #[must_use]
+    pub fn start(&self) -> Timestamp {
+        let length = i64::try_from(self.since.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.now.millis().saturating_sub(length))
+    }
+
+    /// Returns a point in time as the local clock shows it: `2026-01-31 07:30`.
+    fn local(&self, at: Timestamp) -> String {
+        let offset = i64::from(self.utc_offset).saturating_mul(1_000);
+        let text = Timestamp::from_millis(at.millis().saturating_add(offset)).to_string();
+        text.replace('T', " ").chars().take(16).collect()
+    }
+
+    /// Returns the bar in which a point in time lies. `None` if it is outside.
+    fn bar(&self, at: Timestamp) -> Option<usize> {
+        let (start, end) = (self.start().millis(), self.now.millis());
+        let length = end.saturating_sub(start).max(1);
+        let since = at.millis().saturating_sub(start);
+        let bars = i64::try_from(BARS).unwrap_or(i64::MAX);
+        let bar = usize::try_from(since.saturating_mul(bars).checked_div(length)?).ok()?;
+        (at.millis() <= end).then(|| bar.min(BARS.saturating_sub(1)))
+    }
+}
+
+/// A run that ended in the time of the report.
+#[derive(Debug, Clone, PartialEq)]
+struct EndedRun {
+    at: Timestamp,
+    status: String,
+    text: String,
+    run: LoggedRun,
+}
+
+/// How often a rule acted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct RuleCounts {
+    blocked: u64,
+    asked: u64,
+    released: u64,
+}
+
+impl RuleCounts {
+    const fn sum(self) -> u64 {
+        self.blocked.saturating_add(self.asked).saturating_add(self.released)
+    }
+}
+
+/// What happened in a project in the time of the report, from its decision log.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProjectNight {
+    runs: Vec<EndedRun>,
+    rules: BTreeMap<String, RuleCounts>,
+    /// Blocked and released decisions by bar.
+    bars: [[u64; 2]; BARS],
+    /// Openings of breakers and tasks that became dead letters.
+    incidents: Vec<(Timestamp, NoticeKind, String)>,
+}
+
+impl ProjectNight {
+    /// Adds an entry of the decision log of the project.
+    pub fn add(&mut self, time: &ReportTime, entry: &Value) {
+        let Some(entry) = Entry::read(entry) else { return };
+        let Some(at) = Timestamp::parse(&entry.timestamp) else { return };
+        let Some(bar) = time.bar(at) else { return };
+        if let Some(kind) = NoticeKind::find(&entry.event) {
+            self.add_notice(at, kind, entry);
+            return;
+        }
+        let blocks = matches!(entry.decision.as_str(), "block" | "halt" | "ask");
+        let blocked = blocks && (entry.spoken || entry.decision == "ask");
+        let released = !blocked && entry.release.as_ref().is_some_and(|it| !it.is_empty());
+        if let Some([blocks, releases]) = self.bars.get_mut(bar) {
+            *blocks = blocks.saturating_add(u64::from(blocked));
+            *releases = releases.saturating_add(u64::from(released));
+        }
+        let asked = entry.decision == "ask";
+        let mut count = |id: &str| {
+            let counts = self.rules.entry(id.to_owned()).or_default();
+            let number = match (blocked, asked) {
+                (true, true) => &mut counts.asked,
+                (true, false) => &mut counts.blocked,
+                (false, _) => &mut counts.released,
+            };
+            *number = number.saturating_add(1);
+        };
+        if !blocked && !released {
+            return;
+        }
+        entry.verdicts.iter().filter(|it| it.consequence == "blocks").for_each(|it| count(&it.id));
+        let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
+        let decided = |it: &&Value| {
+            text(it, "decision").as_deref() == Some(&*entry.decision)
+                && text(it, "mode").as_deref() == Some("enforce")
+        };
+        let ids = entry.guards.iter().filter(decided).filter_map(|it| text(it, "id"));
+        ids.for_each(|it| count(&it));
+    }
+
+    fn add_notice(&mut self, at: Timestamp, kind: NoticeKind, entry: Entry) {
+        let Some(notice) = entry.notice else { return };
+        match kind {
+            NoticeKind::RunEnd => {
+                let run = notice.run.unwrap_or_default();
+                self.runs.push(EndedRun { at, status: notice.outcome, text: notice.text, run });
+            }
+            NoticeKind::BreakerOpen | NoticeKind::DeadLetter => {
+                self.incidents.push((at, kind, format!("{}: {}", notice.subject, notice.text)));
+            }
+            // Open questions are in the row of the project.
+            NoticeKind::Escalation
+            | NoticeKind::Pause
+            | NoticeKind::Resume
+            | NoticeKind::Disable
+            | NoticeKind::Enable
+            | NoticeKind::Trust
+            | NoticeKind::Enforce
+            | NoticeKind::Observe
+            | NoticeKind::Allow
+            | NoticeKind::Revoke => {}
+        }
+    }
+}
+
+/// A project in the report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportedProject {
+    /// What waits in it now.
+    pub row: ProjectRow,
+    /// What happened in it.
+    pub night: ProjectNight,
+}
+
+/// A part of the report, before it has a format.
+enum ReportPart {
+    /// A sentence.
+    Text(String),
+    /// Numbers with their names.
+    Numbers(Vec<(String, String)>),
+    Table(ReportTable),
+    /// Only HTML shows it.
+    Plot(Plot),
+}
+
+/// A table: the names of its columns, their alignment, and the rows.
+struct ReportTable {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+struct ReportSection {
+    title: &'static str,
+    parts: Vec<ReportPart>,
+}
+
+/// Format of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MorningFormat {
+    /// Text for a terminal.
+    Text,
+    /// Markdown for a message.
+    Markdown,
+    /// One HTML file without scripts.
+    Html,
+}
+
+impl MorningFormat {
+    /// Returns the end of file names and the word in configurations.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Markdown => "md",
+            Self::Html => "html",
+        }
+    }
+
+    /// Returns the format with a word of configurations.
+    #[must_use]
+    pub fn find(word: &str) -> Option<Self> {
+        [Self::Text, Self::Markdown, Self::Html].into_iter().find(|it| it.as_str() == word)
+    }
+}
+
+/// The morning report over projects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MorningReport {
+    time: ReportTime,
+    projects: Vec<ReportedProject>,
+}
+
+impl MorningReport {
+    /// Creates a report. Projects that need a human come first.
+    #[must_use]
+    pub fn new(time: ReportTime, mut projects: Vec<ReportedProject>) -> Self {
+        projects.sort_by(|one, other| {
+            let key = |it: &ReportedProject| (it.row.urgency(), it.row.directory.clone());
+            key(one).cmp(&key(other))
+        });
+        Self { time, projects }
+    }
+
+    /// Formats the report.
+    #[must_use]
+    pub fn format(&self, format: MorningFormat, screen: Screen) -> String {
+        let (title, sections) = (self.title(), self.sections());
+        match format {
+            MorningFormat::Text => text(&title, &sections, screen),
+            MorningFormat::Markdown => markdown(&title, &sections),
+            MorningFormat::Html => html::page(&title, &sections),
+        }
+    }
+
+    /// Returns the most important numbers in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let numbers = self.numbers();
+        let words: Vec<String> =
+            numbers.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        words.join(", ")
+    }
+
+    /// Returns whether a project needs a human.
+    #[must_use]
+    pub fn needs_human(&self) -> bool {
+        self.projects.iter().any(|it| it.row.urgency() == Urgency::Human)
+    }
+
+    fn title(&self) -> String {
+        let (now, since) = (self.time.local(self.time.now), duration_text(self.time.since));
+        format!("policyd: the last {since} until {now}")
+    }
+
+    fn sections(&self) -> Vec<ReportSection> {
+        let all = vec![
+            ReportSection { title: "", parts: vec![ReportPart::Numbers(self.numbers())] },
+            self.waiting(),
+            self.ended(),
+            self.blocked(),
+            self.incidents(),
+            self.quiet(),
+        ];
+        all.into_iter().filter(|it| !it.parts.is_empty()).collect()
+    }
+
+    fn name(&self, project: &ReportedProject) -> String {
+        let all: Vec<&str> = self.projects.iter().map(|it| it.row.directory.as_str()).collect();
+        short_name(&project.row.directory, &all)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = (&ReportedProject, &EndedRun)> {
+        self.projects.iter().flat_map(|it| it.night.runs.iter().map(move |run| (it, run)))
+    }
+
+    fn numbers(&self) -> Vec<(String, String)> {
+        let (mut complete, mut other) = (0_usize, 0_usize);
+        for (_, run) in self.runs() {
+            let is_complete = RunStatus::find(&run.status) == Some(RunStatus::Complete);
+            *(if is_complete { &mut complete } else { &mut other }) += 1;
+        }
+        let is_at_work = |it: &&ReportedProject| {
+            let run = it.row.run.as_ref();
+            run.is_some_and(|it| !matches!(it.progress, RunProgress::Ended { .. }))
+        };
+        let at_work: Vec<&ReportedProject> = self.projects.iter().filter(is_at_work).collect();
+        let cost_at_work: f64 =
+            at_work.iter().filter_map(|it| Some(it.row.run.as_ref()?.cost_usd)).sum();
+        let cost: f64 = self.runs().map(|(_, it)| it.run.cost_usd).sum::<f64>() + cost_at_work;
+        let sum = |index: usize| -> u64 {
+            let bars = self.projects.iter().flat_map(|it| it.night.bars.iter());
+            bars.filter_map(|it| it.get(index)).sum()
+        };
+        let waiting = self.projects.iter().filter(|it| it.row.urgency() == Urgency::Human).count();
+        let dead_letters: usize = self.projects.iter().map(|it| it.row.dead_letters).sum();
+        let breakers: usize = self.projects.iter().map(|it| it.row.open_breakers.len()).sum();
+        [
+            ("projects", self.projects.len().to_string()),
+            ("waiting for you", waiting.to_string()),
+            ("runs complete", complete.to_string()),
+            ("runs ended otherwise", other.to_string()),
+            ("runs at work", at_work.len().to_string()),
+            ("cost of runs in USD", usd_text(cost)),
+            ("blocked", sum(0).to_string()),
+            ("released", sum(1).to_string()),
+            ("open breakers", breakers.to_string()),
+            ("dead letters", dead_letters.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
+    /// What waits for a human, a row each.
+    fn waiting(&self) -> ReportSection {
+        let mut rows = Vec::new();
+        for project in &self.projects {
+            let name = self.name(project);
+            let mut add = |what: &str, text: String, next: String| {
+                rows.push(vec![name.clone(), what.to_owned(), text, next]);
+            };
+            let row = &project.row;
+            for question in &row.questions {
+                add("question", question.clone(), "policyd escalation list".to_owned());
+            }
+            if row.dead_letters_for_human > 0 {
+                let letters = u64::try_from(row.dead_letters_for_human).unwrap_or(u64::MAX);
+                let text = format!("{} for a human", counted(letters, "dead letter"));
+                add("dead letter", text, "policyd dlq list".to_owned());
+            }
+            for key in &row.breakers_for_human {
+                let next = format!("policyd breaker reset {key}");
+                add("breaker", format!("{key} waits for a reset"), next);
+            }
+            let Some(run) = &row.run else { continue };
+            let next = "policyd run --resume".to_owned();
+            match &run.progress {
+                RunProgress::Ended { status, reason } if status.exit_code() == 14 => {
+                    add("run", format!("{}: {reason}", run.goal), next);
+                }
+                RunProgress::Paused => add("run", format!("{}: paused", run.goal), next),
+                RunProgress::Abandoned => add("run", format!("{}: abandoned", run.goal), next),
+                RunProgress::Ended { .. } | RunProgress::Working | RunProgress::Waiting { .. } => {}
+            }
+        }
+        let columns = [("project", Align::Left), ("what", Align::Left), ("", Align::Left)];
+        let columns = columns.into_iter().chain([("next", Align::Left)]).collect();
+        let part = match rows.is_empty() {
+            true => ReportPart::Text("Nothing waits for you.".to_owned()),
+            false => ReportPart::Table(ReportTable { columns, rows }),
+        };
+        ReportSection { title: "Waits for you", parts: vec![part] }
+    }
+
+    fn ended(&self) -> ReportSection {
+        let mut runs: Vec<(&ReportedProject, &EndedRun)> = self.runs().collect();
+        runs.sort_by_key(|(_, it)| it.at);
+        let row = |(project, it): &(&ReportedProject, &EndedRun)| {
+            let tokens = it.run.input_tokens.saturating_add(it.run.output_tokens);
+            vec![
+                self.name(project),
+                it.status.clone(),
+                it.run.goal.clone(),
+                it.run.turns.to_string(),
+                short_text(Duration::from_millis(it.run.worked_ms)),
+                tokens.saturating_add(it.run.cached_tokens).to_string(),
+                usd_text(it.run.cost_usd),
+                self.time.local(it.at),
+            ]
+        };
+        let columns = vec![
+            ("project", Align::Left),
+            ("ending", Align::Left),
+            ("goal", Align::Left),
+            ("turns", Align::Right),
+            ("worked", Align::Right),
+            ("tokens", Align::Right),
+            ("USD", Align::Right),
+            ("ended", Align::Left),
+        ];
+        let mut parts = Vec::new();
+        if runs.is_empty() {
+            parts.push(ReportPart::Text("No run ended.".to_owned()));
+        } else {
+            let lanes = runs.iter().map(|(project, it)| plot::Lane {
+                name: self.name(project),
+                from: it.run.started.max(self.time.start()),
+                to: it.at,
+                is_good: RunStatus::find(&it.status) == Some(RunStatus::Complete),
+                text: format!("{}: {}", it.status, it.text),
+            });
+            let lanes = lanes.take(REPORT_ROWS_MAX).collect();
+            let ticks = self.ticks();
+            let (start, end) = (self.time.start(), self.time.now);
+            parts.push(ReportPart::Plot(Plot::Lanes(Lanes { start, end, lanes, ticks })));
+            let rows = runs.iter().map(row).collect();
+            parts.push(ReportPart::Table(ReportTable { columns, rows }));
+        }
+        ReportSection { title: "Runs that ended", parts }
+    }
+
+    /// Labels of the time axis: start, middle, end.
+    fn ticks(&self) -> [String; 3] {
+        let (start, end) = (self.time.start().millis(), self.time.now.millis());
+        let middle = start.saturating_add(end.saturating_sub(start).checked_div(2).unwrap_or(0));
+        [start, middle, end].map(|it| self.time.local(Timestamp::from_millis(it)))
+    }
+
+    fn blocked(&self) -> ReportSection {
+        let mut bars = [[0_u64; 2]; BARS];
+        let mut rules: BTreeMap<&str, RuleCounts> = BTreeMap::new();
+        for project in &self.projects {
+            for (sum, bar) in bars.iter_mut().zip(&project.night.bars) {
+                for (sum, number) in sum.iter_mut().zip(bar) {
+                    *sum = sum.saturating_add(*number);
+                }
+            }
+            for (id, more) in &project.night.rules {
+                let counts = rules.entry(id).or_default();
+                counts.blocked = counts.blocked.saturating_add(more.blocked);
+                counts.asked = counts.asked.saturating_add(more.asked);
+                counts.released = counts.released.saturating_add(more.released);
+            }
+        }
+        if bars.iter().flatten().all(|it| *it == 0) {
+            let text = "Nothing was blocked or released.".to_owned();
+            return ReportSection {
+                title: "Blocked and released",
+                parts: vec![ReportPart::Text(text)],
+            };
+        }
+        let mut rules: Vec<(&str, RuleCounts)> = rules.into_iter().collect();
+        rules.sort_by_key(|(id, it)| (std::cmp::Reverse(it.sum()), *id));
+        let left_out = rules.len().saturating_sub(REPORT_ROWS_MAX);
+        let row = |(id, it): &(&str, RuleCounts)| {
+            let counts = [it.blocked, it.asked, it.released].map(|it| it.to_string());
+            [(*id).to_owned()].into_iter().chain(counts).collect()
+        };
+        let columns = vec![
+            ("rule", Align::Left),
+            ("blocked", Align::Right),
+            ("asked", Align::Right),
+            ("released", Align::Right),
+        ];
+        let rows = rules.iter().take(REPORT_ROWS_MAX).map(row).collect();
+        let plot = Plot::Bars(Bars { bars: bars.to_vec(), ticks: self.ticks() });
+        let mut parts =
+            vec![ReportPart::Plot(plot), ReportPart::Table(ReportTable { columns, rows })];
+        if left_out > 0 {
+            parts.push(ReportPart::Text(format!("{left_out} more rules are not shown.")));
+        }
+        ReportSection { title: "Blocked and released", parts }
+    }
+
+    fn incidents(&self) -> ReportSection {
+        let mut all: Vec<(Timestamp, Vec<String>)> = Vec::new();
+        for project in &self.projects {
+            let name = self.name(project);
+            for (at, kind, text) in &project.night.incidents {
+                let what = kind.name().replace('_', " ");
+                all.push((*at, vec![self.time.local(*at), name.clone(), what, text.clone()]));
+            }
+        }
+        all.sort_by_key(|it| it.0);
+        let mut parts = Vec::new();
+        let open = self.projects.iter().filter(|it| !it.row.open_breakers.is_empty());
+        let open: Vec<String> = open
+            .map(|it| format!("{}: {}", self.name(it), it.row.open_breakers.join(", ")))
+            .collect();
+        if !open.is_empty() {
+            parts.push(ReportPart::Text(format!("Open breakers: {}.", open.join("; "))));
+        }
+        let letters = self.projects.iter().filter(|it| it.row.dead_letters > 0);
+        let letters: Vec<String> =
+            letters.map(|it| format!("{}: {}", self.name(it), it.row.dead_letters)).collect();
+        if !letters.is_empty() {
+            parts.push(ReportPart::Text(format!("Dead letters: {}.", letters.join("; "))));
+        }
+        if !all.is_empty() {
+            let columns =
+                vec![("time", Align::Left), ("project", Align::Left), ("what", Align::Left)];
+            let columns = columns.into_iter().chain([("", Align::Left)]).collect();
+            let rows = all.into_iter().map(|it| it.1).take(REPORT_ROWS_MAX).collect();
+            parts.push(ReportPart::Table(ReportTable { columns, rows }));
+        }
+        ReportSection { title: "Breakers and dead letters", parts }
+    }
+
+    /// Projects in which nothing waits or is at work, and those whose row is incomplete.
+    fn quiet(&self) -> ReportSection {
+        let problems: Vec<String> = self
+            .projects
+            .iter()
+            .flat_map(|it| it.row.problems.iter().map(|text| format!("{}: {text}", self.name(it))))
+            .collect();
+        let quiet = self.projects.iter().filter(|it| it.row.urgency() == Urgency::Quiet);
+        let quiet: Vec<String> = quiet.map(|it| self.name(it)).collect();
+        let mut parts: Vec<ReportPart> = problems.into_iter().map(ReportPart::Text).collect();
+        if !quiet.is_empty() {
+            parts.push(ReportPart::Text(format!("Nothing waits in {}.", quiet.join(", "))));
+        }
+        ReportSection { title: "Other projects", parts }
+    }
+}
+
+fn text(title: &str, sections: &[ReportSection], screen: Screen) -> String {
+    let mut out = String::new();
+    screen.paragraph(&mut out, "", title);
+    for section in sections {
+        if !section.title.is_empty() {
+            let style = screen.style();
+            out.push_str(&format!("\n{}\n", style.paint(TextColor::Bold, section.title)));
+        }
+        for part in &section.parts {
+            match part {
+                ReportPart::Text(text) => screen.paragraph(&mut out, "  ", &in_one_line(text)),
+                ReportPart::Numbers(numbers) => {
+                    let words: Vec<String> =
+                        numbers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+                    screen.paragraph(&mut out, "", &words.join("; "));
+                }
+                ReportPart::Table(it) => out.push_str(&text_table(it, screen)),
+                ReportPart::Plot(_) => {}
+            }
+        }
+    }
+    out
+}
+
+fn text_table(it: &ReportTable, screen: Screen) -> String {
+    let aligns: Vec<Align> = it.columns.iter().map(|it| it.1).collect();
+    let mut table = TextTable::new(2, &aligns);
+    table.row(it.columns.iter().map(|it| TextCell::new(it.0, TextColor::Dim)).collect());
+    for row in &it.rows {
+        table.row(row.iter().map(|it| in_one_line(it).into()).collect());
+    }
+    table.render(screen)
+}
+
+fn markdown(title: &str, sections: &[ReportSection]) -> String {
+    let escaped = |it: &str| in_one_line(it).replace('\\', "\\\\").replace('|', "\\|");
+    let mut out = format!("# {title}\n");
+    for section in sections {
+        if !section.title.is_empty() {
+            out.push_str(&format!("\n## {}\n", section.title));
+        }
+        for part in &section.parts {
+            match part {
+                ReportPart::Text(text) => out.push_str(&format!("\n{}\n", in_one_line(text))),
+                ReportPart::Numbers(numbers) => {
+                    out.push('\n');
+                    for (name, value) in numbers {
+                        out.push_str(&format!("- {name}: **{value}**\n"));
+                    }
+                }
+                ReportPart::Table(it) => {
+                    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+                    out.push('\n');
+                    out.push_str(&line(it.columns.iter().map(|it| it.0.to_owned()).collect()));
+                    let rule = it.columns.iter().map(|it| match it.1 {
+                        Align::Left => "---".to_owned(),
+                        Align::Right => "---:".to_owned(),
+                    });
+                    out.push_str(&line(rule.collect()));
+                    for row in &it.rows {
+                        out.push_str(&line(row.iter().map(|it| escaped(it)).collect()));
+                    }
+                }
+                ReportPart::Plot(_) => {}
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::report::overview::RunRow;
+
+    fn at(hour: i64) -> Timestamp {
+        Timestamp::from_millis(1_770_000_000_000 + hour * 3_600_000)
+    }
+
+    /// A night with two projects: one whose run needs a human, one that is complete.
+    pub(super) fn report() -> MorningReport {
+        let time =
+            ReportTime { now: at(12), since: Duration::from_secs(12 * 3_600), utc_offset: 3_600 };
+        let ended = |hour: i64, status: &str, goal: &str| {
+            json!({"timestamp": at(hour).to_string(), "event": "run_end", "decision": "none",
+                "notice": {"subject": "r", "outcome": status, "text": "why | <b>so</b>",
+                "run": {"goal": goal, "started": at(hour - 3).to_string(), "turns": 12,
+                    "worked_ms": 9_000_000, "input_tokens": 70, "output_tokens": 30, "cost_usd": 2.5}}})
+        };
+        let stop = |hour: i64, decision: &str, release: &str| {
+            json!({"timestamp": at(hour).to_string(), "event": "stop", "decision": decision,
+                "spoken": decision == "block", "release": release,
+                "verdicts": [{"id": "tests", "consequence": "blocks"}]})
+        };
+        let asked = json!({"timestamp": at(5).to_string(), "event": "pre_tool_use", "decision": "ask",
+            "guards": [{"id": "publish", "decision": "ask", "mode": "enforce"},
+                {"id": "seen", "decision": "block", "mode": "shadow"}]});
+        let opened = json!({"timestamp": at(6).to_string(), "event": "breaker_open",
+            "decision": "none", "notice": {"subject": "api/x", "text": "HTTP 500"}});
+        let before = stop(-1, "block", "");
+        let night = |entries: &[Value]| {
+            let mut night = ProjectNight::default();
+            entries.iter().for_each(|it| night.add(&time, it));
+            night
+        };
+        let reason = "a human must answer".to_owned();
+        let run = RunRow {
+            id: "r".to_owned(),
+            goal: "Remove the old table".to_owned(),
+            progress: RunProgress::Ended { status: RunStatus::HumanNeeded, reason },
+            turns: 12,
+            tokens: 100,
+            cost_usd: 2.5,
+            updated: at(8),
+        };
+        let billing = ReportedProject {
+            row: ProjectRow {
+                directory: "/w/billing".to_owned(),
+                run: Some(run),
+                questions: vec!["May I delete <it>?".to_owned()],
+                open_breakers: vec!["api/x".to_owned()],
+                dead_letters: 1,
+                ..ProjectRow::default()
+            },
+            night: night(&[
+                stop(1, "block", ""),
+                before,
+                stop(2, "none", "max_blocks"),
+                asked,
+                opened,
+                ended(8, "human_needed", "Remove the old table"),
+            ]),
+        };
+        let web = ReportedProject {
+            row: ProjectRow { directory: "/w/web".to_owned(), ..ProjectRow::default() },
+            night: night(&[ended(4, "complete", "Build it")]),
+        };
+        MorningReport::new(time, vec![web, billing])
+    }
+
+    #[test]
+    fn the_report_shows_what_ended_waits_cost_and_was_blocked() {
+        insta::assert_snapshot!("text", report().format(MorningFormat::Text, Screen::default()));
+        insta::assert_snapshot!(
+            "markdown",
+            report().format(MorningFormat::Markdown, Screen::default())
+        );
+        assert!(report().needs_human());
+        let summary = report().summary();
+        assert!(summary.contains("cost of runs in USD 5.00, blocked 2, released 1"), "{summary}");
+    }
+
+    #[test]
+    fn html_is_one_file_without_scripts_and_with_escaped_texts() {
+        let page = report().format(MorningFormat::Html, Screen::default());
+        for text in ["<script", "<b>so", "<it>", "http://", "https://", "url("] {
+            assert!(!page.contains(text), "{text}\n{page}");
+        }
+        assert_eq!(page.matches("<svg").count(), 2);
+        assert!(page.contains("prefers-color-scheme: dark") && page.contains("&lt;it&gt;"));
+        insta::assert_snapshot!("html", page);
+    }
+}

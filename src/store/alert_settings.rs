@@ -1,0 +1,371 @@
+//! The keys `channels` and `reports` of `config.yaml`: who receives alerts, and when reports are made. Only the user and
+//! the organization can set them: what a repository contains must not start programs, send mail, or read secrets.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::report::alert::{RECIPE_NAMES, Recipe};
+use crate::report::morning::MorningFormat;
+use crate::report::notice::NoticeSeverity;
+use crate::source::Node;
+use crate::source::shape::{Field, Kind, field, required};
+
+const DAY_MINUTES: u32 = 24 * 60;
+
+/// Keys of a channel.
+pub const CHANNEL_KEYS: &[Field] = &[
+    required("id", Kind::Text, "Name of the channel, as `policyd escalation test` takes it."),
+    required("kind", Kind::Choice(RECIPE_NAMES), "What receives the alerts."),
+    field("url", Kind::Text, "Address of the webhook; for `ntfy`, the address of the topic."),
+    field("url_file", Kind::Text, "File that contains the address, if the address is a secret."),
+    field(
+        "secret_file",
+        Kind::Text,
+        "File that contains the secret: the routing key of `pagerduty`, the signing key of `webhook`, a bearer token \
+         of `ntfy`.",
+    ),
+    field("to", Kind::OneOrList(&Kind::Text), "Addresses that `email` is sent to."),
+    field(
+        "from",
+        Kind::Text,
+        "Address that `email` is sent from. Default: what `sendmail` inserts.",
+    ),
+    field(
+        "command",
+        Kind::List(&Kind::Text),
+        "Program and arguments of `command`, which gets the alert as Markdown on standard input; for `email`, the \
+         program. Default for `email`: `sendmail -t -i`.",
+    ),
+    field(
+        "severity",
+        Kind::Choice(SEVERITY_NAMES),
+        "Lowest severity that is sent. Default: `medium`.",
+    )
+    .with_default(|| Some("medium".into())),
+    field(
+        "projects",
+        Kind::OneOrList(&Kind::Text),
+        "Directories: only alerts of projects in them are sent. Default: of all projects.",
+    ),
+    field(
+        "quiet",
+        Kind::Text,
+        "Local time without alerts, such as `22:00-07:00`. They are sent at its end; `critical` ones at once.",
+    ),
+    field(
+        "repeat",
+        Kind::Duration,
+        "Time after which an escalation without an answer or acknowledgment is sent again. Default: never.",
+    ),
+    field(
+        "same",
+        Kind::Duration,
+        "Time in which a second alert about the same thing is not sent. Default: 1 hour.",
+    )
+    .with_default(|| Some("1h".into())),
+    field("timeout", Kind::Duration, "Time that sending may take. Default: 10 s.")
+        .with_default(|| Some("10s".into())),
+];
+
+/// Keys of a report.
+pub const REPORT_KEYS: &[Field] = &[
+    required("id", Kind::Text, "Name of the report."),
+    required("at", Kind::Text, "Local time of day at which it is made, such as `07:30`."),
+    field("since", Kind::Duration, "Time that it is about. Default: 24 hours.")
+        .with_default(|| Some("24h".into())),
+    field("format", Kind::Choice(&["html", "md", "text"]), "Format. Default: `html`.")
+        .with_default(|| Some("html".into())),
+    field(
+        "file",
+        Kind::Text,
+        "File that it is written to; `{date}` is the date. A relative path is below the user's state directory.",
+    ),
+    field("channel", Kind::Text, "Channel that it is sent to."),
+];
+
+const SEVERITY_NAMES: &[&str] = &["low", "medium", "high", "critical"];
+
+/// A channel that receives alerts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlertChannel {
+    pub id: String,
+    pub recipe: &'static Recipe,
+    pub url: String,
+    pub url_file: Option<PathBuf>,
+    pub secret_file: Option<PathBuf>,
+    pub to: Vec<String>,
+    pub from: Option<String>,
+    pub command: Vec<String>,
+    /// Lowest severity that is sent.
+    pub severity: NoticeSeverity,
+    /// Directories of the projects; empty for all.
+    pub projects: Vec<PathBuf>,
+    pub quiet: Option<QuietTime>,
+    /// Time after which an unanswered escalation is sent again. `None`: never.
+    pub repeat: Option<Duration>,
+    /// Time in which a second alert about the same thing is not sent.
+    pub same: Duration,
+    pub timeout: Duration,
+}
+
+/// A time of day without alerts, in minutes since local midnight. It may include midnight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuietTime {
+    from: u32,
+    to: u32,
+}
+
+/// A report that is made every day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportSchedule {
+    pub id: String,
+    /// Minutes since local midnight.
+    pub at: u32,
+    pub since: Duration,
+    pub format: MorningFormat,
+    pub file: Option<String>,
+    pub channel: Option<String>,
+}
+
+/// Why a channel or a report is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AlertSettingProblem {
+    #[error("channel `{0}` has no `url` or `url_file`")]
+    NoUrl(String),
+    #[error("channel `{0}` has no `secret_file`")]
+    NoSecret(String),
+    #[error("channel `{0}` has no `to`")]
+    NoRecipient(String),
+    #[error("channel `{0}` has no `command`")]
+    NoCommand(String),
+    #[error("channel `{0}`: `{1}` is not a time such as `22:00-07:00`")]
+    QuietTime(String, String),
+    #[error("two channels are called `{0}`; the first one is used")]
+    SameChannel(String),
+    #[error("report `{0}`: `{1}` is not a time of day such as `07:30`")]
+    TimeOfDay(String, String),
+    #[error("report `{0}` has no `file` and no `channel`")]
+    NoDestination(String),
+}
+
+impl QuietTime {
+    fn parse(text: &str) -> Option<Self> {
+        let (from, to) = text.split_once('-')?;
+        Some(Self { from: time_of_day(from)?, to: time_of_day(to)? })
+    }
+
+    /// Returns how long the quiet time lasts from a local time of day on, in minutes. `None` outside it.
+    #[must_use]
+    pub fn left(&self, minutes: u32) -> Option<u32> {
+        let until = |it: u32| self.to.saturating_add(DAY_MINUTES).saturating_sub(it) % DAY_MINUTES;
+        let length = until(self.from);
+        let left = until(minutes);
+        (left > 0 && left <= length).then_some(left)
+    }
+}
+
+/// Parses a time of day, as minutes since midnight.
+fn time_of_day(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.trim().split_once(':')?;
+    let number = |text: &str, max: u32| {
+        let is_plain = (1..=2).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
+        text.parse::<u32>().ok().filter(|it| is_plain && *it <= max)
+    };
+    Some(number(hours, 23)?.saturating_mul(60).saturating_add(number(minutes, 59)?))
+}
+
+/// The channels and reports of one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AlertSettings {
+    pub channels: Vec<AlertChannel>,
+    pub reports: Vec<ReportSchedule>,
+    pub problems: Vec<AlertSettingProblem>,
+}
+
+impl AlertSettings {
+    /// Reads the keys of a configuration. Invalid values do not count; the check of the shape reports them.
+    #[must_use]
+    pub fn from_node(node: &Node) -> Self {
+        let mut settings = Self::default();
+        for it in node.get("channels").map(Node::one_or_items).unwrap_or_default() {
+            match AlertChannel::from_node(it) {
+                Ok(Some(channel)) if settings.channel(&channel.id).is_some() => {
+                    settings.problems.push(AlertSettingProblem::SameChannel(channel.id));
+                }
+                Ok(Some(channel)) => settings.channels.push(channel),
+                Ok(None) => {}
+                Err(problem) => settings.problems.push(problem),
+            }
+        }
+        for it in node.get("reports").map(Node::one_or_items).unwrap_or_default() {
+            match ReportSchedule::from_node(it) {
+                Ok(Some(report)) => settings.reports.push(report),
+                Ok(None) => {}
+                Err(problem) => settings.problems.push(problem),
+            }
+        }
+        settings
+    }
+
+    /// Adds those of another file; the first channel of a name is used.
+    pub fn add(&mut self, other: Self) {
+        self.problems.extend(other.problems);
+        self.reports.extend(other.reports);
+        for channel in other.channels {
+            match self.channel(&channel.id) {
+                Some(_) => self.problems.push(AlertSettingProblem::SameChannel(channel.id)),
+                None => self.channels.push(channel),
+            }
+        }
+    }
+
+    /// Returns the channel with a name.
+    #[must_use]
+    pub fn channel(&self, id: &str) -> Option<&AlertChannel> {
+        self.channels.iter().find(|it| it.id == id)
+    }
+}
+
+fn texts(node: &Node, key: &str) -> Vec<String> {
+    let items = node.get(key).map(Node::one_or_items).unwrap_or_default();
+    items.iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
+impl AlertChannel {
+    /// Reads a channel. `None` if a required key is absent or invalid.
+    fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
+        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+        let path = |key: &str| node.get(key).and_then(Node::text).map(PathBuf::from);
+        let duration = |key: &str| node.get(key).and_then(Node::duration);
+        let (Some(id), Some(recipe)) = (text("id"), text("kind").as_deref().and_then(Recipe::find))
+        else {
+            return Ok(None);
+        };
+        let quiet = match text("quiet") {
+            None => None,
+            Some(said) => match QuietTime::parse(&said) {
+                Some(quiet) => Some(quiet),
+                None => return Err(AlertSettingProblem::QuietTime(id, said)),
+            },
+        };
+        let channel = Self {
+            url: text("url").or_else(|| recipe.url.map(str::to_owned)).unwrap_or_default(),
+            url_file: path("url_file"),
+            secret_file: path("secret_file"),
+            to: texts(node, "to"),
+            from: text("from"),
+            command: texts(node, "command"),
+            severity: text("severity")
+                .and_then(|it| NoticeSeverity::find(&it))
+                .unwrap_or(NoticeSeverity::Medium),
+            projects: texts(node, "projects").into_iter().map(PathBuf::from).collect(),
+            quiet,
+            repeat: duration("repeat"),
+            same: duration("same").unwrap_or(Duration::from_secs(60 * 60)),
+            timeout: duration("timeout").unwrap_or(Duration::from_secs(10)),
+            id,
+            recipe,
+        };
+        channel.checked().map(Some)
+    }
+
+    fn checked(self) -> Result<Self, AlertSettingProblem> {
+        let is_sent_to_url = !matches!(self.recipe.name, "email" | "command");
+        if is_sent_to_url && self.url.is_empty() && self.url_file.is_none() {
+            return Err(AlertSettingProblem::NoUrl(self.id));
+        }
+        if self.recipe.needs_secret && self.secret_file.is_none() {
+            return Err(AlertSettingProblem::NoSecret(self.id));
+        }
+        if self.recipe.name == "email" && self.to.is_empty() {
+            return Err(AlertSettingProblem::NoRecipient(self.id));
+        }
+        if self.recipe.name == "command" && self.command.is_empty() {
+            return Err(AlertSettingProblem::NoCommand(self.id));
+        }
+        Ok(self)
+    }
+
+    /// Returns whether an alert of this severity and project is sent.
+    #[must_use]
+    pub fn accepts(&self, severity: NoticeSeverity, project: &Path) -> bool {
+        let is_listed =
+            self.projects.is_empty() || self.projects.iter().any(|it| project.starts_with(it));
+        severity >= self.severity && is_listed
+    }
+}
+
+impl ReportSchedule {
+    /// Reads a report. `None` if a required key is absent or invalid.
+    fn from_node(node: &Node) -> Result<Option<Self>, AlertSettingProblem> {
+        let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
+        let (Some(id), Some(said)) = (text("id"), text("at")) else { return Ok(None) };
+        let Some(at) = time_of_day(&said) else {
+            return Err(AlertSettingProblem::TimeOfDay(id, said));
+        };
+        let (file, channel) = (text("file"), text("channel"));
+        if file.is_none() && channel.is_none() {
+            return Err(AlertSettingProblem::NoDestination(id));
+        }
+        let format = text("format").and_then(|it| MorningFormat::find(&it));
+        let day = Duration::from_secs(24 * 60 * 60);
+        let since = node.get("since").and_then(Node::duration).unwrap_or(day);
+        let format = format.unwrap_or(MorningFormat::Html);
+        Ok(Some(Self { id, at, since, format, file, channel }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::{Source, yaml};
+
+    fn settings(text: &str) -> AlertSettings {
+        let source = Source { name: "config.yaml".to_owned(), text: text.to_owned() };
+        AlertSettings::from_node(&yaml::parse(&Arc::new(source)).0.unwrap())
+    }
+
+    #[test]
+    fn quiet_time_may_include_midnight() {
+        let night = QuietTime::parse("22:00-07:00").unwrap();
+        assert_eq!(night.left(22 * 60), Some(9 * 60));
+        assert_eq!(night.left(6 * 60 + 59), Some(1));
+        assert_eq!((night.left(7 * 60), night.left(21 * 60 + 59)), (None, None));
+        let noon = QuietTime::parse("12:00-13:30").unwrap();
+        assert_eq!(
+            (noon.left(13 * 60), noon.left(11 * 60), noon.left(810)),
+            (Some(30), None, None)
+        );
+        for invalid in ["22-07", "24:00-07:00", "22:00", "22:60-07:00", "+2:00-07:00"] {
+            assert_eq!(QuietTime::parse(invalid), None, "{invalid}");
+        }
+    }
+
+    #[test]
+    fn channels_need_what_their_recipe_needs() {
+        let read = settings(
+            "channels:\n\
+             - {id: a, kind: slack, url: 'https://x.example', severity: high, projects: /w}\n\
+             - {id: b, kind: teams}\n\
+             - {id: c, kind: pagerduty}\n\
+             - {id: d, kind: email}\n\
+             - {id: e, kind: command}\n\
+             - {id: f, kind: ntfy, url_file: /x, quiet: night}\n\
+             - {id: a, kind: ntfy, url_file: /x}\n\
+             reports:\n\
+             - {id: r, at: '07:30', channel: z}\n\
+             - {id: s, at: '7.30', channel: a}\n\
+             - {id: t, at: '07:30'}\n",
+        );
+        let ids: Vec<&str> = read.channels.iter().map(|it| it.id.as_str()).collect();
+        assert_eq!(ids, ["a"]);
+        assert_eq!(read.problems.len(), 8, "{:?}", read.problems);
+        assert_eq!(read.reports.len(), 1);
+        let channel = read.channel("a").unwrap();
+        assert!(channel.accepts(NoticeSeverity::High, Path::new("/w/app")));
+        assert!(!channel.accepts(NoticeSeverity::Medium, Path::new("/w/app")));
+        assert!(!channel.accepts(NoticeSeverity::High, Path::new("/wo/app")));
+    }
+}
