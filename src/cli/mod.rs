@@ -160,16 +160,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         console.eprint("`-C DIR` must be the first option");
         return EXIT_USAGE;
     }
-    match parsed.color {
-        Color::Auto => {
-            let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
-            console.stdout_is_tty &= world.env("NO_COLOR").is_none() && !is_dumb;
-        }
-        Color::Always => console.stdout_is_tty = true,
-        Color::Never => console.stdout_is_tty = false,
-    }
-    let columns = world.env("COLUMNS").and_then(|it| it.parse().ok()).filter(|it| *it > 0);
-    console.columns = columns.or(console.columns);
+    set_terminal(world, console, parsed.color);
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),
         Command::Init(it) => init::run(world, console, &it),
@@ -216,6 +207,20 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Help { topic } => help::run(console, &topic),
         Command::Man { command } => line::man(console, &command),
     }
+}
+
+/// Sets colors and columns, as the options and the environment say.
+fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
+    match color {
+        Color::Auto => {
+            let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
+            console.stdout_is_tty &= world.env("NO_COLOR").is_none() && !is_dumb;
+        }
+        Color::Always => console.stdout_is_tty = true,
+        Color::Never => console.stdout_is_tty = false,
+    }
+    let columns = world.env("COLUMNS").and_then(|it| it.parse().ok()).filter(|it| *it > 0);
+    console.columns = columns.or(console.columns);
 }
 
 /// What hooks are configured with: exactly `eval --hook EVENT`, perhaps with `--harness NAME`. Building the whole command line to

@@ -56,10 +56,11 @@ fn call(folder: &Path, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Median and 99th percentile.
-fn percentiles(times: &mut [Duration]) -> (Duration, Duration) {
+/// Prints the median and the 99th percentile.
+fn print_times(name: &str, mut times: Vec<Duration>) {
     times.sort();
-    (times[times.len() / 2], times[times.len() * 99 / 100])
+    let (median, slow) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("{name}: p50 {median:?}, p99 {slow:?}");
 }
 
 fn add_tasks(host: &Path, tasks: usize) {
@@ -134,7 +135,7 @@ fn main() {
         &url,
         "SELECT body ->> 'failure_count' FROM policyd.document WHERE name = 'api/bench'",
     );
-    let mut records = records.into_inner().unwrap();
+    let records = records.into_inner().unwrap();
     let kept = records.len().min(policyd::limits::BREAKER_CALLS_MAX);
     assert_eq!(counted, [kept.to_string()], "no failure is lost or doubled");
     let applied = postgres::query(&url, "SELECT count(*)::text FROM policyd.applied");
@@ -142,10 +143,7 @@ fn main() {
         "{processes} processes on {HOSTS} hosts in {took:?}; operations applied: {}",
         applied[0]
     );
-    let (median, slow) = percentiles(&mut records);
-    println!("breaker record: p50 {median:?}, p99 {slow:?}");
-    let (median, slow) = percentiles(&mut requests.into_inner().unwrap());
-    println!("breaker allow: p50 {median:?}, p99 {slow:?}");
-    let (median, slow) = percentiles(&mut claims.into_inner().unwrap());
-    println!("dlq claim: p50 {median:?}, p99 {slow:?}");
+    print_times("breaker record", records);
+    print_times("breaker allow", requests.into_inner().unwrap());
+    print_times("dlq claim", claims.into_inner().unwrap());
 }

@@ -38,5 +38,6 @@ mod packs;
 mod replay;
 mod run;
 mod samples;
+mod shared_answers;
 mod shared_store;
 mod usage;

@@ -131,15 +131,14 @@ fn export(
                 if status.is_none() {
                     child.kill().unwrap();
                     child.wait().unwrap();
-                }
-                let _gone = request.respond.send(status);
-                if status.is_none() {
+                    let _gone = request.respond.send(status);
                     return false;
                 }
+                let _gone = request.respond.send(status);
             }
             Err(_) => {
-                if let Some(code) = child.try_wait().unwrap() {
-                    return code.success();
+                if child.try_wait().unwrap().is_some() {
+                    return child.wait().unwrap().success();
                 }
             }
         }

@@ -1,0 +1,260 @@
+//! Blocked calls and signals of one host are answered, consumed, and ended on another.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::machine::{Called, Machine};
+use crate::shared_store::{begin_of, done, host, status};
+use crate::support::postgres;
+
+/// A tool call that a built-in guard blocks.
+pub(crate) fn blocked_call(machine: &Machine) -> Called {
+    let payload = json!({
+        "session_id": "s1", "cwd": machine.project.to_str(), "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": {"command": "git push --force origin main"},
+    });
+    machine.run(&["eval", "--hook", "pre-tool-use"], payload.to_string().as_bytes())
+}
+
+fn is_denied(called: &Called) -> bool {
+    assert_eq!(called.code, Some(0), "{called:?}");
+    called.stdout.contains("\"permissionDecision\":\"deny\"")
+}
+
+/// The codes of the blocked calls that wait for an answer.
+fn waiting(machine: &Machine) -> Vec<String> {
+    let listed = machine.run(&["allow", "--waiting", "--format", "json"], b"");
+    let lines = done(&listed).stdout.lines();
+    let code = |line: &str| {
+        let request: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(request["input"], "git push --force origin main");
+        request["code"].as_str().unwrap().to_owned()
+    };
+    lines.map(code).collect()
+}
+
+/// The start of a session after more than a second, so that the local copy is not current anymore.
+fn later(machine: &Machine) -> Called {
+    thread::sleep(Duration::from_millis(1_100));
+    begin_of(machine)
+}
+
+/// What is shared for blocked calls.
+const CALLS: &str = "  share: [approvals, runs]\n";
+
+#[test]
+fn a_blocked_call_is_answered_on_another_host_and_passes_once() {
+    let test = "a_blocked_call_is_answered_on_another_host_and_passes_once";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
+    done(&one.run(&["store", "init"], b""));
+    assert!(is_denied(&blocked_call(&one)));
+    assert!(is_denied(&blocked_call(&one)), "a repeated call makes no second request");
+    assert_eq!(status(&one)["waiting"], 1);
+    assert_eq!(waiting(&other), [""; 0], "a tool call does not use the network");
+    one.stop().answer();
+    let codes = waiting(&other);
+    assert_eq!(codes.len(), 1);
+    let allowed = other.human(&["allow", "--call", &codes[0]]);
+    assert!(done(&allowed).stdout.contains("allowed once"), "{allowed:?}");
+    let again = other.human(&["allow", "--deny", &codes[0]]);
+    assert_eq!(again.code, Some(1), "the first answer is final: {again:?}");
+    // The next event of the host takes the answer over; the same session repeats the call.
+    later(&one).answer();
+    assert!(!is_denied(&blocked_call(&one)), "the call passes");
+    let logged = one.run(&["log", "--format", "json"], b"");
+    assert!(logged.stdout.contains("allowed once by"), "{logged:?}");
+    assert!(is_denied(&blocked_call(&one)), "it passes once");
+    later(&one).answer();
+    assert!(is_denied(&blocked_call(&one)), "an answer is not taken over again");
+    // It is asked about again, and refused.
+    one.stop().answer();
+    let codes = waiting(&other);
+    assert_eq!(codes.len(), 1);
+    done(&other.human(&["allow", "--deny", &codes[0]]));
+    later(&one).answer();
+    assert!(is_denied(&blocked_call(&one)));
+    one.stop().answer();
+    assert_eq!(waiting(&other), [""; 0], "a refused call is not asked about again");
+    for host in [&one, &other] {
+        done(&host.run(&["store", "sync"], b""));
+        done(&host.run(&["store", "verify"], b""));
+    }
+}
+
+#[test]
+fn a_call_that_its_own_user_lets_pass_needs_no_answer() {
+    let test = "a_call_that_its_own_user_lets_pass_needs_no_answer";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
+    done(&one.run(&["store", "init"], b""));
+    blocked_call(&one);
+    one.stop().answer();
+    let codes = waiting(&other);
+    done(&one.human(&["allow", "--call", &codes[0]]));
+    assert_eq!(waiting(&other), [""; 0]);
+    let late = other.human(&["allow", "--call", &codes[0]]);
+    assert_eq!(late.code, Some(1), "{late:?}");
+    assert!(!is_denied(&blocked_call(&one)));
+}
+
+#[test]
+fn an_agent_answers_no_blocked_call_and_changes_none() {
+    let test = "an_agent_answers_no_blocked_call_and_changes_none";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let admin = host(&url, CALLS);
+    done(&admin.run(&["store", "init"], b""));
+    let name = url.rsplit('/').next().unwrap();
+    let agent = format!("agent_{name}");
+    let create = format!("CREATE ROLE {agent} LOGIN; GRANT policyd_agent TO {agent}");
+    postgres::execute(&url, &create).unwrap();
+    let agent_url = url.replace("postgres@", &format!("{agent}@"));
+    let [one, other] = [host(&agent_url, CALLS), host(&agent_url, CALLS)];
+    blocked_call(&one);
+    one.stop().answer();
+    let codes = waiting(&other);
+    // Whoever sits at that host: the account of the server is that of an agent.
+    let refused = other.human(&["allow", "--call", &codes[0]]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
+    let update = |sql: &str| postgres::execute(&agent_url, sql).unwrap_err();
+    let answered = update(
+        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{answer}', \
+         '{\"allowed\": true, \"by\": \"x\", \"at\": \"2026-01-01T00:00:00Z\"}')::json WHERE kind = 'approval'",
+    );
+    assert!(answered.contains("only a human answers"), "{answered}");
+    let changed = update(
+        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{input}', '\"ls\"')::json WHERE kind = 'approval'",
+    );
+    assert!(changed.contains("cannot be changed"), "{changed}");
+    // Even the administrator of the server cannot let another call pass than the one that was asked about.
+    postgres::execute(
+        &url,
+        "ALTER TABLE policyd.document DISABLE TRIGGER check_approval; \
+         UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{input}', '\"ls\"')::json WHERE kind = 'approval'; \
+         ALTER TABLE policyd.document ENABLE TRIGGER check_approval",
+    )
+    .unwrap();
+    done(&admin.run(&["store", "sync"], b""));
+    done(&admin.human(&["allow", "--call", &codes[0]]));
+    let told = later(&one).notice();
+    assert!(told.contains("the server contains another call"), "{told}");
+    assert!(is_denied(&blocked_call(&one)));
+}
+
+/// What is shared for signals.
+const SIGNALS: &str = "  share: [signals, runs]\n";
+
+/// The ids of the pending signals that a host sees.
+fn signals(machine: &Machine) -> Vec<String> {
+    let listed = machine.run(&["signal", "list", "--format", "json"], b"");
+    let id = |line: &str| {
+        let signal: Value = serde_json::from_str(line).unwrap();
+        signal["id"].as_str().unwrap().to_owned()
+    };
+    listed.stdout.lines().map(id).collect()
+}
+
+#[test]
+fn a_request_is_answered_on_another_host() {
+    let test = "a_request_is_answered_on_another_host";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
+    done(&one.run(&["store", "init"], b""));
+    for reason in ["reason=Buy a disk?", "reason=Delete the table?"] {
+        done(&one.run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", reason], b""));
+    }
+    done(&one.run(&["store", "sync"], b""));
+    let ids = signals(&other);
+    assert_eq!(ids, signals(&one));
+    done(&other.human(&["signal", "approve", &ids[0], "--decision", "a small one"]));
+    done(&other.human(&["signal", "reject", &ids[1], "--reason", "never"]));
+    assert_eq!(other.human(&["signal", "approve", &ids[1], "--decision", "x"]).code, Some(1));
+    let told = later(&one).answer().to_string();
+    assert!(told.contains("a small one") && told.contains("rejected"), "{told}");
+    let history = one.run(&["signal", "history", "--format", "json"], b"").stdout;
+    let outcome = |id: &str| {
+        let mut lines = history.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+        let entry = lines.find(|it| it["id"] == id).unwrap();
+        entry["outcome"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((outcome(&ids[0]).as_str(), outcome(&ids[1]).as_str()), ("approved", "rejected"));
+    for host in [&one, &other] {
+        done(&host.run(&["store", "sync"], b""));
+        assert_eq!(signals(host), [""; 0]);
+        done(&host.run(&["store", "verify"], b""));
+    }
+}
+
+#[test]
+fn a_signal_is_consumed_once_by_all_hosts() {
+    let test = "a_signal_is_consumed_once_by_all_hosts";
+    let Some(mut server) = postgres::server(test) else { return };
+    let url = server.database();
+    let hosts: Vec<Machine> = (0..3).map(|_| host(&url, SIGNALS)).collect();
+    done(&hosts[0].run(&["store", "init"], b""));
+    done(&hosts[0].run(&["signal", "emit", "DOCS_NEEDED"], b""));
+    done(&hosts[0].run(&["signal", "emit", "COMPLETION_REQUESTED"], b""));
+    done(&hosts[0].run(&["store", "sync"], b""));
+    assert_eq!(signals(&hosts[1]).len(), 1, "a claim is for the supervisor of its own host");
+    // A claim is a lease that the server ends.
+    let lease = ["signal", "consume", "DOCS_NEEDED", "--lease", "1s", "--by", "writer"];
+    done(&hosts[1].run(&lease, b""));
+    assert_eq!(hosts[2].run(&["signal", "consume", "DOCS_NEEDED"], b"").code, Some(1));
+    thread::sleep(Duration::from_millis(1_100));
+    let codes: Vec<_> = thread::scope(|scope| {
+        let consumers: Vec<_> = (0..6)
+            .map(|number| {
+                let host = &hosts[number % 3];
+                let words = ["signal", "consume", "DOCS_NEEDED", "--by", "writer"];
+                scope.spawn(move || host.run(&words, b"").code)
+            })
+            .collect();
+        consumers.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    assert_eq!(codes.iter().filter(|it| **it == Some(0)).count(), 1, "{codes:?}");
+    if server.is_own() {
+        done(&hosts[0].run(&["signal", "emit", "DOCS_NEEDED"], b""));
+        done(&hosts[0].run(&["store", "sync"], b""));
+        server.kill();
+        let refused = hosts[0].run(&["signal", "consume", "DOCS_NEEDED"], b"");
+        server.restart();
+        assert_eq!(refused.code, Some(1), "only the server knows who is first: {refused:?}");
+        assert!(refused.stderr.contains("only the server knows"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_human_on_another_host_stops_a_run() {
+    let test = "a_human_on_another_host_stops_a_run";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
+    done(&one.run(&["store", "init"], b""));
+    done(&one.run(&["signal", "emit", "PAUSE"], b""));
+    thread::scope(|scope| {
+        let run = scope.spawn(|| one.run(&["run", "--goal", "Wait", "--", "true"], b""));
+        let began = Instant::now();
+        let listed = loop {
+            let listed = other.run(&["store", "runs", "--format", "json"], b"");
+            if listed.stdout.contains("\"state\":\"paused\"") {
+                break serde_json::from_str::<Value>(done(&listed).stdout.trim()).unwrap();
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{listed:?}");
+        };
+        assert_eq!((&listed["goal"], &listed["ended"]), (&json!("Wait"), &json!(false)));
+        done(&other.run(&["signal", "emit", "STOP", "--from", "ada"], b""));
+        let ended = run.join().unwrap();
+        assert!(format!("{ended:?}").contains("ada"), "{ended:?}");
+    });
+    let listed = other.run(&["store", "runs", "--format", "json"], b"");
+    let listed: Value = serde_json::from_str(done(&listed).stdout.trim()).unwrap();
+    assert_eq!(listed["ended"], true, "{listed}");
+    assert_eq!(signals(&other), signals(&one), "STOP is consumed, and PAUSE waits");
+}
