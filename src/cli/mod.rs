@@ -307,7 +307,9 @@ fn names_a_command(arguments: &[OsString]) -> bool {
     if first.is_some_and(|it| known.contains(&it.as_ref())) {
         return true;
     }
-    if words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
+    // `policyd stop` is a hook line without `eval --hook`, although the command `top` has a similar name.
+    let names_event = first.is_some_and(|it| EventKind::find(it).is_some());
+    if names_event || words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
         return false;
     }
     let is_command = |it: &str| it != "eval" && known.contains(&it);

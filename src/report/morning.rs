@@ -74,13 +74,13 @@ struct EndedRun {
 
 /// How often a rule acted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct RuleCounts {
+struct ReportedRule {
     blocked: u64,
     asked: u64,
     released: u64,
 }
 
-impl RuleCounts {
+impl ReportedRule {
     const fn sum(self) -> u64 {
         self.blocked.saturating_add(self.asked).saturating_add(self.released)
     }
@@ -90,7 +90,7 @@ impl RuleCounts {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProjectNight {
     runs: Vec<EndedRun>,
-    rules: BTreeMap<String, RuleCounts>,
+    rules: BTreeMap<String, ReportedRule>,
     /// Blocked and released decisions by bar.
     bars: [[u64; 2]; BARS],
     /// Openings of breakers and tasks that became dead letters.
@@ -426,7 +426,7 @@ impl MorningReport {
 
     fn blocked(&self) -> ReportSection {
         let mut bars = [[0_u64; 2]; BARS];
-        let mut rules: BTreeMap<&str, RuleCounts> = BTreeMap::new();
+        let mut rules: BTreeMap<&str, ReportedRule> = BTreeMap::new();
         for project in &self.projects {
             for (sum, bar) in bars.iter_mut().zip(&project.night.bars) {
                 for (sum, number) in sum.iter_mut().zip(bar) {
@@ -447,10 +447,10 @@ impl MorningReport {
                 parts: vec![ReportPart::Text(text)],
             };
         }
-        let mut rules: Vec<(&str, RuleCounts)> = rules.into_iter().collect();
+        let mut rules: Vec<(&str, ReportedRule)> = rules.into_iter().collect();
         rules.sort_by_key(|(id, it)| (std::cmp::Reverse(it.sum()), *id));
         let left_out = rules.len().saturating_sub(REPORT_ROWS_MAX);
-        let row = |(id, it): &(&str, RuleCounts)| {
+        let row = |(id, it): &(&str, ReportedRule)| {
             let counts = [it.blocked, it.asked, it.released].map(|it| it.to_string());
             [(*id).to_owned()].into_iter().chain(counts).collect()
         };
@@ -663,13 +663,19 @@ mod tests {
         MorningReport::new(time, vec![web, billing])
     }
 
+    /// Compares a text with `snapshots/views/morning__….snap`.
+    fn snapshot(format: &str, text: &str) {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(format!("{}/snapshots/views", env!("CARGO_MANIFEST_DIR")));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!(format!("morning__{format}"), text));
+    }
+
     #[test]
     fn the_report_shows_what_ended_waits_cost_and_was_blocked() {
-        insta::assert_snapshot!("text", report().format(MorningFormat::Text, Screen::default()));
-        insta::assert_snapshot!(
-            "markdown",
-            report().format(MorningFormat::Markdown, Screen::default())
-        );
+        snapshot("text", &report().format(MorningFormat::Text, Screen::default()));
+        snapshot("markdown", &report().format(MorningFormat::Markdown, Screen::default()));
         assert!(report().needs_human());
         let summary = report().summary();
         assert!(summary.contains("cost of runs in USD 5.00, blocked 2, released 1"), "{summary}");
@@ -683,6 +689,6 @@ mod tests {
         }
         assert_eq!(page.matches("<svg").count(), 2);
         assert!(page.contains("prefers-color-scheme: dark") && page.contains("&lt;it&gt;"));
-        insta::assert_snapshot!("html", page);
+        snapshot("html", &page);
     }
 }

@@ -191,7 +191,7 @@ impl TopScreen {
         let all: Vec<&str> = content.rows.iter().map(|it| it.directory.as_str()).collect();
         let rows = shown.iter().map(|it| table_row(it, &all, content.now));
         let widths = [
-            Constraint::Min(12),
+            Constraint::Fill(1),
             Constraint::Length(9),
             Constraint::Length(12),
             Constraint::Length(9),
@@ -354,10 +354,10 @@ mod tests {
     fn the_screen_shows_the_rows() {
         insta::assert_snapshot!(drawn(&TopScreen::default()), @r"
         3 projects  1 needs you
-        project         state     run          last stop blocked  released context USD      age
-        billing         needs you –            –         1+0      0        71%     2.00     1m
-        api             quiet     –            –         9+0      0        –       1.00     1m
-        docs            quiet     –            –         0+0      0        –       5.00     1m
+        project          state     run          last stop blocked  released context USD      age
+        billing          needs you –            –         1+0      0        71%     2.00     1m
+        api              quiet     –            –         9+0      0        –       1.00     1m
+        docs             quiet     –            –         0+0      0        –       5.00     1m
 
 
         ↑↓: select  Enter: open  s: sort (need)  /: filter  q: quit

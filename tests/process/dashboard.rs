@@ -16,8 +16,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, read_json, read_log};
+use crate::shared_answers::{CALLS, blocked_call, is_denied};
+use crate::shared_store::{begin_of, done, host};
 use crate::support::console::{Terminal, call_into};
 use crate::support::human::HumanWorld;
+use crate::support::postgres;
 
 const WAIT: Duration = Duration::from_secs(30);
 /// Largest page.
@@ -417,6 +420,33 @@ fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
     assert!(history.contains("approved"), "{history}");
     let consumed = machine.run(&["signal", "consume", "HUMAN_APPROVED"], b"");
     assert_eq!(consumed.code, Some(0), "the agent receives the answer: {consumed:?}");
+}
+
+#[test]
+fn a_blocked_call_of_another_host_is_answered_in_the_browser() {
+    let test = "a_blocked_call_of_another_host_is_answered_in_the_browser";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
+    done(&one.run(&["store", "init"], b""));
+    assert!(is_denied(&blocked_call(&one)));
+    one.stop().answer();
+    begin_of(&other).answer(); // lists the project
+    done(&other.run(&["store", "sync"], b""));
+    let dashboard = Dashboard::open(&other, &[]);
+    let page = dashboard.page("/waiting");
+    assert!(page.contains("git push --force origin main"), "{page}");
+    let id = page.split("name=\"id\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let token = dashboard.form_token("/waiting");
+    let [token, project] =
+        [("form_token", token.as_str()), ("project", other.project.to_str().unwrap())];
+    let answer = [token, project, ("kind", "call"), ("id", id), ("verdict", "approve")];
+    assert_eq!(dashboard.post("/answer", &answer).status, 303);
+    assert!(dashboard.post("/answer", &answer).body.contains("answered already"));
+    assert!(!dashboard.page("/waiting").contains("git push --force"));
+    done(&one.run(&["store", "sync"], b""));
+    assert!(!is_denied(&blocked_call(&one)), "it passes once");
+    assert!(is_denied(&blocked_call(&one)));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(crate) fn blocked_call(machine: &Machine) -> Called {
     machine.run(&["eval", "--hook", "pre-tool-use"], payload.to_string().as_bytes())
 }
 
-fn is_denied(called: &Called) -> bool {
+pub(crate) fn is_denied(called: &Called) -> bool {
     assert_eq!(called.code, Some(0), "{called:?}");
     called.stdout.contains("\"permissionDecision\":\"deny\"")
 }
@@ -42,7 +42,7 @@ fn later(machine: &Machine) -> Called {
 }
 
 /// What is shared for blocked calls.
-const CALLS: &str = "  share: [approvals, runs]\n";
+pub(crate) const CALLS: &str = "  share: [approvals, runs]\n";
 
 #[test]
 fn a_blocked_call_is_answered_on_another_host_and_passes_once() {

@@ -14,9 +14,11 @@ use crate::app::workspace::human::Actor;
 use crate::app::workspace::project;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::report::mask::mask;
+use crate::state::approval::ApprovalEffect;
 use crate::state::breaker::BreakerEvent;
 use crate::state::dead_letter::TaskEvent;
 use crate::state::signal::End;
+use crate::store::shared::{AnswerResult, SharedStore};
 use crate::store::signals::SignalOutcome;
 use crate::world::WorldError;
 
@@ -119,7 +121,29 @@ impl FormAction<'_> {
                 }
             }
             "signal" => self.answer_signal(stores, id, approved, &decision),
+            "call" => self.answer_call(stores, id, approved),
             _ => Err(refused("The kind of the question is unknown.")),
+        }
+    }
+
+    /// Answers a tool call that was blocked on any host of the shared store.
+    fn answer_call(&self, stores: &Stores<'_>, id: &str, allowed: bool) -> Result<(), PageError> {
+        let durability = stores.breakers.durability();
+        let found = SharedStore::find(self.pages.world, &stores.own, durability);
+        let store = found.map_err(|error| refused(error.to_string()))?;
+        let store = store.ok_or_else(|| refused("No shared store is configured any more."))?;
+        match store.answer(id, allowed, self.actor.user(), COMMAND) {
+            Ok(AnswerResult::Sent(ApprovalEffect::Noted) | AnswerResult::Queued) => Ok(()),
+            Ok(AnswerResult::Sent(ApprovalEffect::AlreadyAnswered)) => {
+                Err(refused("The call was answered already; the first answer stays."))
+            }
+            Ok(AnswerResult::Sent(
+                ApprovalEffect::Opened
+                | ApprovalEffect::Nothing
+                | ApprovalEffect::Unknown
+                | ApprovalEffect::Expired,
+            )) => Err(refused("The call does not wait any more.")),
+            Err(error) => Err(refused(format!("Nothing was answered: {error}"))),
         }
     }
 

@@ -19,6 +19,8 @@ pub fn parse(text: &str) -> Option<f64> {
 #[must_use]
 pub fn usd_text(amount: f64) -> String {
     const PLAIN_BELOW: f64 = 1e9;
+    // The sum of no amounts is -0.0.
+    let amount = amount + 0.0;
     if amount.abs() < PLAIN_BELOW { format!("{amount:.2}") } else { format!("{amount:.2e}") }
 }
 

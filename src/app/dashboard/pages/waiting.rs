@@ -1,5 +1,6 @@
 //! Questions and dead letters of all projects, with the forms that answer them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -7,11 +8,15 @@ use maud::{Markup, html};
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::{PageView, Pages};
 use crate::app::tasks::{StoreLocation, Stores};
+use crate::evaluation::call_code;
 use crate::report::dead_letter;
 use crate::report::overview::ProjectRow;
+use crate::state::approval::CallRequest;
 use crate::state::dead_letter::{Task, TaskQueue};
 use crate::state::escalation::Escalation;
 use crate::store::file::Durability;
+use crate::store::shared::settings::SharedSubject;
+use crate::store::shared::{NamedRequest, SharedStore};
 use crate::store::signals::StoredSignal;
 
 /// Questions and dead letters of one page.
@@ -43,13 +48,55 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         let Some(waiting) = waiting(pages, &row.directory) else { continue };
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
+    let calls = blocked_calls(pages, view);
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
-        @if parts.is_empty() { p { "Nothing waits for you." } }
+        @if parts.is_empty() && calls.is_empty() { p { "Nothing waits for you." } }
+        @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @for part in &parts { (part) }
         @if left == 0 { p { "More waits: choose a project to see it." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
+}
+
+/// Returns the blocked tool calls of all hosts of the shared store that wait for an answer.
+fn blocked_calls(pages: &Pages<'_>, view: &PageView<'_>) -> Vec<Markup> {
+    let mut seen = BTreeSet::new();
+    let mut calls = Vec::new();
+    for row in &view.snapshot.rows {
+        let Ok(open) = pages.open(&row.directory) else { continue };
+        let found = SharedStore::find(pages.world, &pages.state_dir(&open), &Durability::default());
+        // The store is configured for all projects of the user.
+        let Ok(Some(store)) = found else { break };
+        if !store.settings().shares(SharedSubject::Approvals) {
+            break;
+        }
+        let open = store.approvals().into_iter().filter(|it| it.request.is_open(view.now));
+        for NamedRequest { id, request } in open {
+            if calls.len() < ROWS && seen.insert(id.clone()) {
+                calls.push(blocked_call(view, &row.directory, &id, &request));
+            }
+        }
+    }
+    calls
+}
+
+fn blocked_call(view: &PageView<'_>, directory: &str, id: &str, request: &CallRequest) -> Markup {
+    let call = &request.call;
+    html! {
+        article {
+            h3 { (call.tool) " " (badge("blocked call", "look")) }
+            p { code { (call.input) } }
+            dl.facts {
+                dt { "Host" } dd { (call.host) }
+                dt { "Project" } dd { (call.project) }
+                dt { "Session" } dd { (call.session) }
+                dt { "Rules" } dd { (call.rules.join(", ")) }
+            }
+            p.hint { "Code " (call_code::code(&call.digest)) ", asked " (moment(request.asked, view.now)) " ago. An approval lets exactly this call pass once." }
+            (answer_form(view, directory, "call", id))
+        }
+    }
 }
 
 fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
