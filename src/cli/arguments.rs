@@ -154,7 +154,7 @@ pub(super) enum Command {
     Run(RunArguments),
     /// Classify a failure, compute the retry delay, and choose the recovery action
     Failure(FailureArguments),
-    /// Manage the shared store: breakers of several hosts on one PostgreSQL server
+    /// Manage the shared store: what several hosts share on one PostgreSQL server
     Store(StoreArguments),
     /// Create, list, consume and answer signals between processes
     Signal(SignalArguments),

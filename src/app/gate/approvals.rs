@@ -3,6 +3,7 @@
 
 use super::context::GateContext;
 use super::output::Report;
+use crate::app::workspace::human::shown;
 use crate::evaluation::combine::Decision;
 use crate::evaluation::guards::GuardsOutcome;
 use crate::evaluation::message::{cut, in_one_line};
@@ -44,7 +45,7 @@ pub(super) fn ask(
     };
     let text = match store.ask(&call, &context.project.state, context.world.now()) {
         Ok(request) => match request.answer.filter(|it| !it.allowed) {
-            Some(answer) => format!("{} refused this call on another host.", answer.by),
+            Some(answer) => format!("{} refused this call on another host.", shown(&answer.by)),
             None => "A human can answer on another host: policyd allow --waiting".to_owned(),
         },
         Err(error) => {

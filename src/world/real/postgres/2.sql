@@ -1,5 +1,4 @@
--- Version 2: requests to let blocked tool calls pass, and signals. Only a human answers, and nobody changes what was
--- asked.
+-- Version 2: requests to let blocked tool calls pass, and signals. Only a human answers. A request cannot be changed.
 
 CREATE FUNCTION policyd.check_approval() RETURNS trigger
     LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -43,9 +42,11 @@ BEGIN
     IF known IS NULL AND next ->> 'interrupts' <> '' THEN
         RAISE EXCEPTION 'only a human interrupts runs of other hosts' USING ERRCODE = '42501';
     END IF;
-    -- The host of a request closes it.
-    IF (next ->> 'asks')::boolean AND next -> 'ended' ->> 'outcome' <> 'closed'
-        AND next -> 'ended' IS DISTINCT FROM known -> 'ended' THEN
+    -- The host of a request closes it. `asks` is what its host says; whoever sent the document first can say no.
+    IF next -> 'ended' IS DISTINCT FROM known -> 'ended' AND (
+        next -> 'ended' ->> 'outcome' NOT IN ('closed', 'consumed')
+        OR (next ->> 'asks')::boolean AND next -> 'ended' ->> 'outcome' <> 'closed'
+    ) THEN
         RAISE EXCEPTION 'only a human answers a request' USING ERRCODE = '42501';
     END IF;
     RETURN NEW;
