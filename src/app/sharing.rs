@@ -3,21 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::limits::{SHARED_AGE_MAX, SHARED_COMMAND_WAIT, SHARED_HOOK_WAIT};
 use crate::state::breaker::{self, Breaker, BreakerEvent, BreakerResponse, BreakerSettings};
 use crate::store::breakers::BreakerStore;
 use crate::store::file::Durability;
 use crate::store::shared::action::{SharedAction, SharedResponse};
 use crate::store::shared::settings::{SharedStoreSettings, SharedSubject};
+pub(crate) use crate::store::shared::{COMMAND, QUICK};
 use crate::store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
 use crate::world::World;
-
-/// Limits of a command, which can wait longer than a hook and always works on a current copy.
-pub(crate) const COMMAND: SyncLimits =
-    SyncLimits { wait: SHARED_COMMAND_WAIT, age_max: Duration::ZERO, at_once: true };
-/// Limits of a command that scripts call before each call of a service.
-pub(crate) const QUICK: SyncLimits =
-    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
 
 /// Synchronizes; `None` if no shared store is configured.
 pub(crate) fn sync(

@@ -5,12 +5,9 @@ use super::context::GateContext;
 use super::output::Report;
 use crate::app::sharing;
 use crate::facts::event::EventKind;
-use crate::limits::{SHARED_AGE_MAX, SHARED_HOOK_WAIT};
+use crate::limits::SHARED_HOOK_WAIT;
 use crate::store::decision_log::DECISION_LOG;
-use crate::store::shared::SyncLimits;
-
-const LIMITS: SyncLimits =
-    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
+use crate::store::shared::QUICK;
 
 /// Takes over what other hosts changed, before a stop is evaluated and where work begins.
 pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
@@ -51,7 +48,7 @@ fn sync(context: &GateContext<'_>, report: &mut Report) {
         return;
     }
     let (root, durability) = (context.state_dir.as_path(), &context.store.durability);
-    match sharing::sync(context.world, root, durability, LIMITS) {
+    match sharing::sync(context.world, root, durability, QUICK) {
         Ok(Some(result)) => {
             report.note(format!(
                 "shared store: {} sent, {} received, {} waiting",

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::action::{APPROVAL, ApprovalChange, SharedAction, SharedResponse};
-use super::mirror::{Mirror, forget_oldest};
+use super::action::{ApprovalChange, SharedAction, SharedResponse};
+use super::mirror::APPROVALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::evaluation::call_code;
 use crate::id::SessionId;
-use crate::limits::{ALLOWANCE_ONCE, APPROVALS_KEPT};
+use crate::limits::ALLOWANCE_ONCE;
 use crate::state::approval::{ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest, step};
 use crate::store::allowance::{Allowance, AllowanceTarget};
 use crate::store::user::ChoiceError;
@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::world::WorldError;
 
 /// Key of the state directory in a request that this host made. It is not sent.
-const CHOICES: &str = "state_dir";
+const STATE_DIR: &str = "state_dir";
 
 /// A request, and the name of its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl SharedStore<'_> {
     /// Returns the requests of the local copy, oldest first.
     #[must_use]
     pub fn approvals(&self) -> Vec<NamedRequest> {
-        let all = self.approval_mirror().all().into_iter();
+        let all = self.mirror(APPROVALS).all().into_iter();
         let mut all: Vec<NamedRequest> = all
             .filter_map(|(id, it)| {
                 Some(NamedRequest { id, request: serde_json::from_value(it).ok()? })
@@ -65,7 +65,7 @@ impl SharedStore<'_> {
     ) -> Result<CallRequest, WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", call_code::code(&call.digest));
-        self.approval_mirror().change(now, |all| {
+        self.mirror(APPROVALS).change(now, |all| {
             let known = all.get(&id).and_then(request_of);
             let (request, effect) = step(known.as_ref(), &ApprovalEvent::Asked(call), now);
             let request = request.unwrap_or_default();
@@ -74,7 +74,6 @@ impl SharedStore<'_> {
                 self.push(SharedAction::Approval { id: id.clone(), change }, now)?;
                 let place = state_dir.to_str().map(Value::from);
                 all.insert(id, with_place(json!(request), place.as_ref()));
-                forget_oldest(all, "asked", APPROVALS_KEPT);
             }
             Ok(request)
         })
@@ -119,14 +118,14 @@ impl SharedStore<'_> {
     pub fn withdraw(&self, digest: &str, now: Timestamp) -> Result<(), WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", call_code::code(digest));
-        self.approval_mirror().change(now, |all| {
+        self.mirror(APPROVALS).change(now, |all| {
             let Some(known) = all.get_mut(&id) else { return Ok(()) };
             let request = request_of(known);
             let (next, effect) = step(request.as_ref(), &ApprovalEvent::Withdrawn, now);
             if effect == ApprovalEffect::Noted {
                 let change = ApprovalChange::Withdrawn;
                 self.push(SharedAction::Approval { id: id.clone(), change }, now)?;
-                *known = with_place(json!(next), known.get(CHOICES));
+                *known = with_place(json!(next), known.get(STATE_DIR));
             }
             Ok(())
         })
@@ -143,7 +142,7 @@ impl SharedStore<'_> {
         let own = format!("{}-", position::client(self.world, &self.folder)?);
         let mut problems = Vec::new();
         let mut taken: Vec<(PathBuf, NamedRequest)> = Vec::new();
-        self.approval_mirror().change(now, |all| {
+        self.mirror(APPROVALS).change(now, |all| {
             for (id, document) in current() {
                 let Some(mut request) = document.as_ref().and_then(request_of) else {
                     all.remove(&id);
@@ -169,14 +168,13 @@ impl SharedStore<'_> {
                 if let Some(answer) = asked.answer.as_mut().filter(|_| is_takeable) {
                     answer.taken = true;
                 }
-                let state_dir = known.get(CHOICES).cloned();
+                let state_dir = known.get(STATE_DIR).cloned();
                 *known = with_place(json!(asked), state_dir.as_ref());
                 let path = state_dir.as_ref().and_then(Value::as_str);
                 if let Some(path) = path.filter(|_| is_takeable) {
                     taken.push((PathBuf::from(path), NamedRequest { id, request: asked }));
                 }
             }
-            forget_oldest(all, "asked", APPROVALS_KEPT);
             Ok(())
         })?;
         // The copy says that the answer is taken before the call may pass, so that it passes once.
@@ -214,10 +212,6 @@ impl SharedStore<'_> {
         let store = UserChoiceStore::new(self.world, state_dir);
         store.change(|choices| choices.add_allowance(allowance, now))
     }
-
-    pub(super) fn approval_mirror(&self) -> Mirror<'_> {
-        Mirror::new(self.world, &self.folder, APPROVAL, &self.durability)
-    }
 }
 
 /// Reads a request. `None` if the document is not one.
@@ -229,7 +223,7 @@ pub(super) fn request_of(document: &Value) -> Option<CallRequest> {
 fn with_place(document: Value, state_dir: Option<&Value>) -> Value {
     let mut document = document;
     if let (Some(fields), Some(state_dir)) = (document.as_object_mut(), state_dir) {
-        fields.insert(CHOICES.to_owned(), state_dir.clone());
+        fields.insert(STATE_DIR.to_owned(), state_dir.clone());
     }
     document
 }
@@ -238,7 +232,7 @@ fn with_place(document: Value, state_dir: Option<&Value>) -> Value {
 pub(super) fn sent_document(document: &Value) -> Value {
     let mut document = document.clone();
     if let Some(fields) = document.as_object_mut() {
-        fields.remove(CHOICES);
+        fields.remove(STATE_DIR);
     }
     document
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::action::{APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, TASK, TEXT, task_document};
+use super::action::{BREAKER, ESCALATION, TASK, TEXT, task_document};
 use super::approvals::sent_document;
+use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
@@ -65,14 +66,7 @@ impl SharedStore<'_> {
         let mut found = Vec::new();
         for document in changes.documents {
             let Some(text) = document.text else { continue };
-            let shares = match document.kind.as_str() {
-                TASK => self.settings.shares(SharedSubject::Tasks),
-                ESCALATION => self.settings.shares(SharedSubject::Escalations),
-                APPROVAL => self.settings.shares(SharedSubject::Approvals),
-                RUN => self.settings.shares(SharedSubject::Runs),
-                SIGNAL => self.settings.shares(SharedSubject::Signals),
-                _ => true,
-            };
+            let shares = self.settings.shares_kind(&document.kind);
             let known = local.remove(&(document.kind.clone(), document.name.clone()));
             let server: Result<Value, _> = serde_json::from_str(&text);
             let difference = match (server, known) {
@@ -160,17 +154,12 @@ impl SharedStore<'_> {
                 all.insert((ESCALATION.to_owned(), it.id), document);
             }
         }
-        if self.settings.shares(SharedSubject::Approvals) {
-            let documents = self.approval_mirror().all().into_iter();
-            all.extend(documents.map(|(id, it)| ((APPROVAL.to_owned(), id), sent_document(&it))));
-        }
-        if self.settings.shares(SharedSubject::Signals) {
-            let documents = self.signal_mirror().all().into_iter();
-            all.extend(documents.map(|(id, it)| ((SIGNAL.to_owned(), id), it)));
-        }
-        if self.settings.shares(SharedSubject::Runs) {
-            let documents = self.run_mirror().all().into_iter();
-            all.extend(documents.map(|(id, it)| ((RUN.to_owned(), id), it)));
+        for kind in [APPROVALS, RUNS, SIGNALS] {
+            if self.settings.shares_kind(kind.name) {
+                let name = kind.name;
+                let documents = self.mirror(kind).all().into_iter();
+                all.extend(documents.map(|(id, it)| ((name.to_owned(), id), sent_document(&it))));
+            }
         }
         all
     }

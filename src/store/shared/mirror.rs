@@ -1,38 +1,60 @@
 //! The local copy of documents that only the shared store contains: one file for each kind, below the user's state.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::limits::{HOOK_LOCK_WAIT, MIRROR_BYTES_MAX};
+use super::SharedStore;
+use super::action::{APPROVAL, RUN, SIGNAL};
+use crate::limits::{
+    APPROVALS_KEPT, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX, SHARED_RUNS_KEPT, SHARED_SIGNALS_KEPT,
+};
 use crate::store::document::{DocumentContent, Documents};
-use crate::store::file::Durability;
 use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::world::WorldError;
 
 /// Documents of one kind by name.
 pub(super) type MirrorDocuments = BTreeMap<String, Value>;
 
+/// A kind of document that only the shared store contains.
+pub(super) struct MirroredKind {
+    /// Name of the kind.
+    pub(super) name: &'static str,
+    /// Field with the time of a document.
+    time_field: &'static str,
+    /// Documents in the local copy, the newest.
+    kept: usize,
+}
+
+/// Requests to let blocked calls pass.
+pub(super) const APPROVALS: MirroredKind =
+    MirroredKind { name: APPROVAL, time_field: "asked", kept: APPROVALS_KEPT };
+/// The registry of runs.
+pub(super) const RUNS: MirroredKind =
+    MirroredKind { name: RUN, time_field: "updated", kept: SHARED_RUNS_KEPT };
+/// Signals.
+pub(super) const SIGNALS: MirroredKind =
+    MirroredKind { name: SIGNAL, time_field: "created", kept: SHARED_SIGNALS_KEPT };
+
 /// The local copy of one kind.
 pub(super) struct Mirror<'a> {
     documents: Documents<'a>,
+    kind: MirroredKind,
     file: String,
 }
 
-impl<'a> Mirror<'a> {
-    /// Returns the copy of a kind in the directory of the shared store.
-    pub(super) fn new(
-        world: &'a dyn World,
-        folder: &Path,
-        kind: &str,
-        durability: &Durability,
-    ) -> Self {
-        let durability = durability.clone();
-        let documents = Documents::new(world, folder, durability, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX);
-        Self { documents, file: format!("{kind}.json") }
+impl SharedStore<'_> {
+    /// Returns the local copy of a kind.
+    pub(super) fn mirror(&self, kind: MirroredKind) -> Mirror<'_> {
+        let (folder, durability) = (self.folder.as_path(), self.durability.clone());
+        let documents =
+            Documents::new(self.world, folder, durability, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX);
+        let file = format!("{}.json", kind.name);
+        Mirror { documents, kind, file }
     }
+}
 
+impl Mirror<'_> {
     /// Reads all documents without a lock. A damaged copy is empty.
     pub(super) fn all(&self) -> MirrorDocuments {
         match self.documents.read(&self.file) {
@@ -41,7 +63,7 @@ impl<'a> Mirror<'a> {
         }
     }
 
-    /// Changes documents under a lock. Nothing is written if nothing changed.
+    /// Changes documents under a lock; the oldest beyond the limit are removed. Nothing is written if nothing changed.
     pub(super) fn change<T>(
         &self,
         now: Timestamp,
@@ -53,10 +75,38 @@ impl<'a> Mirror<'a> {
         let known = known.map(documents_of).unwrap_or_default();
         let mut next = known.clone();
         let result = work(&mut next)?;
+        self.forget_oldest(&mut next);
         if next != known {
             self.documents.save(&self.file, &format!("{}\n", json!(next)))?;
         }
         Ok(result)
+    }
+
+    /// Takes over documents of the server. `current` returns them under the lock; `None` removes one.
+    pub(super) fn adopt(
+        &self,
+        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
+    ) -> Result<(), WorldError> {
+        self.change(self.documents.world.now(), |all| {
+            for (name, document) in current() {
+                match document {
+                    Some(document) => drop(all.insert(name, document)),
+                    None => drop(all.remove(&name)),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn forget_oldest(&self, all: &mut MirrorDocuments) {
+        let time = |it: &Value| {
+            it.get(self.kind.time_field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        while all.len() > self.kind.kept {
+            let oldest = all.iter().min_by_key(|(_, it)| time(it)).map(|(name, _)| name.clone());
+            let Some(oldest) = oldest else { return };
+            all.remove(&oldest);
+        }
     }
 }
 
@@ -66,15 +116,5 @@ fn documents_of(value: Value) -> MirrorDocuments {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             BTreeMap::new()
         }
-    }
-}
-
-/// Removes the documents with the oldest times in a field, beyond a limit.
-pub(super) fn forget_oldest(all: &mut MirrorDocuments, field: &str, kept: usize) {
-    let time = |it: &Value| it.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-    while all.len() > kept {
-        let oldest = all.iter().min_by_key(|(_, it)| time(it)).map(|(id, _)| id.clone());
-        let Some(oldest) = oldest else { return };
-        all.remove(&oldest);
     }
 }

@@ -36,7 +36,7 @@ pub use position::SyncPosition;
 pub use runs::SharedRun;
 use settings::{SharedSettingsError, SharedStoreSettings};
 pub use signals::{NamedSignal, SharedSignal, SharedSignalEnd, SignalResponse};
-pub use sync::{SyncError, SyncLimits, SyncResult};
+pub use sync::{COMMAND, QUICK, SyncError, SyncLimits, SyncResult};
 
 /// Directory below the user's state of a project.
 const FOLDER: &str = "shared";

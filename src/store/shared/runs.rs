@@ -1,12 +1,11 @@
 //! The registry of supervised runs of all hosts. The host of a run alone writes its record.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::action::{RUN, SharedAction};
-use super::mirror::{Mirror, forget_oldest};
+use super::action::SharedAction;
+use super::mirror::RUNS;
 use super::{SharedStore, position};
-use crate::limits::SHARED_RUNS_KEPT;
 use crate::state::run::{Run, RunPhase};
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -75,11 +74,10 @@ impl SharedStore<'_> {
     pub fn record_run(&self, record: &SharedRun) -> Result<(), WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", record.run);
-        self.run_mirror().change(record.updated, |all| {
+        self.mirror(RUNS).change(record.updated, |all| {
             let action = SharedAction::Run { id: id.clone(), record: Box::new(record.clone()) };
             self.push(action, self.world.now())?;
             all.insert(id, json!(record));
-            forget_oldest(all, "updated", SHARED_RUNS_KEPT);
             Ok(())
         })
     }
@@ -87,31 +85,10 @@ impl SharedStore<'_> {
     /// Returns the runs of the local copy, the newest record first.
     #[must_use]
     pub fn runs(&self) -> Vec<SharedRun> {
-        let all = self.run_mirror().all().into_values();
+        let all = self.mirror(RUNS).all().into_values();
         let mut all: Vec<SharedRun> =
             all.filter_map(|it| serde_json::from_value(it).ok()).collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
         all
-    }
-
-    /// Takes over the records of the server.
-    pub(super) fn adopt_runs(
-        &self,
-        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
-    ) -> Result<(), WorldError> {
-        self.run_mirror().change(self.world.now(), |all| {
-            for (id, document) in current() {
-                match document {
-                    Some(document) => drop(all.insert(id, document)),
-                    None => drop(all.remove(&id)),
-                }
-            }
-            forget_oldest(all, "updated", SHARED_RUNS_KEPT);
-            Ok(())
-        })
-    }
-
-    pub(super) fn run_mirror(&self) -> Mirror<'_> {
-        Mirror::new(self.world, &self.folder, RUN, &self.durability)
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use super::action::{APPROVAL, ESCALATION, RUN, SIGNAL, TASK};
 use crate::checksum::hex;
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
 use crate::source::Node;
@@ -222,6 +223,20 @@ impl SharedStoreSettings {
     #[must_use]
     pub fn shares(&self, subject: SharedSubject) -> bool {
         self.share.contains(&subject)
+    }
+
+    /// Returns whether documents of a kind are shared.
+    #[must_use]
+    pub fn shares_kind(&self, kind: &str) -> bool {
+        let subject = match kind {
+            TASK => SharedSubject::Tasks,
+            ESCALATION => SharedSubject::Escalations,
+            APPROVAL => SharedSubject::Approvals,
+            RUN => SharedSubject::Runs,
+            SIGNAL => SharedSubject::Signals,
+            _ => return true,
+        };
+        self.shares(subject)
     }
 
     /// Returns whether breakers of this name are shared. Others describe one machine.

@@ -6,10 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::action::{SIGNAL, SharedAction, SharedResponse};
-use super::mirror::{Mirror, forget_oldest};
+use super::action::{SharedAction, SharedResponse};
+use super::mirror::SIGNALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
-use crate::limits::SHARED_SIGNALS_KEPT;
 use crate::state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
 use crate::time::Timestamp;
 use crate::world::WorldError;
@@ -67,6 +66,14 @@ pub struct SharedSignalEnd {
     pub by: String,
     /// Decision or reason of the human.
     pub text: String,
+}
+
+impl SharedSignalEnd {
+    /// Returns the end that other hosts see of a signal that its own host ended.
+    #[must_use]
+    pub fn closed(by: &str) -> Self {
+        Self { outcome: "closed".to_owned(), by: by.to_owned(), text: String::new() }
+    }
 }
 
 /// A change of a signal.
@@ -222,11 +229,10 @@ impl SharedStore<'_> {
         let id = format!("{client}-{}", signal.id);
         let host = self.host_name();
         let signal = SharedSignal { host, project: self.root.display().to_string(), ..signal };
-        self.signal_mirror().change(now, |all| {
+        self.mirror(SIGNALS).change(now, |all| {
             let change = SignalChange::Emitted(Box::new(signal.clone()));
             self.push(SharedAction::Signal { id: id.clone(), change }, now)?;
             all.insert(id, json!(signal));
-            forget_oldest(all, "created", SHARED_SIGNALS_KEPT);
             Ok(())
         })
     }
@@ -243,7 +249,7 @@ impl SharedStore<'_> {
         now: Timestamp,
     ) -> Result<(), WorldError> {
         let id = format!("{}-{id}", position::client(self.world, &self.folder)?);
-        self.signal_mirror().change(now, |all| {
+        self.mirror(SIGNALS).change(now, |all| {
             let Some(known) = all.get(&id).and_then(signal_of) else { return Ok(()) };
             let change = SignalChange::Ended(end.clone());
             if let (Some(next), SignalResponse::Changed) = change.apply(Some(&known), now) {
@@ -266,18 +272,10 @@ impl SharedStore<'_> {
         all
     }
 
-    /// Returns the signals of this host that ended, with their ends.
+    /// Returns the shared signals of this host.
     #[must_use]
-    pub fn ended_signals(&self) -> Vec<SharedSignal> {
-        let own = self.signals(true).into_iter().map(|it| it.signal);
-        own.filter(|it| it.ended.is_some()).collect()
-    }
-
-    /// Returns the signals of this host that other hosts still see.
-    #[must_use]
-    pub fn open_signals(&self) -> Vec<SharedSignal> {
-        let own = self.signals(true).into_iter().map(|it| it.signal);
-        own.filter(|it| it.ended.is_none()).collect()
+    pub fn own_signals(&self) -> Vec<SharedSignal> {
+        self.signals(true).into_iter().map(|it| it.signal).collect()
     }
 
     /// Returns the document of a signal of this host; `None` if it is not shared.
@@ -290,7 +288,7 @@ impl SharedStore<'_> {
     fn signals(&self, own: bool) -> Vec<NamedSignal> {
         let Ok(client) = position::client(self.world, &self.folder) else { return Vec::new() };
         let prefix = format!("{client}-");
-        let all = self.signal_mirror().all().into_iter();
+        let all = self.mirror(SIGNALS).all().into_iter();
         let all = all.filter(|(document, _)| document.starts_with(&prefix) == own);
         all.filter_map(|(document, it)| Some(NamedSignal { document, signal: signal_of(&it)? }))
             .collect()
@@ -312,8 +310,9 @@ impl SharedStore<'_> {
             SignalEvent::Claim { by, lease } => SignalChange::Claimed { by: named(by), lease },
             SignalEvent::Release { by } => SignalChange::Released { by: named(by) },
             SignalEvent::Consume { by } => SignalChange::Consumed { by: named(by) },
+            // Humans answer by `answer_signal`, and each host looks at its own clock.
             SignalEvent::Approve { .. } | SignalEvent::Reject | SignalEvent::Tick => {
-                return Ok(SignalResponse::Changed);
+                return Ok(SignalResponse::Unknown);
             }
         };
         self.change_signal(document, change, limits)
@@ -347,27 +346,6 @@ impl SharedStore<'_> {
             | SharedResponse::Approval(_)
             | SharedResponse::Run => Ok(SignalResponse::Unknown),
         }
-    }
-
-    /// Takes over the signals of the server.
-    pub(super) fn adopt_signals(
-        &self,
-        current: impl FnOnce() -> Vec<(String, Option<Value>)>,
-    ) -> Result<(), WorldError> {
-        self.signal_mirror().change(self.world.now(), |all| {
-            for (id, document) in current() {
-                match document {
-                    Some(document) => drop(all.insert(id, document)),
-                    None => drop(all.remove(&id)),
-                }
-            }
-            forget_oldest(all, "created", SHARED_SIGNALS_KEPT);
-            Ok(())
-        })
-    }
-
-    pub(super) fn signal_mirror(&self) -> Mirror<'_> {
-        Mirror::new(self.world, &self.folder, SIGNAL, &self.durability)
     }
 }
 

@@ -9,10 +9,14 @@ use super::SharedStore;
 use super::action::{
     APPROVAL, BREAKER, ESCALATION, RUN, SIGNAL, SharedAction, SharedResponse, TASK,
 };
+use super::mirror::{RUNS, SIGNALS};
 use super::outbox::QueuedOperation;
 use super::position::SyncPosition;
-use super::settings::{SharedSettingsError, SharedSubject};
-use crate::limits::{HOOK_LOCK_WAIT, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE};
+use super::settings::SharedSettingsError;
+use crate::limits::{
+    HOOK_LOCK_WAIT, SHARED_AGE_MAX, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE, SHARED_COMMAND_WAIT,
+    SHARED_HOOK_WAIT,
+};
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
 use crate::store::queues::QueueStore;
@@ -36,6 +40,13 @@ pub struct SyncLimits {
     /// Whether to try although the last attempt failed a moment ago.
     pub at_once: bool,
 }
+
+/// Limits of a hook, and of a command that scripts call often: a copy of a moment ago is current.
+pub const QUICK: SyncLimits =
+    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
+/// Limits of a command, which can wait longer than a hook and always works on a current copy.
+pub const COMMAND: SyncLimits =
+    SyncLimits { wait: SHARED_COMMAND_WAIT, age_max: Duration::ZERO, at_once: true };
 
 /// Result of a synchronization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -308,32 +319,33 @@ impl ServerSession<'_, '_> {
         let SharedStore { world, root, durability, settings, .. } = self.store;
         let documents = changes.documents.as_slice();
         let mut complete = i64::MAX;
-        let has = |kind: &str| documents.iter().any(|it| it.kind == kind);
+        let has =
+            |kind: &str| settings.shares_kind(kind) && documents.iter().any(|it| it.kind == kind);
         let tolerance = i64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(i64::MAX);
         let ahead = if ahead_ms.abs() < tolerance { 0 } else { ahead_ms };
         if has(BREAKER) {
             let local = BreakerStore::new(*world, root, durability.clone()).patient(HOOK_LOCK_WAIT);
             local.adopt(|| self.current(documents, BREAKER, &mut complete), ahead)?;
         }
-        if has(TASK) && settings.shares(SharedSubject::Tasks) {
+        if has(TASK) {
             let local = QueueStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
             local.adopt(|| self.current(documents, TASK, &mut complete))?;
         }
-        if has(ESCALATION) && settings.shares(SharedSubject::Escalations) {
+        if has(ESCALATION) {
             let local = EscalationStore::new(*world, root, durability.clone(), HOOK_LOCK_WAIT);
             local.adopt(|| self.current(documents, ESCALATION, &mut complete))?;
         }
         // An older schema does not check who answered.
         let checks = changes.schema >= ANSWERS_SCHEMA;
-        if has(APPROVAL) && settings.shares(SharedSubject::Approvals) && checks {
+        if has(APPROVAL) && checks {
             let current = || self.current(documents, APPROVAL, &mut complete);
             received.problems.extend(self.store.adopt_approvals(current, ahead)?);
         }
-        if has(RUN) && settings.shares(SharedSubject::Runs) {
-            self.store.adopt_runs(|| self.current(documents, RUN, &mut complete))?;
+        if has(RUN) {
+            self.store.mirror(RUNS).adopt(|| self.current(documents, RUN, &mut complete))?;
         }
-        if has(SIGNAL) && settings.shares(SharedSubject::Signals) && checks {
-            self.store.adopt_signals(|| self.current(documents, SIGNAL, &mut complete))?;
+        if has(SIGNAL) && checks {
+            self.store.mirror(SIGNALS).adopt(|| self.current(documents, SIGNAL, &mut complete))?;
         }
         Ok(complete)
     }

@@ -1,20 +1,14 @@
 //! Signals on the shared store: which are shared, who consumes one first, and how one ended on another host.
 
 use super::{EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
-use crate::limits::{SHARED_AGE_MAX, SHARED_HOOK_WAIT};
 use crate::policy::signals::{CLAIM, SignalKind, SignalStorage};
 use crate::state::signal::{End, SignalEvent};
 use crate::store::shared::settings::SharedSubject;
 use crate::store::shared::{
-    SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError, SyncLimits,
+    QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError,
 };
 use crate::time::Timestamp;
 use crate::world::WorldError;
-
-/// Outcome of a signal that its own host ended.
-const CLOSED: &str = "closed";
-const LIMITS: SyncLimits =
-    SyncLimits { wait: SHARED_HOOK_WAIT, age_max: SHARED_AGE_MAX, at_once: false };
 
 impl SignalStore<'_> {
     /// Returns the shared store; `None` if signals are not shared.
@@ -50,13 +44,8 @@ impl SignalStore<'_> {
         if !self.kinds.kind(&found.name).is_some_and(is_shared) {
             return;
         }
-        let end = SharedSignalEnd {
-            outcome: CLOSED.to_owned(),
-            by: by.to_owned(),
-            ..SharedSignalEnd::default()
-        };
         if let Some(shared) = self.shared() {
-            drop(shared.end_signal(&found.id, &end, now));
+            drop(shared.end_signal(&found.id, &SharedSignalEnd::closed(by), now));
         }
     }
 
@@ -99,7 +88,7 @@ impl SignalStore<'_> {
         event: SignalEvent<'_>,
     ) -> Option<String> {
         let document = shared.document_of(&found.id)?;
-        match shared.decide_signal(&document, event, LIMITS) {
+        match shared.decide_signal(&document, event, QUICK) {
             Ok(SignalResponse::Changed | SignalResponse::Unknown) => None,
             Ok(SignalResponse::Refused(why)) => Some(why),
             // A run stops also without the server.
@@ -116,32 +105,39 @@ impl SignalStore<'_> {
     /// The lock was not free, or something could not be written; the next call completes it.
     pub fn take_over_ends(&self, now: Timestamp) -> Result<(), WorldError> {
         let Some(shared) = self.shared() else { return Ok(()) };
-        let ended = shared.ended_signals();
-        let is_known = |it: &SharedSignal, view: &super::View| {
-            view.signals.iter().any(|local| local.id == it.id)
-        };
         let view = self.view(now);
-        for it in ended.iter().filter(|it| is_known(it, &view)) {
-            let Some(end) = &it.ended else { continue };
-            match End::find(&end.outcome) {
-                Some(End::Approved) => drop(self.approve(&it.id, &end.by, &end.text, now)?),
-                Some(End::Rejected) => drop(self.reject(&it.id, &end.by, &end.text, now)?),
-                Some(End::Consumed) => {
-                    let mut open = self.open(now)?;
-                    if let Some(found) = open.find(&it.id).cloned() {
-                        let details = EndDetails { by: &end.by, ..EndDetails::default() };
-                        self.end(&mut open.ledger, &found, End::Consumed, details, now)?;
-                    }
+        for it in shared.own_signals() {
+            let is_known = view.signals.iter().any(|local| local.id == it.id);
+            match &it.ended {
+                Some(end) if is_known => self.take_over_end(&it.id, end, now)?,
+                None if !is_known && !view.incomplete && !view.cut => {
+                    shared.end_signal(&it.id, &SharedSignalEnd::closed(""), now)?;
                 }
-                Some(End::Expired | End::TimedOut) | None => {}
+                Some(_) | None => {}
             }
         }
-        if view.incomplete || view.cut {
-            return Ok(());
-        }
-        let end = SharedSignalEnd { outcome: CLOSED.to_owned(), ..SharedSignalEnd::default() };
-        for it in shared.open_signals().iter().filter(|it| !is_known(it, &view)) {
-            shared.end_signal(&it.id, &end, now)?;
+        Ok(())
+    }
+
+    /// Ends a signal of this host as it ended on another host.
+    fn take_over_end(
+        &self,
+        id: &str,
+        end: &SharedSignalEnd,
+        now: Timestamp,
+    ) -> Result<(), WorldError> {
+        match End::find(&end.outcome) {
+            Some(End::Approved) => drop(self.approve(id, &end.by, &end.text, now)?),
+            Some(End::Rejected) => drop(self.reject(id, &end.by, &end.text, now)?),
+            Some(End::Consumed) => {
+                let mut open = self.open(now)?;
+                if let Some(found) = open.find(id).cloned() {
+                    let details = EndDetails { by: &end.by, ..EndDetails::default() };
+                    self.end(&mut open.ledger, &found, End::Consumed, details, now)?;
+                }
+            }
+            // This host ended it, or its own clock does.
+            Some(End::Expired | End::TimedOut) | None => {}
         }
         Ok(())
     }
