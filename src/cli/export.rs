@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ExportAction, ExportTo};
 use crate::app::export::{self, ExportError, ExportResult};
-use crate::world::World;
+use crate::world::{World, WorldError};
 
 /// Exports new entries, once or again and again.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &ExportAction) -> u8 {
@@ -29,9 +29,9 @@ fn otlp(world: &dyn World, console: &mut Console<'_>, to: &ExportTo) -> u8 {
 
 fn ocsf(world: &dyn World, console: &mut Console<'_>, output: Option<&PathBuf>) -> u8 {
     let Some(output) = output else {
-        let result = export::ocsf(world, "-", |text| {
-            console.print(text);
-            Ok(())
+        let result = export::ocsf(world, "-", |text| match console.try_print(text) {
+            true => Ok(()),
+            false => Err(WorldError::Io("standard output is closed or full".to_owned())),
         });
         return match result {
             Ok(exported) => problems(console, &exported),

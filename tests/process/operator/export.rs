@@ -146,6 +146,18 @@ fn export(
 }
 
 #[test]
+fn what_standard_output_does_not_take_is_exported_again() {
+    let machine = Machine::new();
+    projects(&machine, &[3]);
+    let mut command = machine.command(&["export", "ocsf"]);
+    command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    assert_eq!(command.stderr(Stdio::null()).status().unwrap().code(), Some(3));
+    let again = machine.run(&["export", "ocsf"], b"");
+    assert_eq!(again.stdout.lines().count(), 3, "{again:?}");
+    assert_eq!(machine.run(&["export", "ocsf"], b"").stdout, "");
+}
+
+#[test]
 fn each_entry_arrives_exactly_once_after_de_duplication_wherever_the_exporter_is_killed() {
     let (url, requests) = collector();
     let machine = Machine::new();
