@@ -17,7 +17,7 @@ use crate::evaluation::message::{cut, in_one_line};
 use crate::id::SessionId;
 use crate::limits::{ALLOWANCE_MAX, ALLOWANCE_ONCE, EVIDENCE_CHARS_MAX};
 use crate::report::decision_log::Entry;
-use crate::report::notice::NoticeKind;
+use crate::report::notice::SwitchKind;
 use crate::source::suggest;
 use crate::store::allowance::{Allowance, AllowanceTarget};
 use crate::store::configuration::Pins;
@@ -214,7 +214,7 @@ fn add(
             remote::withdraw(world, console, project, digest);
         }
         let text = line(it);
-        log(world, project, NoticeKind::Allow, session.as_ref(), text.clone(), &actor);
+        log(world, project, SwitchKind::Allow, session.as_ref(), text.clone(), &actor);
         console.print(&format!("{text}\n"));
     }
     EXIT_OK
@@ -270,7 +270,7 @@ fn revoke(world: &dyn World, console: &mut Console<'_>, project: &Project, named
             let actor = Actor::of(world);
             for it in revoked {
                 let text = format!("revoked: {}", line(&it));
-                log(world, project, NoticeKind::Revoke, it.session.as_ref(), text.clone(), &actor);
+                log(world, project, SwitchKind::Revoke, it.session.as_ref(), text.clone(), &actor);
                 console.print(&format!("{text}\n"));
             }
             EXIT_OK

@@ -5,7 +5,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EnforceArguments, pack};
 use crate::app::workspace::project;
 use crate::cli::human::{require_human, require_unpinned};
 use crate::policy::{EnforcementMode, Policy};
-use crate::report::notice::NoticeKind;
+use crate::report::notice::SwitchKind;
 use crate::source::suggest;
 use crate::store::configuration::Pins;
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
@@ -36,8 +36,8 @@ pub(super) fn run(
     }
     let list = names.join(", ");
     let (kind, action) = match observe {
-        true => (NoticeKind::Observe, format!("stop enforcing {list} where the rest observes")),
-        false => (NoticeKind::Enforce, format!("enforce {list} in every project")),
+        true => (SwitchKind::Observe, format!("stop enforcing {list} where the rest observes")),
+        false => (SwitchKind::Enforce, format!("enforce {list} in every project")),
     };
     change(world, console, kind, &action, |choice| {
         for name in names {
@@ -62,9 +62,9 @@ fn mode_key(pins: &Pins) -> Option<&'static str> {
 pub(super) fn set_mode(world: &dyn World, console: &mut Console<'_>, mode: EnforcementMode) -> u8 {
     let (kind, action) = match mode {
         EnforcementMode::Observe => {
-            (NoticeKind::Observe, "observe and not block, in every project")
+            (SwitchKind::Observe, "observe and not block, in every project")
         }
-        EnforcementMode::Enforce => (NoticeKind::Enforce, "enforce every rule, in every project"),
+        EnforcementMode::Enforce => (SwitchKind::Enforce, "enforce every rule, in every project"),
     };
     change(world, console, kind, action, |choice| {
         *choice = EnforcementChoice { mode, ..EnforcementChoice::default() };
@@ -74,7 +74,7 @@ pub(super) fn set_mode(world: &dyn World, console: &mut Console<'_>, mode: Enfor
 fn change(
     world: &dyn World,
     console: &mut Console<'_>,
-    kind: NoticeKind,
+    kind: SwitchKind,
     action: &str,
     change: impl Fn(&mut EnforcementChoice),
 ) -> u8 {

@@ -25,8 +25,7 @@ pub(super) const SINCE_HELP: &str =
 /// duration.
 pub(super) fn oldest(world: &dyn World, since: Option<&str>) -> Option<Timestamp> {
     let Some(since) = since else { return Some(Timestamp::from_millis(i64::MIN)) };
-    let age = i64::try_from(parse_duration(since).ok()?.as_millis()).unwrap_or(i64::MAX);
-    Some(Timestamp::from_millis(world.now().millis().saturating_sub(age)))
+    Some(world.now().minus(parse_duration(since).ok()?))
 }
 
 /// Interval at which `--follow` looks for new entries.
@@ -203,17 +202,10 @@ fn notice(entry: &Value) -> Option<(NoticeKind, &Value)> {
 fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
     let word = match kind {
         NoticeKind::RunEnd => "run".to_owned(),
-        NoticeKind::BreakerOpen | NoticeKind::DeadLetter => kind.name().replace('_', " "),
-        NoticeKind::Escalation
-        | NoticeKind::Pause
-        | NoticeKind::Resume
-        | NoticeKind::Disable
-        | NoticeKind::Enable
-        | NoticeKind::Trust
-        | NoticeKind::Enforce
-        | NoticeKind::Observe
-        | NoticeKind::Allow
-        | NoticeKind::Revoke => kind.name().to_owned(),
+        NoticeKind::BreakerOpen
+        | NoticeKind::DeadLetter
+        | NoticeKind::Escalation
+        | NoticeKind::Switch(_) => kind.name().replace('_', " "),
     };
     let parts = [word.as_str(), text(notice, "outcome")];
     let what: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();

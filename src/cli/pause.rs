@@ -16,7 +16,7 @@ use crate::evaluation::message;
 use crate::id::SessionId;
 use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
 use crate::report::mask::mask;
-use crate::report::notice::{NoticeKind, switch_entry};
+use crate::report::notice::{SwitchKind, switch_entry};
 use crate::store::decision_log::log_decision;
 use crate::store::pause::Pause;
 use crate::store::session::SessionLookup;
@@ -61,7 +61,7 @@ pub(super) fn pause(
         console.eprint(&format!("{problem}; nothing is paused"));
         return EXIT_BROKEN;
     }
-    log(world, &project, NoticeKind::Pause, pause.session.as_ref(), pause.text(now), &actor);
+    log(world, &project, SwitchKind::Pause, pause.session.as_ref(), pause.text(now), &actor);
     console.print(&format!("{}\n", pause.text(now)));
     EXIT_OK
 }
@@ -92,7 +92,7 @@ pub(super) fn resume(
             let actor = Actor::of(world);
             for it in ended {
                 let text = "resumed".to_owned();
-                log(world, &project, NoticeKind::Resume, it.session.as_ref(), text, &actor);
+                log(world, &project, SwitchKind::Resume, it.session.as_ref(), text, &actor);
                 let whose = it.session.map_or_else(String::new, |id| format!(" session {id}"));
                 console.print(&format!("resumed{whose}\n"));
             }
@@ -125,7 +125,7 @@ pub(super) fn disable(
         return EXIT_BROKEN;
     }
     let text = OffReason::Disabled(disabled).text(since);
-    log(world, &project, NoticeKind::Disable, None, text.clone(), &actor);
+    log(world, &project, SwitchKind::Disable, None, text.clone(), &actor);
     console.print(&format!("{text}\n"));
     EXIT_OK
 }
@@ -144,7 +144,7 @@ pub(super) fn enable(world: &dyn World, console: &mut Console<'_>) -> u8 {
             EXIT_FOUND
         }
         Ok(Some(_)) => {
-            log(world, &project, NoticeKind::Enable, None, "enabled".to_owned(), &Actor::of(world));
+            log(world, &project, SwitchKind::Enable, None, "enabled".to_owned(), &Actor::of(world));
             console.print("enabled\n");
             EXIT_OK
         }
@@ -218,7 +218,7 @@ pub(super) fn named_session(
 pub(super) fn log(
     world: &dyn World,
     project: &Project,
-    kind: NoticeKind,
+    kind: SwitchKind,
     session: Option<&SessionId>,
     text: String,
     actor: &Actor,

@@ -10,7 +10,7 @@ use crate::app::workspace::project::{self, Project};
 use crate::path::normal;
 use crate::report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
 use crate::store::projects::{KnownProject, ProjectRegistry};
-use crate::time::{Timestamp, parse_duration};
+use crate::time::parse_duration;
 use crate::world::{FileKind, World};
 
 /// Shows the rows, once or again and again.
@@ -50,9 +50,7 @@ fn is_directory(world: &dyn World, path: &Path) -> bool {
 
 /// Collects the rows, sorted.
 fn rows(world: &dyn World, arguments: &StatusArguments, since: Duration) -> Vec<ProjectRow> {
-    let age = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-    let oldest = Timestamp::from_millis(world.now().millis().saturating_sub(age));
-    let source = ActivitySource::Logs { since: oldest };
+    let source = ActivitySource::Logs { since: world.now().minus(since) };
     let mut rows = if arguments.all {
         let known = ProjectRegistry::new(world).all();
         cores::on_all(world.cores(), &known, |it| overview::of_known(world, it, source).row)

@@ -10,7 +10,7 @@ use crate::app::packs::{self, folder, grants, places};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::{keeps_on, require_human, require_unpinned};
 use crate::path::normal;
-use crate::report::notice::NoticeKind;
+use crate::report::notice::SwitchKind;
 use crate::source::Source;
 use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore, Trusted};
@@ -168,7 +168,7 @@ fn switch_files(
         return EXIT_BROKEN;
     }
     let what = if is_honored { "honored" } else { "ignored" };
-    pause::log(world, project, NoticeKind::Trust, None, format!("switch files are {what}"), &actor);
+    pause::log(world, project, SwitchKind::Trust, None, format!("switch files are {what}"), &actor);
     console.print(&format!("{what}  {files} {root}\n"));
     EXIT_OK
 }

@@ -47,28 +47,18 @@ impl Alert {
         let name = project.rsplit('/').next().unwrap_or_default();
         let (subject, outcome) = (&notice.subject, &notice.outcome);
         let (what, next) = match kind {
-            NoticeKind::RunEnd => {
-                (format!("run ended: {outcome}"), "policyd run --resume".to_owned())
-            }
+            NoticeKind::RunEnd => (format!("run ended: {outcome}"), "run --resume".to_owned()),
             NoticeKind::Escalation => (
                 "a human must decide".to_owned(),
-                format!("policyd escalation resolve {subject} --decision TEXT"),
+                format!("escalation resolve {subject} --decision TEXT"),
             ),
             NoticeKind::BreakerOpen => {
-                (format!("breaker {subject} is open"), format!("policyd breaker explain {subject}"))
+                (format!("breaker {subject} is open"), format!("breaker explain {subject}"))
             }
             NoticeKind::DeadLetter => {
-                (format!("dead letter {subject}"), format!("policyd dlq show {subject}"))
+                (format!("dead letter {subject}"), format!("dlq show {subject}"))
             }
-            NoticeKind::Pause
-            | NoticeKind::Resume
-            | NoticeKind::Disable
-            | NoticeKind::Enable
-            | NoticeKind::Trust
-            | NoticeKind::Enforce
-            | NoticeKind::Observe
-            | NoticeKind::Allow
-            | NoticeKind::Revoke => return None,
+            NoticeKind::Switch(_) => return None,
         };
         Some(Self {
             id: entry.id,
@@ -79,7 +69,7 @@ impl Alert {
             project: project.to_owned(),
             subject: subject.clone(),
             title: format!("{name}: {what}"),
-            text: format!("{}\n\nNext: `policyd -C {project} {}`", notice.text, next_of(&next)),
+            text: format!("{}\n\nNext: `policyd -C {project} {}`", notice.text, next),
             html: None,
         })
     }
@@ -112,11 +102,6 @@ impl Alert {
             _ => String::new(),
         }
     }
-}
-
-/// Returns a command without the name of the program.
-fn next_of(command: &str) -> &str {
-    command.strip_prefix("policyd ").unwrap_or(command)
 }
 
 /// What receives alerts.

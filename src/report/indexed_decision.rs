@@ -92,15 +92,7 @@ impl DecisionOutcome {
             NoticeKind::Escalation => Self::Escalated,
             NoticeKind::BreakerOpen => Self::BreakerOpened,
             NoticeKind::DeadLetter => Self::DeadLettered,
-            NoticeKind::Pause
-            | NoticeKind::Resume
-            | NoticeKind::Disable
-            | NoticeKind::Enable
-            | NoticeKind::Trust
-            | NoticeKind::Enforce
-            | NoticeKind::Observe
-            | NoticeKind::Allow
-            | NoticeKind::Revoke => Self::Switched,
+            NoticeKind::Switch(_) => Self::Switched,
         }
     }
 

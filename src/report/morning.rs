@@ -41,8 +41,7 @@ impl ReportTime {
     /// Returns the start of the time.
     #[must_use]
     pub fn start(&self) -> Timestamp {
-        let length = i64::try_from(self.since.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.now.millis().saturating_sub(length))
+        self.now.minus(self.since)
     }
 
     /// Returns a point in time as the local clock shows it: `2026-01-31 07:30`.
@@ -148,16 +147,7 @@ impl ProjectNight {
                 self.incidents.push((at, kind, format!("{}: {}", notice.subject, notice.text)));
             }
             // Open questions are in the row of the project.
-            NoticeKind::Escalation
-            | NoticeKind::Pause
-            | NoticeKind::Resume
-            | NoticeKind::Disable
-            | NoticeKind::Enable
-            | NoticeKind::Trust
-            | NoticeKind::Enforce
-            | NoticeKind::Observe
-            | NoticeKind::Allow
-            | NoticeKind::Revoke => {}
+            NoticeKind::Escalation | NoticeKind::Switch(_) => {}
         }
     }
 }

@@ -20,24 +20,8 @@ use crate::time::Timestamp;
 /// What an entry reports beside decisions. Its name is the `event` of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoticeKind {
-    /// A user paused policyd.
-    Pause,
-    /// A user ended a pause.
-    Resume,
-    /// A user disabled policyd.
-    Disable,
-    /// A user enabled policyd.
-    Enable,
-    /// A user honored switch files, or ended that.
-    Trust,
-    /// A user let rules enforce.
-    Enforce,
-    /// A user let rules observe.
-    Observe,
-    /// A user let a rule or a call pass.
-    Allow,
-    /// A user revoked what was allowed.
-    Revoke,
+    /// A user changed what policyd does.
+    Switch(SwitchKind),
     /// A supervised run ended.
     RunEnd,
     /// A human was asked for a decision.
@@ -48,18 +32,41 @@ pub enum NoticeKind {
     DeadLetter,
 }
 
+/// How a user changed what policyd does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SwitchKind {
+    /// policyd is paused.
+    Pause,
+    /// A pause ended.
+    Resume,
+    /// policyd is disabled.
+    Disable,
+    /// policyd is enabled.
+    Enable,
+    /// Switch files are honored, or not anymore.
+    Trust,
+    /// Rules enforce.
+    Enforce,
+    /// Rules observe.
+    Observe,
+    /// A rule or a call may pass.
+    Allow,
+    /// What was allowed is revoked.
+    Revoke,
+}
+
 impl NoticeKind {
     /// Every kind.
     pub const ALL: [Self; 13] = [
-        Self::Pause,
-        Self::Resume,
-        Self::Disable,
-        Self::Enable,
-        Self::Trust,
-        Self::Enforce,
-        Self::Observe,
-        Self::Allow,
-        Self::Revoke,
+        Self::Switch(SwitchKind::Pause),
+        Self::Switch(SwitchKind::Resume),
+        Self::Switch(SwitchKind::Disable),
+        Self::Switch(SwitchKind::Enable),
+        Self::Switch(SwitchKind::Trust),
+        Self::Switch(SwitchKind::Enforce),
+        Self::Switch(SwitchKind::Observe),
+        Self::Switch(SwitchKind::Allow),
+        Self::Switch(SwitchKind::Revoke),
         Self::RunEnd,
         Self::Escalation,
         Self::BreakerOpen,
@@ -70,15 +77,15 @@ impl NoticeKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Disable => "disable",
-            Self::Enable => "enable",
-            Self::Trust => "trust",
-            Self::Enforce => "enforce",
-            Self::Observe => "observe",
-            Self::Allow => "allow",
-            Self::Revoke => "revoke",
+            Self::Switch(SwitchKind::Pause) => "pause",
+            Self::Switch(SwitchKind::Resume) => "resume",
+            Self::Switch(SwitchKind::Disable) => "disable",
+            Self::Switch(SwitchKind::Enable) => "enable",
+            Self::Switch(SwitchKind::Trust) => "trust",
+            Self::Switch(SwitchKind::Enforce) => "enforce",
+            Self::Switch(SwitchKind::Observe) => "observe",
+            Self::Switch(SwitchKind::Allow) => "allow",
+            Self::Switch(SwitchKind::Revoke) => "revoke",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::BreakerOpen => "breaker_open",
@@ -106,15 +113,10 @@ impl NoticeKind {
                 Some(_) | None => NoticeSeverity::Medium,
             },
             Self::Escalation => NoticeSeverity::find(outcome).unwrap_or(NoticeSeverity::High),
-            Self::BreakerOpen | Self::DeadLetter | Self::Disable => NoticeSeverity::Medium,
-            Self::Pause
-            | Self::Resume
-            | Self::Enable
-            | Self::Trust
-            | Self::Enforce
-            | Self::Observe
-            | Self::Allow
-            | Self::Revoke => NoticeSeverity::Low,
+            Self::BreakerOpen | Self::DeadLetter | Self::Switch(SwitchKind::Disable) => {
+                NoticeSeverity::Medium
+            }
+            Self::Switch(_) => NoticeSeverity::Low,
         }
     }
 }
@@ -277,18 +279,19 @@ pub fn notice_entry(now: Timestamp, kind: NoticeKind, notice: Notice) -> Json {
 #[must_use]
 pub fn switch_entry(
     now: Timestamp,
-    kind: NoticeKind,
+    kind: SwitchKind,
     session: Option<&SessionId>,
     text: String,
     by: String,
 ) -> Json {
     let (timestamp, session) = (now.to_string(), session.map(ToString::to_string));
     let session_id = session.unwrap_or_default();
+    let kind = NoticeKind::Switch(kind).name();
     let entry = Entry {
         version: ENTRY_VERSION,
-        id: entry_id(&[&timestamp, &session_id, kind.name()]),
+        id: entry_id(&[&timestamp, &session_id, kind]),
         timestamp,
-        event: kind.name().to_owned(),
+        event: kind.to_owned(),
         session_id,
         decision: "none".to_owned(),
         no_opinion: Some(text),

@@ -48,6 +48,12 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// Returns the point `duration` earlier. Saturates at the ends of the range.
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// Returns the time from `earlier` to this point. Zero if the clock went backward.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
