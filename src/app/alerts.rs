@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::Sha256;
 
+use crate::app::channel_program::{ChannelProgram, ProgramError};
 use crate::app::sessions::log_reader::LogReader;
 use crate::app::workspace::{local_time, project};
 use crate::limits::{
     ALERT_AGE_MAX, ALERT_FILE_BYTES_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX,
     POLICY_FILE_BYTES_MAX,
 };
-use crate::probe::outside_of;
 use crate::report::alert::{Alert, RecipeParameters, Transport, base64, mail};
 use crate::report::notice::NoticeSeverity;
 use crate::state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
 use crate::store::alert_settings::{AlertChannel, AlertSettings};
 use crate::store::breakers::record;
-use crate::store::configuration::{Configuration, ConfigurationOwner};
+use crate::store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
 use crate::store::escalations::EscalationStore;
 use crate::store::file::{self, Durability, Saved};
 use crate::store::log_cursor::LogCursor;
 use crate::store::user::UserDirectory;
 use crate::time::Timestamp;
-use crate::world::{ExternalCommand, HeldLock, HttpMethod, HttpRequest, World, WorldError};
+use crate::world::{HeldLock, HttpMethod, HttpRequest, World, WorldError};
 
 /// Files below the user's state directory.
 const STATE: &str = "alerts.json";
@@ -41,8 +41,6 @@ const ATTEMPTS_MAX: u32 = 12;
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 /// Alerts of this age are sent when policyd looks for alerts for the first time.
 const FIRST_AGE_MAX: Duration = Duration::from_secs(60 * 60);
-/// Output of a program that is kept, in bytes.
-const OUTPUT_MAX: usize = 4096;
 
 /// Why a channel did not take an alert.
 #[derive(Debug, thiserror::Error)]
@@ -53,11 +51,8 @@ pub(crate) enum AlertError {
     /// The server answered with this status.
     #[error("HTTP {0}: {1}")]
     Status(u16, String),
-    /// The program failed. Contains its exit code, -1 after a signal, and its first line of stderr.
-    #[error("exit {0}: {1}")]
-    Exit(i32, String),
-    #[error("program not found")]
-    ProgramNotFound,
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     #[error(transparent)]
     World(#[from] WorldError),
 }
@@ -112,17 +107,20 @@ struct SentAlert {
     at: Timestamp,
 }
 
-/// Returns the channels and reports of the organization and the user.
-pub(crate) fn settings(world: &dyn World) -> AlertSettings {
-    let mut settings = Configuration::load(world, ConfigurationOwner::Organization).alerts;
-    settings.add(Configuration::load(world, ConfigurationOwner::User).alerts);
-    settings
+/// Returns the channels and reports of the organization and the user, and what is ignored of both configurations.
+pub(crate) fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>) {
+    let organization = Configuration::load(world, ConfigurationOwner::Organization);
+    let user = Configuration::load(world, ConfigurationOwner::User);
+    let (mut settings, mut problems) = (organization.alerts, organization.problems);
+    problems.extend(user.problems);
+    problems.extend(settings.add(user.alerts).into_iter().map(Into::into));
+    (settings, problems)
 }
 
 /// Sends what happened in all projects since the last call, and what waited. Does nothing if another process does it.
 ///
 /// # Errors
-/// It cannot be read or saved what was sent.
+/// The state file cannot be read or saved.
 pub(crate) fn deliver(
     world: &dyn World,
     settings: &AlertSettings,
@@ -138,7 +136,7 @@ pub(crate) fn deliver(
     let mut reader = LogReader::of_all_projects(world);
     reader.resume(&state.cursors);
     let now = world.now();
-    let (entries, unread) = reader.read(Some(before(now, age)));
+    let (entries, unread) = reader.read(Some(now.minus(age)));
     for (path, error) in unread {
         delivery.problems.push(format!("could not read {}: {error}", path.display()));
     }
@@ -157,11 +155,6 @@ pub(crate) fn deliver(
     send_waiting(world, settings, &store, &mut state, &mut delivery)?;
     delivery.waiting = state.waiting.len();
     Ok(delivery)
-}
-
-fn before(now: Timestamp, age: Duration) -> Timestamp {
-    let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millis(now.millis().saturating_sub(age))
 }
 
 /// Sends the alerts that are due, and saves each result: after a crash, an alert can be sent again, with the same id.
@@ -195,17 +188,21 @@ fn send_waiting(
         match sent {
             Ok(()) => {
                 delivery.sent = delivery.sent.saturating_add(1);
-                let SentAlert { channel, alert, at } =
-                    SentAlert { channel: it.channel, alert: it.alert, at: world.now() };
-                state.sent.push(SentAlert { channel, alert: Alert { html: None, ..alert }, at });
+                let alert = Alert { html: None, ..it.alert };
+                state.sent.push(SentAlert { channel: it.channel, alert, at: world.now() });
             }
             Err(error) => {
                 delivery.problems.push(format!("channel `{}`: {error}", channel.id));
-                it.attempts = it.attempts.saturating_add(1);
                 let wait = FIRST_WAIT.saturating_mul(1_u32 << it.attempts.min(10));
+                it.attempts = it.attempts.saturating_add(1);
                 it.not_before = world.now().plus(wait);
                 if it.attempts < ATTEMPTS_MAX {
                     state.waiting.push(it);
+                } else {
+                    delivery.problems.push(format!(
+                        "channel `{}`: the alert `{}` is dropped after {ATTEMPTS_MAX} attempts",
+                        channel.id, it.alert.title
+                    ));
                 }
             }
         }
@@ -225,13 +222,14 @@ fn quiet_until(
     alert: &Alert,
     now: Timestamp,
 ) -> Option<Timestamp> {
+    let quiet = channel.quiet_hours?;
     if alert.severity() == NoticeSeverity::Critical {
         return None;
     }
     let offset = i64::from(local_time::utc_offset(world, now));
     let local = now.millis().div_euclid(1_000).saturating_add(offset).div_euclid(60);
     let minutes = u32::try_from(local.rem_euclid(24 * 60)).unwrap_or(0);
-    let left = channel.quiet?.left(minutes)?;
+    let left = quiet.left(minutes)?;
     Some(now.plus(Duration::from_secs(u64::from(left).saturating_mul(60))))
 }
 
@@ -241,7 +239,7 @@ impl AlertState {
         let is_same = |id: &str, other: &Alert| id == channel.id && other.key == alert.key;
         let waits = self.waiting.iter().any(|it| is_same(&it.channel, &it.alert));
         let mut sent = self.sent.iter().filter(|it| is_same(&it.channel, &it.alert));
-        if waits || sent.any(|it| now.since(it.at) < channel.same) {
+        if waits || sent.any(|it| now.since(it.at) < channel.duplicate_interval) {
             return;
         }
         let (channel, alert) = (channel.id.clone(), alert.clone());
@@ -252,14 +250,14 @@ impl AlertState {
     fn add_repeated(&mut self, world: &dyn World, settings: &AlertSettings, now: Timestamp) {
         let mut due = Vec::new();
         for channel in &settings.channels {
-            let Some(repeat) = channel.repeat else { continue };
+            let Some(repeat) = channel.repeat_interval else { continue };
             let mut last: BTreeMap<&str, &SentAlert> = BTreeMap::new();
             let sent = self.sent.iter().filter(|it| it.channel == channel.id);
             sent.filter(|it| it.alert.kind == "escalation").for_each(|it| {
                 last.insert(&it.alert.key, it);
             });
             for it in last.into_values() {
-                let is_over = now.since(it.at) >= repeat.max(channel.same);
+                let is_over = now.since(it.at) >= repeat.max(channel.duplicate_interval);
                 if is_over
                     && !self.acknowledged.contains(&it.alert.subject)
                     && is_open(world, &it.alert)
@@ -272,7 +270,7 @@ impl AlertState {
     }
 
     fn prune(&mut self, now: Timestamp) {
-        let oldest = before(now, ALERT_AGE_MAX.saturating_mul(7));
+        let oldest = now.minus(ALERT_AGE_MAX.saturating_mul(7));
         self.sent.retain(|it| it.at >= oldest);
     }
 
@@ -489,33 +487,21 @@ fn run(
     stdin: String,
     alert: &Alert,
 ) -> Result<(), AlertError> {
-    let variable = |name: &str, value: &str| (format!("POLICYD_{name}"), value.to_owned());
-    let command = ExternalCommand {
+    let program = ChannelProgram {
         argv,
         folder: UserDirectory::State.path(world).unwrap_or_else(|| world.working_folder()),
         stdin: stdin.into_bytes(),
-        env: vec![
-            variable("ALERT", &alert.kind),
-            variable("SEVERITY", &alert.severity),
-            variable("TITLE", &alert.title),
-            variable("PROJECT", &alert.project),
-            variable("SUBJECT", &alert.subject),
+        variables: &[
+            ("ALERT", &alert.kind),
+            ("SEVERITY", &alert.severity),
+            ("TITLE", &alert.title),
+            ("PROJECT", &alert.project),
+            ("SUBJECT", &alert.subject),
         ],
         deadline: channel.timeout,
-        output_max: OUTPUT_MAX,
-        not_from: Some(outside_of(world, &[Path::new(&alert.project)])),
-        ..ExternalCommand::default()
+        outside: &[Path::new(&alert.project)],
     };
-    match world.run(&command) {
-        Ok(output) if output.code == Some(0) => Ok(()),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let line = said.lines().next().unwrap_or_default();
-            Err(AlertError::Exit(output.code.unwrap_or(-1), line.to_owned()))
-        }
-        Err(WorldError::NotFound) => Err(AlertError::ProgramNotFound),
-        Err(error) => Err(error.into()),
-    }
+    Ok(program.run(world)?)
 }
 
 #[cfg(test)]
@@ -558,8 +544,8 @@ mod tests {
 
     /// Delivers: numbers of sent and waiting alerts and of problems.
     fn delivered(world: &FakeWorld) -> (usize, usize, usize) {
-        let settings = settings(world);
-        assert!(settings.problems.is_empty(), "{:?}", settings.problems);
+        let (settings, problems) = settings(world);
+        assert!(problems.is_empty(), "{problems:?}");
         let it = deliver(world, &settings).unwrap();
         (it.sent, it.waiting, it.problems.len())
     }
@@ -582,8 +568,9 @@ mod tests {
 
     #[test]
     fn the_same_thing_is_not_sent_twice_within_a_time() {
-        let world =
-            world("channels: [{id: a, kind: webhook, url: 'https://hook.example/x', same: 30m}]\n");
+        let world = world(
+            "channels: [{id: a, kind: webhook, url: 'https://hook.example/x', duplicate_interval: 30m}]\n",
+        );
         world.serve(HOOK, "ok");
         happens(&world, "breaker_open", "api/x", "");
         assert_eq!(delivered(&world), (1, 0, 0));
@@ -598,7 +585,7 @@ mod tests {
     #[test]
     fn in_the_quiet_time_only_critical_alerts_are_sent() {
         let world = world(
-            "channels: [{id: a, kind: ntfy, url: 'https://hook.example/x/topic', quiet: '11:00-13:00'}]\n",
+            "channels: [{id: a, kind: ntfy, url: 'https://hook.example/x/topic', quiet_hours: '11:00-13:00'}]\n",
         );
         world.serve("https://hook.example/x/", "ok");
         happens(&world, "dead_letter", "t1", "rule");
@@ -641,7 +628,7 @@ mod tests {
             world.serve(HOOK, "ok");
             happens(&world, "dead_letter", "t1", "rule");
             happens(&world, "dead_letter", "t2", "rule");
-            let settings = settings(&world);
+            let (settings, _) = settings(&world);
             world.crash_at(world.ops() + op);
             let first = deliver(&world, &settings);
             world.revive();
@@ -659,7 +646,7 @@ mod tests {
     #[test]
     fn an_escalation_is_repeated_until_it_is_acknowledged() {
         let world = world(
-            "channels: [{id: a, kind: slack, url: 'https://hook.example/x', repeat: 4h, same: 1m}]\n",
+            "channels: [{id: a, kind: slack, url: 'https://hook.example/x', repeat_interval: 4h, duplicate_interval: 1m}]\n",
         );
         world.serve(HOOK, "ok");
         world.put("/w/app/.policyd/escalations/e1.md", "May I?");
@@ -686,13 +673,13 @@ mod tests {
         world.put("/work/key", "of the project");
         world.put("/home/me/hook", "https://hook.example/x\n");
         world.serve(HOOK, "ok");
-        let settings = settings(&world);
+        let (settings, _) = settings(&world);
         let alert = Alert { title: "t".to_owned(), ..Alert::default() };
         let sent = |id: &str| send(&world, settings.channel(id).unwrap(), &alert);
         assert!(matches!(sent("a"), Err(AlertError::Secret { .. })));
         world.put("/home/me/.config/policyd/key", "KEY\n");
         assert!(sent("a").is_ok() && sent("b").is_ok());
-        assert!(matches!(sent("c"), Err(AlertError::ProgramNotFound)));
+        assert!(matches!(sent("c"), Err(AlertError::Program(ProgramError::NotFound))));
         let fine = CommandOutput { code: Some(0), ..CommandOutput::default() };
         world.script(&["sendmail"], Ok(fine.clone()), Duration::ZERO);
         world.script(&["notify"], Ok(fine), Duration::ZERO);

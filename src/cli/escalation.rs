@@ -57,8 +57,8 @@ fn act(stores: &Stores<'_>, console: &mut Console<'_>, action: &EscalationAction
 /// Sends what is due: by the pack of the project, and by the channels of the user and the organization.
 fn notify(stores: &Stores<'_>, console: &mut Console<'_>) -> u8 {
     let mut problems = stores.remind();
-    let settings = alerts::settings(stores.world);
-    problems.extend(settings.problems.iter().map(ToString::to_string));
+    let (settings, ignored) = alerts::settings(stores.world);
+    problems.extend(ignored.iter().map(ToString::to_string));
     match alerts::deliver(stores.world, &settings) {
         Ok(delivery) => {
             problems.extend(delivery.problems);
@@ -93,8 +93,8 @@ fn acknowledge(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
 
 /// Sends a test alert through one channel, whatever its severity and quiet time.
 fn test(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
-    let settings = alerts::settings(stores.world);
-    settings.problems.iter().for_each(|it| console.eprint(&it.to_string()));
+    let (settings, ignored) = alerts::settings(stores.world);
+    ignored.iter().for_each(|it| console.eprint(&it.to_string()));
     let result = match settings.channel(id) {
         Some(channel) => alerts::send(stores.world, channel, &test_alert(stores))
             .map_err(|error| error.to_string()),

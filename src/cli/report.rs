@@ -68,13 +68,13 @@ fn write(world: &dyn World, console: &mut Console<'_>, path: &Path, text: &str) 
 
 /// Makes the scheduled reports that are due.
 fn make_due(world: &dyn World, console: &mut Console<'_>) -> u8 {
-    let settings = alerts::settings(world);
-    settings.problems.iter().for_each(|it| console.eprint(&it.to_string()));
+    let (settings, ignored) = alerts::settings(world);
+    ignored.iter().for_each(|it| console.eprint(&it.to_string()));
     match morning::make_due(world, &settings) {
         Ok((made, problems)) => {
             made.iter().for_each(|it| console.print(&format!("made the report {it}\n")));
             problems.iter().for_each(|it| console.eprint(&it.to_string()));
-            let is_good = problems.is_empty() && settings.problems.is_empty();
+            let is_good = problems.is_empty() && ignored.is_empty();
             if is_good { EXIT_OK } else { EXIT_FOUND }
         }
         Err(error) => {

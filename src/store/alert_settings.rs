@@ -48,17 +48,17 @@ pub const CHANNEL_KEYS: &[Field] = &[
         "Directories: only alerts of projects in them are sent. Default: of all projects.",
     ),
     field(
-        "quiet",
+        "quiet_hours",
         Kind::Text,
         "Local time without alerts, such as `22:00-07:00`. They are sent at its end; `critical` ones at once.",
     ),
     field(
-        "repeat",
+        "repeat_interval",
         Kind::Duration,
         "Time after which an escalation without an answer or acknowledgment is sent again. Default: never.",
     ),
     field(
-        "same",
+        "duplicate_interval",
         Kind::Duration,
         "Time in which a second alert about the same thing is not sent. Default: 1 hour.",
     )
@@ -100,11 +100,11 @@ pub struct AlertChannel {
     pub severity: NoticeSeverity,
     /// Directories of the projects; empty for all.
     pub projects: Vec<PathBuf>,
-    pub quiet: Option<QuietTime>,
+    pub quiet_hours: Option<QuietTime>,
     /// Time after which an unanswered escalation is sent again. `None`: never.
-    pub repeat: Option<Duration>,
+    pub repeat_interval: Option<Duration>,
     /// Time in which a second alert about the same thing is not sent.
-    pub same: Duration,
+    pub duplicate_interval: Duration,
     pub timeout: Duration,
 }
 
@@ -179,44 +179,45 @@ fn time_of_day(text: &str) -> Option<u32> {
 pub struct AlertSettings {
     pub channels: Vec<AlertChannel>,
     pub reports: Vec<ReportSchedule>,
-    pub problems: Vec<AlertSettingProblem>,
 }
 
 impl AlertSettings {
-    /// Reads the keys of a configuration. Invalid values do not count; the check of the shape reports them.
+    /// Reads the keys of a configuration, and returns what is ignored. Invalid values do not count; the check of the
+    /// shape reports them.
     #[must_use]
-    pub fn from_node(node: &Node) -> Self {
-        let mut settings = Self::default();
+    pub fn from_node(node: &Node) -> (Self, Vec<AlertSettingProblem>) {
+        let (mut settings, mut problems) = (Self::default(), Vec::new());
         for it in node.get("channels").map(Node::one_or_items).unwrap_or_default() {
             match AlertChannel::from_node(it) {
                 Ok(Some(channel)) if settings.channel(&channel.id).is_some() => {
-                    settings.problems.push(AlertSettingProblem::SameChannel(channel.id));
+                    problems.push(AlertSettingProblem::SameChannel(channel.id));
                 }
                 Ok(Some(channel)) => settings.channels.push(channel),
                 Ok(None) => {}
-                Err(problem) => settings.problems.push(problem),
+                Err(problem) => problems.push(problem),
             }
         }
         for it in node.get("reports").map(Node::one_or_items).unwrap_or_default() {
             match ReportSchedule::from_node(it) {
                 Ok(Some(report)) => settings.reports.push(report),
                 Ok(None) => {}
-                Err(problem) => settings.problems.push(problem),
+                Err(problem) => problems.push(problem),
             }
         }
-        settings
+        (settings, problems)
     }
 
-    /// Adds those of another file; the first channel of a name is used.
-    pub fn add(&mut self, other: Self) {
-        self.problems.extend(other.problems);
+    /// Adds those of another file; the first channel of a name is used. Returns what is ignored.
+    pub fn add(&mut self, other: Self) -> Vec<AlertSettingProblem> {
         self.reports.extend(other.reports);
+        let mut problems = Vec::new();
         for channel in other.channels {
             match self.channel(&channel.id) {
-                Some(_) => self.problems.push(AlertSettingProblem::SameChannel(channel.id)),
+                Some(_) => problems.push(AlertSettingProblem::SameChannel(channel.id)),
                 None => self.channels.push(channel),
             }
         }
+        problems
     }
 
     /// Returns the channel with a name.
@@ -241,7 +242,7 @@ impl AlertChannel {
         else {
             return Ok(None);
         };
-        let quiet = match text("quiet") {
+        let quiet = match text("quiet_hours") {
             None => None,
             Some(said) => match QuietTime::parse(&said) {
                 Some(quiet) => Some(quiet),
@@ -259,9 +260,10 @@ impl AlertChannel {
                 .and_then(|it| NoticeSeverity::find(&it))
                 .unwrap_or(NoticeSeverity::Medium),
             projects: texts(node, "projects").into_iter().map(PathBuf::from).collect(),
-            quiet,
-            repeat: duration("repeat"),
-            same: duration("same").unwrap_or(Duration::from_secs(60 * 60)),
+            quiet_hours: quiet,
+            repeat_interval: duration("repeat_interval"),
+            duplicate_interval: duration("duplicate_interval")
+                .unwrap_or(Duration::from_secs(60 * 60)),
             timeout: duration("timeout").unwrap_or(Duration::from_secs(10)),
             id,
             recipe,
@@ -322,7 +324,7 @@ mod tests {
     use super::*;
     use crate::source::{Source, yaml};
 
-    fn settings(text: &str) -> AlertSettings {
+    fn settings(text: &str) -> (AlertSettings, Vec<AlertSettingProblem>) {
         let source = Source { name: "config.yaml".to_owned(), text: text.to_owned() };
         AlertSettings::from_node(&yaml::parse(&Arc::new(source)).0.unwrap())
     }
@@ -345,14 +347,14 @@ mod tests {
 
     #[test]
     fn channels_need_what_their_recipe_needs() {
-        let read = settings(
+        let (read, problems) = settings(
             "channels:\n\
              - {id: a, kind: slack, url: 'https://x.example', severity: high, projects: /w}\n\
              - {id: b, kind: teams}\n\
              - {id: c, kind: pagerduty}\n\
              - {id: d, kind: email}\n\
              - {id: e, kind: command}\n\
-             - {id: f, kind: ntfy, url_file: /x, quiet: night}\n\
+             - {id: f, kind: ntfy, url_file: /x, quiet_hours: night}\n\
              - {id: a, kind: ntfy, url_file: /x}\n\
              reports:\n\
              - {id: r, at: '07:30', channel: z}\n\
@@ -361,7 +363,7 @@ mod tests {
         );
         let ids: Vec<&str> = read.channels.iter().map(|it| it.id.as_str()).collect();
         assert_eq!(ids, ["a"]);
-        assert_eq!(read.problems.len(), 8, "{:?}", read.problems);
+        assert_eq!(problems.len(), 8, "{problems:?}");
         assert_eq!(read.reports.len(), 1);
         let channel = read.channel("a").unwrap();
         assert!(channel.accepts(NoticeSeverity::High, Path::new("/w/app")));

@@ -250,9 +250,9 @@ impl Configuration {
             ConfigurationOwner::Organization => Pins::from_node(&node),
             ConfigurationOwner::User => Pins::default(),
         };
-        let alerts = AlertSettings::from_node(&node);
+        let (alerts, ignored) = AlertSettings::from_node(&node);
         let invalid = findings.into_iter().map(|it| ConfigurationProblem::Invalid(Box::new(it)));
-        let problems = invalid.chain(alerts.problems.iter().cloned().map(Into::into)).collect();
+        let problems = invalid.chain(ignored.into_iter().map(Into::into)).collect();
         let store = node.get("store").and_then(SharedStoreSettings::from_node);
         Self { pins, store, packs, alerts, hides_pack_rules, problems }
     }

@@ -6,7 +6,7 @@ use super::Supervisor;
 use crate::app::{alerts, morning};
 use crate::store::alert_settings::AlertSettings;
 
-/// How often a run looks for alerts and reports that are due.
+/// How often a run looks for alerts and reports that are due, at most: it looks between turns.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The channels and reports of the user and the organization, and when a run looked at them last.

@@ -107,7 +107,9 @@ pub(crate) fn run(
     let limits = run.options.limit(&settings.limits);
     let folder = store.folder(&run.id);
     let paths = RunPaths { own, folder, named: is_named };
-    let (overrides, wrong) = project::overrides(world);
+    let (overrides, mut wrong) = project::overrides(world);
+    let (channels, ignored) = alerts::settings(world);
+    wrong.extend(ignored.iter().map(ToString::to_string));
     let mut supervisor = Supervisor {
         world,
         ready: &ready,
@@ -124,7 +126,7 @@ pub(crate) fn run(
         standing: String::new(),
         decided: "",
         observer,
-        alerting: alerting::AlertTimer::new(alerts::settings(world)),
+        alerting: alerting::AlertTimer::new(channels),
         began: world.elapsed(),
         announced: RunAnnouncement::default(),
         listener: Listener::default(),

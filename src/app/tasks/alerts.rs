@@ -4,19 +4,16 @@
 use std::time::Duration;
 
 use super::Stores;
+use crate::app::channel_program::{ChannelProgram, ProgramError};
 use crate::app::workspace::project;
 use crate::limits::{ESCALATIONS_FILE_BYTES_MAX, REMINDING_TIME_MAX};
 use crate::policy::resilience::Channel;
-use crate::probe::outside_of;
 use crate::state::breaker::{BreakerEvent, BreakerResponse as Ask};
 use crate::state::escalation::{Escalation, EscalationEffect, EscalationEvent};
 use crate::store::document::Documents;
 use crate::store::escalations;
 use crate::store::file::Durability;
-use crate::world::{ExternalCommand, WorldError};
-
-/// Output of an alert's program that is kept, in bytes.
-const OUTPUT_MAX: usize = 4096;
+use crate::world::WorldError;
 
 /// Why a notification channel did not notify.
 #[derive(Debug, thiserror::Error)]
@@ -26,12 +23,9 @@ pub(crate) enum ChannelError {
     /// The breaker of the channel rejected the call.
     #[error("skipped after repeated failures; last error: {0}")]
     Rejected(String),
-    /// The program failed. Contains its exit code, -1 after a signal, and its first line of stderr.
-    #[error("exit {0}: {1}")]
-    Exit(i32, String),
-    #[error("program not found")]
-    ProgramNotFound,
-    /// The file could not be written, or the program could not be run.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The file could not be written.
     #[error(transparent)]
     World(#[from] WorldError),
 }
@@ -122,35 +116,21 @@ impl Stores<'_> {
     fn run(&self, channel: &Channel, it: &Escalation) -> Result<(), ChannelError> {
         let path = self.escalations.path(&it.id);
         let max = ESCALATIONS_FILE_BYTES_MAX;
-        let variable = |name: &str, value: &str| (format!("POLICYD_{name}"), value.to_owned());
         let project = project::find(self.world, None);
         let beside = self.own.parent().unwrap_or(&self.own);
-        let folders = [project.root.as_path(), &project.main, beside];
-        let command = ExternalCommand {
+        let program = ChannelProgram {
             argv: channel.command.clone(),
             folder: self.own.clone(),
             stdin: self.world.read(&path, max).unwrap_or_default(),
-            env: vec![
-                variable("ESCALATION", &it.id),
-                variable("SEVERITY", &it.severity),
-                variable("TITLE", &it.title),
-                variable("DOCUMENT", &path.display().to_string()),
+            variables: &[
+                ("ESCALATION", &it.id),
+                ("SEVERITY", &it.severity),
+                ("TITLE", &it.title),
+                ("DOCUMENT", &path.display().to_string()),
             ],
-            env_removed: Vec::new(),
             deadline: channel.timeout,
-            output_max: OUTPUT_MAX,
-            not_from: Some(outside_of(self.world, &folders)),
-            ..ExternalCommand::default()
+            outside: &[project.root.as_path(), &project.main, beside],
         };
-        match self.world.run(&command) {
-            Ok(output) if output.code == Some(0) => Ok(()),
-            Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let line = said.lines().next().unwrap_or_default();
-                Err(ChannelError::Exit(output.code.unwrap_or(-1), line.to_owned()))
-            }
-            Err(WorldError::NotFound) => Err(ChannelError::ProgramNotFound),
-            Err(error) => Err(error.into()),
-        }
+        Ok(program.run(self.world)?)
     }
 }

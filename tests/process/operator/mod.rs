@@ -34,15 +34,15 @@ fn one_log_shows_what_happened_in_all_projects() {
     fs::create_dir_all(other.join(".git")).unwrap();
     register(&machine, "other", &other);
     let there = other.to_str().unwrap();
-    let ok = |arguments: &[&str]| {
+    let call = |arguments: &[&str], code: i32| {
         let called = machine.run(&[&["-C", there], arguments].concat(), b"");
-        assert!(called.code.is_some(), "{called:?}");
+        assert_eq!(called.code, Some(code), "{called:?}");
     };
-    ok(&["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"]);
-    ok(&["escalation", "open", "--gate", "review", "--reason", "May I?"]);
-    ok(&["dlq", "add", "T-1", "--error", "disk full", "--immediately"]);
+    call(&["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"], 11);
+    call(&["escalation", "open", "--gate", "review", "--reason", "May I?"], 0);
+    call(&["dlq", "add", "T-1", "--error", "disk full", "--immediately"], 0);
     for _ in 0..20 {
-        ok(&["breaker", "record", "api/x", "failure", "--error", "HTTP 500"]);
+        call(&["breaker", "record", "api/x", "failure", "--error", "HTTP 500"], 0);
     }
     let log = ["log", "--all", "--notable", "--since", "1h", "--format", "json"];
     let entries = lines(&machine.run(&log, b"").stdout);
@@ -128,9 +128,18 @@ fn a_run_tells_its_end_to_a_channel_and_a_hook_tells_nobody() {
          reports: [{{id: morning, at: '00:00', file: 'night.html'}}]\n"
     );
     fs::write(folder.join("config.yaml"), config).unwrap();
+    // There is something to send, and hooks do not send it.
+    let open = ["escalation", "open", "--gate", "review", "--reason", "May I?"];
+    assert_eq!(machine.run(&open, b"").code, Some(0));
     assert!(machine.untested().stop().blocks());
+    let end = json!({"hook_event_name": "SessionEnd"});
+    let end = machine.payload(&end).to_string();
+    machine.run(&["eval", "--hook", "session-end"], end.as_bytes()).answer();
+    assert!(received.try_recv().is_err(), "a hook sends no alert");
     let run = ["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"];
     assert_eq!(machine.run(&run, b"").code, Some(11));
+    let (_, asked) = received.recv_timeout(BOUND).unwrap();
+    assert!(asked.contains("policyd.escalation"), "{asked}");
     let (head, body) = received.recv_timeout(BOUND).unwrap();
     for header in ["webhook-id: ", "webhook-timestamp: ", "webhook-signature: v1,"] {
         assert!(head.contains(header), "{head}");
@@ -148,6 +157,19 @@ fn a_run_tells_its_end_to_a_channel_and_a_hook_tells_nobody() {
     assert!(received.try_recv().is_err(), "each alert is sent once");
     assert_eq!(machine.run(&["escalation", "test", "ops"], b"").code, Some(0));
     assert!(received.recv_timeout(BOUND).unwrap().1.contains("policyd.test"));
+}
+
+#[test]
+fn what_is_ignored_of_a_configuration_is_reported_where_alerts_are_sent() {
+    let machine = Machine::new();
+    let text = "channels: [{id: a, kind: slak, url: 'https://x.example'}]\n";
+    fs::write(machine.path("config/policyd/config.yaml"), text).unwrap();
+    let run = ["run", "--goal", "Build it", "--max-iterations", "1", "--", "true"];
+    for arguments in [&["escalation", "notify"][..], &["report", "--due"], &run] {
+        let called = machine.run(arguments, b"");
+        let said = [called.stdout.as_str(), &called.stderr].concat();
+        assert!(said.contains("unknown value `slak`"), "{arguments:?}: {called:?}");
+    }
 }
 
 /// Lines that a process prints, as they come.
