@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
-    ClientCapabilities, DidChangeConfigurationParams, DidChangeTextDocumentParams,
-    DidChangeWatchedFilesParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    DidSaveTextDocumentParams, InitializeParams, LogMessageParams, MessageType,
-    PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri,
+    ClientCapabilities, CodeLensClientCapabilities, DidChangeConfigurationParams,
+    DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams, LogMessageParams,
+    MessageType, PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -397,6 +397,19 @@ impl<'w> Server<'w> {
         };
         if self.jobs.slow.send(job).is_ok() {
             state.slow = Some(SlowState { token, cancel, is_shown: false });
+        }
+    }
+
+    /// Evaluates cases and recorded sessions from now on, also if the client did not declare that it shows lenses:
+    /// Neovim 0.7 does not.
+    pub(super) fn expect_lenses(&mut self, folder: &Path) {
+        let client = self.client.text_document.get_or_insert_default();
+        if client.code_lens.is_none() {
+            client.code_lens = Some(CodeLensClientCapabilities::default());
+            let due = self.world.elapsed().saturating_add(SLOW_QUIET);
+            if let Some(state) = self.packs.get_mut(folder) {
+                state.slow_due = Some(due);
+            }
         }
     }
 

@@ -119,6 +119,7 @@ impl Server<'_> {
     /// How many cases a rule has, how they ended, and how often the rule would have fired.
     pub(super) fn lenses(&mut self, params: &DocumentParams) -> Option<Value> {
         let (path, folder, text) = self.opened(&params.text_document.uri)?;
+        self.expect_lenses(&folder);
         let (view, ids) = self.ids(&folder)?;
         let lines = TextLines::new(&text);
         let uri = self.documents.get(&path)?.uri.clone();

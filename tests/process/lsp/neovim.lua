@@ -35,6 +35,16 @@ local function request(method, params)
   return answer[client].result or vim.NIL
 end
 
+-- Neovim 0.7 does not declare that it shows lenses. The cases run as soon as it asks for them.
+local document = { textDocument = vim.lsp.util.make_text_document_params() }
+for _ = 1, 300 do
+  out.lens = request('textDocument/codeLens', document)[1].command.title
+  if out.lens:find('passed') then
+    break
+  end
+  vim.wait(100)
+end
+
 -- A typing mistake, its finding, and its fix, in a buffer that is not saved.
 vim.fn.search('decision')
 vim.cmd('normal! cwdecison')

@@ -54,6 +54,7 @@ fn shown() -> Option<Value> {
 fn neovim_shows_findings_and_applies_fixes() {
     let Some(shown) = shown() else { return };
     assert_eq!(shown["errors"], json!([]), "{shown}");
+    assert_eq!(shown["lens"], "1 case: 1 passed | run");
     assert_eq!(shown["found"], json!(["PD003"]));
     assert_eq!(shown["action"], "Replace `decison` with `decision` (changes decisions)");
     assert_eq!(shown["line"], "  decision: ask");
