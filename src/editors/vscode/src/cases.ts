@@ -90,7 +90,8 @@ async function list(controller: vscode.TestController): Promise<void> {
     const cases = await test([root], root, source.token).catch(() => []);
     for (const [id, it] of withIds(cases)) {
       const uri = vscode.Uri.file(it.file);
-      const file = files.get(it.file) ?? controller.createTestItem(it.file, path.relative(root, it.file), uri);
+      const file = files.get(it.file) ?? controller.createTestItem(it.file, path.basename(it.file), uri);
+      file.description = path.relative(root, path.dirname(it.file));
       files.set(it.file, file);
       const item = controller.createTestItem(id, it.name, uri);
       item.range = new vscode.Range(it.line - 1, 0, it.line - 1, 0);
