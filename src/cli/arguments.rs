@@ -17,7 +17,7 @@ pub(super) use queue::{
     EscalationOpen, QueueSelector,
 };
 pub(super) use report::{
-    ExportAction, ExportArguments, ExportTo, MorningFormatName, ReportArguments,
+    ExportAction, ExportArguments, ExportFormat, ExportTo, MorningFormatName, ReportArguments,
 };
 pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,

@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ExportAction, ExportTo};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ExportAction, ExportArguments, ExportFormat,
+    ExportTo,
+};
 use crate::app::export::{self, ExportError, ExportResult};
 use crate::world::{World, WorldError};
 
 /// Exports new entries, once or again and again.
-pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &ExportAction) -> u8 {
-    match action {
-        ExportAction::Otlp(to) => otlp(world, console, to),
-        ExportAction::Ocsf { output } => ocsf(world, console, output.as_ref()),
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ExportArguments) -> u8 {
+    match (&arguments.action, arguments.format) {
+        (Some(ExportAction::Otlp(to)), _) => otlp(world, console, to),
+        // The command line requires a format without an action.
+        (None, Some(ExportFormat::Ocsf) | None) => ocsf(world, console, arguments.output.as_ref()),
     }
 }
 

@@ -86,6 +86,11 @@ pub(crate) fn checked(stdout: &str) -> Value {
     value
 }
 
+/// Says that a test, or a part of it, is skipped. The message is not captured, so that it is seen.
+pub(crate) fn skipped(test: &str, why: &str) {
+    drop(writeln!(std::io::stderr(), "SKIPPED {test}: {why}"));
+}
+
 impl Machine {
     pub(crate) fn new() -> Self {
         Self::with_project("project")

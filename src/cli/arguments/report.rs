@@ -41,21 +41,29 @@ pub(in crate::cli) struct ReportArguments {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(in crate::cli) struct ExportArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: ExportAction,
+    pub(in crate::cli) action: Option<ExportAction>,
+    /// Print new entries in this format, one JSON object per line
+    #[arg(long, value_enum, required = true)]
+    pub(in crate::cli) format: Option<ExportFormat>,
+    /// Append to this file; default: standard output
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(in crate::cli) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ExportAction {
     /// Send to an OpenTelemetry collector by OTLP/HTTP with JSON
     Otlp(ExportTo),
-    /// Print new entries as events of OCSF 1.3, one JSON object per line
-    Ocsf {
-        /// Append to this file; default: standard output
-        #[arg(long, short = 'o', value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
+}
+
+/// Format of exported entries.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(in crate::cli) enum ExportFormat {
+    /// Detection Findings of OCSF 1.3
+    Ocsf,
 }
 
 #[derive(Debug, clap::Args)]

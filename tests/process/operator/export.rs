@@ -12,7 +12,7 @@ use std::thread;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::machine::{BOUND, Machine};
+use crate::machine::{BOUND, Machine, skipped};
 
 /// A request that a collector received, and where its response goes.
 struct Received {
@@ -149,12 +149,12 @@ fn export(
 fn what_standard_output_does_not_take_is_exported_again() {
     let machine = Machine::new();
     projects(&machine, &[3]);
-    let mut command = machine.command(&["export", "ocsf"]);
+    let mut command = machine.command(&["export", "--format", "ocsf"]);
     command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
     assert_eq!(command.stderr(Stdio::null()).status().unwrap().code(), Some(3));
-    let again = machine.run(&["export", "ocsf"], b"");
+    let again = machine.run(&["export", "--format", "ocsf"], b"");
     assert_eq!(again.stdout.lines().count(), 3, "{again:?}");
-    assert_eq!(machine.run(&["export", "ocsf"], b"").stdout, "");
+    assert_eq!(machine.run(&["export", "--format", "ocsf"], b"").stdout, "");
 }
 
 #[test]
@@ -245,7 +245,7 @@ print('valid')
     let import = ["-c", "import opentelemetry.proto.collector.logs.v1.logs_service_pb2"];
     let has_schema = Command::new("python3").args(import).stderr(Stdio::null()).status();
     if !has_schema.is_ok_and(|it| it.success()) {
-        println!("skipped: Python has no package `opentelemetry-proto`");
+        skipped("what_is_sent_fits_the_published_schema", "Python has no `opentelemetry-proto`");
         return;
     }
     let (url, requests) = collector();
@@ -290,15 +290,18 @@ fn a_collector_that_refuses_is_an_error_and_everything_is_sent_later() {
 fn events_for_a_siem_are_printed_once() {
     let machine = Machine::new();
     let count = projects(&machine, &[10, 2]);
-    let called = machine.run(&["export", "ocsf"], b"");
+    let called = machine.run(&["export", "--format", "ocsf"], b"");
     assert!(called.took < BOUND);
     let events: Vec<Value> =
         called.stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(events.len(), count);
     assert!(events.iter().all(|it| it["class_uid"] == 2004 && it["type_uid"] == 200_401));
-    assert_eq!(machine.run(&["export", "ocsf"], b"").stdout, "");
+    assert_eq!(machine.run(&["export", "--format", "ocsf"], b"").stdout, "");
     // Another destination begins at the beginning.
-    assert_eq!(machine.run(&["export", "ocsf", "-o", "events.jsonl"], b"").code, Some(0));
+    assert_eq!(
+        machine.run(&["export", "--format", "ocsf", "-o", "events.jsonl"], b"").code,
+        Some(0)
+    );
     let text = fs::read_to_string(machine.file("events.jsonl")).unwrap();
     assert_eq!(text.lines().count(), count);
 }

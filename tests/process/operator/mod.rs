@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::machine::{BOUND, Machine};
+use crate::machine::{BOUND, Machine, skipped};
 
 /// An entry of the registry of projects.
 fn register(machine: &Machine, name: &str, directory: &Path) {
@@ -77,7 +77,7 @@ fn check_metrics(metrics: &str) {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut promtool) = promtool.stdout(Stdio::piped()).spawn() else {
-        println!("skipped: `promtool` is not installed");
+        skipped("one_log_shows_what_happened_in_all_projects", "`promtool` is not installed");
         return;
     };
     promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
