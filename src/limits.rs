@@ -218,14 +218,12 @@ pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const METRIC_PROJECTS_MAX: usize = 500;
 /// Rules that have metrics of their own; the others count as `other`.
 pub const METRIC_RULES_MAX: usize = 2_000;
-/// File with the totals of all metrics, in bytes.
-pub const METRICS_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// JSON file in the user's state directory, in bytes.
+pub const USER_STATE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Records in one request of an export.
 pub const EXPORT_RECORDS_MAX: usize = 500;
 /// Response of a collector, in bytes.
 pub const EXPORT_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
-/// File with the position of an export, in bytes.
-pub const EXPORT_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Rows of a table of the morning report.
 pub const REPORT_ROWS_MAX: usize = 50;
 /// Text of an alert, in characters.
@@ -234,8 +232,6 @@ pub const ALERT_CHARS_MAX: usize = 100_000;
 pub const ALERT_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time after which no further alert is sent by one process at a time.
 pub const ALERT_TIME_MAX: Duration = Duration::from_secs(60);
-/// File with the alerts that were sent and that wait, in bytes.
-pub const ALERT_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Response of a channel, in bytes.
 pub const ALERT_RESPONSE_BYTES_MAX: usize = 64 * 1024;
 /// Text of a notice in the decision log, in characters.

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use crate::app::channel_program::{ChannelProgram, ProgramError};
 use crate::app::sessions::log_reader::LogReader;
 use crate::app::workspace::{local_time, project};
 use crate::limits::{
-    ALERT_AGE_MAX, ALERT_FILE_BYTES_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX,
-    POLICY_FILE_BYTES_MAX,
+    ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX, POLICY_FILE_BYTES_MAX,
 };
 use crate::report::alert::{Alert, RecipeParameters, Transport, base64, mail};
 use crate::report::notice::NoticeSeverity;
@@ -24,16 +23,15 @@ use crate::store::alert_settings::{AlertChannel, AlertSettings};
 use crate::store::breakers::record;
 use crate::store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
 use crate::store::escalations::EscalationStore;
-use crate::store::file::{self, Durability, Saved};
+use crate::store::file::Durability;
 use crate::store::log_cursor::LogCursor;
 use crate::store::user::UserDirectory;
+use crate::store::user_state::{UserStateError, UserStateFile};
 use crate::time::Timestamp;
-use crate::world::{HeldLock, HttpMethod, HttpRequest, World, WorldError};
+use crate::world::{HttpMethod, HttpRequest, World, WorldError};
 
-/// Files below the user's state directory.
+/// File below the user's state directory.
 const STATE: &str = "alerts.json";
-const LOCK: &str = ".alerts.lock";
-const VERSION: u32 = 1;
 
 /// Attempts to send an alert, after which it is dropped.
 const ATTEMPTS_MAX: u32 = 12;
@@ -57,17 +55,6 @@ pub(crate) enum AlertError {
     World(#[from] WorldError),
 }
 
-/// Why no alerts could be sent.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DeliveryError {
-    #[error("neither XDG_STATE_HOME nor HOME is set")]
-    NoDirectory,
-    #[error("{}: {source}", path.display())]
-    State { path: PathBuf, source: WorldError },
-    #[error("{} is damaged: {why}; remove it to begin again", path.display())]
-    Damaged { path: PathBuf, why: String },
-}
-
 /// Result of a delivery.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
@@ -81,7 +68,6 @@ pub(crate) struct Delivery {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct AlertState {
-    version: u32,
     /// Where the reading of each decision log ended.
     cursors: BTreeMap<PathBuf, LogCursor>,
     waiting: Vec<WaitingAlert>,
@@ -107,6 +93,11 @@ struct SentAlert {
     at: Timestamp,
 }
 
+/// What is lost with the power is sent again.
+fn quick() -> Durability {
+    Durability { fsync: false, ..Durability::default() }
+}
+
 /// Returns the channels and reports of the organization and the user, and what is ignored of both configurations.
 pub(crate) fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>) {
     let organization = Configuration::load(world, ConfigurationOwner::Organization);
@@ -124,13 +115,19 @@ pub(crate) fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationPr
 pub(crate) fn deliver(
     world: &dyn World,
     settings: &AlertSettings,
-) -> Result<Delivery, DeliveryError> {
+) -> Result<Delivery, UserStateError> {
     if settings.channels.is_empty() {
         return Ok(Delivery::default());
     }
-    let Some(store) = AlertStore::open(world)? else { return Ok(Delivery::default()) };
-    let is_first = world.stat(&store.path).is_err();
-    let mut state = store.load()?;
+    let file = match UserStateFile::open(world, STATE, Duration::ZERO) {
+        Ok(file) => file,
+        Err(UserStateError::Io { source: WorldError::Locked(_), .. }) => {
+            return Ok(Delivery::default());
+        }
+        Err(error) => return Err(error),
+    };
+    let is_first = !file.exists();
+    let mut state: AlertState = file.load()?;
     let mut delivery = Delivery::default();
     let age = if is_first { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
     let mut reader = LogReader::of_all_projects(world);
@@ -151,8 +148,8 @@ pub(crate) fn deliver(
     state.add_repeated(world, settings, now);
     state.cursors = reader.cursors();
     state.prune(now);
-    store.save(&state)?;
-    send_waiting(world, settings, &store, &mut state, &mut delivery)?;
+    file.save(&state, &quick())?;
+    send_waiting(world, settings, &file, &mut state, &mut delivery)?;
     delivery.waiting = state.waiting.len();
     Ok(delivery)
 }
@@ -161,10 +158,10 @@ pub(crate) fn deliver(
 fn send_waiting(
     world: &dyn World,
     settings: &AlertSettings,
-    store: &AlertStore<'_>,
+    file: &UserStateFile<'_>,
     state: &mut AlertState,
     delivery: &mut Delivery,
-) -> Result<(), DeliveryError> {
+) -> Result<(), UserStateError> {
     let began = world.elapsed();
     let waiting = std::mem::take(&mut state.waiting);
     let mut rest = waiting.into_iter();
@@ -208,11 +205,11 @@ fn send_waiting(
         }
         let done = state.waiting.len();
         state.waiting.extend(rest.as_slice().iter().cloned());
-        let saved = store.save(state);
+        let saved = file.save(state, &quick());
         state.waiting.truncate(done);
         saved?;
     }
-    store.save(state)
+    file.save(state, &quick())
 }
 
 /// Returns the end of the quiet time of a channel. `None` if the alert can be sent now.
@@ -312,70 +309,13 @@ fn is_open(world: &dyn World, alert: &Alert) -> bool {
 ///
 /// # Errors
 /// It cannot be saved.
-pub(crate) fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, DeliveryError> {
-    let path = AlertStore::at(world)?;
-    let Some(store) = AlertStore::open(world)? else {
-        let source = WorldError::Locked(path.display().to_string());
-        return Err(DeliveryError::State { path, source });
-    };
-    let mut state = store.load()?;
+pub(crate) fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, UserStateError> {
+    let file = UserStateFile::open(world, STATE, Duration::ZERO)?;
+    let mut state: AlertState = file.load()?;
     let is_new = state.acknowledged.insert(escalation.to_owned());
     state.waiting.retain(|it| it.alert.subject != escalation);
-    store.save(&state)?;
+    file.save(&state, &quick())?;
     Ok(is_new)
-}
-
-/// The file with what was sent.
-struct AlertStore<'a> {
-    world: &'a dyn World,
-    path: PathBuf,
-    _held: Box<dyn HeldLock>,
-}
-
-impl<'a> AlertStore<'a> {
-    fn at(world: &dyn World) -> Result<PathBuf, DeliveryError> {
-        let folder = UserDirectory::State.path(world).ok_or(DeliveryError::NoDirectory)?;
-        Ok(folder.join(STATE))
-    }
-
-    /// Locks the file. `None` if another process holds the lock.
-    fn open(world: &'a dyn World) -> Result<Option<Self>, DeliveryError> {
-        let path = Self::at(world)?;
-        let folder = path.parent().unwrap_or(&path);
-        let failed = |source| DeliveryError::State { path: folder.to_owned(), source };
-        world.create_folder(folder).map_err(failed)?;
-        match world.lock(&folder.join(LOCK), Duration::ZERO) {
-            Ok(held) => Ok(Some(Self { world, path, _held: held })),
-            Err(WorldError::Locked(_)) => Ok(None),
-            Err(source) => Err(failed(source)),
-        }
-    }
-
-    fn load(&self) -> Result<AlertState, DeliveryError> {
-        let path = || self.path.clone();
-        let bytes = match self.world.read(&self.path, ALERT_FILE_BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(WorldError::NotFound) => return Ok(AlertState::default()),
-            Err(source) => return Err(DeliveryError::State { path: path(), source }),
-        };
-        serde_json::from_slice(&bytes)
-            .map_err(|error| DeliveryError::Damaged { path: path(), why: error.to_string() })
-    }
-
-    fn save(&self, state: &AlertState) -> Result<(), DeliveryError> {
-        let mut value = json!(state);
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("version".to_owned(), VERSION.into());
-        }
-        let text = format!("{value}\n");
-        let quick = Durability { fsync: false, ..Durability::default() };
-        match file::save(self.world, &self.path, text.as_bytes(), &quick) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => {
-                Err(DeliveryError::State { path: self.path.clone(), source: WorldError::Io(why) })
-            }
-        }
-    }
 }
 
 /// Sends an alert through a channel, now.
@@ -506,6 +446,8 @@ fn run(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::world::CommandOutput;
     use crate::world::fake::FakeWorld;

@@ -9,19 +9,18 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
 use crate::checksum::hex;
-use crate::limits::{
-    EXPORT_FILE_BYTES_MAX, EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT,
-};
-use crate::report::otlp::{ExportedEntry, OtlpRecord, logs_request, record, traces_request};
-use crate::store::file::{self, Durability, Saved};
+use crate::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
+use crate::report::exported::ExportedEntry;
+use crate::report::otlp::{OtlpRecord, logs_request, record, traces_request};
+use crate::store::file::Durability;
 use crate::store::log_cursor::LogCursor;
-use crate::store::user::UserDirectory;
-use crate::world::{HeldLock, HttpMethod, HttpRequest, HttpResponse, World, WorldError};
+use crate::store::user_state::{UserStateError, UserStateFile};
+use crate::world::{HttpMethod, HttpRequest, HttpResponse, World, WorldError};
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "exports";
@@ -41,12 +40,11 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// Why an export ended before its end. The rest is sent the next time.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
-    #[error("neither XDG_STATE_HOME nor HOME is set, so the position cannot be saved")]
-    NoDirectory,
+    /// The position cannot be read or saved.
+    #[error(transparent)]
+    State(#[from] UserStateError),
     #[error("{}: {source}", path.display())]
-    State { path: PathBuf, source: WorldError },
-    #[error("{} is damaged: {why}\nhelp: remove it to export everything again", path.display())]
-    Damaged { path: PathBuf, why: String },
+    Output { path: PathBuf, source: WorldError },
     #[error("the collector answered with HTTP {status}: {text}")]
     Status { status: u16, text: String },
     #[error("could not reach the collector: {0}")]
@@ -73,51 +71,14 @@ struct ExportState {
     cursors: BTreeMap<PathBuf, LogCursor>,
 }
 
-/// The position of one export, locked.
-struct ExportPosition<'a> {
-    world: &'a dyn World,
-    path: PathBuf,
-    state: ExportState,
-    _held: Box<dyn HeldLock>,
-}
-
-impl<'a> ExportPosition<'a> {
-    /// Loads the position of the export to a target.
-    fn load(world: &'a dyn World, target: &str) -> Result<Self, ExportError> {
-        let folder = UserDirectory::State.path(world).ok_or(ExportError::NoDirectory)?.join(FOLDER);
-        let mut name = hex(&Sha256::digest(target.as_bytes()));
-        name.truncate(NAME_DIGITS);
-        let path = folder.join(format!("{name}.json"));
-        let failed = |source| ExportError::State { path: path.clone(), source };
-        world.create_folder(&folder).map_err(failed)?;
-        let held = world.lock(&folder.join(format!(".{name}.lock")), USER_LOCK_WAIT);
-        let held = held.map_err(failed)?;
-        let state = match world.read(&path, EXPORT_FILE_BYTES_MAX) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| ExportError::Damaged {
-                path: path.clone(),
-                why: error.to_string(),
-            })?,
-            Err(WorldError::NotFound) => ExportState::default(),
-            Err(source) => return Err(failed(source)),
-        };
-        Ok(Self {
-            world,
-            path,
-            state: ExportState { target: target.to_owned(), ..state },
-            _held: held,
-        })
-    }
-
-    fn save(&mut self, cursors: BTreeMap<PathBuf, LogCursor>) -> Result<(), ExportError> {
-        self.state.cursors.extend(cursors);
-        let text = format!("{}\n", json!(self.state));
-        match file::save(self.world, &self.path, text.as_bytes(), &Durability::default()) {
-            Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
-            Saved::NotSaved { why, .. } => {
-                Err(ExportError::State { path: self.path.clone(), source: WorldError::Io(why) })
-            }
-        }
-    }
+/// Locks the file with the position of the export to a target.
+fn position_file<'w>(
+    world: &'w dyn World,
+    target: &str,
+) -> Result<UserStateFile<'w>, UserStateError> {
+    let mut name = hex(&Sha256::digest(target.as_bytes()));
+    name.truncate(NAME_DIGITS);
+    UserStateFile::open(world, &format!("{FOLDER}/{name}.json"), USER_LOCK_WAIT)
 }
 
 /// Calls `send` with the new entries of each log, and saves the position after each log.
@@ -127,9 +88,10 @@ fn each_log(
     exported: &mut ExportResult,
     mut send: impl FnMut(&[(String, ProjectEntry)], &mut ExportResult) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
-    let mut position = ExportPosition::load(world, target)?;
+    let file = position_file(world, target)?;
+    let mut state = ExportState { target: target.to_owned(), ..file.load()? };
     let mut reader = LogReader::of_all_projects(world);
-    reader.resume(&position.state.cursors);
+    reader.resume(&state.cursors);
     for number in 0..reader.count() {
         let entries = match reader.read_log(number) {
             Ok(entries) => entries,
@@ -146,7 +108,8 @@ fn each_log(
             send(batch, exported)?;
             exported.entries = exported.entries.saturating_add(batch.len());
         }
-        position.save(reader.cursors())?;
+        state.cursors.extend(reader.cursors());
+        file.save(&state, &Durability::default())?;
     }
     Ok(())
 }
@@ -201,7 +164,7 @@ pub(crate) fn ocsf(
             crate::report::ocsf::event(exported).map(|it| format!("{it}\n"))
         };
         let text: String = batch.iter().filter_map(event).collect();
-        write(&text).map_err(|source| ExportError::State { path: PathBuf::from(target), source })
+        write(&text).map_err(|source| ExportError::Output { path: PathBuf::from(target), source })
     })?;
     Ok(exported)
 }

@@ -3,90 +3,123 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::app::cores;
 use crate::app::error::AppError;
-use crate::app::overview::{self, ActivitySource, ProjectOverview};
-use crate::limits::{METRICS_FILE_BYTES_MAX, USER_LOCK_WAIT};
+use crate::app::overview::{self, ActivitySource};
+use crate::limits::USER_LOCK_WAIT;
+use crate::report::activity::Activity;
 use crate::report::metrics::{MetricTotals, to_text};
 use crate::report::overview::ProjectRow;
-use crate::store::file::{self, Durability, Saved};
+use crate::store::file::Durability;
 use crate::store::log_cursor::{LogCursor, read_new};
 use crate::store::projects::ProjectRegistry;
-use crate::store::user::UserDirectory;
+use crate::store::user_state::UserStateFile;
 use crate::world::{World, WorldError};
 
-/// Files below the user's state directory.
+/// File below the user's state directory.
 const STATE: &str = "metrics.json";
-const LOCK: &str = ".metrics.lock";
-const VERSION: u32 = 1;
 
 /// The totals with the lines that they contain. Both are saved in one write, so that each line counts once.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct StoredMetrics {
-    version: u32,
     totals: MetricTotals,
-    /// Where the reading of each decision log ended.
-    cursors: BTreeMap<PathBuf, LogCursor>,
+    logs: BTreeMap<PathBuf, MeasuredLog>,
 }
 
-/// Reads the new lines of all decision logs, and returns the metrics in the text format of Prometheus.
+/// A decision log, as far as it was read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct MeasuredLog {
+    cursor: LogCursor,
+    /// The last things that the log tells. Its counts are not used: totals have them.
+    activity: Activity,
+}
+
+/// The totals while logs are read, by several threads.
+struct MetricReader<'a> {
+    world: &'a dyn World,
+    stored: Mutex<StoredMetrics>,
+    problems: Mutex<Vec<(PathBuf, WorldError)>>,
+}
+
+/// Reads the new lines of all decision logs and the state of all projects, and returns the metrics in the text format of
+/// Prometheus.
 ///
 /// # Errors
 /// The user has no state directory, another process holds the lock, a log cannot be read, or the totals cannot be saved.
 pub(crate) fn collect(world: &dyn World) -> Result<String, AppError> {
-    let folder = UserDirectory::State.path(world).ok_or_else(|| {
-        AppError::failed_as("neither XDG_STATE_HOME nor HOME is set, so totals cannot be saved")
-    })?;
-    let at = |path: &Path| {
-        let shown = path.display().to_string();
-        move |error: WorldError| AppError::failed(error).about(shown)
-    };
-    world.create_folder(&folder).map_err(at(&folder))?;
-    let lock = folder.join(LOCK);
-    let _held = world.lock(&lock, USER_LOCK_WAIT).map_err(at(&lock))?;
-    let path = folder.join(STATE);
-    let mut stored = load(world, &path)?;
-    let projects = ProjectRegistry::new(world).all();
-    let source = ActivitySource::Logs { since: world.now() };
-    let overviews =
-        cores::on_all(world.cores(), &projects, |it| overview::of_known(world, it, source));
-    let mut rows: Vec<ProjectRow> = Vec::new();
-    for ProjectOverview { row, logs, .. } in overviews {
-        for log in logs {
-            let cursor = stored.cursors.get(&log).cloned().unwrap_or_default();
-            let add = |line: &[u8]| stored.totals.add(&row.directory, line);
-            let reached = read_new(world, &log, &cursor, add).map_err(at(&log))?;
-            stored.cursors.insert(log, reached);
-        }
-        rows.push(row);
+    measure(world, |reader| {
+        let projects = ProjectRegistry::new(world).all();
+        cores::on_all(world.cores(), &projects, |it| {
+            let project = it.directory.display().to_string();
+            let read = |log: &Path| reader.read(&project, log);
+            overview::of_known(world, it, ActivitySource::Log(&read)).row
+        })
+    })
+}
+
+/// Reads the new lines of decision logs, each with its project. The state of projects is known already.
+///
+/// # Errors
+/// As for [`collect`].
+pub(crate) fn of_rows(
+    world: &dyn World,
+    rows: &[ProjectRow],
+    logs: &[(String, PathBuf)],
+) -> Result<String, AppError> {
+    measure(world, |reader| {
+        logs.iter().for_each(|(project, log)| drop(reader.read(project, log)));
+        let mut rows = rows.to_vec();
+        rows.sort_by(|one, other| one.directory.cmp(&other.directory));
+        rows
+    })
+}
+
+/// Reads logs under the lock, and saves the totals.
+fn measure(
+    world: &dyn World,
+    read: impl FnOnce(&MetricReader<'_>) -> Vec<ProjectRow>,
+) -> Result<String, AppError> {
+    let file = UserStateFile::open(world, STATE, USER_LOCK_WAIT).map_err(AppError::failed)?;
+    // To begin again after damage would count everything twice, so it is an error.
+    let stored = Mutex::new(file.load().map_err(AppError::failed)?);
+    let reader = MetricReader { world, stored, problems: Mutex::default() };
+    let rows = read(&reader);
+    let problems = reader.problems.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some((path, error)) = problems.into_iter().next() {
+        return Err(AppError::failed(error).about(path.display()));
     }
-    stored.version = VERSION;
-    let text = format!("{}\n", json!(stored));
-    match file::save(world, &path, text.as_bytes(), &Durability::default()) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => Ok(to_text(&stored.totals, &rows)),
-        Saved::NotSaved { why, .. } => Err(AppError::failed_as(why).about(path.display())),
+    let stored: StoredMetrics = reader.stored.into_inner().unwrap_or_else(PoisonError::into_inner);
+    file.save(&stored, &Durability::default()).map_err(AppError::failed)?;
+    Ok(to_text(&stored.totals, &rows))
+}
+
+impl MetricReader<'_> {
+    /// Reads the new lines of a log. Returns the last things that the log tells.
+    fn read(&self, project: &str, log: &Path) -> Activity {
+        let mut known = held(&self.stored).logs.get(log).cloned().unwrap_or_default();
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        let reached = read_new(self.world, log, &known.cursor, |line| lines.push(line.to_vec()));
+        match reached {
+            Ok(cursor) => known.cursor = cursor,
+            Err(error) => {
+                held(&self.problems).push((log.to_owned(), error));
+                return known.activity;
+            }
+        }
+        let mut stored = held(&self.stored);
+        lines.iter().for_each(|it| stored.totals.add(project, it, &mut known.activity));
+        let activity = known.activity.clone();
+        stored.logs.insert(log.to_owned(), known);
+        activity
     }
 }
 
-/// Loads the totals. A damaged file is an error: to begin again would count everything twice.
-fn load(world: &dyn World, path: &Path) -> Result<StoredMetrics, AppError> {
-    let bytes = match world.read(path, METRICS_FILE_BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(WorldError::NotFound) => return Ok(StoredMetrics::default()),
-        Err(error) => return Err(AppError::failed(error).about(path.display())),
-    };
-    let help = "remove the file to count from the beginning of the logs";
-    let stored: StoredMetrics = serde_json::from_slice(&bytes).map_err(|error| {
-        AppError::failed_as(format!("{error}\nhelp: {help}")).about(path.display())
-    })?;
-    if stored.version > VERSION {
-        let text = format!("a newer version of policyd wrote it\nhelp: {help}");
-        return Err(AppError::failed_as(text).about(path.display()));
-    }
-    Ok(stored)
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

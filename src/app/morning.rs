@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::app::alerts::{self, AlertError};
 use crate::app::cores;
@@ -13,7 +12,7 @@ use crate::app::overview::{self, ActivitySource};
 use crate::app::sessions::log_reader::LogReader;
 use crate::app::workspace::local_time;
 use crate::app::workspace::project::Project;
-use crate::limits::{POLICY_FILE_BYTES_MAX, USER_LOCK_WAIT};
+use crate::limits::USER_LOCK_WAIT;
 use crate::report::alert::Alert;
 use crate::report::morning::{
     MorningFormat, MorningReport, ProjectNight, ReportTime, ReportedProject,
@@ -25,12 +24,12 @@ use crate::store::alert_settings::{AlertSettings, ReportSchedule};
 use crate::store::file::{self, Durability, Saved};
 use crate::store::projects::ProjectRegistry;
 use crate::store::user::UserDirectory;
+use crate::store::user_state::{UserStateError, UserStateFile};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
 /// Files below the user's state directory.
 const STATE: &str = "reports.json";
-const LOCK: &str = ".reports.lock";
 const FOLDER: &str = "reports";
 
 /// Columns of a report as text that is sent.
@@ -53,8 +52,8 @@ pub(crate) enum ReportError {
     /// Contains the path and the reason.
     #[error("report `{id}`: could not write {}: {why}", path.display())]
     NotWritten { id: String, path: PathBuf, why: String },
-    #[error("{}: {source}", path.display())]
-    State { path: PathBuf, source: WorldError },
+    #[error(transparent)]
+    State(#[from] UserStateError),
 }
 
 /// Collects a report that ends now. Also returns which decision logs could not be read.
@@ -111,19 +110,11 @@ pub(crate) fn make_due(
     if settings.reports.is_empty() {
         return Ok(Default::default());
     }
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ReportError::State { path, source }
-    };
-    world.create_folder(&folder).map_err(at(&folder))?;
-    let lock = folder.join(LOCK);
-    let _held = world.lock(&lock, USER_LOCK_WAIT).map_err(at(&lock))?;
-    let path = folder.join(STATE);
-    // A damaged file is as good as none: each report is made once more.
-    let mut state: MadeReports = match world.read(&path, POLICY_FILE_BYTES_MAX) {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-        Err(WorldError::NotFound) => MadeReports::default(),
-        Err(source) => return Err(ReportError::State { path, source }),
+    let stored = UserStateFile::open(world, STATE, USER_LOCK_WAIT)?;
+    let mut state: MadeReports = match stored.load() {
+        // A damaged file is as good as none: each report is made once more.
+        Err(UserStateError::Damaged { .. }) => MadeReports::default(),
+        loaded => loaded?,
     };
     let (mut made, mut problems) = (Vec::new(), Vec::new());
     for schedule in &settings.reports {
@@ -134,11 +125,7 @@ pub(crate) fn make_due(
         match make(world, settings, schedule, &folder) {
             Ok(()) => {
                 state.made.insert(schedule.id.clone(), world.now());
-                let text = format!("{}\n", json!(state));
-                let saved = file::save(world, &path, text.as_bytes(), &Durability::default());
-                if let Saved::NotSaved { why, .. } = saved {
-                    return Err(ReportError::State { path, source: WorldError::Io(why) });
-                }
+                stored.save(&state, &Durability::default())?;
                 made.push(schedule.id.clone());
             }
             Err(problem) => problems.push(problem),

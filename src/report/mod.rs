@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod drawing;
 pub mod event_log;
 pub mod explanation;
+pub mod exported;
 pub mod fact_pages;
 pub mod indexed_decision;
 pub mod junit;

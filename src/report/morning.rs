@@ -147,7 +147,7 @@ impl ProjectNight {
                 self.incidents.push((at, kind, format!("{}: {}", notice.subject, notice.text)));
             }
             // Open questions are in the row of the project.
-            NoticeKind::Escalation | NoticeKind::Switch(_) => {}
+            NoticeKind::Escalation | NoticeKind::BreakerChange | NoticeKind::Switch(_) => {}
         }
     }
 }
@@ -248,12 +248,6 @@ impl MorningReport {
         let words: Vec<String> =
             numbers.iter().map(|(name, value)| format!("{name} {value}")).collect();
         words.join(", ")
-    }
-
-    /// Returns whether a project needs a human.
-    #[must_use]
-    pub fn needs_human(&self) -> bool {
-        self.projects.iter().any(|it| it.row.urgency() == Urgency::Human)
     }
 
     fn title(&self) -> String {
@@ -666,7 +660,6 @@ mod tests {
     fn the_report_shows_what_ended_waits_cost_and_was_blocked() {
         snapshot("text", &report().format(MorningFormat::Text, Screen::default()));
         snapshot("markdown", &report().format(MorningFormat::Markdown, Screen::default()));
-        assert!(report().needs_human());
         let summary = report().summary();
         assert!(summary.contains("cost of runs in USD 5.00, blocked 2, released 1"), "{summary}");
     }

@@ -2,13 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::decision_log::Entry;
-use super::mask::mask_json;
-use super::notice::{NoticeKind, NoticeSeverity};
-use super::otlp::ExportedEntry;
+use super::exported::{ExportedContent, ExportedEntry, ExportedFinding};
+use super::notice::NoticeSeverity;
 use crate::evaluation::message::cut;
 use crate::limits::NOTICE_CHARS_MAX;
-use crate::time::Timestamp;
 
 /// Class Detection Finding, and its category.
 const CLASS: u32 = 2004;
@@ -16,14 +13,10 @@ const CATEGORY: u32 = 2;
 /// Activity: a finding is created.
 const CREATE: u32 = 1;
 
-/// Returns the event of an entry. `None` for a line that is not an entry. Secrets are masked.
+/// Returns the event of an entry. `None` for a line that is not an entry.
 #[must_use]
 pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
-    let mut entry = exported.entry.clone();
-    mask_json(&mut entry);
-    let entry = Entry::read(&entry)?;
-    let at = Timestamp::parse(&entry.timestamp)?;
-    let kind = NoticeKind::find(&entry.event);
+    let ExportedContent { entry, at, kind, findings } = exported.read()?;
     let notice = entry.notice.clone().unwrap_or_default();
     // Actions: 1 allowed, 2 denied, 3 observed. Dispositions: 1 allowed, 2 blocked, 17 logged.
     let (action, disposition) = match (kind, entry.decision.as_str()) {
@@ -48,16 +41,10 @@ pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
         Some(kind) => format!("policyd {} {}", kind.name(), notice.outcome).trim().to_owned(),
         None => format!("policyd {} {}", entry.event, entry.decision),
     };
-    let text =
-        |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let checks = entry.verdicts.iter().filter(|it| it.consequence != "none");
-    let checks = checks.map(|it| (it.id.clone(), it.details.clone().unwrap_or_default()));
-    let guards = entry.guards.iter().map(|it| (text(it, "id"), text(it, "message")));
-    let rules: Vec<(String, String)> = checks.chain(guards).collect();
-    let said: Vec<String> = rules.iter().map(|(id, text)| format!("{id}: {text}")).collect();
+    let said: Vec<String> = findings.iter().map(|it| format!("{}: {}", it.rule, it.text)).collect();
     let message = if notice.text.is_empty() { said.join("; ") } else { notice.text };
-    let analytics: Vec<Value> =
-        rules.iter().map(|(id, _)| json!({"name": id, "type_id": 1, "type": "Rule"})).collect();
+    let analytic = |it: &ExportedFinding| json!({"name": it.rule, "type_id": 1, "type": "Rule"});
+    let analytics: Vec<Value> = findings.iter().map(analytic).collect();
     let rule = analytics.first().cloned();
     let mut event = json!({
         "class_uid": CLASS, "class_name": "Detection Finding",

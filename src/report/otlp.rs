@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::decision_log::Entry;
-use super::mask::mask_json;
+use super::exported::{ExportedContent, ExportedEntry, ExportedFinding};
 use super::notice::{Notice, NoticeKind, NoticeSeverity};
 use super::trace::TraceContext;
 use crate::evaluation::message::cut;
@@ -14,17 +14,6 @@ use crate::time::Timestamp;
 
 /// Name of the instrumentation scope.
 const SCOPE: &str = "policyd";
-
-/// An entry, and whose it is.
-#[derive(Debug, Clone, Copy)]
-pub struct ExportedEntry<'a> {
-    /// Main checkout of the project.
-    pub project: &'a str,
-    /// Id that no other entry has: the same at each export.
-    pub uid: &'a str,
-    /// The entry as it was logged.
-    pub entry: &'a Value,
-}
 
 /// An entry in the form of OTLP: a log record, and the span of a run that ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,15 +60,10 @@ fn nanos(at: Timestamp) -> String {
     (i128::from(at.millis()).max(0).saturating_mul(1_000_000)).to_string()
 }
 
-/// Returns the records of an entry. `None` for a line that is not an entry. Secrets are masked again, because an older
-/// version may have written the entry.
+/// Returns the records of an entry. `None` for a line that is not an entry.
 #[must_use]
 pub fn record(exported: ExportedEntry<'_>, now: Timestamp) -> Option<OtlpRecord> {
-    let mut entry = exported.entry.clone();
-    mask_json(&mut entry);
-    let entry = Entry::read(&entry)?;
-    let at = Timestamp::parse(&entry.timestamp)?;
-    let kind = NoticeKind::find(&entry.event);
+    let ExportedContent { entry, at, kind, findings } = exported.read()?;
     let trace = entry.trace.as_deref().and_then(TraceContext::parse);
     let mut attributes = Attributes::default();
     attributes.text("log.record.uid", exported.uid);
@@ -99,7 +83,7 @@ pub fn record(exported: ExportedEntry<'_>, now: Timestamp) -> Option<OtlpRecord>
             (format!("policyd.{}", kind.name()), severity_of(kind, &notice.outcome), text)
         }
         (None, _) => {
-            let findings = add_decision(&mut attributes, &entry);
+            let findings = add_decision(&mut attributes, &entry, &findings);
             let severity = match entry.decision.as_str() {
                 "block" | "halt" | "ask" => WARN,
                 _ if entry.release.as_ref().is_some_and(|it| !it.is_empty()) => WARN,
@@ -149,7 +133,11 @@ fn severity_of(kind: NoticeKind, outcome: &str) -> (u32, &'static str) {
 }
 
 /// Adds what was decided. Returns what was found, a text for each rule.
-fn add_decision(attributes: &mut Attributes, entry: &Entry) -> Vec<String> {
+fn add_decision(
+    attributes: &mut Attributes,
+    entry: &Entry,
+    findings: &[ExportedFinding],
+) -> Vec<String> {
     attributes.text("policyd.decision", &entry.decision);
     attributes.truth("policyd.decision.sent", entry.spoken);
     attributes.text("policyd.release", entry.release.as_deref().unwrap_or_default());
@@ -163,19 +151,11 @@ fn add_decision(attributes: &mut Attributes, entry: &Entry) -> Vec<String> {
         attributes.text("gen_ai.operation.name", "execute_tool");
         attributes.text("gen_ai.tool.name", tool);
     }
-    let text =
-        |it: &Value, key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let checks = entry.verdicts.iter().filter(|it| it.consequence != "none");
-    let checks = checks
-        .map(|it| (it.id.clone(), it.consequence.clone(), it.details.clone().unwrap_or_default()));
-    let guards = entry.guards.iter();
-    let guards = guards.map(|it| (text(it, "id"), text(it, "decision"), text(it, "message")));
-    let rules: Vec<_> = checks.chain(guards).collect();
-    attributes.texts("policyd.rules", rules.iter().map(|it| it.0.clone()).collect());
-    let line = |(id, result, text): &(String, String, String)| {
-        cut(&format!("{id} ({result}): {text}"), NOTICE_CHARS_MAX)
+    attributes.texts("policyd.rules", findings.iter().map(|it| it.rule.clone()).collect());
+    let line = |it: &ExportedFinding| {
+        cut(&format!("{} ({}): {}", it.rule, it.effect, it.text), NOTICE_CHARS_MAX)
     };
-    let findings: Vec<String> = rules.iter().map(line).collect();
+    let findings: Vec<String> = findings.iter().map(line).collect();
     attributes.texts("policyd.findings", findings.clone());
     findings
 }

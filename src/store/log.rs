@@ -3,13 +3,14 @@
 //! May not live here: what the entries say.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::Formatter;
 
+use super::log_files::{self, FILE_BYTES_MAX, paths, rotated};
 use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
 use crate::world::{World, WorldError};
 
@@ -65,26 +66,16 @@ fn rotate(world: &dyn World, path: &Path) {
     world.rename(path, &rotated(path, 1)).ok();
 }
 
-/// The path of a rotated log; 1 is the newest.
-#[must_use]
-pub fn rotated(path: &Path, number: usize) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}.{number}"))
-}
-
 /// Entries of a log and its rotated files, oldest first; lines that are not JSON are skipped.
 #[must_use]
 pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
-    let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
-    let files = older.chain([path.to_owned()]);
-    files.flat_map(|file| read_end(world, &file, LOG_BYTES_MAX.saturating_mul(2))).collect()
+    paths(path).rev().flat_map(|file| read_end(world, &file, FILE_BYTES_MAX as u64)).collect()
 }
 
 /// Calls `each` for every line of a log and its rotated files, oldest first, without parsing it.
 pub fn each_line(world: &dyn World, path: &Path, mut each: impl FnMut(&[u8])) {
-    let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
-    for file in older.chain([path.to_owned()]) {
-        let bytes = end_bytes(world, &file, LOG_BYTES_MAX.saturating_mul(2)).unwrap_or_default();
+    for file in paths(path).rev() {
+        let bytes = end_bytes(world, &file, FILE_BYTES_MAX as u64).unwrap_or_default();
         bytes.split(|it| *it == b'\n').for_each(&mut each);
     }
 }
@@ -94,10 +85,9 @@ pub fn each_line(world: &dyn World, path: &Path, mut each: impl FnMut(&[u8])) {
 /// # Errors
 /// The error of the operating system, unless the file does not exist.
 pub fn read_certainly(world: &dyn World, path: &Path) -> Result<Vec<Value>, WorldError> {
-    let older = (1..=LOG_FILES_MAX).rev().map(|number| rotated(path, number));
     let mut entries = Vec::new();
-    for file in older.chain([path.to_owned()]) {
-        match end_bytes(world, &file, LOG_BYTES_MAX.saturating_mul(2)) {
+    for file in paths(path).rev() {
+        match end_bytes(world, &file, FILE_BYTES_MAX as u64) {
             Ok(bytes) => entries.extend(entries_of(&bytes)),
             Err(WorldError::NotFound) => {}
             Err(error) => return Err(error),
@@ -121,17 +111,7 @@ fn end_bytes(world: &dyn World, path: &Path, bytes_max: u64) -> Result<Vec<u8>, 
     let mut log = world.open(path)?;
     let length = log.stat()?.length;
     let wanted = length.min(bytes_max);
-    let (start, mut filled) = (length.saturating_sub(wanted), 0_usize);
-    let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(0)];
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        let offset = start.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-        match log.read_at(offset, rest)? {
-            0 => break,
-            count => filled = filled.saturating_add(count),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
+    log_files::read(&mut *log, length.saturating_sub(wanted), usize::try_from(wanted).unwrap_or(0))
 }
 
 /// One entry as one line, with Python's separators: the seed's recipes look for

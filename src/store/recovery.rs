@@ -7,7 +7,7 @@ use super::file::{self, Loaded};
 use super::layout::SessionPaths;
 use super::session_file::{self, StateFile};
 use super::validate::Corruption;
-use super::{diagnostic, log};
+use super::{diagnostic, log, log_files};
 use crate::id::SessionId;
 use crate::limits::STATE_FILE_BYTES_MAX;
 use crate::state::SessionState;
@@ -160,7 +160,7 @@ fn unreadable(error: &WorldError) -> Corruption {
 
 /// Takes what the log remembers, from the current file, else from the one rotated last.
 fn remember(world: &dyn World, paths: &SessionPaths, state: &mut SessionState) -> bool {
-    [paths.log.clone(), log::rotated(&paths.log, 1)]
+    [paths.log.clone(), log_files::rotated(&paths.log, 1)]
         .iter()
         .any(|path| diagnostic::remembered(&log::read_end(world, path, SEARCHED_BYTES), state))
 }

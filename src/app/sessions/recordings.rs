@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::app::install::places::Place;
 use crate::harness::Harness;
+use crate::store::user::UserDirectory;
 use crate::world::World;
 
 /// Directories below the client's user directory.
@@ -15,8 +16,8 @@ const DIRECTORIES: [(&str, &str); 5] = [
     ("droid", "sessions"),
 ];
 
-/// Directory below the home directory, in which the plugin of OpenCode records sessions.
-const OPENCODE: &str = ".local/state/policyd/opencode";
+/// Directory below the user's state directory, in which the plugin of OpenCode records sessions.
+const OPENCODE: &str = "opencode";
 
 /// The directory in which a client records its sessions.
 pub(crate) struct RecordingDirectory {
@@ -36,10 +37,10 @@ pub(crate) fn directories(world: &dyn World) -> Vec<RecordingDirectory> {
         })
     };
     let mut found: Vec<RecordingDirectory> = DIRECTORIES.into_iter().filter_map(of_user).collect();
-    let home = world.env("HOME").map(PathBuf::from);
-    found.extend(Place::of("opencode").zip(home).map(|(place, home)| RecordingDirectory {
+    let state = UserDirectory::State.path(world);
+    found.extend(Place::of("opencode").zip(state).map(|(place, state)| RecordingDirectory {
         harness: place.harness,
-        path: home.join(OPENCODE),
+        path: state.join(OPENCODE),
     }));
     found
 }

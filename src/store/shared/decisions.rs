@@ -9,10 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
-use crate::limits::{
-    DECISIONS_AT_ONCE, LOG_FILES_MAX, LOG_SHIPPED_BYTES_MAX, SHARED_FILE_BYTES_MAX,
-};
-use crate::store::log::rotated;
+use crate::limits::{DECISIONS_AT_ONCE, LOG_SHIPPED_BYTES_MAX, SHARED_FILE_BYTES_MAX};
+use crate::store::log_files::paths;
 use crate::world::server::LogEntry;
 
 const FILE: &str = "decisions.json";
@@ -90,10 +88,8 @@ impl SharedStore<'_> {
 
     /// Returns the files with unsent lines, oldest first: the one that was sent last, and the newer ones.
     fn unsent(&self, log: &Path, identity: u64) -> Vec<(PathBuf, u64)> {
-        let all = std::iter::once(log.to_path_buf())
-            .chain((1..=LOG_FILES_MAX).map(|number| rotated(log, number)));
         let mut found = Vec::new();
-        for path in all {
+        for path in paths(log) {
             // Gaps are normal.
             let Ok(stat) = self.world.stat(&path) else { continue };
             found.push((path, stat.identity));
