@@ -134,7 +134,7 @@ fn is_notable(entry: &Value) -> bool {
     let problems = entry.get("problems").and_then(Value::as_array);
     let unknown = |it: &Value| text(it, "status") == "unknown";
     matches!(text(entry, "decision"), "block" | "halt" | "ask")
-        || NoticeKind::find(text(entry, "event")).is_some()
+        || NoticeKind::find(text(entry, "event")).is_some_and(|it| it != NoticeKind::BreakerChange)
         || guards(entry).is_some_and(|it| it.iter().any(unknown))
         || !text(entry, "release").is_empty()
         || problems.is_some_and(|it| !it.is_empty())
@@ -202,6 +202,7 @@ fn notice(entry: &Value) -> Option<(NoticeKind, &Value)> {
 fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
     let word = match kind {
         NoticeKind::RunEnd => "run".to_owned(),
+        NoticeKind::BreakerChange => "breaker".to_owned(),
         NoticeKind::BreakerOpen
         | NoticeKind::DeadLetter
         | NoticeKind::Escalation
@@ -216,7 +217,7 @@ fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
 fn color(what: &str) -> TextColor {
     match what.split_once(' ').unwrap_or((what, "")) {
         ("block" | "halt" | "escalation", _) | ("run", "human_needed") => TextColor::Red,
-        ("clean" | "allow", _) | ("run", "complete") => TextColor::Green,
+        ("clean" | "allow", _) | ("run", "complete") | ("breaker", "closed") => TextColor::Green,
         ("ask" | "released" | "paused" | "disabled" | "run" | "breaker" | "dead", _) => {
             TextColor::Yellow
         }
@@ -331,6 +332,10 @@ mod tests {
         let entry = json!({"timestamp": "T", "id": "a1", "event": "breaker_open",
             "decision": "none", "notice": {"subject": "api/x", "text": "HTTP 500"}});
         assert_eq!(line(&entry), "T  a1    breaker open  api/x: HTTP 500\n");
+        let entry = json!({"timestamp": "T", "id": "a1", "event": "breaker_change", "decision": "none",
+            "notice": {"subject": "api/x", "outcome": "closed", "text": "a user reset it"}});
+        assert_eq!(line(&entry), "T  a1    breaker closed  api/x: a user reset it\n");
+        assert!(!is_notable(&entry));
     }
 
     #[test]

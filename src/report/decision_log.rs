@@ -42,7 +42,7 @@ pub struct Entry {
     /// Id of the entry, 8 hexadecimal digits, as `policyd explain` takes it.
     pub id: String,
     /// Neutral name of the event; the command with which the user turned policyd off or on; or `run_end`,
-    /// `escalation`, `breaker_open`, or `dead_letter`.
+    /// `escalation`, `breaker_open`, `breaker_change`, or `dead_letter`.
     #[schemars(length(min = 1))]
     pub event: String,
     /// Id of the session; empty for the whole project.

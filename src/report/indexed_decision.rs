@@ -1,7 +1,6 @@
 //! An entry of the decision log as a row of the index: what lists, filters, and counts need of it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use super::activity::{Activity, StopOutcomeWord};
 use super::logged_line::LoggedLine;
@@ -38,13 +37,17 @@ pub enum DecisionOutcome {
     Escalated,
     /// A breaker began to reject calls.
     BreakerOpened,
+    /// A breaker permits a trial call.
+    BreakerHalfOpened,
+    /// A breaker permits calls again.
+    BreakerClosed,
     /// A task entered the dead-letter queue.
     DeadLettered,
 }
 
 impl DecisionOutcome {
     /// Every outcome, in the order of a menu.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::BlockedStop,
         Self::ReleasedStop,
         Self::PassedStop,
@@ -57,6 +60,8 @@ impl DecisionOutcome {
         Self::RunEnded,
         Self::Escalated,
         Self::BreakerOpened,
+        Self::BreakerHalfOpened,
+        Self::BreakerClosed,
         Self::DeadLettered,
     ];
 
@@ -76,6 +81,8 @@ impl DecisionOutcome {
             Self::RunEnded => "run_ended",
             Self::Escalated => "escalated",
             Self::BreakerOpened => "breaker_opened",
+            Self::BreakerHalfOpened => "breaker_half_opened",
+            Self::BreakerClosed => "breaker_closed",
             Self::DeadLettered => "dead_lettered",
         }
     }
@@ -86,11 +93,13 @@ impl DecisionOutcome {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
     }
 
-    const fn of_notice(kind: NoticeKind) -> Self {
+    fn of_notice(kind: NoticeKind, outcome: &str) -> Self {
         match kind {
             NoticeKind::RunEnd => Self::RunEnded,
             NoticeKind::Escalation => Self::Escalated,
-            NoticeKind::BreakerOpen => Self::BreakerOpened,
+            NoticeKind::BreakerChange if outcome == "half_open" => Self::BreakerHalfOpened,
+            NoticeKind::BreakerChange if outcome == "closed" => Self::BreakerClosed,
+            NoticeKind::BreakerOpen | NoticeKind::BreakerChange => Self::BreakerOpened,
             NoticeKind::DeadLetter => Self::DeadLettered,
             NoticeKind::Switch(_) => Self::Switched,
         }
@@ -98,7 +107,8 @@ impl DecisionOutcome {
 
     fn of(entry: &LoggedLine<'_>) -> Self {
         if let Some(kind) = NoticeKind::find(&entry.event) {
-            return Self::of_notice(kind);
+            let outcome = entry.notice.as_ref().map(|it| &*it.outcome).unwrap_or_default();
+            return Self::of_notice(kind, outcome);
         }
         match &*entry.decision {
             _ if entry.is_stop() => match StopOutcomeWord::of(entry) {
@@ -150,24 +160,7 @@ impl<'a> IndexedDecision<'a> {
         let at = Timestamp::parse(&entry.timestamp);
         activity.add_entry(&entry, at, Timestamp::from_millis(i64::MAX));
         let outcome = DecisionOutcome::of(&entry);
-        let is_released = outcome == DecisionOutcome::ReleasedStop;
-        let mut rules: Vec<(Cow<'a, str>, RuleResult)> = entry
-            .rule_results()
-            .map(|(rule, result)| {
-                let releases = is_released && result == RuleResult::Blocked;
-                (rule, if releases { RuleResult::Released } else { result })
-            })
-            .map(|(rule, result)| (Cow::Owned(rule.to_owned()), result))
-            .collect();
-        for rule in overridden(&entry) {
-            match rules.iter_mut().find(|(it, _)| it == rule) {
-                Some((_, result)) => *result = RuleResult::Overridden,
-                None => rules.push((Cow::Owned(rule.to_owned()), RuleResult::Overridden)),
-            }
-        }
-        rules.sort_by_key(|(_, result)| *result);
-        let mut seen = BTreeSet::new();
-        rules.retain(|(rule, _)| seen.insert(rule.clone()));
+        let rules = entry.rule_results();
         let detail = cut(&detail(&entry, &rules), INDEX_DETAIL_CHARS_MAX);
         Some(Self {
             at: at.unwrap_or_default(),
@@ -183,17 +176,17 @@ impl<'a> IndexedDecision<'a> {
     }
 }
 
-/// The rules that the user let pass.
-fn overridden<'l>(entry: &'l LoggedLine<'_>) -> impl Iterator<Item = &'l str> {
-    let checks = entry.verdicts.iter().filter(|it| it.allowed.is_some()).map(|it| &*it.id);
-    let guards = entry.guards.iter().filter(|it| it.allowed.is_some()).map(|it| &*it.id);
-    checks.chain(guards)
-}
-
 /// The finding of the strongest rule, or why nothing was evaluated.
 fn detail(entry: &LoggedLine<'_>, rules: &[(Cow<'_, str>, RuleResult)]) -> String {
     if let Some(notice) = &entry.notice {
-        return notice.text.to_string();
+        let text = notice.text.to_string();
+        return match NoticeKind::find(&entry.event) {
+            // The other texts name what they are about.
+            Some(NoticeKind::BreakerOpen | NoticeKind::BreakerChange) => {
+                format!("{}: {text}", notice.subject)
+            }
+            _ => text,
+        };
     }
     let Some((rule, _)) = rules.first() else {
         let text = entry.no_opinion.as_deref().or(entry.release.as_deref());
@@ -223,6 +216,10 @@ mod tests {
                 "inputs": {"transcript": {"path": "/t"}}})
         };
         let call = |decision: &str| json!({"event": "pre_tool_use", "decision": decision});
+        let change = |outcome: &str| {
+            json!({"event": "breaker_change", "decision": "none",
+                "notice": {"subject": "api/x", "outcome": outcome, "text": "E"}})
+        };
         for (line, expected) in [
             (stop("block", "", true), DecisionOutcome::BlockedStop),
             (stop("block", "", false), DecisionOutcome::PassedStop),
@@ -236,6 +233,9 @@ mod tests {
             (json!({"event": "run_end", "decision": "none"}), DecisionOutcome::RunEnded),
             (json!({"event": "escalation", "decision": "none"}), DecisionOutcome::Escalated),
             (json!({"event": "breaker_open", "decision": "none"}), DecisionOutcome::BreakerOpened),
+            (change("open"), DecisionOutcome::BreakerOpened),
+            (change("half_open"), DecisionOutcome::BreakerHalfOpened),
+            (change("closed"), DecisionOutcome::BreakerClosed),
             (json!({"event": "dead_letter", "decision": "none"}), DecisionOutcome::DeadLettered),
             (
                 json!({"event": "stop", "decision": "none", "no_opinion": "paused"}),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::activity::StopOutcomeWord;
 use super::notice::{LoggedRun, NoticeKind};
 use super::rule_result::RuleResult;
 
@@ -65,17 +66,40 @@ impl<'a> LoggedLine<'a> {
             || self.guards.iter().any(|it| it.would.is_some())
     }
 
-    /// Returns the result of each rule that fired or is unknown.
-    pub(super) fn rule_results(&self) -> impl Iterator<Item = (&str, RuleResult)> {
-        let checks = self.verdicts.iter().filter_map(|it| Some((&*it.id, it.result()?)));
-        let guards = self.guards.iter().map(|it| (&*it.id, it.result()));
-        checks.chain(guards)
+    /// Returns the result of each rule that fired or is unknown, each rule once, the strongest result first.
+    pub(super) fn rule_results(&self) -> Vec<(Cow<'a, str>, RuleResult)> {
+        let is_released = self.is_stop() && StopOutcomeWord::of(self) == StopOutcomeWord::Released;
+        let of_limit = |result| {
+            let is_released = is_released && result == RuleResult::Blocked;
+            if is_released { RuleResult::Released } else { result }
+        };
+        let checks = self.verdicts.iter();
+        let checks = checks.filter_map(|it| Some((&it.id, it.allowed.is_some(), it.result()?)));
+        // A rule that the user let pass is one even if nothing else is known about it.
+        let allowed = self.verdicts.iter().filter(|it| it.allowed.is_some());
+        let allowed = allowed.map(|it| (&it.id, true, RuleResult::Overridden));
+        let guards = self.guards.iter().map(|it| (&it.id, it.allowed.is_some(), it.result()));
+        let mut rules: Vec<(Cow<'a, str>, RuleResult)> = Vec::new();
+        for (id, is_allowed, result) in checks.chain(allowed).chain(guards) {
+            let result = if is_allowed { RuleResult::Overridden } else { of_limit(result) };
+            match rules.iter_mut().find(|(it, _)| it == id) {
+                // What the user let pass did not block, whatever else the rule found.
+                Some((_, RuleResult::Overridden)) => {}
+                Some((_, known)) if is_allowed => *known = result,
+                Some((_, known)) => *known = result.min(*known),
+                None => rules.push((id.clone(), result)),
+            }
+        }
+        rules.sort_by_key(|(_, result)| *result);
+        rules
     }
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LineNotice<'a> {
+    #[serde(borrow)]
+    pub(super) subject: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) outcome: Cow<'a, str>,
     #[serde(borrow)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::activity::StopOutcomeWord;
+use super::activity::{Activity, StopOutcomeWord};
 use super::logged_line::{LineNotice, LoggedLine};
 use super::notice::NoticeKind;
 use super::overview::{ProjectRow, RunProgress};
@@ -114,9 +114,11 @@ fn micro_usd(usd: f64) -> u64 {
 }
 
 impl MetricTotals {
-    /// Adds a line of the decision log of a project.
-    pub fn add(&mut self, project: &str, line: &[u8]) {
+    /// Adds a line of the decision log of a project, also to `activity`, of which only the last things are used.
+    pub fn add(&mut self, project: &str, line: &[u8], activity: &mut Activity) {
         let Some(entry) = LoggedLine::parse(line) else { return };
+        let at = Timestamp::parse(&entry.timestamp);
+        activity.add_entry(&entry, at, Timestamp::from_millis(i64::MAX));
         if entry.event.is_empty() {
             return;
         }
@@ -126,7 +128,7 @@ impl MetricTotals {
         }
         count(&mut self.decisions, &entry.event, &entry.decision, METRIC_RULES_MAX);
         for (rule, result) in entry.rule_results() {
-            count(&mut self.rules, rule, result.as_str(), METRIC_RULES_MAX);
+            count(&mut self.rules, &rule, result.as_str(), METRIC_RULES_MAX);
         }
         if entry.inputs.is_some() {
             let outcome = StopOutcomeWord::of(&entry).as_str();
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn totals_are_counted_and_exposed() {
-        let mut totals = MetricTotals::default();
+        let (mut totals, mut activity) = (MetricTotals::default(), Activity::default());
         let stop = json!({"event": "stop", "decision": "block", "spoken": true, "micros": 3_000,
             "saved": "degraded", "inputs": {"transcript": {"path": "/t"}},
             "verdicts": [{"id": "tests", "consequence": "blocks", "status": "unsatisfied"}]});
@@ -367,22 +369,28 @@ mod tests {
         let end = json!({"event": "run_end", "decision": "none",
             "notice": {"subject": "r1", "outcome": "human_needed", "run": run}});
         let opened = json!({"event": "breaker_open", "decision": "none", "notice": {}});
-        for line in [&stop, &stop, &call, &switch, &end, &end, &opened] {
-            totals.add("/w/app", line.to_string().as_bytes());
+        let mut released = stop.clone();
+        released["decision"] = json!("none");
+        released["release"] = json!("max_blocks");
+        for line in [&released, &stop, &stop, &call, &switch, &end, &end, &opened] {
+            totals.add("/w/app", line.to_string().as_bytes(), &mut activity);
         }
-        totals.add("/w/app", b"no json");
+        totals.add("/w/app", b"no json", &mut activity);
+        assert_eq!(activity.last_stop.unwrap().outcome, StopOutcomeWord::Blocked);
         let text = to_text(&totals, &[]);
         for line in [
             "policyd_decisions_total{event=\"stop\",decision=\"block\"} 2",
             "policyd_rule_results_total{rule=\"tests\",result=\"blocked\"} 2",
+            "policyd_rule_results_total{rule=\"tests\",result=\"released\"} 1",
             "policyd_rule_results_total{rule=\"rm\\\"x\",result=\"asked\"} 1",
             "policyd_stops_total{project=\"/w/app\",outcome=\"blocked\"} 2",
+            "policyd_stops_total{project=\"/w/app\",outcome=\"released\"} 1",
             "policyd_tool_calls_total{project=\"/w/app\",outcome=\"asked\"} 1",
-            "policyd_saves_degraded_total{saved=\"degraded\"} 2",
+            "policyd_saves_degraded_total{saved=\"degraded\"} 3",
             "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.002\"} 0",
-            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.005\"} 2",
-            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"+Inf\"} 2",
-            "policyd_decision_duration_seconds_sum{event=\"stop\"} 0.006",
+            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"0.005\"} 3",
+            "policyd_decision_duration_seconds_bucket{event=\"stop\",le=\"+Inf\"} 3",
+            "policyd_decision_duration_seconds_sum{event=\"stop\"} 0.009",
             "policyd_runs_ended_total{project=\"/w/app\",ending=\"human_needed\"} 2",
             "policyd_runs_tokens_total{project=\"/w/app\",type=\"cached\"} 1800",
             "policyd_runs_cost_usd_total{project=\"/w/app\"} 2.5",
@@ -400,7 +408,7 @@ mod tests {
         let mut totals = MetricTotals::default();
         let line = json!({"event": "stop", "decision": "none", "inputs": {}}).to_string();
         for number in 0..METRIC_PROJECTS_MAX + 10 {
-            totals.add(&format!("/w/{number}"), line.as_bytes());
+            totals.add(&format!("/w/{number}"), line.as_bytes(), &mut Activity::default());
         }
         let text = to_text(&totals, &[]);
         assert!(text.contains("policyd_stops_total{project=\"other\",outcome=\"passed\"} 10\n"));

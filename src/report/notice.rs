@@ -11,6 +11,7 @@ use super::replay::counted;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::id::SessionId;
 use crate::limits::NOTICE_CHARS_MAX;
+use crate::state::breaker::{Breaker, BreakerPhase};
 use crate::state::dead_letter::Task;
 use crate::state::escalation::Escalation;
 use crate::state::run::budget::usd_text;
@@ -26,8 +27,10 @@ pub enum NoticeKind {
     RunEnd,
     /// A human was asked for a decision.
     Escalation,
-    /// A breaker began to reject calls.
+    /// A closed breaker began to reject calls.
     BreakerOpen,
+    /// A breaker that was open permits a trial call, opened again, or closed.
+    BreakerChange,
     /// A task entered the dead-letter queue.
     DeadLetter,
 }
@@ -57,7 +60,7 @@ pub enum SwitchKind {
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -70,6 +73,7 @@ impl NoticeKind {
         Self::RunEnd,
         Self::Escalation,
         Self::BreakerOpen,
+        Self::BreakerChange,
         Self::DeadLetter,
     ];
 
@@ -89,6 +93,7 @@ impl NoticeKind {
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::BreakerOpen => "breaker_open",
+            Self::BreakerChange => "breaker_change",
             Self::DeadLetter => "dead_letter",
         }
     }
@@ -116,7 +121,7 @@ impl NoticeKind {
             Self::BreakerOpen | Self::DeadLetter | Self::Switch(SwitchKind::Disable) => {
                 NoticeSeverity::Medium
             }
-            Self::Switch(_) => NoticeSeverity::Low,
+            Self::BreakerChange | Self::Switch(_) => NoticeSeverity::Low,
         }
     }
 }
@@ -163,7 +168,8 @@ impl NoticeSeverity {
 pub struct Notice {
     /// Id of the run, the escalation, or the task; name of the breaker.
     pub subject: String,
-    /// How the run ended, severity of the escalation, or rule by which the task entered the queue.
+    /// How the run ended, severity of the escalation, rule by which the task entered the queue, or new state of the
+    /// breaker: `open`, `half_open`, or `closed`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub outcome: String,
     /// What happened, in one line.
@@ -246,11 +252,21 @@ impl Notice {
         Self { subject: task.id.clone(), outcome: rule.to_owned(), text, run: None }
     }
 
-    /// Returns the notice of a breaker that opened.
+    /// Returns the notice of a breaker that changed its state, and its kind.
     #[must_use]
-    pub fn of_breaker(key: &str, why: &str) -> Self {
+    pub fn of_breaker(key: &str, from: BreakerPhase, now: &Breaker) -> (NoticeKind, Self) {
+        let (kind, outcome) = match (from, now.phase) {
+            (BreakerPhase::Closed, BreakerPhase::Open) => (NoticeKind::BreakerOpen, String::new()),
+            (_, phase) => (NoticeKind::BreakerChange, phase.as_str().to_ascii_lowercase()),
+        };
+        let why = match now.phase {
+            BreakerPhase::Open => now.forced.as_ref().unwrap_or(&now.last_error).as_str(),
+            BreakerPhase::HalfOpen => "a trial call is permitted",
+            BreakerPhase::Closed if now.recovered_at.is_some() => "the trial calls succeeded",
+            BreakerPhase::Closed => "a user reset it",
+        };
         let text = if why.is_empty() { "it rejects calls".to_owned() } else { shown(why) };
-        Self { subject: shown(key), outcome: String::new(), text, run: None }
+        (kind, Self { subject: shown(key), outcome, text, run: None })
     }
 }
 

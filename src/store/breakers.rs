@@ -18,7 +18,7 @@ use super::shared::action::SharedAction;
 use super::shared::settings::SharedStoreSettings;
 use super::user_choices::UserChoiceStore;
 use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
-use crate::report::notice::{Notice, NoticeKind};
+use crate::report::notice::Notice;
 use crate::state::breaker::{
     self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, Mode,
 };
@@ -181,15 +181,10 @@ impl<'a> BreakerStore<'a> {
             // What could not be shared counts on this host.
             shared?;
         }
-        if settings.mode == Mode::Enforce
-            && known.phase == BreakerPhase::Closed
-            && next.phase == BreakerPhase::Open
-        {
-            let why = next.forced.as_ref().unwrap_or(&next.last_error);
-            let notice = Notice::of_breaker(key, why);
-            // The breaker is open even if the log cannot be written.
-            let _unlogged =
-                decision_log::notify(self.world, &self.root, NoticeKind::BreakerOpen, notice);
+        if settings.mode == Mode::Enforce && known.phase != next.phase {
+            let (kind, notice) = Notice::of_breaker(key, known.phase, &next);
+            // The state changed even if the log cannot be written.
+            let _unlogged = decision_log::notify(self.world, &self.root, kind, notice);
         }
         if known.phase == BreakerPhase::HalfOpen && next.recovered_at.is_some() {
             let line = format!("{} Circuit recovered: {key}\n", whole_seconds(now));

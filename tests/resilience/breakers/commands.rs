@@ -48,6 +48,46 @@ fn session(lines: &[&str]) -> String {
 }
 
 #[test]
+fn each_change_of_the_state_is_logged_once() {
+    let world = machine();
+    let call = |line: &str| drop(run(&world, line, &mut Vec::new()));
+    let later = |seconds: u64| world.advance(Duration::from_secs(seconds));
+    for line in ["record api/watched failure", "record api/x failure", "record api/x failure"] {
+        call(line);
+    }
+    later(120);
+    call("allow api/x");
+    call("record api/x failure --error HTTP~500");
+    later(3_600);
+    for _ in 0..3 {
+        call("allow api/x");
+        call("record api/x success");
+        later(10);
+    }
+    let log = world.get("/work/.policyd/logs/decisions.jsonl").unwrap();
+    let changes: Vec<(String, String, String)> = String::from_utf8(log)
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = |key: &str| entry["notice"][key].as_str().unwrap_or_default().to_owned();
+            (entry["event"].as_str().unwrap().to_owned(), text("outcome"), text("text"))
+        })
+        .collect();
+    let change = |outcome: &str, text: &str| {
+        ("breaker_change".to_owned(), outcome.to_owned(), text.to_owned())
+    };
+    let expected = [
+        ("breaker_open".to_owned(), String::new(), "it rejects calls".to_owned()),
+        change("half_open", "a trial call is permitted"),
+        change("open", "HTTP 500"),
+        change("half_open", "a trial call is permitted"),
+        change("closed", "the trial calls succeeded"),
+    ];
+    assert_eq!(changes, expected);
+}
+
+#[test]
 fn a_breaker_opens_is_probed_and_closes() {
     let lines = [
         "list",
