@@ -15,7 +15,6 @@ use crate::policy::Policy;
 use crate::report::activity::Activity;
 use crate::report::breakers::BreakerView;
 use crate::report::overview::{ProjectRow, RunProgress, RunRow};
-use crate::state::breaker::BreakerPhase;
 use crate::state::run::{Run, RunPhase};
 use crate::store::projects::KnownProject;
 use crate::store::runs::{RunStore, Unusable};
@@ -34,6 +33,8 @@ pub(crate) struct ProjectOverview {
     pub(crate) breakers: Vec<BreakerView>,
     /// Decision logs of the project.
     pub(crate) logs: Vec<PathBuf>,
+    /// State directory that the pack uses. Empty if the project cannot be read.
+    pub(crate) state_dir: PathBuf,
 }
 
 /// Where the activity of a project comes from.
@@ -41,6 +42,8 @@ pub(crate) struct ProjectOverview {
 pub(crate) enum ActivitySource<'a> {
     /// The logs are read; their entries count from this time on.
     Logs { since: Timestamp },
+    /// Returns what one log tells.
+    Log(&'a (dyn Fn(&Path) -> Activity + Sync)),
     /// The index knows it.
     Index(&'a Activity),
 }
@@ -100,10 +103,15 @@ pub(crate) fn of_project(
             }
             overview.add_activity(&mut row, activity);
         }
+        ActivitySource::Log(read) => {
+            let mut activity = Activity::default();
+            logs.iter().for_each(|it| activity.merge(read(it)));
+            overview.add_activity(&mut row, activity);
+        }
     }
     overview.add_run(&mut row);
     let breakers = overview.add_waiting(&mut row);
-    ProjectOverview { row, breakers, logs }
+    ProjectOverview { row, breakers, logs, state_dir: overview.state_dir() }
 }
 
 struct Overview<'a> {
@@ -181,7 +189,7 @@ impl Overview<'_> {
             })
             .collect();
         for it in &breakers {
-            if it.phase() == BreakerPhase::Open {
+            if it.breaker.is_open(&it.settings, now) {
                 row.open_breakers.push(it.key.clone());
             }
             if it.breaker.needs_human {

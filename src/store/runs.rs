@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::world::{HeldLock, World, WorldError};
 
 /// Paths below the state directory.
-const FOLDER: &str = "runs";
+pub const RUNS: &str = "runs";
 const LOCK: &str = "runs/.lock";
 const STATE: &str = "state.json";
 
@@ -47,7 +47,7 @@ impl<'a> RunStore<'a> {
     /// # Errors
     /// `Locked` if another run is active, or the error of the operating system.
     pub fn lock(&self) -> Result<Box<dyn HeldLock>, WorldError> {
-        self.documents.lock(LOCK, &[FOLDER])
+        self.documents.lock(LOCK, &[RUNS])
     }
 
     /// Returns whether a process continues a run now. It holds the lock for a moment to find out.
@@ -60,13 +60,13 @@ impl<'a> RunStore<'a> {
     /// The folder of a run.
     #[must_use]
     pub fn folder(&self, id: &str) -> PathBuf {
-        self.documents.path(FOLDER).join(id)
+        self.documents.path(RUNS).join(id)
     }
 
     /// Ids of the runs, oldest first.
     #[must_use]
     pub fn ids(&self) -> Vec<String> {
-        let names = self.documents.world.list(&self.documents.path(FOLDER)).unwrap_or_default();
+        let names = self.documents.world.list(&self.documents.path(RUNS)).unwrap_or_default();
         let is_run = |it: &String| {
             !it.starts_with('.') && self.documents.world.stat(&self.folder(it).join(STATE)).is_ok()
         };
@@ -141,5 +141,5 @@ impl<'a> RunStore<'a> {
 }
 
 fn name(id: &str) -> String {
-    format!("{FOLDER}/{id}/{STATE}")
+    format!("{RUNS}/{id}/{STATE}")
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use policyd::store::decision_index::{DecisionFilter, DecisionIndex, IndexedLog};
-use policyd::store::log::rotated;
+use policyd::store::log_files::rotated;
 use policyd::time::Timestamp;
 use policyd::world::World;
 use policyd::world::real::RealWorld;
@@ -125,6 +125,6 @@ fn main() {
     timed("page 50 of decisions", &|| index.decisions(&all, 5_000, 101).unwrap().len());
     timed("decisions of a session", &|| index.decisions(&rare, 0, 101).unwrap().len());
     timed("decisions of a rule", &|| index.decisions(&rule, 0, 101).unwrap().len());
-    timed("decisions over time", &|| index.over_time(&all, 1_800_000).unwrap().len());
+    timed("decisions over time", &|| index.over_time(&all, day, 1_800_000).unwrap().len());
     timed("rules", &|| index.rules(&all).unwrap().len());
 }

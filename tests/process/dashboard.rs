@@ -15,12 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, read_json, read_log};
-use crate::shared_answers::{CALLS, blocked_call, is_denied};
-use crate::shared_store::{begin_of, done, host};
+use crate::machine::{Machine, read_json, read_log, skipped};
 use crate::support::console::{Terminal, call_into};
 use crate::support::human::HumanWorld;
-use crate::support::postgres;
 
 const WAIT: Duration = Duration::from_secs(30);
 /// Largest page.
@@ -41,7 +38,7 @@ impl Write for Links {
 }
 
 /// A running dashboard.
-struct Dashboard {
+pub(crate) struct Dashboard {
     link: String,
     host: String,
     cookie: String,
@@ -51,10 +48,10 @@ struct Dashboard {
 
 /// An answer of the server.
 #[derive(Debug)]
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: BTreeMap<String, String>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Dashboard {
@@ -76,7 +73,7 @@ impl Dashboard {
     }
 
     /// Starts it, and opens its link in a browser.
-    fn open(machine: &Machine, arguments: &[&str]) -> Self {
+    pub(crate) fn open(machine: &Machine, arguments: &[&str]) -> Self {
         let mut dashboard = Self::closed(machine, arguments);
         let opened = dashboard.get(&dashboard.path_of_link());
         assert_eq!(opened.status, 200, "{opened:?}");
@@ -129,7 +126,7 @@ impl Dashboard {
     }
 
     /// A page, which is small and complete.
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert!(answer.body.len() <= PAGE_BYTES_MAX, "{path}: {} bytes", answer.body.len());
@@ -139,7 +136,7 @@ impl Dashboard {
     }
 
     /// The value that each form must contain.
-    fn form_token(&self, page: &str) -> String {
+    pub(crate) fn form_token(&self, page: &str) -> String {
         let page = self.page(page);
         let (_, rest) =
             page.split_once("name=\"form_token\" value=\"").expect("the page has a form");
@@ -153,7 +150,7 @@ impl Dashboard {
         self.send(&format!("POST {path}"), &[headers, &[form]].concat(), &body.join("&"))
     }
 
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let origin = format!("http://{}", self.host);
         self.post_with(path, &[("origin", &origin), ("sec-fetch-site", "same-origin")], fields)
     }
@@ -182,7 +179,11 @@ fn encoded(value: &str) -> String {
 fn busy() -> Machine {
     let machine = Machine::new();
     machine.untested();
-    assert!(machine.stop().blocks());
+    // Only what is in a directory of a client is copied into a draft.
+    let transcript = machine.path("home/.claude/projects/project/s1.jsonl");
+    fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    fs::copy(machine.transcript(), &transcript).unwrap();
+    assert!(machine.stop_with(&json!({"transcript_path": transcript})).blocks());
     let call = json!({"session_id": "s1", "hook_event_name": "PreToolUse", "cwd": machine.project,
         "tool_name": "Bash", "tool_input": {"command": "rm -rf / # <script>alert(1)</script>"}});
     let denied = machine.run(&["eval", "--hook", "pre-tool-use"], call.to_string().as_bytes());
@@ -351,7 +352,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(stop.contains("not reached") || stop.contains("\n  |"), "values are drawn: {stop}");
     let breakers = dashboard.page("/breakers");
     assert!(breakers.contains("api/x") && breakers.contains("failure"), "{breakers}");
-    assert!(breakers.contains("Openings, newest first"), "{breakers}");
+    assert!(breakers.contains("State changes, newest first"), "{breakers}");
     let waiting = dashboard.page("/waiting");
     assert!(waiting.contains("Rotate passwords"), "{waiting}");
     assert!(waiting.contains("the key &lt;b&gt;leaked&lt;/b&gt;"), "{waiting}");
@@ -420,33 +421,6 @@ fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
     assert!(history.contains("approved"), "{history}");
     let consumed = machine.run(&["signal", "consume", "HUMAN_APPROVED"], b"");
     assert_eq!(consumed.code, Some(0), "the agent receives the answer: {consumed:?}");
-}
-
-#[test]
-fn a_blocked_call_of_another_host_is_answered_in_the_browser() {
-    let test = "a_blocked_call_of_another_host_is_answered_in_the_browser";
-    let Some(server) = postgres::server(test) else { return };
-    let url = server.database();
-    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
-    done(&one.run(&["store", "init"], b""));
-    assert!(is_denied(&blocked_call(&one)));
-    one.stop().answer();
-    begin_of(&other).answer(); // lists the project
-    done(&other.run(&["store", "sync"], b""));
-    let dashboard = Dashboard::open(&other, &[]);
-    let page = dashboard.page("/waiting");
-    assert!(page.contains("git push --force origin main"), "{page}");
-    let id = page.split("name=\"id\" value=\"").nth(1).unwrap().split('"').next().unwrap();
-    let token = dashboard.form_token("/waiting");
-    let [token, project] =
-        [("form_token", token.as_str()), ("project", other.project.to_str().unwrap())];
-    let answer = [token, project, ("kind", "call"), ("id", id), ("verdict", "approve")];
-    assert_eq!(dashboard.post("/answer", &answer).status, 303);
-    assert!(dashboard.post("/answer", &answer).body.contains("answered already"));
-    assert!(!dashboard.page("/waiting").contains("git push --force"));
-    done(&one.run(&["store", "sync"], b""));
-    assert!(!is_denied(&blocked_call(&one)), "it passes once");
-    assert!(is_denied(&blocked_call(&one)));
 }
 
 #[test]
@@ -547,7 +521,7 @@ fn top_shows_projects_on_a_terminal_and_leaves_it_as_it_was() {
     let name = "top_shows_projects_on_a_terminal_and_leaves_it_as_it_was";
     let script = Command::new("script").arg("--version").stdout(Stdio::null()).status();
     if !script.is_ok_and(|it| it.success()) {
-        eprintln!("skipped: {name}: `script` is not installed");
+        skipped(name, "`script` is not installed");
         return;
     }
     let machine = busy();
@@ -585,7 +559,7 @@ fn pages_work_in_a_browser() {
     let check = check.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
     let check = check.unwrap_or_else(|_| "node is not installed".to_owned());
     if check.trim() != "ready" {
-        eprintln!("skipped: pages_work_in_a_browser: {}", check.trim());
+        skipped("pages_work_in_a_browser", check.trim());
         return;
     }
     let machine = busy();

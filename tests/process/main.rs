@@ -20,6 +20,7 @@ mod boundary;
 mod clients;
 mod crowd;
 mod dashboard;
+mod dashboard_answers;
 mod doctor;
 mod environment;
 #[cfg(target_os = "linux")]

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use maud::html;
 use serde_json::json;
 
+use super::Reply;
 use super::case_draft;
-use super::pages::{OpenProject, PageError, Pages};
-use super::{Reply, pages};
+use super::pages::{OpenProject, PageError, Pages, layout};
 use crate::app::sharing::{self, COMMAND};
 use crate::app::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::app::workspace::human::Actor;
@@ -18,9 +19,11 @@ use crate::state::approval::ApprovalEffect;
 use crate::state::breaker::BreakerEvent;
 use crate::state::dead_letter::TaskEvent;
 use crate::state::signal::End;
-use crate::store::shared::{AnswerResult, SharedStore};
+use crate::store::shared::{
+    AnswerResult, NamedSignal, SharedSignalEnd, SharedStore, SignalResponse,
+};
 use crate::store::signals::SignalOutcome;
-use crate::world::WorldError;
+use crate::world::{World, WorldError};
 
 type FormFields = BTreeMap<String, String>;
 
@@ -30,6 +33,41 @@ fn refused(why: impl Into<String>) -> PageError {
 
 fn not_saved(error: &WorldError) -> PageError {
     PageError::Refused(format!("Nothing was changed: {error}"))
+}
+
+/// What a human answers with a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerKind {
+    Escalation,
+    /// A signal of this host.
+    Signal,
+    /// A signal of another host of the shared store.
+    RemoteSignal,
+    /// A blocked tool call of any host.
+    Call,
+}
+
+impl AnswerKind {
+    /// Returns the name in a form.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Escalation => "escalation",
+            Self::Signal => "signal",
+            Self::RemoteSignal => "remote_signal",
+            Self::Call => "call",
+        }
+    }
+
+    /// Whether the answer has a text. The answer to a call is only yes or no.
+    pub(super) const fn has_text(self) -> bool {
+        !matches!(self, Self::Call)
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        [Self::Escalation, Self::Signal, Self::RemoteSignal, Self::Call]
+            .into_iter()
+            .find(|it| it.as_str() == name)
+    }
 }
 
 /// Does what a form asks for, and returns the page that the browser loads then.
@@ -50,17 +88,32 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
         _ => return Err(PageError::NoPage),
     };
     let open = pages.open(project)?;
-    let action = FormAction { pages, open: &open, actor, form };
-    action.on_current_copy(|stores| match path {
-        "/answer" => action.answer(stores),
-        "/task" => action.move_task(stores),
-        _ => action.reset_breaker(stores),
+    let unsent = open.fenced(pages.world, |world| {
+        let action = FormAction { world, open: &open, actor, form };
+        action.on_current_copy(|stores| match path {
+            "/answer" => action.answer(stores),
+            "/task" => action.move_task(stores),
+            _ => action.reset_breaker(stores),
+        })
     })?;
-    Ok(Reply::SeeOther(back.to_owned()))
+    Ok(match unsent {
+        None => Reply::SeeOther(back.to_owned()),
+        Some(why) => Reply::Page(queued_page(&why, back)),
+    })
+}
+
+/// Returns the page that says that other hosts do not see a change yet.
+fn queued_page(why: &str, back: &str) -> String {
+    let body = html! {
+        p { "Your change is saved on this machine and queued for the shared store, which cannot be reached: " (why) "." }
+        p { "policyd sends it as soon as the server can be reached. If a human on another host answers first, that answer stays." }
+        p { a href=(back) { "Back" } }
+    };
+    layout::result("Queued", &body)
 }
 
 struct FormAction<'a> {
-    pages: &'a Pages<'a>,
+    world: &'a dyn World,
     open: &'a OpenProject,
     actor: &'a Actor,
     form: &'a FormFields,
@@ -72,15 +125,12 @@ impl FormAction<'_> {
     }
 
     /// Runs a change on the stores of the project, between two synchronizations with a shared store, as commands do.
+    /// Returns why the shared store does not have the change yet; `None` if it has, or without a shared store.
     fn on_current_copy(
         &self,
         change: impl FnOnce(&Stores<'_>) -> Result<(), PageError>,
-    ) -> Result<(), PageError> {
-        let OpenProject { project, policy } = self.open;
-        let fenced = project::fenced(self.pages.world, project);
-        let world = fenced.as_ref().map_or(self.pages.world, |it| it as &dyn crate::world::World);
-        let by_pack = project::fenced_by_pack(world, project, &policy.settings);
-        let world = by_pack.as_ref().map_or(world, |it| it as &dyn crate::world::World);
+    ) -> Result<Option<String>, PageError> {
+        let (world, OpenProject { project, policy }) = (self.world, self.open);
         let (sessions, state_dir) = project::sessions(world, project, &policy.settings);
         let durability = sessions.durability.clone();
         let location = StoreLocation {
@@ -91,10 +141,17 @@ impl FormAction<'_> {
         // If the server cannot be reached, the local copy is used until then, as by commands.
         let _unreachable = sharing::sync(world, &state_dir, &durability, COMMAND);
         let done = change(&Stores::new(world, policy, location));
-        if sharing::has_waiting(world, &state_dir) {
-            let _unreachable = sharing::sync(world, &state_dir, &durability, COMMAND);
-        }
-        done
+        let is_waiting = || sharing::has_waiting(world, &state_dir);
+        let sent = if is_waiting() {
+            sharing::sync(world, &state_dir, &durability, COMMAND)
+        } else {
+            Ok(None)
+        };
+        done?;
+        Ok(match sent {
+            Err(error) => Some(error.to_string()),
+            Ok(_) => is_waiting().then(|| "the time for it was over".to_owned()),
+        })
     }
 
     fn answer(&self, stores: &Stores<'_>) -> Result<(), PageError> {
@@ -105,33 +162,45 @@ impl FormAction<'_> {
             _ => return Err(refused("Choose to approve or to reject.")),
         };
         let decision = mask(self.field("decision")).0.into_owned();
-        match self.field("kind") {
-            "escalation" => {
-                let all = stores.escalations.all();
-                let found = all.iter().find(|it| it.id == id);
-                let found =
-                    found.ok_or_else(|| refused("The question does not exist any more."))?;
-                let by = self.actor.user();
-                match stores.answer(found, approved, &decision, by) {
-                    Ok(AnswerOutcome::Moved(_)) => Ok(()),
-                    Ok(AnswerOutcome::AlreadyResolved) => {
-                        Err(refused("The question was answered already; the first answer stays."))
-                    }
-                    Err(error) => Err(not_saved(&error.source)),
-                }
+        match AnswerKind::find(self.field("kind")) {
+            Some(AnswerKind::Escalation) => self.answer_escalation(stores, id, approved, &decision),
+            Some(AnswerKind::Signal) => self.answer_signal(stores, id, approved, &decision),
+            Some(AnswerKind::RemoteSignal) => {
+                self.answer_remote_signal(stores, id, approved, decision)
             }
-            "signal" => self.answer_signal(stores, id, approved, &decision),
-            "call" => self.answer_call(stores, id, approved),
-            _ => Err(refused("The kind of the question is unknown.")),
+            Some(AnswerKind::Call) => self.answer_call(stores, id, approved),
+            None => Err(refused("The kind of the question is unknown.")),
         }
+    }
+
+    fn answer_escalation(
+        &self,
+        stores: &Stores<'_>,
+        id: &str,
+        approved: bool,
+        decision: &str,
+    ) -> Result<(), PageError> {
+        let all = stores.escalations.all();
+        let found = all.iter().find(|it| it.id == id);
+        let found = found.ok_or_else(|| refused("The question does not exist any more."))?;
+        match stores.answer(found, approved, decision, self.actor.user()) {
+            Ok(AnswerOutcome::Moved(_)) => Ok(()),
+            Ok(AnswerOutcome::AlreadyResolved) => {
+                Err(refused("The question was answered already; the first answer stays."))
+            }
+            Err(error) => Err(not_saved(&error.source)),
+        }
+    }
+
+    fn shared_store<'s>(&self, stores: &'s Stores<'_>) -> Result<SharedStore<'s>, PageError> {
+        let found = SharedStore::find(stores.world, &stores.own, stores.breakers.durability());
+        let store = found.map_err(|error| refused(error.to_string()))?;
+        store.ok_or_else(|| refused("No shared store is configured any more."))
     }
 
     /// Answers a tool call that was blocked on any host of the shared store.
     fn answer_call(&self, stores: &Stores<'_>, id: &str, allowed: bool) -> Result<(), PageError> {
-        let durability = stores.breakers.durability();
-        let found = SharedStore::find(self.pages.world, &stores.own, durability);
-        let store = found.map_err(|error| refused(error.to_string()))?;
-        let store = store.ok_or_else(|| refused("No shared store is configured any more."))?;
+        let store = self.shared_store(stores)?;
         match store.answer(id, allowed, self.actor.user(), COMMAND) {
             Ok(AnswerResult::Sent(ApprovalEffect::Noted) | AnswerResult::Queued) => Ok(()),
             Ok(AnswerResult::Sent(ApprovalEffect::AlreadyAnswered)) => {
@@ -147,6 +216,33 @@ impl FormAction<'_> {
         }
     }
 
+    /// Answers a signal of another host; `document` is its name in the shared store.
+    fn answer_remote_signal(
+        &self,
+        stores: &Stores<'_>,
+        document: &str,
+        approved: bool,
+        text: String,
+    ) -> Result<(), PageError> {
+        let store = self.shared_store(stores)?;
+        let is_asked = |it: &NamedSignal| it.signal.asks && it.document == document;
+        if !store.signals_of_others().iter().any(is_asked) {
+            return Err(refused("The request does not wait any more."));
+        }
+        let end = if approved { End::Approved } else { End::Rejected };
+        let (outcome, by) = (end.as_str().to_owned(), self.actor.user().to_owned());
+        match store.answer_signal(document, SharedSignalEnd { outcome, by, text }, COMMAND) {
+            Ok(SignalResponse::Changed) => Ok(()),
+            Ok(SignalResponse::Refused(why)) => {
+                Err(refused(format!("Nothing was answered: {why}.")))
+            }
+            Ok(SignalResponse::Unknown) => Err(refused("The request does not wait any more.")),
+            Err(error) => Err(refused(format!(
+                "Nothing was answered, because only the server decides about signals of other hosts: {error}"
+            ))),
+        }
+    }
+
     fn answer_signal(
         &self,
         stores: &Stores<'_>,
@@ -154,6 +250,8 @@ impl FormAction<'_> {
         approved: bool,
         decision: &str,
     ) -> Result<(), PageError> {
+        // Another host may have answered first. Without its answer, this one would replace it.
+        stores.signals.take_over_ends(stores.now).map_err(|error| not_saved(&error))?;
         let by = self.actor.user();
         let outcome = if approved {
             stores.signals.approve(id, by, decision, stores.now)
@@ -198,9 +296,4 @@ impl FormAction<'_> {
         let done = stores.breakers.record(key, BreakerEvent::Reset, &settings, stores.now);
         done.map(|_| ()).map_err(|error| not_saved(&error))
     }
-}
-
-/// Returns the page that shows the result of an action.
-pub(super) fn result_page(title: &str, body: &maud::Markup) -> String {
-    pages::layout::result(title, body)
 }

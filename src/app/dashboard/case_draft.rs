@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use maud::html;
 use serde_json::{Value, json};
 
-use super::actions::result_page;
-use super::pages::{PageError, Pages, find_decision};
+use super::pages::{PageError, Pages, find_decision, layout};
+use crate::app::sessions::recordings;
 use crate::evaluation::called::LoggedEvent;
 use crate::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
 use crate::report::decision_log::Entry;
 use crate::report::mask::mask;
 use crate::store::file::{self, Durability, Saved};
+use crate::store::runs::RUNS;
 use crate::world::{World, WorldError};
 
 /// Directory below the state directory.
@@ -33,6 +34,9 @@ enum TranscriptProblem {
     NotLogged,
     #[error("{path}: {source}")]
     Unreadable { path: String, source: WorldError },
+    /// Any process can send a hook event, and name any file in it.
+    #[error("{0} is not in a directory of a client, so it is not copied")]
+    Elsewhere(String),
 }
 
 /// Writes the draft of a case for a decision that was wrong. Returns the page that shows it.
@@ -53,17 +57,9 @@ pub(super) fn write(
         PageError::Refused(format!("The rule {rule} did not fire in this decision."))
     })?;
     let open = pages.open(project)?;
-    let folder = pages.state_dir(&open).join(FOLDER);
-    let path = folder.join(format!("{name}.yaml"));
-    let save = |path: &Path, bytes: &[u8]| save(pages.world, &folder, path, bytes);
-    let mut missing = None;
-    if draft.needs_transcript {
-        match transcript(pages.world, &entry) {
-            Ok(bytes) => save(&folder.join(format!("{name}.jsonl")), &bytes)?,
-            Err(why) => missing = Some(why),
-        }
-    }
-    save(&path, draft.text.as_bytes())?;
+    let state_dir = pages.state_dir(&open);
+    let (path, missing) =
+        open.fenced(pages.world, |world| save_draft(world, &state_dir, &name, &draft, &entry))?;
     let body = html! {
         p { "The draft is in " code { (path.display()) } "." }
         @if let Some(why) = missing { p { "The transcript is not beside it: " (why) } }
@@ -71,7 +67,28 @@ pub(super) fn write(
              The case fails until you change the rule." }
         pre tabindex="0" role="region" aria-label="Draft of the case" { (draft.text) }
     };
-    Ok(result_page("Draft of a case", &body))
+    Ok(layout::result("Draft of a case", &body))
+}
+
+/// Saves a draft with its transcript. Returns its path, and why the transcript is missing.
+fn save_draft(
+    world: &dyn World,
+    state_dir: &Path,
+    name: &str,
+    draft: &CaseDraft,
+    entry: &Entry,
+) -> Result<(PathBuf, Option<TranscriptProblem>), PageError> {
+    let folder = state_dir.join(FOLDER);
+    let path = folder.join(format!("{name}.yaml"));
+    let mut missing = None;
+    if draft.needs_transcript {
+        match transcript(world, state_dir, entry) {
+            Ok(bytes) => save(world, &folder, &folder.join(format!("{name}.jsonl")), &bytes)?,
+            Err(why) => missing = Some(why),
+        }
+    }
+    save(world, &folder, &path, draft.text.as_bytes())?;
+    Ok((path, missing))
 }
 
 fn save(world: &dyn World, folder: &Path, path: &Path, bytes: &[u8]) -> Result<(), PageError> {
@@ -139,14 +156,25 @@ fn event(entry: &Entry, call: &LoggedEvent) -> Value {
     Value::Object(on)
 }
 
-/// Returns the transcript as far as the decision read it, with secrets masked.
-fn transcript(world: &dyn World, entry: &Entry) -> Result<Vec<u8>, TranscriptProblem> {
+/// Returns the transcript as far as the decision read it, with secrets masked. It must be in a directory in which clients
+/// and supervised runs keep transcripts.
+fn transcript(
+    world: &dyn World,
+    state_dir: &Path,
+    entry: &Entry,
+) -> Result<Vec<u8>, TranscriptProblem> {
     let read = entry.inputs.as_ref().map(|it| &it.transcript);
-    let read = read.ok_or(TranscriptProblem::NotLogged)?;
-    let path = PathBuf::from(&read.path);
-    let bytes = world
-        .read(&path, CASE_DRAFT_BYTES_MAX)
-        .map_err(|source| TranscriptProblem::Unreadable { path: read.path.clone(), source })?;
+    let read = read.filter(|it| !it.path.is_empty()).ok_or(TranscriptProblem::NotLogged)?;
+    let unreadable = |source| TranscriptProblem::Unreadable { path: read.path.clone(), source };
+    // A link in such a directory could lead to another file.
+    let path = world.real_path(Path::new(&read.path)).map_err(unreadable)?;
+    let of_clients = recordings::directories(world).into_iter().map(|it| it.path);
+    let mut folders = of_clients.chain([state_dir.join(RUNS)]);
+    let holds = |folder: PathBuf| world.real_path(&folder).is_ok_and(|it| path.starts_with(it));
+    if !folders.any(holds) {
+        return Err(TranscriptProblem::Elsewhere(read.path.clone()));
+    }
+    let bytes = world.read(&path, CASE_DRAFT_BYTES_MAX).map_err(unreadable)?;
     let end = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
     let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned();
     let lines = text.lines().map(|it| format!("{}\n", mask(it).0));
@@ -156,6 +184,8 @@ fn transcript(world: &dyn World, entry: &Entry) -> Result<Vec<u8>, TranscriptPro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::workspace::project;
+    use crate::world::fake::FakeWorld;
 
     fn entry(value: Value) -> Entry {
         Entry::read(&value).unwrap()
@@ -178,6 +208,51 @@ mod tests {
             guards: {"rm":"silent"}
         "#);
         assert_eq!(draft(&entry, "other", "", "t.jsonl"), None);
+    }
+
+    #[test]
+    fn only_a_transcript_of_a_client_is_copied() {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        let known = "/home/me/.claude/projects/-w-app/s1.jsonl";
+        for path in [known, "/w/.policyd/runs/r1/transcript.jsonl", "/home/me/.ssh/id_ed25519"] {
+            world.put(path, "{\"text\": \"PGPASSWORD=hunter2\"}\n");
+        }
+        world.put_link("/home/me/.claude/projects/-w-app/s2.jsonl", "/home/me/.ssh/id_ed25519");
+        let copied = |path: &str| {
+            let inputs = json!({"transcript": {"path": path, "offset": 1000}});
+            let entry =
+                entry(json!({"id": "a1", "event": "stop", "timestamp": "T", "decision": "block",
+                "inputs": inputs}));
+            transcript(&world, Path::new("/w/.policyd"), &entry)
+        };
+        let text = String::from_utf8(copied(known).unwrap()).unwrap();
+        assert!(text.ends_with("}\n") && !text.contains("hunter2"), "{text}");
+        assert!(copied("/w/.policyd/runs/r1/transcript.jsonl").is_ok());
+        for path in [
+            "/home/me/.ssh/id_ed25519",
+            "/home/me/.claude/projects/-w-app/s2.jsonl",
+            "/home/me/.claude/projects/../../.ssh/id_ed25519",
+        ] {
+            let refused = copied(path);
+            assert!(matches!(refused, Err(TranscriptProblem::Elsewhere(_))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_draft_is_not_written_behind_a_link_of_the_repository() {
+        let world = FakeWorld::new();
+        world.put("/w/.policyd/logs/decisions.jsonl", "");
+        world.put_folder("/home/me");
+        world.put_link("/w/.policyd/case-drafts", "/home/me");
+        let entry =
+            entry(json!({"id": "a1", "event": "stop", "timestamp": "T", "decision": "block"}));
+        let draft = CaseDraft { text: "- name: x\n".to_owned(), needs_transcript: false };
+        let project = project::at(&world, Path::new("/w"));
+        let fenced = project::fenced(&world, &project).unwrap();
+        let refused = save_draft(&fenced, Path::new("/w/.policyd"), "x", &draft, &entry);
+        assert!(matches!(refused, Err(PageError::Refused(why)) if why.contains("symbolic link")));
+        assert_eq!(world.get("/home/me/x.yaml"), None);
     }
 
     #[test]

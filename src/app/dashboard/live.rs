@@ -15,11 +15,12 @@ use crate::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
 use crate::report::activity::Activity;
 use crate::report::breakers::BreakerView;
 use crate::report::overview::{ProjectRow, sort};
+use crate::state::breaker::{Breaker, BreakerPhase};
 use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog};
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::projects::{KnownProject, ProjectRegistry};
 use crate::time::Timestamp;
-use crate::world::World;
+use crate::world::{World, WorldError};
 
 /// Files and directories below the state directory that change with the state of a project.
 const STATE_PATHS: [&str; 8] =
@@ -38,6 +39,10 @@ pub(crate) struct Snapshot {
     pub(crate) breakers: BTreeMap<String, Vec<BreakerView>>,
     /// Entries of the registry by project.
     pub(crate) known: BTreeMap<String, KnownProject>,
+    /// Decision logs, each with its project.
+    pub(crate) logs: Vec<(String, PathBuf)>,
+    /// State directories of projects that were read.
+    pub(crate) state_dirs: BTreeMap<String, PathBuf>,
     /// Decisions in the index.
     pub(crate) indexed: u64,
     /// Whether the index contains the logs of all projects.
@@ -152,9 +157,13 @@ impl<'w> Live<'w> {
             None => index.insert(DecisionIndex::open(world, self.index)?),
         };
         let known = ProjectRegistry::new(world).all();
-        let logs = logs(&known, cache);
-        let paths: BTreeSet<PathBuf> = logs.iter().map(|(_, path)| path.clone()).collect();
-        index.retain_logs(&paths)?;
+        let logs = logs_of(&known, cache);
+        let listed: BTreeSet<String> = known.iter().map(|it| shown_path(&it.directory)).collect();
+        // A log that exists contains decisions of its project, also if the pack now names another directory or was not
+        // read yet.
+        index.retain_logs(|project, path| {
+            listed.contains(project) && !matches!(world.stat(path), Err(WorldError::NotFound))
+        })?;
         let before = self.snapshot();
         let (mut shown, mut problems, mut added) = (world.elapsed(), Vec::new(), 0);
         for (project, path) in &logs {
@@ -187,9 +196,13 @@ impl<'w> Live<'w> {
             sort(&mut rows);
             let breakers =
                 cache.iter().map(|(project, it)| (project.clone(), it.overview.breakers.clone()));
+            let dirs = cache.iter().filter(|(_, it)| !it.overview.state_dir.as_os_str().is_empty());
+            let dirs = dirs.map(|(project, it)| (project.clone(), it.overview.state_dir.clone()));
             self.publish(Snapshot {
                 rows,
                 breakers: breakers.collect(),
+                logs: logs_of(&known, cache),
+                state_dirs: dirs.collect(),
                 known: known.into_iter().map(|it| (shown_path(&it.directory), it)).collect(),
                 indexed: index.count()?,
                 is_complete: true,
@@ -201,8 +214,7 @@ impl<'w> Live<'w> {
     }
 
     fn oldest(&self) -> Timestamp {
-        let age = i64::try_from(self.since.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.world.now().millis().saturating_sub(age))
+        self.world.now().minus(self.since)
     }
 
     /// Reads the projects whose state or activity changed. Returns whether a row changed.
@@ -221,8 +233,9 @@ impl<'w> Live<'w> {
         let mut stale: Vec<(String, &KnownProject, ProjectStamp, &Activity)> = Vec::new();
         for it in known {
             let project = shown_path(&it.directory);
-            let (stamp, activity) = (stamp(world, it), activity.get(&project).unwrap_or(&none));
-            let is_current = cache.get(&project).is_some_and(|cached| {
+            let (cached, activity) = (cache.get(&project), activity.get(&project).unwrap_or(&none));
+            let stamp = stamp(world, it, cached);
+            let is_current = cached.is_some_and(|cached| {
                 cached.stamp == stamp
                     && cached.activity == *activity
                     && now.saturating_sub(cached.read) < DASHBOARD_AGE_MAX
@@ -235,8 +248,7 @@ impl<'w> Live<'w> {
             overview::of_known(world, known, ActivitySource::Index(activity))
         });
         for ((project, _, stamp, activity), overview) in stale.into_iter().zip(read) {
-            let before = cache.get(&project);
-            changed |= before.is_none_or(|it| it.overview.row != overview.row);
+            changed |= cache.get(&project).is_none_or(|it| !shows_same(&it.overview, &overview));
             let activity = activity.clone();
             cache.insert(project, CachedProject { stamp, activity, read: now, overview });
         }
@@ -253,7 +265,10 @@ fn shown_path(path: &Path) -> String {
 }
 
 /// Logs of all projects. Where a pack keeps its own state is known after the project was read once.
-fn logs(known: &[KnownProject], cache: &BTreeMap<String, CachedProject>) -> Vec<(String, PathBuf)> {
+fn logs_of(
+    known: &[KnownProject],
+    cache: &BTreeMap<String, CachedProject>,
+) -> Vec<(String, PathBuf)> {
     let mut logs = Vec::new();
     for it in known {
         let project = shown_path(&it.directory);
@@ -265,10 +280,115 @@ fn logs(known: &[KnownProject], cache: &BTreeMap<String, CachedProject>) -> Vec<
     logs
 }
 
-fn stamp(world: &dyn World, known: &KnownProject) -> ProjectStamp {
-    let stat = |path: &&str| {
-        let stat = world.stat(&known.state_dir.join(path)).ok()?;
+/// Returns what the pages show of the state of a project, which changes with its files. Where a pack keeps its own state
+/// is known after the project was read once.
+fn stamp(world: &dyn World, known: &KnownProject, cached: Option<&CachedProject>) -> ProjectStamp {
+    let of_pack = cached.map(|it| it.overview.state_dir.as_path());
+    let of_pack = of_pack.filter(|it| *it != known.state_dir && !it.as_os_str().is_empty());
+    let dirs = [Some(known.state_dir.as_path()), of_pack].into_iter().flatten();
+    let stat = |path: PathBuf| {
+        let stat = world.stat(&path).ok()?;
         Some((stat.identity, stat.length, stat.modified))
     };
-    STATE_PATHS.iter().map(stat).collect()
+    dirs.flat_map(|dir| STATE_PATHS.map(|it| stat(dir.join(it)))).collect()
+}
+
+/// Whether two overviews of a project look the same on every page.
+fn shows_same(one: &ProjectOverview, other: &ProjectOverview) -> bool {
+    // The time of a view changes nothing that a page shows.
+    let breakers = |it: &ProjectOverview| -> Vec<(String, Breaker, BreakerPhase)> {
+        let view = |it: &BreakerView| (it.key.clone(), it.breaker.clone(), it.phase());
+        it.breakers.iter().map(view).collect()
+    };
+    one.row == other.row && breakers(one) == breakers(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::state::breaker::BreakerEvent;
+    use crate::store::breakers::BreakerStore;
+    use crate::store::file::Durability;
+    use crate::world::fake::FakeWorld;
+
+    const STATE: &str = "/w/app/.policyd";
+
+    /// A user with one project.
+    fn world() -> FakeWorld {
+        let world = FakeWorld::new();
+        world.set_env("HOME", "/home/me");
+        world.put_folder("/w/app");
+        let project =
+            json!({"directory": "/w/app", "state_dir": STATE, "since": "2026-01-01T00:00:00Z"});
+        world.put("/home/me/.local/state/policyd/projects/a.json", project.to_string());
+        world
+    }
+
+    fn call(id: &str) -> String {
+        let entry = json!({"id": id, "timestamp": "2026-01-02T10:00:00Z", "event": "pre_tool_use",
+            "decision": "block"});
+        format!("{entry}\n")
+    }
+
+    /// Looks once, and returns the number of the view.
+    fn looked(live: &Live<'_>, state: &mut RefreshState) -> u64 {
+        live.refresh(state, &AtomicBool::new(false)).unwrap();
+        live.snapshot().number
+    }
+
+    #[test]
+    fn a_failure_that_opens_no_breaker_is_announced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (world, index) = (world(), folder.path().join("i.sqlite"));
+        let (live, mut changes) = Live::new(&world, &index, DASHBOARD_AGE_MAX);
+        let mut state = RefreshState::default();
+        let first = looked(&live, &mut state);
+        world.advance(DASHBOARD_AGE_MAX.saturating_mul(2));
+        assert_eq!(looked(&live, &mut state), first, "nothing changed but the time");
+        changes.mark_unchanged();
+        let policy = crate::app::packs::builtin_policy(&world).unwrap();
+        let breakers = BreakerStore::new(&world, Path::new(STATE), Durability::default());
+        let settings = policy.breaker("api/x");
+        breakers.record("api/x", BreakerEvent::failure("E"), &settings, world.now()).unwrap();
+        world.advance(DASHBOARD_AGE_MAX.saturating_mul(2));
+        assert_eq!(looked(&live, &mut state), first + 1);
+        assert!(changes.has_changed().unwrap());
+        let snapshot = live.snapshot();
+        let shown: Vec<&str> = snapshot.breakers["/w/app"].iter().map(|it| &*it.key).collect();
+        assert_eq!(shown, ["api/x"]);
+    }
+
+    #[test]
+    fn rows_of_a_log_that_a_pack_names_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (world, index) = (world(), folder.path().join("i.sqlite"));
+        world.put(Path::new(STATE).join(DECISION_LOG), call("own"));
+        let of_pack = Path::new("/w/app/kept").join(DECISION_LOG);
+        world.put(&of_pack, call("pack"));
+        world.put(
+            "/w/app/.policyd/policies/policyd.yaml",
+            "version: 1\nextends: [builtin]\npaths: {root: kept}\n",
+        );
+        let since = "2026-01-01T00:00:00Z";
+        let trusted =
+            json!([{"folder": "/w/app/.policyd/policies", "hash": "any", "since": since}]);
+        let trust = json!({"version": 1, "packs": trusted});
+        world.put("/home/me/.config/policyd/trust.json", trust.to_string());
+        let count = |rounds: usize| {
+            let (live, _changes) = Live::new(&world, &index, DASHBOARD_AGE_MAX);
+            let mut state = RefreshState::default();
+            for _ in 0..rounds {
+                looked(&live, &mut state);
+            }
+            live.snapshot().indexed
+        };
+        assert_eq!(count(2), 2, "where the pack keeps its state is known after the first look");
+        assert_eq!(count(1), 2, "the next dashboard keeps its rows");
+        world.remove(&of_pack).unwrap();
+        assert_eq!(count(1), 1);
+        world.remove(Path::new("/home/me/.local/state/policyd/projects/a.json")).unwrap();
+        assert_eq!(count(1), 0, "the project is not listed any more");
+    }
 }

@@ -1,21 +1,19 @@
 //! Adds new lines of logs to the index. Rows and the position up to which they were read are saved in one
 //! transaction, so each line is one row after a crash at any point, and if two processes read the same log.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{DecisionIndex, IndexError, integer, mark, result_number};
 use crate::checksum::{checksum, hex};
-use crate::limits::{INDEX_CHUNK_BYTES_MAX, LOG_FILES_MAX};
+use crate::limits::INDEX_CHUNK_BYTES_MAX;
 use crate::report::activity::Activity;
 use crate::report::indexed_decision::IndexedDecision;
-use crate::store::log::rotated;
-use crate::world::{OpenFile, World, WorldError};
+use crate::store::log_files::{LogFile, open_files};
+use crate::world::{World, WorldError};
 
-/// Bytes that are read first to find the end of the first line.
-const FIRST_READ: usize = 4 * 1024;
 /// Bytes before the position whose checksum shows that the file was not rewritten: a line with its time and id.
 const TAIL_BYTES: u64 = 4 * 1024;
 
@@ -32,13 +30,6 @@ pub struct IndexedLog<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStamp {
     identity: u64,
-    length: u64,
-}
-
-/// An open file of a log.
-struct LogFile {
-    file: Box<dyn OpenFile>,
-    first_line: String,
     length: u64,
 }
 
@@ -62,7 +53,7 @@ impl DecisionIndex {
             return Ok(0);
         }
         let failed = |source| IndexError::Io { path: log.path.to_owned(), source };
-        let mut files = open_files(world, log.path).map_err(failed)?;
+        let mut files = open_files(world, log.path, None).map_err(failed)?;
         let id = self.log_id(log)?;
         self.drop_missing(id, &files)?;
         let mut added = 0;
@@ -85,17 +76,18 @@ impl DecisionIndex {
         Ok(added)
     }
 
-    /// Drops the rows of logs that are not among `known`, because their projects are not listed any more.
+    /// Drops the rows of logs for whose project and path `keep` returns false.
     ///
     /// # Errors
     /// The index cannot be written.
-    pub fn retain_logs(&mut self, known: &BTreeSet<PathBuf>) -> Result<(), IndexError> {
+    pub fn retain_logs(&mut self, keep: impl Fn(&str, &Path) -> bool) -> Result<(), IndexError> {
         let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         {
-            let mut statement = change.prepare("SELECT id, path FROM log")?;
-            let logs = statement.query_map([], |it| Ok((it.get(0)?, it.get::<_, String>(1)?)))?;
-            let logs: Vec<(i64, String)> = logs.collect::<Result<_, _>>()?;
-            for (log, path) in logs.into_iter().filter(|it| !known.contains(Path::new(&it.1))) {
+            let mut statement = change.prepare("SELECT id, project, path FROM log")?;
+            let logs = statement.query_map([], |it| Ok((it.get(0)?, it.get(1)?, it.get(2)?)))?;
+            let logs: Vec<(i64, String, String)> = logs.collect::<Result<_, _>>()?;
+            let dropped = logs.into_iter().filter(|it| !keep(&it.1, Path::new(&it.2)));
+            for (log, _, path) in dropped {
                 for file in file_ids(&change, log)? {
                     drop_file(&change, file)?;
                 }
@@ -149,7 +141,7 @@ impl DecisionIndex {
         let mut position = position(&change, log, file)?;
         let wanted = file.length.saturating_sub(position.taken);
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(INDEX_CHUNK_BYTES_MAX);
-        let bytes = read(file.file.as_mut(), position.taken, wanted)?;
+        let bytes = file.read(position.taken, wanted)?;
         let is_whole = bytes.len() < INDEX_CHUNK_BYTES_MAX;
         let complete = match bytes.iter().rposition(|it| *it == b'\n') {
             Some(end) => end.saturating_add(1),
@@ -172,7 +164,7 @@ impl DecisionIndex {
         }
         let Rows { count, mut new_names, .. } = rows;
         position.taken = start;
-        position.tail = tail(file.file.as_mut(), start)?;
+        position.tail = tail(file, start)?;
         save(&change, &position)?;
         change.commit()?;
         names.append(&mut new_names);
@@ -273,58 +265,10 @@ fn stamp(world: &dyn World, path: &Path) -> Option<LogStamp> {
     Some(LogStamp { identity: stat.identity, length: stat.length })
 }
 
-/// Opens the files of a log, newest first: a rotation in between moves a file to a name that is opened later.
-fn open_files(world: &dyn World, log: &Path) -> Result<Vec<LogFile>, WorldError> {
-    let mut files: Vec<LogFile> = Vec::new();
-    let paths = [log.to_owned()].into_iter().chain((1..=LOG_FILES_MAX).map(|it| rotated(log, it)));
-    for path in paths {
-        let mut file = match world.open(&path) {
-            Ok(file) => file,
-            Err(WorldError::NotFound) => continue,
-            Err(error) => return Err(error),
-        };
-        let length = file.stat()?.length;
-        let Some(first_line) = first_line(file.as_mut())? else { continue };
-        if !files.iter().any(|it| it.first_line == first_line) {
-            files.push(LogFile { file, first_line, length });
-        }
-    }
-    Ok(files)
-}
-
-/// Returns the checksum of the first line; `None` if the file has no complete line.
-fn first_line(file: &mut dyn OpenFile) -> Result<Option<String>, WorldError> {
-    let mut wanted = FIRST_READ;
-    loop {
-        let bytes = read(file, 0, wanted)?;
-        if let Some(line) = bytes.iter().position(|it| *it == b'\n').and_then(|it| bytes.get(..it))
-        {
-            return Ok(Some(hex(&checksum(&[line]))));
-        }
-        if bytes.len() < wanted || wanted >= INDEX_CHUNK_BYTES_MAX {
-            return Ok(None);
-        }
-        wanted = wanted.saturating_mul(8).min(INDEX_CHUNK_BYTES_MAX);
-    }
-}
-
-fn read(file: &mut dyn OpenFile, start: u64, wanted: usize) -> Result<Vec<u8>, WorldError> {
-    let (mut bytes, mut filled) = (vec![0; wanted], 0_usize);
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        let offset = start.saturating_add(u64::try_from(filled).unwrap_or(u64::MAX));
-        match file.read_at(offset, rest)? {
-            0 => break,
-            count => filled = filled.saturating_add(count),
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
-}
-
 /// Returns the checksum of the last bytes before a position.
-fn tail(file: &mut dyn OpenFile, end: u64) -> Result<String, WorldError> {
+fn tail(file: &mut LogFile, end: u64) -> Result<String, WorldError> {
     let length = end.min(TAIL_BYTES);
-    let bytes = read(file, end.saturating_sub(length), usize::try_from(length).unwrap_or(0))?;
+    let bytes = file.read(end.saturating_sub(length), usize::try_from(length).unwrap_or(0))?;
     Ok(hex(&checksum(&[&bytes])))
 }
 
@@ -345,7 +289,7 @@ fn position(
         })
         .optional()?;
     if let Some(known) = known {
-        if known.taken <= file.length && tail(file.file.as_mut(), known.taken)? == known.tail {
+        if known.taken <= file.length && tail(file, known.taken)? == known.tail {
             return Ok(known);
         }
         drop_file(change, known.id)?;

@@ -7,12 +7,10 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 
 use super::{DecisionIndex, IndexError, integer, mark, moment, outcome_of, result_of};
-use crate::checksum::{checksum, hex};
-use crate::limits::{INDEX_CHUNK_BYTES_MAX, LOG_FILES_MAX};
 use crate::report::activity::Activity;
 use crate::report::indexed_decision::DecisionOutcome;
 use crate::report::rule_result::RuleResult;
-use crate::store::log::rotated;
+use crate::store::log_files::{LogFile, paths};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
@@ -23,10 +21,10 @@ pub struct DecisionFilter {
     pub project: Option<String>,
     /// Id of a rule that fired or is unknown.
     pub rule: Option<String>,
-    /// Results of that rule, if any counts.
-    pub result: Option<RuleResult>,
-    /// Outcome of the decision.
-    pub outcome: Option<DecisionOutcome>,
+    /// Results of that rule.
+    pub results: Vec<RuleResult>,
+    /// Outcomes of the decision.
+    pub outcomes: Vec<DecisionOutcome>,
     /// Whether only decisions count in which a rule would have blocked or asked.
     pub would_stop: bool,
     /// Beginning of the id of the session.
@@ -235,28 +233,49 @@ impl DecisionIndex {
         Ok(rules)
     }
 
-    /// Returns the number of decisions in each part of time of a length in milliseconds, oldest first. Parts without a
-    /// decision are left out.
+    /// Returns the time of the oldest decision that has one.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn oldest(&self, filter: &DecisionFilter) -> Result<Option<Timestamp>, IndexError> {
+        let (tables, conditions, values) = filter.conditions();
+        let query = format!(
+            "SELECT min(decision.at) FROM {tables} \
+             JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
+             WHERE {conditions} AND decision.at > 0"
+        );
+        let mut statement = self.connection.prepare_cached(&query)?;
+        let oldest: Option<i64> =
+            statement.query_row(params_from_iter(values), |row| row.get(0))?;
+        Ok(oldest.map(moment))
+    }
+
+    /// Returns the number of decisions in each part of time of a length in milliseconds, oldest first; the first part
+    /// begins at `begin`. Parts without a decision are left out.
     ///
     /// # Errors
     /// The index cannot be read.
     pub fn over_time(
         &self,
         filter: &DecisionFilter,
-        slot_ms: u32,
+        begin: Timestamp,
+        slot_ms: u64,
     ) -> Result<Vec<TimeSlot>, IndexError> {
+        let (begin, slot_ms) = (begin.millis(), integer(slot_ms.max(1)));
+        let filter =
+            DecisionFilter { since: filter.since.max(Some(moment(begin))), ..filter.clone() };
         let (tables, conditions, values) = filter.conditions();
         let query = format!(
-            "SELECT decision.at / {slot_ms} AS slot, decision.mark, count(*) FROM {tables} \
+            "SELECT (decision.at - {begin}) / {slot_ms} AS slot, decision.mark, count(*) FROM {tables} \
              JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
-             WHERE {conditions} GROUP BY slot, decision.mark ORDER BY slot",
-            slot_ms = slot_ms.max(1)
+             WHERE {conditions} GROUP BY slot, decision.mark ORDER BY slot"
         );
         let mut slots: Vec<TimeSlot> = Vec::new();
         let mut statement = self.connection.prepare_cached(&query)?;
         let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
-            let begins = moment(row.get::<_, i64>(0)?.saturating_mul(i64::from(slot_ms.max(1))));
+            let begins =
+                moment(row.get::<_, i64>(0)?.saturating_mul(slot_ms).saturating_add(begin));
             if slots.last().is_none_or(|it| it.begins != begins) {
                 slots.push(TimeSlot { begins, outcomes: OutcomeCounts::new() });
             }
@@ -275,32 +294,35 @@ impl DecisionFilter {
     fn conditions(&self) -> (&'static str, String, Vec<Value>) {
         let mut conditions = vec!["1".to_owned()];
         let mut values: Vec<Value> = Vec::new();
-        let mut add = |condition: &str, value: Value| {
-            conditions.push(condition.to_owned());
-            values.push(value);
-        };
-        if let Some(rule) = &self.rule {
-            add("firing.rule = (SELECT id FROM name WHERE text = ?)", rule.clone().into());
-        }
-        if let (Some(result), true) = (self.result, self.rule.is_some()) {
-            add("firing.result = ?", super::result_number(result).into());
-        }
         let time = if self.rule.is_some() { "firing.at" } else { "decision.at" };
+        if let Some(rule) = &self.rule {
+            conditions.push("firing.rule = (SELECT id FROM name WHERE text = ?)".to_owned());
+            values.push(rule.clone().into());
+            if !self.results.is_empty() {
+                let numbers = self.results.iter().map(|it| super::result_number(*it));
+                conditions.push(format!("firing.result IN ({})", list(numbers)));
+            }
+        }
         if let Some(since) = self.since {
-            add(&format!("{time} >= ?"), since.millis().into());
+            conditions.push(format!("{time} >= ?"));
+            values.push(since.millis().into());
         }
         if let Some(until) = self.until {
-            add(&format!("{time} < ?"), until.millis().into());
+            conditions.push(format!("{time} < ?"));
+            values.push(until.millis().into());
         }
         if let Some(project) = &self.project {
-            add("log.project = ?", project.clone().into());
+            conditions.push("log.project = ?".to_owned());
+            values.push(project.clone().into());
         }
-        if let Some(outcome) = self.outcome {
-            add("decision.mark / 2 = ?", (mark(outcome, false) / 2).into());
+        if !self.outcomes.is_empty() {
+            let numbers = self.outcomes.iter().map(|it| mark(*it, false) / 2);
+            conditions.push(format!("decision.mark / 2 IN ({})", list(numbers)));
         }
         if let Some(session) = &self.session {
             let ids = "decision.session IN (SELECT id FROM name WHERE text >= ? AND text < ?)";
-            add(ids, session.clone().into());
+            conditions.push(ids.to_owned());
+            values.push(session.clone().into());
             values.push(format!("{session}\u{10ffff}").into());
         }
         if self.would_stop {
@@ -313,6 +335,11 @@ impl DecisionFilter {
         };
         (tables, conditions.join(" AND "), values)
     }
+}
+
+/// Numbers in SQL.
+fn list(numbers: impl Iterator<Item = i64>) -> String {
+    numbers.map(|it| it.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn decision_row(row: &Row<'_>) -> Result<DecisionRow, rusqlite::Error> {
@@ -348,6 +375,8 @@ fn count(activity: &mut Activity, outcome: DecisionOutcome, would_stop: bool, nu
         | DecisionOutcome::RunEnded
         | DecisionOutcome::Escalated
         | DecisionOutcome::BreakerOpened
+        | DecisionOutcome::BreakerHalfOpened
+        | DecisionOutcome::BreakerClosed
         | DecisionOutcome::DeadLettered => return,
     };
     *counted = counted.saturating_add(number);
@@ -357,19 +386,13 @@ impl LineLocation {
     /// Reads the line from the log; `None` if its file was rotated away or rewritten since.
     #[must_use]
     pub fn read(&self, world: &dyn World) -> Option<Vec<u8>> {
-        let paths = [self.log.clone()]
-            .into_iter()
-            .chain((1..=LOG_FILES_MAX).map(|it| rotated(&self.log, it)));
-        paths.into_iter().find_map(|path| self.read_from(world, &path).ok().flatten())
+        paths(&self.log).find_map(|path| self.read_from(world, &path).ok().flatten())
     }
 
     fn read_from(&self, world: &dyn World, path: &Path) -> Result<Option<Vec<u8>>, WorldError> {
-        let bytes = world.read(path, INDEX_CHUNK_BYTES_MAX.saturating_mul(2))?;
-        let first = bytes.split(|it| *it == b'\n').next().unwrap_or_default();
-        if hex(&checksum(&[first])) != self.first_line {
-            return Ok(None);
-        }
-        let start = usize::try_from(self.start).unwrap_or(usize::MAX);
-        Ok(bytes.get(start..start.saturating_add(self.length)).map(<[u8]>::to_vec))
+        let file = LogFile::open(world, path)?.filter(|it| it.first_line == self.first_line);
+        let Some(mut file) = file else { return Ok(None) };
+        let line = file.read(self.start, self.length)?;
+        Ok(Some(line).filter(|it| it.len() == self.length))
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::report::activity::Activity;
-use crate::store::log;
+use crate::store::log_files::rotated;
 use crate::world::fake::FakeWorld;
 use crate::world::real::RealWorld;
 
@@ -67,18 +67,18 @@ fn rows_follow_rotation_and_go_with_their_file() {
     let (world, mut index) = (FakeWorld::new(), DecisionIndex::in_memory().unwrap());
     world.put(LOG, text([call(1)]));
     ingest(&mut index, &world);
-    world.put(log::rotated(Path::new(LOG), 1), text([call(1), call(2)]));
+    world.put(rotated(Path::new(LOG), 1), text([call(1), call(2)]));
     world.put(LOG, text([call(3)]));
     assert_eq!(ingest(&mut index, &world), 2);
     assert_eq!(all(&index), ["c3", "c2", "c1"]);
     let (_, location) = index.decision(PROJECT, "c2").unwrap().unwrap();
     assert_eq!(location.read(&world), Some(format!("{}\n", call(2)).into_bytes()));
-    world.put(log::rotated(Path::new(LOG), 1), text([call(3)]));
+    world.put(rotated(Path::new(LOG), 1), text([call(3)]));
     world.put(LOG, text([call(4)]));
     assert_eq!(ingest(&mut index, &world), 1);
     assert_eq!(all(&index), ["c4", "c3"]);
     assert_eq!(location.read(&world), None, "the file was rotated away");
-    index.retain_logs(&std::collections::BTreeSet::new()).unwrap();
+    index.retain_logs(|_, _| false).unwrap();
     assert_eq!(all(&index), [""; 0]);
 }
 
@@ -187,7 +187,7 @@ fn counts_agree_with_the_fold_of_the_log() {
             let found = index.activity(at(since)).unwrap().projects;
             assert_eq!(found.get(PROJECT), Some(&expected), "since {since}, in {parts} parts");
         }
-        index.retain_logs(&std::collections::BTreeSet::new()).unwrap();
+        index.retain_logs(|_, _| false).unwrap();
     }
 }
 
@@ -209,12 +209,19 @@ fn filters_select_decisions() {
         (
             DecisionFilter {
                 rule: Some("tests".to_owned()),
-                result: Some(RuleResult::Released),
+                results: vec![RuleResult::Released, RuleResult::Halted],
                 ..none()
             },
             &["s3"],
         ),
-        (DecisionFilter { outcome: Some(DecisionOutcome::BlockedStop), ..none() }, &["s2"]),
+        (DecisionFilter { outcomes: vec![DecisionOutcome::BlockedStop], ..none() }, &["s2"]),
+        (
+            DecisionFilter {
+                outcomes: vec![DecisionOutcome::BlockedStop, DecisionOutcome::ReleasedStop],
+                ..none()
+            },
+            &["s3", "s2"],
+        ),
         (DecisionFilter { session: Some("session-1".to_owned()), ..none() }, &["c4", "c1"]),
         (DecisionFilter { since: Some(at(2)), until: Some(at(4)), ..none() }, &["s3", "s2"]),
         (DecisionFilter { would_stop: true, ..none() }, &[]),
@@ -229,7 +236,12 @@ fn filters_select_decisions() {
     assert_eq!(rules[1].results.get(&RuleResult::Released), Some(&1));
     let of_project = DecisionFilter { project: Some("/other".to_owned()), ..none() };
     assert_eq!(index.rules(&of_project).unwrap().len(), 1);
-    let slots = index.over_time(&none(), 2000).unwrap();
-    let numbers: Vec<u64> = slots.iter().map(|it| it.outcomes.values().sum()).collect();
-    assert_eq!(numbers, [1, 2, 1]);
+    assert_eq!(index.oldest(&none()).unwrap(), Some(at(1)));
+    assert_eq!(index.oldest(&of_project).unwrap(), Some(at(4)));
+    let slots = |begin: i64| -> Vec<(i64, u64)> {
+        let slots = index.over_time(&none(), at(begin), 2000).unwrap();
+        slots.iter().map(|it| (it.begins.millis(), it.outcomes.values().sum())).collect()
+    };
+    assert_eq!(slots(1), [(1000, 2), (3000, 2)], "the first part begins where it should");
+    assert_eq!(slots(2), [(2000, 2), (4000, 1)], "what is older is left out");
 }

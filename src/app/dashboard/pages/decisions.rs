@@ -3,13 +3,12 @@
 use maud::{Markup, html};
 
 use super::layout::{self, PageSection, address, badge, moment, table};
-use super::overview::{decision_plot, slot_ms};
-use super::{PageError, PageView, Pages};
+use super::overview::decision_plot;
+use super::{PageError, PageView, Pages, rules};
 use crate::app::packs;
 use crate::app::sessions::explained::{self, PackChoice};
 use crate::report::decision_log::Entry;
 use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::rule_result::RuleResult;
 use crate::store::decision_index::{DecisionFilter, DecisionRow};
 
 /// Rows of one page.
@@ -30,6 +29,8 @@ pub(super) const fn outcome_words(outcome: DecisionOutcome) -> (&'static str, &'
         DecisionOutcome::RunEnded => ("run ended", "quiet"),
         DecisionOutcome::Escalated => ("question", "look"),
         DecisionOutcome::BreakerOpened => ("breaker opened", "bad"),
+        DecisionOutcome::BreakerHalfOpened => ("breaker half open", "look"),
+        DecisionOutcome::BreakerClosed => ("breaker closed", "good"),
         DecisionOutcome::DeadLettered => ("dead letter", "look"),
     }
 }
@@ -39,8 +40,8 @@ fn filter(view: &PageView<'_>) -> DecisionFilter {
     DecisionFilter {
         project: view.field("project").map(str::to_owned),
         rule: view.field("rule").map(str::to_owned),
-        result: view.field("result").and_then(RuleResult::find),
-        outcome: view.field("outcome").and_then(DecisionOutcome::find),
+        results: view.field("result").map(rules::results_of).unwrap_or_default(),
+        outcomes: view.field("outcome").and_then(DecisionOutcome::find).into_iter().collect(),
         would_stop: view.field("would").is_some(),
         session: view.field("session").map(str::to_owned),
         since: Some(view.oldest()),
@@ -58,13 +59,13 @@ pub(super) fn list(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
     let mut rows = index.decisions(&filter, page.saturating_mul(ROWS), ROWS.saturating_add(1))?;
     let has_more = rows.len() > ROWS;
     rows.truncate(ROWS);
-    let slots = index.over_time(&filter, slot_ms(view))?;
+    let plot = decision_plot(view, &index, &filter)?;
     let names = ["project", "rule", "result", "outcome", "would", "session", "since"];
     let fields: Vec<(&str, &str)> =
         names.iter().map(|it| (*it, view.field(it).unwrap_or_default())).collect();
     let body = html! {
         (filter_form(view))
-        (decision_plot(view, &slots))
+        (plot)
         @if rows.is_empty() { p { "No decision fits." } } @else {
             (decision_table(view, &rows))
         }

@@ -155,6 +155,15 @@ pub(super) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(exact) title=(exact) { (age(at, now)) } }
 }
 
+/// Returns when something was or will be.
+pub(super) fn when(at: Timestamp, now: Timestamp) -> Markup {
+    let exact = at.to_string();
+    html! {
+        @if at > now { "in " time datetime=(exact) title=(exact) { (age(now, at)) } }
+        @else { (moment(at, now)) " ago" }
+    }
+}
+
 /// Returns the class of a color.
 pub(super) const fn tone(color: TextColor) -> &'static str {
     match color {

@@ -84,8 +84,7 @@ impl PageView<'_> {
 
     /// Returns the time before which nothing counts.
     pub(super) fn oldest(&self) -> Timestamp {
-        let age = i64::try_from(self.since().0.as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(self.now.millis().saturating_sub(age))
+        self.now.minus(self.since().0)
     }
 
     /// Returns the number of the page of a list, from 0.
@@ -106,6 +105,17 @@ pub(super) struct OpenProject {
     pub(super) policy: Policy,
 }
 
+impl OpenProject {
+    /// Calls `change` with a World that writes into the state directories of the project as the gate does: not behind a
+    /// link of the repository, and not into a directory of another user.
+    pub(super) fn fenced<T>(&self, world: &dyn World, change: impl FnOnce(&dyn World) -> T) -> T {
+        let fenced = project::fenced(world, &self.project);
+        let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+        let by_pack = project::fenced_by_pack(world, &self.project, &self.policy.settings);
+        change(by_pack.as_ref().map_or(world, |it| it as &dyn World))
+    }
+}
+
 impl Pages<'_> {
     /// Makes the page of a request, or does what its form asks for.
     pub(super) fn reply(&self, request: &PageRequest) -> Reply {
@@ -124,13 +134,17 @@ impl Pages<'_> {
     }
 
     fn page(&self, request: &PageRequest) -> Result<Reply, PageError> {
+        let snapshot: Arc<Snapshot> = self.live.snapshot();
         if request.path == "/metrics" {
-            return Ok(match metrics::collect(self.world) {
+            let metrics = match snapshot.is_complete {
+                true => metrics::of_rows(self.world, &snapshot.rows, &snapshot.logs),
+                false => metrics::collect(self.world),
+            };
+            return Ok(match metrics {
                 Ok(text) => Reply::Metrics(text),
                 Err(error) => Reply::Failed(error.to_string()),
             });
         }
-        let snapshot: Arc<Snapshot> = self.live.snapshot();
         let view = PageView {
             snapshot: &snapshot,
             form_token: &request.form_token,

@@ -10,8 +10,8 @@ use super::{PageError, PageView, Pages};
 use crate::report::indexed_decision::DecisionOutcome;
 use crate::report::overview::{ProjectRow, Urgency};
 use crate::state::run::budget::usd_text;
-use crate::store::decision_index::{DecisionFilter, TimeSlot};
-use crate::time::duration_text;
+use crate::store::decision_index::{DecisionFilter, DecisionIndex, TimeSlot};
+use crate::time::{Timestamp, duration_text};
 
 /// Rows of one page: a page must stay small.
 const ROWS: usize = 100;
@@ -119,7 +119,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
         since: Some(view.oldest()),
         ..DecisionFilter::default()
     };
-    let slots = pages.index()?.over_time(&filter, slot_ms(view))?;
+    let plot = decision_plot(view, &pages.index()?, &filter)?;
     let body = html! {
         p.hint { (directory) }
         @match row {
@@ -134,17 +134,11 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
             li { a href=(address("/runs", &[("project", directory)])) { "Runs" } }
         }
         h2 { "Decisions within " (view.since().1) }
-        (decision_plot(view, &slots))
+        (plot)
         (super::runs::usage(pages, directory)?)
     };
     let title = view.name(directory);
     Ok(layout::page(view, PageSection::Projects, &title, &body))
-}
-
-/// Returns the length of one bar in milliseconds.
-pub(super) fn slot_ms(view: &PageView<'_>) -> u32 {
-    let whole = view.since().0.as_millis() / u128::from(SLOTS);
-    u32::try_from(whole).unwrap_or(u32::MAX).max(1000)
 }
 
 /// Groups of outcomes in one color, from the bottom up.
@@ -167,22 +161,42 @@ const GROUPS: [(&str, &str, &[DecisionOutcome]); 4] = [
             DecisionOutcome::RunEnded,
             DecisionOutcome::Escalated,
             DecisionOutcome::BreakerOpened,
+            DecisionOutcome::BreakerHalfOpened,
+            DecisionOutcome::BreakerClosed,
             DecisionOutcome::DeadLettered,
         ],
     ),
 ];
 
-/// Returns a plot of decisions over the time of the page, and a table with the same numbers.
+/// Returns a plot of the decisions of a filter over its time, and a table with the same numbers.
+///
+/// # Errors
+/// The index cannot be read.
+pub(super) fn decision_plot(
+    view: &PageView<'_>,
+    index: &DecisionIndex,
+    filter: &DecisionFilter,
+) -> Result<Markup, PageError> {
+    // "All" begins with the first decision.
+    let first = if view.since().0 > WHOLE { index.oldest(filter)? } else { filter.since };
+    let begin = first.unwrap_or(view.now);
+    let slot_ms = slot_ms(view.now.since(begin));
+    let slots = index.over_time(filter, begin, slot_ms)?;
+    Ok(drawn_plot(&slots, begin, slot_ms))
+}
+
+/// Returns the length of one of [`SLOTS`] bars in milliseconds, rounded up: the last bar ends now or later.
+fn slot_ms(whole: Duration) -> u64 {
+    let whole = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
+    whole.saturating_add(1).div_ceil(u64::from(SLOTS)).max(1000)
+}
+
 #[expect(clippy::cast_precision_loss, reason = "positions and heights of a plot")]
-pub(super) fn decision_plot(view: &PageView<'_>, slots: &[TimeSlot]) -> Markup {
-    let length = i64::from(slot_ms(view));
-    let (begin, end) = match slots.first() {
-        // "All" begins with the first decision.
-        Some(first) if view.since().0 > WHOLE => (first.begins.millis(), view.now.millis()),
-        Some(_) => (view.oldest().millis(), view.now.millis()),
-        None => return html! { p { "No decision is logged for this time." } },
-    };
-    let whole = (end.saturating_sub(begin)).max(length) as f64;
+fn drawn_plot(slots: &[TimeSlot], begin: Timestamp, slot_ms: u64) -> Markup {
+    if slots.is_empty() {
+        return html! { p { "No decision is logged for this time." } };
+    }
+    let whole = slot_ms.saturating_mul(u64::from(SLOTS)) as f64;
     let group = |slot: &TimeSlot, outcomes: &[DecisionOutcome]| -> u64 {
         outcomes.iter().filter_map(|it| slot.outcomes.get(it)).sum()
     };
@@ -194,17 +208,13 @@ pub(super) fn decision_plot(view: &PageView<'_>, slots: &[TimeSlot]) -> Markup {
             .map(|(name, _, count)| format!("{count} {name}"))
             .collect();
         Bar {
-            at: slot.begins.millis().saturating_sub(begin) as f64 / whole,
+            at: slot.begins.millis().saturating_sub(begin.millis()) as f64 / whole,
             parts: counts.iter().map(|(_, class, count)| (*class, *count as f64)).collect(),
             title: format!("{}: {}", slot.begins, words.join(", ")),
         }
     };
     let bars: Vec<Bar> = slots.iter().map(bar).collect();
-    let axis = Axis {
-        begin: crate::time::Timestamp::from_millis(begin).to_string(),
-        end: "now".to_owned(),
-        unit: "",
-    };
+    let axis = Axis { begin: begin.to_string(), end: "now".to_owned(), unit: "", most: None };
     html! {
         figure {
             (plot::bars("Decisions over time", &bars, SLOTS, &axis))
@@ -220,5 +230,31 @@ pub(super) fn decision_plot(view: &PageView<'_>, slots: &[TimeSlot]) -> Markup {
                 }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::decision_index::OutcomeCounts;
+
+    #[test]
+    fn bars_fill_the_time_of_the_plot() {
+        let (begin, length) =
+            (Timestamp::from_millis(1_000_000), slot_ms(Duration::from_secs(480)));
+        assert_eq!(length, 10_001, "48 bars are longer than the time");
+        assert_eq!(slot_ms(Duration::ZERO), 1000);
+        let slot = |number: u64| TimeSlot {
+            begins: begin.plus(Duration::from_millis(length * number)),
+            outcomes: OutcomeCounts::from([
+                (DecisionOutcome::BlockedCall, 2),
+                (DecisionOutcome::Halted, 1),
+                (DecisionOutcome::PassedStop, 4),
+            ]),
+        };
+        let drawn = drawn_plot(&[slot(0), slot(47)], begin, length).into_string();
+        assert!(drawn.contains("3 blocked, 4 other"), "{drawn}");
+        assert!(drawn.contains("x=\"56\"") && drawn.contains("x=\"698.33"), "{drawn}");
+        assert!(drawn.contains("<td class=\"number\">3</td>"), "{drawn}");
     }
 }

@@ -11,7 +11,7 @@ use super::plot::{self, Axis, PlotLine, PlotMark};
 use super::{PageError, PageView, Pages};
 use crate::report::event_log::EVENT_LOG;
 use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::overview::ProjectRow;
+use crate::report::overview::{ProjectRow, Urgency};
 use crate::report::run;
 use crate::state::run::Run;
 use crate::state::run::budget::usd_text;
@@ -43,7 +43,7 @@ fn last_runs(view: &PageView<'_>) -> Markup {
     let rows: Vec<&ProjectRow> = view.snapshot.rows.iter().filter(with_run).take(ROWS).collect();
     let body = html! {
         @for (row, it) in rows.iter().filter_map(|row| Some((row, row.run.as_ref()?))) {
-            @let (_, color) = row.urgency().cell();
+            @let (_, color) = urgency_of_run(row).cell();
             tr {
                 th scope="row" { a href=(address("/run", &[("project", &row.directory), ("id", &it.id)])) { (view.name(&row.directory)) } }
                 td { (badge(it.progress.as_str(), tone(color))) }
@@ -59,6 +59,11 @@ fn last_runs(view: &PageView<'_>) -> Markup {
             (table("Runs", &["Project", "State", "Goal", "Turns", "Tokens", "USD", "Age"], &body))
         }
     }
+}
+
+/// How much the last run alone needs a human.
+fn urgency_of_run(row: &ProjectRow) -> Urgency {
+    ProjectRow { run: row.run.clone(), ..ProjectRow::default() }.urgency()
 }
 
 fn runs_of(pages: &Pages<'_>, view: &PageView<'_>, project: &str) -> Markup {
@@ -165,7 +170,10 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
         h2 { "Events" }
         (event_table(view, &events))
         h2 { "Decisions" }
-        @if decisions.is_empty() { p { "No decision was logged during the run." } } @else { (decision_table(view, &decisions)) }
+        @if decisions.is_empty() { p { "No decision was logged during the run." } } @else {
+            p.hint { "Decisions of all sessions of the project during the run, at most the newest " (EVENTS) "." }
+            (decision_table(view, &decisions))
+        }
     };
     let title = format!("Run {id}");
     Ok(layout::page(view, PageSection::Runs, &title, &body))
@@ -213,7 +221,7 @@ fn timeline(
         PlotMark { class, at: place(it.at), title: format!("{word}: {}", it.detail) }
     });
     let marks: Vec<PlotMark> = failures.chain(stopped).collect();
-    let axis = |unit| Axis { begin: begin.to_string(), end: end.to_string(), unit };
+    let axis = |unit| Axis { begin: begin.to_string(), end: end.to_string(), unit, most: None };
     let plot = |class, key, unit, name: &str| {
         plot::lines(name, &[PlotLine { class, points: sums(key) }], &marks, &axis(unit))
     };
@@ -234,10 +242,13 @@ fn timeline(
     }
 }
 
-/// Keeps at most [`POINTS`] points.
+/// Keeps at most [`POINTS`] points, and always the last one: it is the sum.
 fn thinned<T>(points: Vec<T>) -> Vec<T> {
     let step = points.len().div_ceil(POINTS).max(1);
-    points.into_iter().step_by(step).collect()
+    let kept = points.into_iter().rev().step_by(step);
+    let mut kept: Vec<T> = kept.collect();
+    kept.reverse();
+    kept
 }
 
 fn event_table(view: &PageView<'_>, events: &[LoggedRunEvent]) -> Markup {
@@ -266,10 +277,8 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
         events.iter().filter(move |it| it.is(kind)).filter_map(|it| Some((it.at()?, it)))
     };
     let used: Vec<(Timestamp, f64)> = timed("loop.context_usage")
-        .filter_map(|(at, it)| {
-            let percent = it.number("occupancy_pct").or_else(|| it.number("usage_pct"))?;
-            Some((at, percent))
-        })
+        // `usage_pct` counts all tokens of the session, so it says nothing about the window.
+        .filter_map(|(at, it)| Some((at, it.number("occupancy_pct")?)))
         .collect();
     let mut sum = 0.0;
     let cost: Vec<(Timestamp, f64)> = timed("loop.iteration_complete")
@@ -278,21 +287,21 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
             (at, sum)
         })
         .collect();
-    let plot = |class, points: Vec<(Timestamp, f64)>, unit, name: &str| {
+    let plot = |class, points: Vec<(Timestamp, f64)>, (unit, most), name: &str| {
         let (Some((begin, _)), Some((end, _))) = (points.first(), points.last()) else {
             return html! { p { "Nothing is logged: " (name) "." } };
         };
         let (begin, end) = (*begin, *end);
-        let axis = Axis { begin: begin.to_string(), end: end.to_string(), unit };
+        let axis = Axis { begin: begin.to_string(), end: end.to_string(), unit, most };
         let points = points.into_iter().map(|(at, value)| (position(at, begin, end), value));
         let points = thinned(points.collect());
         html! { figure { (plot::lines(name, &[PlotLine { class, points }], &[], &axis)) } }
     };
     Ok(html! {
         h2 { "Context window" }
-        (plot("tokens", used, "%", "Used part of the context window by time"))
+        (plot("tokens", used, ("%", Some(100.0)), "Used part of the context window by time"))
         h2 { "Cost of supervised runs" }
-        (plot("cost", cost, "USD", "Cost of supervised runs by time"))
+        (plot("cost", cost, ("USD", None), "Cost of supervised runs by time"))
     })
 }
 
@@ -319,7 +328,8 @@ mod tests {
 
     #[test]
     fn a_plot_has_few_points() {
-        assert_eq!(thinned((0..1000).collect::<Vec<_>>()).len(), 250);
+        let points = thinned((0..1000).collect::<Vec<_>>());
+        assert_eq!((points.len(), points.last()), (250, Some(&999)));
         assert_eq!(thinned(vec![1, 2]), [1, 2]);
     }
 }

@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
+use super::super::actions::AnswerKind;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::{PageView, Pages};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::evaluation::call_code;
 use crate::report::dead_letter;
 use crate::report::overview::ProjectRow;
-use crate::state::approval::CallRequest;
 use crate::state::dead_letter::{Task, TaskQueue};
 use crate::state::escalation::Escalation;
 use crate::store::file::Durability;
+use crate::store::shared::action::{ApprovalChange, SharedAction};
 use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{NamedRequest, SharedStore};
+use crate::store::shared::{NamedRequest, NamedSignal, QueuedOperation, SharedStore};
 use crate::store::signals::StoredSignal;
 
 /// Questions and dead letters of one page.
@@ -48,40 +50,78 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         let Some(waiting) = waiting(pages, &row.directory) else { continue };
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
-    let calls = blocked_calls(pages, view);
+    let SharedItems { calls, signals } = shared_items(pages, view);
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
-        @if parts.is_empty() && calls.is_empty() { p { "Nothing waits for you." } }
+        @if parts.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
+        @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
         @for part in &parts { (part) }
         @if left == 0 { p { "More waits: choose a project to see it." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
 }
 
-/// Returns the blocked tool calls of all hosts of the shared store that wait for an answer.
-fn blocked_calls(pages: &Pages<'_>, view: &PageView<'_>) -> Vec<Markup> {
-    let mut seen = BTreeSet::new();
-    let mut calls = Vec::new();
-    for row in &view.snapshot.rows {
-        let Ok(open) = pages.open(&row.directory) else { continue };
-        let found = SharedStore::find(pages.world, &pages.state_dir(&open), &Durability::default());
+/// What waits on the hosts of the shared store.
+#[derive(Default)]
+struct SharedItems {
+    /// Blocked tool calls of all hosts.
+    calls: Vec<Markup>,
+    /// Signals of other hosts.
+    signals: Vec<Markup>,
+}
+
+/// Returns what waits on the hosts of the shared store. Each project has its own copy of it.
+fn shared_items(pages: &Pages<'_>, view: &PageView<'_>) -> SharedItems {
+    let (mut seen, mut items) = (BTreeSet::new(), SharedItems::default());
+    for (directory, state_dir) in &view.snapshot.state_dirs {
+        let found = SharedStore::find(pages.world, state_dir, &Durability::default());
         // The store is configured for all projects of the user.
         let Ok(Some(store)) = found else { break };
-        if !store.settings().shares(SharedSubject::Approvals) {
-            break;
+        let shares = |subject| store.settings().shares(subject);
+        if shares(SharedSubject::Approvals) {
+            let queued = queued_answers(&store);
+            let open = store.approvals().into_iter().filter(|it| it.request.is_open(view.now));
+            for it in open {
+                if items.calls.len() < ROWS && seen.insert(it.id.clone()) {
+                    let is_queued = queued.contains(&it.id);
+                    items.calls.push(blocked_call(view, directory, &it, is_queued));
+                }
+            }
         }
-        let open = store.approvals().into_iter().filter(|it| it.request.is_open(view.now));
-        for NamedRequest { id, request } in open {
-            if calls.len() < ROWS && seen.insert(id.clone()) {
-                calls.push(blocked_call(view, &row.directory, &id, &request));
+        if shares(SharedSubject::Signals) {
+            let asked = store.signals_of_others().into_iter().filter(|it| it.signal.asks);
+            for it in asked {
+                if items.signals.len() < ROWS && seen.insert(it.document.clone()) {
+                    items.signals.push(remote_signal(view, directory, &it));
+                }
             }
         }
     }
-    calls
+    items
 }
 
-fn blocked_call(view: &PageView<'_>, directory: &str, id: &str, request: &CallRequest) -> Markup {
+/// Returns the ids of calls whose answers wait for the server.
+fn queued_answers(store: &SharedStore<'_>) -> BTreeSet<String> {
+    let id = |it: QueuedOperation| match it.action {
+        SharedAction::Approval { id, change: ApprovalChange::Answered { .. } } => Some(id),
+        SharedAction::Approval { .. }
+        | SharedAction::Breaker { .. }
+        | SharedAction::Task { .. }
+        | SharedAction::Escalation { .. }
+        | SharedAction::Run { .. }
+        | SharedAction::Signal { .. } => None,
+    };
+    store.waiting().into_iter().filter_map(id).collect()
+}
+
+fn blocked_call(
+    view: &PageView<'_>,
+    directory: &str,
+    named: &NamedRequest,
+    is_queued: bool,
+) -> Markup {
+    let NamedRequest { id, request } = named;
     let call = &request.call;
     html! {
         article {
@@ -94,9 +134,35 @@ fn blocked_call(view: &PageView<'_>, directory: &str, id: &str, request: &CallRe
                 dt { "Rules" } dd { (call.rules.join(", ")) }
             }
             p.hint { "Code " (call_code::code(&call.digest)) ", asked " (moment(request.asked, view.now)) " ago. An approval lets exactly this call pass once." }
-            (answer_form(view, directory, "call", id))
+            @if is_queued {
+                p { "Your answer is queued: the shared store cannot be reached. policyd sends it as soon as it can." }
+            } @else {
+                (answer_form(view, directory, AnswerKind::Call, id))
+            }
         }
     }
+}
+
+fn remote_signal(view: &PageView<'_>, directory: &str, named: &NamedSignal) -> Markup {
+    let NamedSignal { document, signal: it } = named;
+    html! {
+        article {
+            h3 { (it.signal) " " (badge("signal", "look")) }
+            dl.facts {
+                dt { "Host" } dd { (it.host) }
+                dt { "Project" } dd { (it.project) }
+                @for (key, value) in signal_fields(&it.fields) { dt { (key) } dd { (value) } }
+            }
+            p.hint { "Signal " (it.id) @if !it.sender.is_empty() { ", from " (it.sender) } ", sent " (moment(it.created, view.now)) " ago" }
+            (answer_form(view, directory, AnswerKind::RemoteSignal, document))
+        }
+    }
+}
+
+/// Returns the fields of a signal as names and texts.
+fn signal_fields(fields: &Map<String, Value>) -> Vec<(String, String)> {
+    let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+    fields.iter().map(|(key, value)| (key.replace('_', " "), text(value))).collect()
 }
 
 fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
@@ -144,15 +210,17 @@ fn project(
 }
 
 /// Returns the form with which a human answers yes or no.
-fn answer_form(view: &PageView<'_>, directory: &str, kind: &str, id: &str) -> Markup {
+fn answer_form(view: &PageView<'_>, directory: &str, kind: AnswerKind, id: &str) -> Markup {
     html! {
         @if !view.is_read_only {
             form.answer method="post" action="/answer" {
                 (form_token(view))
                 input type="hidden" name="project" value=(directory);
-                input type="hidden" name="kind" value=(kind);
+                input type="hidden" name="kind" value=(kind.as_str());
                 input type="hidden" name="id" value=(id);
-                label { "Your decision " input name="decision" maxlength="2000" autocomplete="off"; }
+                @if kind.has_text() {
+                    label { "Your decision " input name="decision" maxlength="2000" autocomplete="off"; }
+                }
                 button.yes name="verdict" value="approve" { "Approve" }
                 button.no name="verdict" value="reject" { "Reject" }
             }
@@ -171,23 +239,18 @@ fn escalation(view: &PageView<'_>, directory: &str, it: &Escalation, text: &str)
             p { (it.reason) }
             p.hint { "Escalation " (it.id) ", asked " (moment(it.created, view.now)) " ago" @if !it.task_id.is_empty() { ", about the task " (it.task_id) } }
             @if !text.is_empty() { details { summary { "Document" } (layout::drawing("Document of the question", text)) } }
-            (answer_form(view, directory, "escalation", &it.id))
+            (answer_form(view, directory, AnswerKind::Escalation, &it.id))
         }
     }
 }
 
 fn signal(view: &PageView<'_>, directory: &str, it: &StoredSignal) -> Markup {
-    let fields: Vec<(&String, String)> = it
-        .fields
-        .iter()
-        .map(|(key, value)| (key, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-        .collect();
     html! {
         article {
             h3 { (it.name) " " (badge("signal", "look")) }
-            dl.facts { @for (key, value) in &fields { dt { (key.replace('_', " ")) } dd { (value) } } }
+            dl.facts { @for (key, value) in signal_fields(&it.fields) { dt { (key) } dd { (value) } } }
             p.hint { "Signal " (it.id) @if !it.sender.is_empty() { ", from " (it.sender) } }
-            (answer_form(view, directory, "signal", &it.id))
+            (answer_form(view, directory, AnswerKind::Signal, &it.id))
         }
     }
 }
