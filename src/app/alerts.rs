@@ -223,8 +223,7 @@ fn quiet_until(
     if alert.severity() == NoticeSeverity::Critical {
         return None;
     }
-    let offset = i64::from(local_time::utc_offset(world, now));
-    let local = now.millis().div_euclid(1_000).saturating_add(offset).div_euclid(60);
+    let local = local_time::local(world, now).millis().div_euclid(60_000);
     let minutes = u32::try_from(local.rem_euclid(24 * 60)).unwrap_or(0);
     let left = quiet.left(minutes)?;
     Some(now.plus(Duration::from_secs(u64::from(left).saturating_mul(60))))

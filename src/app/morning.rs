@@ -138,8 +138,8 @@ pub(crate) fn make_due(
 fn last_due(world: &dyn World, schedule: &ReportSchedule) -> Timestamp {
     const DAY: i64 = 24 * 60 * 60 * 1_000;
     let now = world.now();
-    let offset = i64::from(local_time::utc_offset(world, now)).saturating_mul(1_000);
-    let local = now.millis().saturating_add(offset);
+    let local = local_time::local(world, now).millis();
+    let offset = local.saturating_sub(now.millis());
     let midnight = local.saturating_sub(local.rem_euclid(DAY));
     let today = midnight.saturating_add(i64::from(schedule.at).saturating_mul(60_000));
     let last = if today > local { today.saturating_sub(DAY) } else { today };
@@ -157,8 +157,7 @@ fn make(
     let screen = Screen { columns: Some(SENT_COLUMNS), color: false };
     let text = report.format(schedule.format, screen);
     if let Some(file) = &schedule.file {
-        let offset = i64::from(local_time::utc_offset(world, world.now())).saturating_mul(1_000);
-        let local = Timestamp::from_millis(world.now().millis().saturating_add(offset));
+        let local = local_time::local(world, world.now());
         let date: String = local.to_string().chars().take("2026-01-31".len()).collect();
         let path = folder.join(FOLDER).join(file.replace("{date}", &date));
         let parent = path.parent().unwrap_or(folder);

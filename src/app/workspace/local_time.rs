@@ -81,6 +81,12 @@ pub(crate) fn utc_offset(world: &dyn World, at: Timestamp) -> i32 {
     found.map_or(0, |it| it.ut_offset())
 }
 
+/// Returns the time that the local clock shows at a point in time, as if it was UTC.
+pub(crate) fn local(world: &dyn World, at: Timestamp) -> Timestamp {
+    let offset = i64::from(utc_offset(world, at)).saturating_mul(1_000);
+    Timestamp::from_millis(at.millis().saturating_add(offset))
+}
+
 /// What a clock without daylight saving time shows after a wait.
 pub(crate) fn later(time_of_day: Duration, wait: Duration) -> Duration {
     let seconds = time_of_day.saturating_add(wait).as_secs();
