@@ -240,6 +240,8 @@ pub const NOTICE_CHARS_MAX: usize = 400;
 pub const INDEX_DETAIL_CHARS_MAX: usize = 160;
 /// Lines of a log that the index adds in one transaction, in bytes.
 pub const INDEX_CHUNK_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Lines of all logs after which the index begins another transaction, in bytes.
+pub const INDEX_BATCH_BYTES: usize = 128 * 1024 * 1024;
 /// Longest wait for another process that writes the index.
 pub const INDEX_LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Signed-in browsers of one dashboard; the oldest one is signed out.

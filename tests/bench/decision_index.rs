@@ -1,4 +1,5 @@
 //! The index of decision logs: how many decisions it takes in per second, and how long the queries of a first page take.
+//! Then the dashboard: how long its start takes until the first page is complete, and how long each page takes.
 //! `cargo bench --bench decision_index [DECISIONS] [PROJECTS]`; by default 1,000,000 decisions of 200 projects.
 #![expect(
     clippy::unwrap_used,
@@ -11,7 +12,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use policyd::store::decision_index::{DecisionFilter, DecisionIndex, IndexedLog};
@@ -88,24 +92,29 @@ fn main() {
         .enumerate()
         .map(|(number, (_, path))| write_log(path, number, decisions / projects, now))
         .sum();
-    let path = folder.path().join("state/decisions.sqlite");
+    let path = folder.path().join("state/policyd/decisions.sqlite");
     let began = Instant::now();
     let mut index = DecisionIndex::open(&world, &path).unwrap();
-    let taken: u64 = logs
-        .iter()
-        .map(|(project, path)| index.ingest(&world, IndexedLog { project, path }).unwrap())
-        .sum();
+    let all: Vec<IndexedLog<'_>> =
+        logs.iter().map(|(project, path)| IndexedLog { project, path }).collect();
+    let cpu = cpu_time();
+    let taken = index.ingest_all(&world, &all, &mut |_| true).unwrap().added;
+    let cpu = cpu_time() - cpu;
     let took = began.elapsed().as_secs_f64();
     let rate = taken as f64 / took;
     let verdict = if rate >= DECISIONS_PER_SECOND { "ok" } else { "MISSED" };
     println!("{projects} projects, {taken} decisions, {} MB", bytes / 1_000_000);
     println!("{:<44}{rate:>10.0} /s   {verdict}", "ingest");
+    println!("{:<44}{:>10.0} /s", "ingest, by the time of the processor", taken as f64 / cpu);
     println!("{:<44}{:>10} MB", "index", fs::metadata(&path).unwrap().len() / 1_000_000);
     let began = Instant::now();
-    for (project, path) in &logs {
-        index.ingest(&world, IndexedLog { project, path }).unwrap();
-    }
+    index.ingest_all(&world, &all, &mut |_| true).unwrap();
     report("a look at logs that did not change", began.elapsed(), PAGE_TIME);
+    drop(index);
+    let began = Instant::now();
+    let mut index = DecisionIndex::open(&world, &path).unwrap();
+    assert_eq!(index.ingest_all(&world, &all, &mut |_| true).unwrap().added, 0);
+    report("a start with an index that is current", began.elapsed(), PAGE_TIME);
     drop(index);
     let day = Timestamp::from_millis(now.millis() - 86_400_000);
     let all = DecisionFilter { since: Some(day), ..DecisionFilter::default() };
@@ -127,4 +136,59 @@ fn main() {
     timed("decisions of a rule", &|| index.decisions(&rule, 0, 101).unwrap().len());
     timed("decisions over time", &|| index.over_time(&all, day, 1_800_000).unwrap().len());
     timed("rules", &|| index.rules(&all).unwrap().len());
+    drop(index);
+    dashboard(folder.path(), &logs);
+}
+
+/// Returns the seconds that this process used of a processor, on Linux.
+fn cpu_time() -> f64 {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+    fields.filter_map(|it| it.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Starts the dashboard over an index that is current, and measures its pages.
+fn dashboard(folder: &Path, logs: &[(String, PathBuf)]) {
+    let registry = folder.join("state/policyd/projects");
+    fs::create_dir_all(&registry).unwrap();
+    for (number, (project, _)) in logs.iter().enumerate() {
+        let entry = format!(
+            r#"{{"directory": "{project}", "state_dir": "{project}/.policyd", "since": "2026-01-01T00:00:00Z"}}"#
+        );
+        fs::write(registry.join(format!("{number}.json")), entry).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_policyd"));
+    command.args(["dashboard", "--read-only", "--by-address"]).env_clear();
+    command.env("HOME", folder).env("XDG_STATE_HOME", folder.join("state")).current_dir(folder);
+    let began = Instant::now();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut link = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut link).unwrap();
+    let (host, path) = link.trim().strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let opened = get(host, &format!("/{path}"), "");
+    let (_, cookie) = opened.split_once("set-cookie: ").unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    while get(host, "/", cookie).contains("The logs are being read") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    report("dashboard: from its start to the first page", began.elapsed(), PAGE_TIME);
+    for page in
+        ["/", "/decisions", "/decisions?since=36500d", "/rules", "/breakers", "/waiting", "/runs"]
+    {
+        let began = Instant::now();
+        let bytes = get(host, page, cookie).len();
+        report(&format!("dashboard: {page} ({} KB)", bytes / 1024), began.elapsed(), PAGE_TIME);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn get(host: &str, path: &str, cookie: &str) -> String {
+    let mut stream = TcpStream::connect(host).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\n");
+    stream.write_all(format!("{request}connection: close\r\n\r\n").as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
+    response
 }

@@ -16,7 +16,7 @@ use crate::report::activity::Activity;
 use crate::report::breakers::BreakerView;
 use crate::report::overview::{ProjectRow, sort};
 use crate::state::breaker::{Breaker, BreakerPhase};
-use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog};
+use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog, IngestResult};
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::projects::{KnownProject, ProjectRegistry};
 use crate::time::Timestamp;
@@ -165,24 +165,21 @@ impl<'w> Live<'w> {
             listed.contains(project) && !matches!(world.stat(path), Err(WorldError::NotFound))
         })?;
         let before = self.snapshot();
-        let (mut shown, mut problems, mut added) = (world.elapsed(), Vec::new(), 0);
-        for (project, path) in &logs {
-            if is_over.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            match index.ingest(world, IndexedLog { project, path }) {
-                Ok(rows) => added += rows,
-                Err(IndexError::Io { path, source }) => {
-                    problems.push(format!("{}: {source}", path.display()));
-                }
-                Err(error) => return Err(error),
-            }
+        let mut shown = world.elapsed();
+        let result = index.ingest_all(world, &indexed(&logs), &mut |added| {
             if !before.is_complete && world.elapsed().saturating_sub(shown) > DASHBOARD_INTERVAL {
                 shown = world.elapsed();
-                let indexed = index.count()?;
+                let indexed = before.indexed.saturating_add(added);
                 self.publish(Snapshot { indexed, ..Snapshot::clone(&self.snapshot()) });
             }
+            !is_over.load(Ordering::Relaxed)
+        })?;
+        if is_over.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        let IngestResult { added, problems } = result;
+        let problems: Vec<String> =
+            problems.iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
         // Counting costs as much as there are decisions. Without new ones, only their age changes.
         let now = world.elapsed();
         if added > 0 || counted.is_none_or(|it| now.saturating_sub(it) > DASHBOARD_AGE_MAX) {
@@ -278,6 +275,10 @@ fn logs_of(
         logs.extend(own.into_iter().map(|log| (project.clone(), log)));
     }
     logs
+}
+
+fn indexed(logs: &[(String, PathBuf)]) -> Vec<IndexedLog<'_>> {
+    logs.iter().map(|(project, path)| IndexedLog { project, path }).collect()
 }
 
 /// Returns what the pages show of the state of a project, which changes with its files. Where a pack keeps its own state

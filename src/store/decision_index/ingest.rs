@@ -2,13 +2,13 @@
 //! transaction, so each line is one row after a crash at any point, and if two processes read the same log.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{DecisionIndex, IndexError, integer, mark, result_number};
 use crate::checksum::{checksum, hex};
-use crate::limits::INDEX_CHUNK_BYTES_MAX;
+use crate::limits::{INDEX_BATCH_BYTES, INDEX_CHUNK_BYTES_MAX};
 use crate::report::activity::Activity;
 use crate::report::indexed_decision::IndexedDecision;
 use crate::store::log_files::{LogFile, open_files};
@@ -41,39 +41,85 @@ struct ReadPosition {
     activity: Activity,
 }
 
+/// What was added.
+#[derive(Debug, Default)]
+pub struct IngestResult {
+    /// Number of new rows.
+    pub added: u64,
+    /// Logs that cannot be read now. Their lines before the error are rows.
+    pub problems: Vec<(PathBuf, WorldError)>,
+}
+
 impl DecisionIndex {
-    /// Adds the new lines of a log, and drops the rows of files that do not exist any more. Returns the number of new
-    /// rows. A log that did not change since the last call costs one look at its length.
+    /// Adds the new lines of a log, as [`DecisionIndex::ingest_all`] does. Returns the number of new rows.
     ///
     /// # Errors
     /// A file of the log cannot be read, or the index cannot be written. Lines before the error are rows.
     pub fn ingest(&mut self, world: &dyn World, log: IndexedLog<'_>) -> Result<u64, IndexError> {
-        let now = stamp(world, log.path);
-        if now.is_some() && self.seen.get(log.path).copied() == now {
-            return Ok(0);
+        let result = self.ingest_all(world, &[log], &mut |_| true)?;
+        match result.problems.into_iter().next() {
+            Some((path, source)) => Err(IndexError::Io { path, source }),
+            None => Ok(result.added),
         }
-        let failed = |source| IndexError::Io { path: log.path.to_owned(), source };
-        let mut files = open_files(world, log.path, None).map_err(failed)?;
-        let id = self.log_id(log)?;
-        self.drop_missing(id, &files)?;
-        let mut added = 0;
-        for file in files.iter_mut().rev() {
-            loop {
-                let (rows, is_complete) =
-                    self.ingest_chunk(id, file).map_err(|error| match error {
-                        ChunkError::Index(error) => error,
-                        ChunkError::Read(source) => failed(source),
-                    })?;
-                added += rows;
-                if is_complete {
-                    break;
+    }
+
+    /// Adds the new lines of logs, and drops the rows of files that do not exist any more. A log that did not change
+    /// since the last call costs one look at its length. `go_on` receives the number of new rows after each log, and
+    /// returns false to stop.
+    ///
+    /// Many logs are one transaction: the logs are parallel in time, so each one changes most pages of the indexes over
+    /// time.
+    ///
+    /// # Errors
+    /// The index cannot be written. What was committed before are rows.
+    pub fn ingest_all(
+        &mut self,
+        world: &dyn World,
+        logs: &[IndexedLog<'_>],
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<IngestResult, IndexError> {
+        let Self { connection, names, seen } = self;
+        let (mut result, mut taken) = (IngestResult::default(), Vec::new());
+        let stamped = logs.iter().map(|log| (log, stamp(world, log.path)));
+        let is_new = |(log, now): &(&IndexedLog<'_>, Option<LogStamp>)| {
+            now.is_none() || seen.get(log.path) != now.as_ref()
+        };
+        let changed: Vec<(&IndexedLog<'_>, Option<LogStamp>)> = stamped.filter(is_new).collect();
+        if changed.is_empty() {
+            return Ok(result);
+        }
+        let mut batch = Batch::begin(connection, names)?;
+        for (log, now) in changed {
+            let mut read = || -> Result<(), ChunkError> {
+                let mut files = open_files(world, log.path, None)?;
+                let id = batch.log_id(*log)?;
+                batch.drop_missing(id, &files)?;
+                for file in files.iter_mut().rev() {
+                    while !batch.add_chunk(id, file)? {
+                        if batch.bytes >= INDEX_BATCH_BYTES {
+                            result.added = result.added.saturating_add(batch.renew()?);
+                        }
+                    }
                 }
+                Ok(())
+            };
+            match read() {
+                Ok(()) => taken.extend(now.map(|now| (log.path.to_owned(), now))),
+                Err(ChunkError::Read(source)) => {
+                    result.problems.push((log.path.to_owned(), source))
+                }
+                Err(ChunkError::Index(error)) => return Err(error),
+            }
+            if batch.bytes >= INDEX_BATCH_BYTES {
+                result.added = result.added.saturating_add(batch.renew()?);
+            }
+            if !go_on(result.added.saturating_add(batch.count)) {
+                break;
             }
         }
-        if let Some(now) = now {
-            self.seen.insert(log.path.to_owned(), now);
-        }
-        Ok(added)
+        result.added = result.added.saturating_add(batch.commit()?);
+        seen.extend(taken);
+        Ok(result)
     }
 
     /// Drops the rows of logs for whose project and path `keep` returns false.
@@ -81,64 +127,99 @@ impl DecisionIndex {
     /// # Errors
     /// The index cannot be written.
     pub fn retain_logs(&mut self, keep: impl Fn(&str, &Path) -> bool) -> Result<(), IndexError> {
-        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        {
-            let mut statement = change.prepare("SELECT id, project, path FROM log")?;
+        let logs: Vec<(i64, String, String)> = {
+            let mut statement =
+                self.connection.prepare_cached("SELECT id, project, path FROM log")?;
             let logs = statement.query_map([], |it| Ok((it.get(0)?, it.get(1)?, it.get(2)?)))?;
-            let logs: Vec<(i64, String, String)> = logs.collect::<Result<_, _>>()?;
-            let dropped = logs.into_iter().filter(|it| !keep(&it.1, Path::new(&it.2)));
-            for (log, _, path) in dropped {
-                for file in file_ids(&change, log)? {
-                    drop_file(&change, file)?;
-                }
-                change.execute("DELETE FROM log WHERE id = ?1", [log])?;
-                self.seen.remove(Path::new(&path));
+            logs.collect::<Result<_, _>>()?
+        };
+        let dropped = logs.into_iter().filter(|it| !keep(&it.1, Path::new(&it.2)));
+        let dropped: Vec<(i64, String, String)> = dropped.collect();
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (log, _, path) in dropped {
+            for file in file_ids(&change, log)? {
+                drop_file(&change, file)?;
             }
+            change.execute("DELETE FROM log WHERE id = ?1", [log])?;
+            self.seen.remove(Path::new(&path));
         }
         change.commit()?;
         Ok(())
     }
+}
 
-    fn log_id(&mut self, log: IndexedLog<'_>) -> Result<i64, IndexError> {
+/// The rows of one transaction.
+struct Batch<'c> {
+    change: Transaction<'c>,
+    names: &'c mut BTreeMap<String, i64>,
+    /// Names that exist only if the transaction does not fail.
+    new_names: BTreeMap<String, i64>,
+    /// Bytes of lines.
+    bytes: usize,
+    /// New rows.
+    count: u64,
+}
+
+impl<'c> Batch<'c> {
+    fn begin(
+        connection: &'c Connection,
+        names: &'c mut BTreeMap<String, i64>,
+    ) -> Result<Self, rusqlite::Error> {
+        let change = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        Ok(Self { change, names, new_names: BTreeMap::new(), bytes: 0, count: 0 })
+    }
+
+    /// Commits, and begins the next transaction. Returns the number of rows.
+    fn renew(&mut self) -> Result<u64, rusqlite::Error> {
+        self.change.execute_batch("COMMIT; BEGIN IMMEDIATE")?;
+        self.names.append(&mut self.new_names);
+        self.bytes = 0;
+        Ok(std::mem::take(&mut self.count))
+    }
+
+    fn commit(mut self) -> Result<u64, rusqlite::Error> {
+        self.change.commit()?;
+        self.names.append(&mut self.new_names);
+        Ok(self.count)
+    }
+
+    fn log_id(&mut self, log: IndexedLog<'_>) -> Result<i64, rusqlite::Error> {
         let path = log.path.to_string_lossy();
         let save = "INSERT INTO log (path, project) VALUES (?1, ?2) \
              ON CONFLICT (path) DO UPDATE SET project = excluded.project RETURNING id";
         let known: Option<(i64, String)> = self
-            .connection
+            .change
             .prepare_cached("SELECT id, project FROM log WHERE path = ?1")?
             .query_row([&path], |it| Ok((it.get(0)?, it.get(1)?)))
             .optional()?;
         match known {
             Some((id, project)) if project == log.project => Ok(id),
             Some(_) | None => {
-                Ok(self.connection.query_row(save, params![path, log.project], |it| it.get(0))?)
+                self.change.query_row(save, params![path, log.project], |it| it.get(0))
             }
         }
     }
 
     /// Drops the rows of files that were rotated away or replaced.
-    fn drop_missing(&mut self, log: i64, files: &[LogFile]) -> Result<(), IndexError> {
-        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        {
-            let mut known =
-                change.prepare_cached("SELECT id, first_line FROM file WHERE log = ?1")?;
-            let known = known.query_map([log], |it| Ok((it.get(0)?, it.get(1)?)))?;
-            let known: Vec<(i64, String)> = known.collect::<Result<_, _>>()?;
-            for (id, first_line) in known {
-                if !files.iter().any(|it| it.first_line == first_line) {
-                    drop_file(&change, id)?;
-                }
+    fn drop_missing(&mut self, log: i64, files: &[LogFile]) -> Result<(), rusqlite::Error> {
+        let mut known =
+            self.change.prepare_cached("SELECT id, first_line FROM file WHERE log = ?1")?;
+        let known = known.query_map([log], |it| Ok((it.get(0)?, it.get(1)?)))?;
+        let known: Vec<(i64, String)> = known.collect::<Result<_, _>>()?;
+        for (id, first_line) in known {
+            if !files.iter().any(|it| it.first_line == first_line) {
+                drop_file(&self.change, id)?;
             }
         }
-        change.commit()?;
         Ok(())
     }
 
-    /// Adds one chunk of a file. Returns the number of rows, and whether nothing is left.
-    fn ingest_chunk(&mut self, log: i64, file: &mut LogFile) -> Result<(u64, bool), ChunkError> {
-        let Self { connection, names, .. } = self;
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut position = position(&change, log, file)?;
+    /// Adds one chunk of a file. Returns whether nothing is left. Everything is read before something is added.
+    fn add_chunk(&mut self, log: i64, file: &mut LogFile) -> Result<bool, ChunkError> {
+        let mut position = position(&self.change, log, file)?;
         let wanted = file.length.saturating_sub(position.taken);
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(INDEX_CHUNK_BYTES_MAX);
         let bytes = file.read(position.taken, wanted)?;
@@ -147,63 +228,25 @@ impl DecisionIndex {
             Some(end) => end.saturating_add(1),
             // A line that is longer than a chunk is not an entry.
             None if !is_whole => bytes.len(),
-            None => return Ok((0, true)),
+            None => return Ok(true),
         };
         let lines = bytes.get(..complete).unwrap_or_default();
-        let mut rows = Rows {
-            change: &change,
-            names,
-            new_names: BTreeMap::new(),
-            file: position.id,
-            count: 0,
-        };
         let mut start = position.taken;
+        position.taken = start.saturating_add(u64::try_from(complete).unwrap_or(u64::MAX));
+        position.tail = tail(file, position.taken)?;
         for line in lines.split_inclusive(|it| *it == b'\n') {
-            rows.add(line, start, &mut position.activity)?;
+            self.add_line(position.id, line, start, &mut position.activity)?;
             start = start.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
         }
-        let Rows { count, mut new_names, .. } = rows;
-        position.taken = start;
-        position.tail = tail(file, start)?;
-        save(&change, &position)?;
-        change.commit()?;
-        names.append(&mut new_names);
-        Ok((count, is_whole))
+        save(&self.change, &position)?;
+        self.bytes = self.bytes.saturating_add(complete);
+        Ok(is_whole)
     }
-}
 
-/// Why a chunk was not added.
-enum ChunkError {
-    Index(IndexError),
-    Read(WorldError),
-}
-
-impl From<rusqlite::Error> for ChunkError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Index(error.into())
-    }
-}
-
-impl From<WorldError> for ChunkError {
-    fn from(error: WorldError) -> Self {
-        Self::Read(error)
-    }
-}
-
-/// The rows of one transaction.
-struct Rows<'t, 'c> {
-    change: &'t Transaction<'c>,
-    names: &'t BTreeMap<String, i64>,
-    /// Names that exist only if the transaction does not fail.
-    new_names: BTreeMap<String, i64>,
-    file: i64,
-    count: u64,
-}
-
-impl Rows<'_, '_> {
     /// Adds a line, if it is an entry.
-    fn add(
+    fn add_line(
         &mut self,
+        file: i64,
         line: &[u8],
         start: u64,
         activity: &mut Activity,
@@ -220,7 +263,7 @@ impl Rows<'_, '_> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
-                self.file,
+                file,
                 start,
                 integer(line.len()),
                 at,
@@ -237,7 +280,7 @@ impl Rows<'_, '_> {
                 .prepare_cached(
                     "INSERT INTO firing (file, start, rule, result, at) VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
-                .execute(params![self.file, start, rule, result_number(*result), at])?;
+                .execute(params![file, start, rule, result_number(*result), at])?;
         }
         self.count = self.count.saturating_add(1);
         Ok(())
@@ -257,6 +300,24 @@ impl Rows<'_, '_> {
             .query_row([text], |it| it.get(0))?;
         self.new_names.insert(text.to_owned(), id);
         Ok(id)
+    }
+}
+
+/// Why a chunk was not added.
+enum ChunkError {
+    Index(IndexError),
+    Read(WorldError),
+}
+
+impl From<rusqlite::Error> for ChunkError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error.into())
+    }
+}
+
+impl From<WorldError> for ChunkError {
+    fn from(error: WorldError) -> Self {
+        Self::Read(error)
     }
 }
 

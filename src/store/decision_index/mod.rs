@@ -20,7 +20,7 @@ use crate::report::rule_result::RuleResult;
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
-pub use ingest::IndexedLog;
+pub use ingest::{IndexedLog, IngestResult};
 pub use query::{
     DecisionFilter, DecisionRow, LineLocation, OutcomeCounts, ProjectActivity, RuleCounts, TimeSlot,
 };

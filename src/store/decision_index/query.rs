@@ -159,7 +159,8 @@ impl DecisionIndex {
              JOIN name AS session ON session.id = decision.session \
              JOIN name AS event ON event.id = decision.event \
              JOIN name AS tool ON tool.id = decision.tool \
-             WHERE {conditions} ORDER BY decision.at DESC LIMIT ? OFFSET ?"
+             WHERE {conditions} ORDER BY {time} DESC LIMIT ? OFFSET ?",
+            time = filter.time(),
         );
         values.extend([Value::from(integer(limit)), Value::from(integer(skip))]);
         let mut statement = self.connection.prepare_cached(&query)?;
@@ -239,11 +240,8 @@ impl DecisionIndex {
     /// The index cannot be read.
     pub fn oldest(&self, filter: &DecisionFilter) -> Result<Option<Timestamp>, IndexError> {
         let (tables, conditions, values) = filter.conditions();
-        let query = format!(
-            "SELECT min(decision.at) FROM {tables} \
-             JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
-             WHERE {conditions} AND decision.at > 0"
-        );
+        let query =
+            format!("SELECT min(decision.at) FROM {tables} WHERE {conditions} AND decision.at > 0");
         let mut statement = self.connection.prepare_cached(&query)?;
         let oldest: Option<i64> =
             statement.query_row(params_from_iter(values), |row| row.get(0))?;
@@ -267,7 +265,6 @@ impl DecisionIndex {
         let (tables, conditions, values) = filter.conditions();
         let query = format!(
             "SELECT (decision.at - {begin}) / {slot_ms} AS slot, decision.mark, count(*) FROM {tables} \
-             JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
              WHERE {conditions} GROUP BY slot, decision.mark ORDER BY slot"
         );
         let mut slots: Vec<TimeSlot> = Vec::new();
@@ -290,11 +287,16 @@ impl DecisionIndex {
 }
 
 impl DecisionFilter {
+    /// Column with the time, by whose index decisions are found in their order.
+    const fn time(&self) -> &'static str {
+        if self.rule.is_some() { "firing.at" } else { "decision.at" }
+    }
+
     /// Tables, conditions, and their values in SQL.
     fn conditions(&self) -> (&'static str, String, Vec<Value>) {
         let mut conditions = vec!["1".to_owned()];
         let mut values: Vec<Value> = Vec::new();
-        let time = if self.rule.is_some() { "firing.at" } else { "decision.at" };
+        let time = self.time();
         if let Some(rule) = &self.rule {
             conditions.push("firing.rule = (SELECT id FROM name WHERE text = ?)".to_owned());
             values.push(rule.clone().into());
@@ -312,7 +314,9 @@ impl DecisionFilter {
             values.push(until.millis().into());
         }
         if let Some(project) = &self.project {
-            conditions.push("log.project = ?".to_owned());
+            let files =
+                "SELECT file.id FROM file JOIN log ON log.id = file.log WHERE log.project = ?";
+            conditions.push(format!("decision.file IN ({files})"));
             values.push(project.clone().into());
         }
         if !self.outcomes.is_empty() {
