@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::replay::counted;
 use crate::policy::SourceLocation;
 use crate::state::breaker::load::LoadLevel;
 use crate::state::breaker::{
@@ -24,6 +25,11 @@ pub struct BreakerView {
     pub settings: BreakerSettings,
     /// When it is looked at.
     pub now: Timestamp,
+}
+
+/// A number of failures with its word.
+fn counted_failures(number: usize) -> String {
+    counted(u64::try_from(number).unwrap_or(u64::MAX), "failure")
 }
 
 /// Formats a wait that can last until the user ends it.
@@ -75,7 +81,7 @@ impl BreakerView {
             }
             (BreakerPhase::Open, None) => text.push_str(&format!(" {}", until(self.wait()))),
             (BreakerPhase::Closed, _) if self.capacity() < 100 => {
-                text.push_str(&format!(" at {} % capacity", self.capacity()));
+                text.push_str(&format!(" at {}% capacity", self.capacity()));
             }
             (BreakerPhase::Closed | BreakerPhase::HalfOpen, _) => {}
         }
@@ -93,9 +99,15 @@ impl BreakerView {
     /// One line of a list.
     #[must_use]
     pub fn line(&self) -> String {
+        format!("{}: {}", self.key, self.status())
+    }
+
+    /// Returns its state in one line, without its name.
+    #[must_use]
+    pub fn status(&self) -> String {
         let (state, remarks) = (self.phase().as_str(), self.remarks());
-        let last = last_error(&self.breaker);
-        format!("{}: {state}{remarks}, {} failure(s){last}", self.key, self.failures())
+        let failures = counted_failures(self.failures());
+        format!("{state}{remarks}, {failures}{}", last_error(&self.breaker))
     }
 
     /// Returns all details as JSON.
@@ -151,7 +163,7 @@ impl BreakerView {
         row("generation", it.generation.to_string());
         row("openings", it.openings.to_string());
         row("successes", format!("{} of {}", it.successes, self.settings.recovery_threshold));
-        row("capacity", format!("{} %", self.capacity()));
+        row("capacity", format!("{}%", self.capacity()));
         row("parallelism", it.parallelism(&self.settings, self.now).to_string());
         text
     }
@@ -240,7 +252,11 @@ impl BreakerView {
         match (self.breaker.phase, &it.forced) {
             (_, Some(reason)) => format!("opened by hand{}", because(reason)),
             (BreakerPhase::Closed, _) => {
-                format!("{} failure(s) count; {} open it", self.failures(), self.rule())
+                format!(
+                    "{} in the window; {} open it",
+                    counted_failures(self.failures()),
+                    self.rule()
+                )
             }
             (BreakerPhase::Open, _) if it.open_until.is_some() => {
                 "it was asked to wait (`Retry-After`)".to_owned()
@@ -257,8 +273,8 @@ impl BreakerView {
     fn rule(&self) -> String {
         let it = &self.settings;
         let count = match it.failure_rate {
-            Some(rate) => format!("{rate} % failures of at least {} calls", it.minimum_calls),
-            None => format!("{} failure(s)", it.threshold),
+            Some(rate) => format!("{rate}% failures of at least {} calls", it.minimum_calls),
+            None => counted(it.threshold.into(), "failure"),
         };
         let within = match it.window {
             Window::Time(length) => format!("{count} within {}", duration_text(length)),
@@ -267,10 +283,7 @@ impl BreakerView {
         };
         match it.slow_call_rate {
             Some(rate) => {
-                format!(
-                    "{within}, or {rate} % slower than {}",
-                    duration_text(it.slow_call_duration)
-                )
+                format!("{within}, or {rate}% slower than {}", duration_text(it.slow_call_duration))
             }
             None => within,
         }
@@ -286,7 +299,7 @@ impl BreakerView {
         match (it.mode, self.phase(), self.wait()) {
             (Mode::Off, _, _) => "next: nothing, it is switched off".to_owned(),
             (_, BreakerPhase::Closed, _) if self.capacity() < 100 => format!(
-                "next: the capacity grows by {} % each {}",
+                "next: the capacity grows by {}% each {}",
                 it.recovery_ramp_step,
                 duration_text(it.recovery_ramp_every)
             ),

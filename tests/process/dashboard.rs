@@ -332,7 +332,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     }
     assert!(!dashboard.page("/?state=quiet").contains("dead letter"));
     let one = dashboard.page(&format!("/project?project={project}"));
-    assert!(one.contains("Used part of the context window by time"), "{one}");
+    assert!(one.contains("Used percentage of the context window over time"), "{one}");
     let decisions = dashboard.page("/decisions");
     assert!(decisions.contains("stop blocked") && decisions.contains("Bash"), "{decisions}");
     let blocked = dashboard.page("/decisions?outcome=blocked_call");
@@ -359,7 +359,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(dashboard.page("/runs").contains("Add a &lt;parser&gt;"));
     assert!(dashboard.page(&format!("/runs?project={project}")).contains("r1"));
     let run = dashboard.page(&format!("/run?project={project}&id=r1"));
-    for text in ["Tokens of the run by time", "<polyline", "rate_limit", "a human must answer"] {
+    for text in ["Tokens of the run over time", "<polyline", "rate_limit", "a human must answer"] {
         assert!(run.contains(text), "{text}: {run}");
     }
     for path in [
@@ -404,7 +404,7 @@ fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
     assert_ne!(closed["by"], json!(""), "the answer names the human");
     let second = answer("reject");
     assert_eq!(second.status, 409, "{second:?}");
-    assert!(second.body.contains("the first answer stays"), "{second:?}");
+    assert!(second.body.contains("The first answer stays"), "{second:?}");
     let signals = machine.run(&["signal", "list", "--format", "json"], b"").stdout;
     let signal: Value = serde_json::from_str(signals.lines().next().unwrap()).unwrap();
     let id = signal["id"].as_str().unwrap();

@@ -52,7 +52,7 @@ fn a_blocked_call_of_another_host_is_answered_in_the_browser() {
         [("form_token", token.as_str()), ("project", other.project.to_str().unwrap())];
     let answer = [token, project, ("kind", "call"), ("id", id), ("verdict", "approve")];
     assert_eq!(dashboard.post("/answer", &answer).status, 303);
-    assert!(dashboard.post("/answer", &answer).body.contains("answered already"));
+    assert!(dashboard.post("/answer", &answer).body.contains("already answered"));
     assert!(!dashboard.page("/waiting").contains("git push --force"));
     done(&one.run(&["store", "sync"], b""));
     assert!(!is_denied(&blocked_call(&one)), "it passes once");

@@ -182,11 +182,11 @@ impl FormAction<'_> {
     ) -> Result<(), PageError> {
         let all = stores.escalations.all();
         let found = all.iter().find(|it| it.id == id);
-        let found = found.ok_or_else(|| refused("The question does not exist any more."))?;
+        let found = found.ok_or_else(|| refused("The question no longer exists."))?;
         match stores.answer(found, approved, decision, self.actor.user()) {
             Ok(AnswerOutcome::Moved(_)) => Ok(()),
             Ok(AnswerOutcome::AlreadyResolved) => {
-                Err(refused("The question was answered already; the first answer stays."))
+                Err(refused("The question was already answered. The first answer stays."))
             }
             Err(error) => Err(not_saved(&error.source)),
         }
@@ -195,7 +195,7 @@ impl FormAction<'_> {
     fn shared_store<'s>(&self, stores: &'s Stores<'_>) -> Result<SharedStore<'s>, PageError> {
         let found = SharedStore::find(stores.world, &stores.own, stores.breakers.durability());
         let store = found.map_err(|error| refused(error.to_string()))?;
-        store.ok_or_else(|| refused("No shared store is configured any more."))
+        store.ok_or_else(|| refused("The configuration does not name a shared store anymore."))
     }
 
     /// Answers a tool call that was blocked on any host of the shared store.
@@ -204,14 +204,14 @@ impl FormAction<'_> {
         match store.answer(id, allowed, self.actor.user(), COMMAND) {
             Ok(AnswerResult::Sent(ApprovalEffect::Noted) | AnswerResult::Queued) => Ok(()),
             Ok(AnswerResult::Sent(ApprovalEffect::AlreadyAnswered)) => {
-                Err(refused("The call was answered already; the first answer stays."))
+                Err(refused("The call was already answered. The first answer stays."))
             }
             Ok(AnswerResult::Sent(
                 ApprovalEffect::Opened
                 | ApprovalEffect::Nothing
                 | ApprovalEffect::Unknown
                 | ApprovalEffect::Expired,
-            )) => Err(refused("The call does not wait any more.")),
+            )) => Err(refused("The call no longer waits for an answer.")),
             Err(error) => Err(refused(format!("Nothing was answered: {error}"))),
         }
     }
@@ -227,7 +227,7 @@ impl FormAction<'_> {
         let store = self.shared_store(stores)?;
         let is_asked = |it: &NamedSignal| it.signal.asks && it.document == document;
         if !store.signals_of_others().iter().any(is_asked) {
-            return Err(refused("The request does not wait any more."));
+            return Err(refused("The request no longer waits for an answer."));
         }
         let end = if approved { End::Approved } else { End::Rejected };
         let (outcome, by) = (end.as_str().to_owned(), self.actor.user().to_owned());
@@ -236,7 +236,9 @@ impl FormAction<'_> {
             Ok(SignalResponse::Refused(why)) => {
                 Err(refused(format!("Nothing was answered: {why}.")))
             }
-            Ok(SignalResponse::Unknown) => Err(refused("The request does not wait any more.")),
+            Ok(SignalResponse::Unknown) => {
+                Err(refused("The request no longer waits for an answer."))
+            }
             Err(error) => Err(refused(format!(
                 "Nothing was answered, because only the server decides about signals of other hosts: {error}"
             ))),
@@ -265,7 +267,7 @@ impl FormAction<'_> {
             SignalOutcome::Refused(_, why) => Err(refused(why)),
             SignalOutcome::Ended(..) => Err(refused("The request expired.")),
             SignalOutcome::Nothing | SignalOutcome::Held(..) | SignalOutcome::GivenBack(_) => {
-                Err(refused("The request does not wait any more."))
+                Err(refused("The request no longer waits for an answer."))
             }
         }
     }
@@ -282,7 +284,7 @@ impl FormAction<'_> {
         let details = json!({"by": self.actor.text(), "reason": reason});
         match stores.act(id, what, event, details) {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(refused("The task does not exist any more.")),
+            Ok(None) => Err(refused("The task no longer exists.")),
             Err(error) => Err(not_saved(&error)),
         }
     }
@@ -290,7 +292,7 @@ impl FormAction<'_> {
     fn reset_breaker(&self, stores: &Stores<'_>) -> Result<(), PageError> {
         let key = self.field("key");
         if !stores.breakers.knows(key) {
-            return Err(refused("The breaker does not exist any more."));
+            return Err(refused("The breaker no longer exists."));
         }
         let settings = self.open.policy.breaker(key);
         let done = stores.breakers.record(key, BreakerEvent::Reset, &settings, stores.now);

@@ -62,7 +62,7 @@ pub(super) fn write(
         open.fenced(pages.world, |world| save_draft(world, &state_dir, &name, &draft, &entry))?;
     let body = html! {
         p { "The draft is in " code { (path.display()) } "." }
-        @if let Some(why) = missing { p { "The transcript is not beside it: " (why) } }
+        @if let Some(why) = missing { p { "The transcript was not copied: " (why) } }
         p { "Check it, move it to the directory " code { "tests" } " of your pack, and run " code { "policyd test" } ". \
              The case fails until you change the rule." }
         pre tabindex="0" role="region" aria-label="Draft of the case" { (draft.text) }

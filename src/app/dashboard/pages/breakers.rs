@@ -33,7 +33,7 @@ const CHANGED: [DecisionOutcome; 3] = [
 /// The index cannot be read.
 pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, PageError> {
     let project = view.field("project");
-    // What was read last is shown as it is now: an open breaker becomes half open by time alone.
+    // What was read last is shown as it is now: an open breaker becomes half-open by time alone.
     let current = |it: &BreakerView| BreakerView { now: view.now, ..it.clone() };
     let mut all: Vec<(&str, BreakerView)> = view
         .snapshot
@@ -54,7 +54,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
     let newest = changed.get(..changed.len().min(CHANGES)).unwrap_or_default();
     let body = html! {
         form.filter method="get" action="/breakers" { (layout::project_menu(view)) button { "Show" } }
-        @if all.is_empty() { p { "No breaker recorded a call." } }
+        @if all.is_empty() { p { "No call of a breaker is recorded." } }
         @for (name, it) in all.iter().take(ROWS) { (breaker(view, name, it, &changed)) }
         @if all.len() > ROWS { p { "The first " (ROWS) " of " (all.len()) " breakers are shown." } }
         @if !newest.is_empty() {
@@ -76,7 +76,7 @@ const fn rank(phase: BreakerPhase) -> u8 {
 const fn words(phase: BreakerPhase) -> (&'static str, &'static str) {
     match phase {
         BreakerPhase::Open => ("open", "bad"),
-        BreakerPhase::HalfOpen => ("half open", "look"),
+        BreakerPhase::HalfOpen => ("half-open", "look"),
         BreakerPhase::Closed => ("closed", "good"),
     }
 }
@@ -92,7 +92,7 @@ fn breaker(
         article {
             h2 { (it.key) " " (badge(word, tone))
                 @if it.breaker.needs_human { " " (badge("needs you", "bad")) } }
-            p { a href=(address("/project", &[("project", project)])) { (view.name(project)) } ": " (it.line()) }
+            p { a href=(address("/project", &[("project", project)])) { (view.name(project)) } ": " (it.status()) }
             (history(view.now, it, &changes_of(project, &it.key, changed)))
             @if !view.is_read_only && it.phase() != BreakerPhase::Closed {
                 form method="post" action="/breaker" {
@@ -132,7 +132,7 @@ fn events(it: &BreakerView, changes: &[&DecisionRow]) -> Vec<(Timestamp, String)
     };
     let word = match breaker.phase {
         BreakerPhase::Open => "opened",
-        BreakerPhase::HalfOpen => "half open",
+        BreakerPhase::HalfOpen => "half-open",
         BreakerPhase::Closed => "closed",
     };
     add(breaker.last_change.filter(|it| !is_logged(*it)), word);
@@ -161,7 +161,7 @@ fn history(now: Timestamp, it: &BreakerView, changes: &[&DecisionRow]) -> Markup
     };
     html! {
         details { summary { "History" }
-            p { "State changes: " (it.breaker.generation) ". Openings since it last stayed closed: " (it.breaker.openings) "." }
+            p { "State changes: " (it.breaker.generation) ". Openings since the breaker last stayed closed: " (it.breaker.openings) "." }
             @if !events.is_empty() { (table(&format!("History of {}", it.key), &["When", "What"], &rows)) }
         }
     }
@@ -218,7 +218,7 @@ mod tests {
             (69_000, "end of the cooldown"),
             (9_501, "opened: E"),
             (9_500, "failure"),
-            (8_000, "half open: a trial call is permitted"),
+            (8_000, "half-open: a trial call is permitted"),
             (1_000, "opened: E"),
         ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));

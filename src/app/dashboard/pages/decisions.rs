@@ -23,13 +23,13 @@ pub(super) const fn outcome_words(outcome: DecisionOutcome) -> (&'static str, &'
         DecisionOutcome::BlockedCall => ("blocked", "bad"),
         DecisionOutcome::Halted => ("halted", "bad"),
         DecisionOutcome::Asked => ("asked", "look"),
-        DecisionOutcome::Noted => ("noted", "quiet"),
+        DecisionOutcome::Noted => ("not blocked", "quiet"),
         DecisionOutcome::Switched => ("switched", "look"),
         DecisionOutcome::NotEvaluated => ("not evaluated", "quiet"),
         DecisionOutcome::RunEnded => ("run ended", "quiet"),
         DecisionOutcome::Escalated => ("question", "look"),
         DecisionOutcome::BreakerOpened => ("breaker opened", "bad"),
-        DecisionOutcome::BreakerHalfOpened => ("breaker half open", "look"),
+        DecisionOutcome::BreakerHalfOpened => ("breaker half-open", "look"),
         DecisionOutcome::BreakerClosed => ("breaker closed", "good"),
         DecisionOutcome::DeadLettered => ("dead letter", "look"),
     }
@@ -66,7 +66,7 @@ pub(super) fn list(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
     let body = html! {
         (filter_form(view))
         (plot)
-        @if rows.is_empty() { p { "No decision fits." } } @else {
+        @if rows.is_empty() { p { "No decision matches." } } @else {
             (decision_table(view, &rows))
         }
         (layout::pager("/decisions", &fields, page, has_more))
@@ -88,7 +88,7 @@ fn filter_form(view: &PageView<'_>) -> Markup {
             label { "Session " input name="session" value=(text("session")) autocomplete="off"; }
             (layout::since_menu(view))
             label { input type="checkbox" name="would" value="1" checked[view.field("would").is_some()];
-                " only observed" }
+                " only what would block" }
             @if let Some(result) = view.field("result") {
                 input type="hidden" name="result" value=(result);
             }
@@ -111,7 +111,7 @@ pub(super) fn decision_table(view: &PageView<'_>, rows: &[DecisionRow]) -> Marku
             @let (word, tone) = outcome_words(row.outcome);
             tr {
                 td.number { (moment(row.at, view.now)) }
-                td { (badge(word, tone)) @if row.would_stop { " " (badge("observed", "look")) } }
+                td { (badge(word, tone)) @if row.would_stop { " " (badge("would block", "look")) } }
                 td { (view.name(&row.project)) }
                 td { (row.event.replace('_', " ")) @if !row.tool.is_empty() { " · " (row.tool) } }
                 td { a href=(address("/decision", &[("project", &row.project), ("id", &row.id)])) {
@@ -166,7 +166,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
     let (word, tone) = outcome_words(row.outcome);
     let body = html! {
         dl.facts {
-            dt { "Outcome" } dd { (badge(word, tone)) @if row.would_stop { " " (badge("observed", "look")) } }
+            dt { "Outcome" } dd { (badge(word, tone)) @if row.would_stop { " " (badge("would block", "look")) } }
             dt { "Time" } dd { (row.at) " (" (moment(row.at, view.now)) " ago)" }
             dt { "Project" } dd { a href=(address("/project", &[("project", project)])) { (project) } }
             dt { "Event" } dd { (row.event.replace('_', " ")) @if !row.tool.is_empty() { " · " (row.tool) } }

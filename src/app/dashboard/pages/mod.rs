@@ -49,7 +49,7 @@ pub(super) enum PageError {
     #[error("The project {0} is not listed. `policyd status --all` shows the listed projects.")]
     NoProject(String),
     /// The record of a decision does not exist any more.
-    #[error("The decision {0} is not in the log any more. Old logs are removed.")]
+    #[error("The log does not contain the decision {0} anymore. Old logs are removed.")]
     NoDecision(String),
     #[error("The run does not exist.")]
     NoRun,

@@ -16,7 +16,7 @@ const COLUMNS: [(&str, &str, &[RuleResult]); 6] = [
     ("Asked", "asked", &[RuleResult::Asked]),
     ("Released", "released", &[RuleResult::Released]),
     ("Overridden", "overridden", &[RuleResult::Overridden]),
-    ("Observed", "would_block", &[RuleResult::WouldBlock]),
+    ("Would block", "would_block", &[RuleResult::WouldBlock]),
     (
         "Other",
         "other",
@@ -82,7 +82,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Pag
     let orders = [("fired", "fired"), ("undone", "released or overridden, in percent")]
         .into_iter()
         .chain(COLUMNS.iter().map(|(_, name, _)| {
-            (*name, name.strip_prefix("would_").map_or(*name, |_| "observed"))
+            (*name, if *name == "would_block" { "would block" } else { *name })
         }));
     let orders: Vec<(String, String)> =
         orders.map(|(value, text)| (value.to_owned(), text.to_owned())).collect();

@@ -158,7 +158,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
             dt { "Project" } dd { a href=(address("/project", &[("project", project)])) { (project) } }
             dt { "Goal" } dd { (run.goal) }
             dt { "State" } dd { (status) }
-            dt { "Began" } dd { (begin) " (" (moment(begin, view.now)) " ago)" }
+            dt { "Started" } dd { (begin) " (" (moment(begin, view.now)) " ago)" }
             dt { "Duration" } dd { (short_text(end.since(begin))) }
             dt { "Turns" } dd { (run.iteration) }
             dt { "Tokens" } dd { (run.spend.tokens()) }
@@ -230,8 +230,8 @@ fn timeline(
     }
     html! {
         figure {
-            (plot("tokens", "tokens", "tokens", "Tokens of the run by time"))
-            (plot("cost", "cost_usd", "USD", "Cost of the run by time"))
+            (plot("tokens", "tokens", "tokens", "Tokens of the run over time"))
+            (plot("cost", "cost_usd", "USD", "Cost of the run over time"))
             figcaption { ul.legend {
                 li { span class="key tokens" {} "tokens, one point per turn" }
                 li { span class="key cost" {} "USD" }
@@ -299,9 +299,9 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
     };
     Ok(html! {
         h2 { "Context window" }
-        (plot("tokens", used, ("%", Some(100.0)), "Used part of the context window by time"))
+        (plot("tokens", used, ("%", Some(100.0)), "Used percentage of the context window over time"))
         h2 { "Cost of supervised runs" }
-        (plot("cost", cost, ("USD", None), "Cost of supervised runs by time"))
+        (plot("cost", cost, ("USD", None), "Cost of supervised runs over time"))
     })
 }
 

@@ -57,7 +57,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
         @for part in &parts { (part) }
-        @if left == 0 { p { "More waits: choose a project to see it." } }
+        @if left == 0 { p { "More items wait. Choose a project to see them." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
 }
@@ -133,7 +133,7 @@ fn blocked_call(
                 dt { "Session" } dd { (call.session) }
                 dt { "Rules" } dd { (call.rules.join(", ")) }
             }
-            p.hint { "Code " (call_code::code(&call.digest)) ", asked " (moment(request.asked, view.now)) " ago. An approval lets exactly this call pass once." }
+            p.hint { "Code " (call_code::code(&call.digest)) ", asked " (moment(request.asked, view.now)) " ago. An approval allows exactly this call, once." }
             @if is_queued {
                 p { "Your answer is queued: the shared store cannot be reached. policyd sends it as soon as it can." }
             } @else {
@@ -271,7 +271,7 @@ fn task(view: &PageView<'_>, directory: &str, it: &Task) -> Markup {
                     input type="hidden" name="id" value=(it.id);
                     label { "Reason " input name="reason" maxlength="2000" autocomplete="off"; }
                     button name="action" value="retry" { "Requeue" }
-                    button name="action" value="resolve" { "Done" }
+                    button name="action" value="resolve" { "Resolve" }
                     button.no name="action" value="abandon" { "Abandon" }
                 }
             }
