@@ -35,7 +35,7 @@ pub enum CompletionKind {
 /// A text that can be written at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// The text as the user selects it.
+    /// The text in the list of candidates.
     pub label: String,
     /// Kind.
     pub kind: CompletionKind,
@@ -157,22 +157,7 @@ fn key_candidates(
 
 /// What follows a key.
 const fn after(kind: &Kind) -> &'static str {
-    match kind {
-        Kind::List(_) | Kind::Map(_) | Kind::Record(_) => ":",
-        Kind::Any
-        | Kind::Text
-        | Kind::Bool
-        | Kind::Int { .. }
-        | Kind::Number { .. }
-        | Kind::Choice(_)
-        | Kind::Duration
-        | Kind::Date
-        | Kind::Expression
-        | Kind::Template
-        | Kind::Regex
-        | Kind::OneOrList(_)
-        | Kind::Either(_) => ": ",
-    }
+    if matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_)) { ":" } else { ": " }
 }
 
 /// Words and ids that the value at the end of a path can be.
@@ -184,28 +169,11 @@ fn values(
 ) -> Vec<Completion> {
     let mut found = Vec::new();
     for kind in keys::kinds_at(root, path) {
-        match kind {
-            Kind::Choice(words) => {
-                found.extend(words.iter().map(|it| Completion::new(*it, CompletionKind::Word, "")));
-            }
-            Kind::Bool => {
-                let words = ["true", "false"];
-                found.extend(words.map(|it| Completion::new(it, CompletionKind::Word, "boolean")));
-            }
-            Kind::Any
-            | Kind::Text
-            | Kind::Int { .. }
-            | Kind::Number { .. }
-            | Kind::Duration
-            | Kind::Date
-            | Kind::Expression
-            | Kind::Template
-            | Kind::Regex
-            | Kind::List(_)
-            | Kind::OneOrList(_)
-            | Kind::Map(_)
-            | Kind::Record(_)
-            | Kind::Either(_) => {}
+        let word = |it: &'static str, detail: &str| Completion::new(it, CompletionKind::Word, detail);
+        if let Kind::Choice(words) = kind {
+            found.extend(words.iter().map(|it| word(it, "")));
+        } else if matches!(kind, Kind::Bool) {
+            found.extend(["true", "false"].map(|it| word(it, "boolean")));
         }
     }
     if let Some((kinds, false)) = ids::kinds_at(id_file(file), path, false) {
@@ -315,18 +283,12 @@ pub const CURSOR: &str = "${0}";
 
 /// Codes of lint rules in a suppression comment; `None` outside of one.
 fn in_comment(text: &str, at: usize) -> Option<Vec<Completion>> {
-    let line = text.get(..at)?.rsplit(['\n', '\r']).next()?;
-    let comment = line.split_once("# policyd: ignore").map(|(_, rest)| rest)?;
-    let codes = comment.split_once('[').map(|(_, rest)| rest).filter(|it| !it.contains(']'))?;
-    let written = codes.rsplit(',').next()?.trim_start();
-    let start = at - written.len();
-    let rest = text.get(at..)?;
-    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '-')).unwrap_or(rest.len());
+    let range = lint::code_at(text, at)?;
     let rules = lint::rules().iter().filter(|it| it.can_be_silenced());
     let candidate = |it: &lint::Rule| {
         Completion::new(it.code, CompletionKind::LintRule, it.name)
             .explained(it.summary)
-            .at(start..at + length)
+            .at(range.clone())
     };
     Some(numbered(rules.map(candidate).collect()))
 }

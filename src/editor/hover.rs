@@ -27,15 +27,16 @@ pub struct Hover {
 /// Screen of a page as plain text.
 const PLAIN: Screen = Screen { columns: None, color: false };
 
-/// Explains the word at a byte of a file; `ids` are the ids of the pack.
+/// Explains the word at a place of a file; `ids` are the ids of the pack.
 #[must_use]
 pub fn explain(
     view: &PackView,
     file: FileText<'_>,
-    at: usize,
+    place: FilePlace<'_>,
     ids: &[Occurrence],
 ) -> Option<Hover> {
-    let at = on_boundary(file.text, at);
+    let at = on_boundary(file.text, place.at);
+    let name = place.file;
     if let Some(found) = lint_page(file.text, at) {
         return Some(found);
     }
@@ -48,9 +49,7 @@ pub fn explain(
         let text = explain_mark(view, &expression, &mark, ids)?;
         return Some(Hover { text, range });
     }
-    let name = view.sources().find(|it| it.text == file.text).map(|it| it.name.clone());
-    let found = name.and_then(|name| ids.iter().find(|it| it.is_at(FilePlace { file: &name, at })));
-    if let Some(found) = found
+    if let Some(found) = ids.iter().find(|it| it.is_at(FilePlace { file: name, at }))
         && let Some(text) = entry_page(view, ids, found)
     {
         return Some(Hover { text, range: found.span.start..found.span.end });
@@ -73,10 +72,9 @@ pub fn explain(
 
 /// The word of an expression at the place.
 fn mark_at(expression: &ExpressionAt<'_>) -> Option<ExpressionWord> {
-    let all = marks(&expression.text, expression.names);
-    let (before, at) =
-        (|it: &&ExpressionWord| it.range.start <= expression.offset, expression.offset);
-    all.iter().rev().filter(before).find(|it| at <= it.range.end).cloned()
+    let at = expression.offset;
+    let mut marks = marks(&expression.text, expression.names).into_iter().rev();
+    marks.find(|it| it.range.start <= at && at <= it.range.end)
 }
 
 fn explain_mark(
@@ -125,13 +123,11 @@ fn fact(path: &str, member: &'static Member) -> String {
         None => member.signature(),
     };
     let mut text = format!("```rhai\n{signature}: {}\n```\n\n{}\n", member.result, member.doc);
-    let page = fact_pages::find(path);
-    let page = page.ok().filter(|it| matches!(it, fact_pages::FactPage::Fact(..)));
-    let rows = page.map(|it| fact_pages::to_text(&it, PLAIN)).unwrap_or_default();
-    let wanted = ["values", "range", "known at", "evidence"];
-    for line in rows.lines() {
-        let Some(label) = wanted.iter().find(|it| line.starts_with(**it)) else { continue };
-        let value = line.get(label.len()..).unwrap_or_default().trim();
+    // A name without a dot is a subject, and not a fact.
+    let properties = fact_pages::properties(path, member).into_iter();
+    let properties = properties.filter(|_| path.contains('.'));
+    let is_shown = |label: &str| !matches!(label, "type" | "example");
+    for (label, value) in properties.filter(|(label, it)| is_shown(label) && !it.is_empty()) {
         text.push_str(&format!("- {label}: {value}\n"));
     }
     text.push_str(&format!("\nExample: `{}`", member.example));
@@ -196,16 +192,8 @@ fn excerpt(span: &Span) -> String {
 
 /// The page of a lint rule whose code is at a place of a comment.
 fn lint_page(text: &str, at: usize) -> Option<Hover> {
-    let start = text.get(..at)?.rfind('\n').map_or(0, |it| it + 1);
-    let length = text.get(at..)?.find(['\n', '\r']).unwrap_or(text.len() - at);
-    let line = text.get(start..at + length)?;
-    let comment = line.find("# policyd: ignore")?;
-    let is_code = |c: char| c.is_alphanumeric() || c == '-';
-    let before = text.get(start..at)?.trim_end_matches(is_code).len();
-    let rest = text.get(at..)?;
-    let after = rest.find(|c: char| !is_code(c)).unwrap_or(rest.len());
-    let range = start + before..at + after;
-    let rule = lint::find(text.get(range.clone())?).filter(|_| start + comment < range.start)?;
+    let range = lint::code_at(text, at)?;
+    let rule = lint::find(text.get(range.clone())?)?;
     Some(Hover { text: rule.page.to_owned(), range })
 }
 

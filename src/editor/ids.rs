@@ -6,10 +6,11 @@ use super::place::PathStep;
 use super::view::PackView;
 use crate::cases;
 use crate::expr::marks::{WordSense, marks};
+use crate::expr::types::PackName;
 use crate::facts::event::EVENT_NAMES;
 use crate::lint::Subject;
 use crate::policy::layers::GUARD_FILES;
-use crate::policy::{Pack, builtin};
+use crate::policy::builtin;
 use crate::source::node::Node;
 use crate::source::{NodeKind, Source, Span, yaml};
 use crate::time::Timestamp;
@@ -90,36 +91,23 @@ impl IdKind {
         }
     }
 
-    /// The kind of the names that expressions call by a noun.
-    fn from_noun(noun: &str) -> Option<&'static [Self]> {
-        const NAMES: &[&[IdKind]] = &[
-            &[IdKind::CommandKind],
-            &[IdKind::FileKind],
-            &[IdKind::Content],
-            &[IdKind::TextPattern],
-            &[IdKind::Tier],
-            &[IdKind::Preference],
-            &[IdKind::Probe],
-        ];
-        NAMES.iter().copied().find(|it| it.first().is_some_and(|it| it.noun() == noun))
+    /// The kind of the names that expressions use as members and as arguments.
+    const fn of_name(name: PackName) -> &'static [Self] {
+        match name {
+            PackName::CommandKind => &[Self::CommandKind],
+            PackName::FileKind => &[Self::FileKind],
+            PackName::Content => &[Self::Content],
+            PackName::Text => &[Self::TextPattern],
+            PackName::Tier => &[Self::Tier],
+            PackName::Preference => &[Self::Preference],
+            PackName::Probe => &[Self::Probe],
+        }
     }
 
     /// The kind of the texts that a fact has as values.
     #[must_use]
     pub fn of_fact(fact: &str) -> Option<&'static [Self]> {
-        let found: &[(&str, &[Self])] = &[
-            ("signals.count", &[Self::Signal]),
-            ("signals.pending", &[Self::Signal]),
-            ("rationalizations.names", &[Self::Excuse]),
-            ("rationalizations.proven", &[Self::Excuse]),
-            ("dead_letter.alarms", &[Self::Alarm]),
-            ("event.class", &[Self::FailureClass]),
-            ("task.trigger", &[Self::Trigger]),
-            ("context.tier", &[Self::Tier]),
-            ("session.type", &[Self::SessionType]),
-            ("session.forge", &[Self::Forge]),
-        ];
-        found.iter().find(|(it, _)| *it == fact).map(|(_, kinds)| *kinds)
+        FACTS.iter().find(|(it, _)| *it == fact).map(|(_, kinds)| *kinds)
     }
 
     /// The names of this kind that a pack can use, those of the packs that it extends among them.
@@ -154,6 +142,20 @@ impl IdKind {
         }
     }
 }
+
+/// Facts whose values are ids.
+const FACTS: &[(&str, &[IdKind])] = &[
+    ("signals.count", &[IdKind::Signal]),
+    ("signals.pending", &[IdKind::Signal]),
+    ("rationalizations.names", &[IdKind::Excuse]),
+    ("rationalizations.proven", &[IdKind::Excuse]),
+    ("dead_letter.alarms", &[IdKind::Alarm]),
+    ("event.class", &[IdKind::FailureClass]),
+    ("task.trigger", &[IdKind::Trigger]),
+    ("context.tier", &[IdKind::Tier]),
+    ("session.type", &[IdKind::SessionType]),
+    ("session.forge", &[IdKind::Forge]),
+];
 
 /// Where files have ids.
 struct IdRow {
@@ -342,7 +344,9 @@ pub fn occurrences(view: &PackView, now: Timestamp) -> Vec<Occurrence> {
         for mark in marks(site.text, site.names(subject.names())) {
             let range = mark.inner(site.text);
             let (kinds, name) = match mark.kind {
-                WordSense::PackName { class, name } => (IdKind::from_noun(class.noun), name),
+                WordSense::PackName { class, name } => {
+                    (PackName::from_kind(class).map(IdKind::of_name), name)
+                }
                 WordSense::Value { fact, text } => (IdKind::of_fact(&fact), text),
                 WordSense::Keyword
                 | WordSense::Operator
@@ -366,17 +370,15 @@ pub fn occurrences(view: &PackView, now: Timestamp) -> Vec<Occurrence> {
 /// The definitions in the packs that a pack extends.
 #[must_use]
 pub fn inherited(view: &PackView) -> Vec<Occurrence> {
-    static BUILTIN: LazyLock<Vec<Occurrence>> = LazyLock::new(|| definitions(&builtin::pack()));
+    static BUILTIN: LazyLock<Vec<Occurrence>> =
+        LazyLock::new(|| definitions(&builtin::pack().files));
     let remote = view.pack.remote.iter().filter_map(|it| it.files.as_ref().ok());
-    let remote = remote.flat_map(|files| definitions_in(files));
-    remote.chain(BUILTIN.iter().cloned()).collect()
+    let remote = remote.flat_map(|files| definitions(files));
+    let builtin = BUILTIN.iter().filter(|_| view.reviewed.extends_builtin);
+    remote.chain(builtin.cloned()).collect()
 }
 
-fn definitions(pack: &Pack) -> Vec<Occurrence> {
-    definitions_in(&pack.files)
-}
-
-fn definitions_in(files: &[(String, Arc<Source>)]) -> Vec<Occurrence> {
+fn definitions(files: &[(String, Arc<Source>)]) -> Vec<Occurrence> {
     let mut found = Vec::new();
     for (file, source) in files {
         let node = builtin::tree(file, source).or_else(|| yaml::parse(source).0);
@@ -499,4 +501,64 @@ pub fn rename<'o>(
     let own: Vec<&Occurrence> =
         all.iter().filter(|it| it.entry.is_some() && it.means(found)).collect();
     Ok(all.iter().filter(|it| own.iter().any(|own| own.means(it))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::editor::keys;
+    use crate::expr::types::NameClass;
+    use crate::policy::review::Base;
+    use crate::policy::Pack;
+    use crate::source::shape::Kind;
+    use crate::report::fact_pages::{self, FactPage};
+
+    #[test]
+    fn every_row_is_a_place_of_its_file() {
+        for row in ROWS {
+            let step = |it: &&str| match *it {
+                "-" => PathStep::Item,
+                key => PathStep::Key(key.to_owned()),
+            };
+            let path: Vec<PathStep> = row.path.iter().map(step).collect();
+            let root = keys::shape_of(row.file, row.file == CASES).unwrap();
+            let kinds = keys::kinds_at(root, &path);
+            let fits = match row.is_key {
+                true => kinds.iter().any(|it| matches!(it, Kind::Map(_))),
+                false => !kinds.is_empty(),
+            };
+            assert!(fits, "{} {:?}", row.file, row.path);
+            let found = kinds_at(row.file, &path, row.is_key).unwrap();
+            assert_eq!(found, (row.kinds, row.is_definition), "{} {:?}", row.file, row.path);
+        }
+    }
+
+    #[test]
+    fn names_in_expressions_have_the_kind_of_their_noun() {
+        let class = |number| PackName::from_kind(NameClass { number, noun: "" });
+        let names: Vec<PackName> = (0..).map_while(class).collect();
+        assert!(names.contains(&PackName::Probe));
+        for name in names {
+            assert_eq!(IdKind::of_name(name).first().unwrap().noun(), name.as_kind().noun);
+        }
+        for (fact, kinds) in FACTS {
+            let page = fact_pages::find(fact);
+            assert!(matches!(page, Ok(FactPage::Fact(..) | FactPage::Field(..))), "{fact}");
+            assert_eq!(IdKind::of_fact(fact), Some(*kinds));
+        }
+    }
+
+    #[test]
+    fn a_pack_inherits_only_ids_of_packs_that_it_extends() {
+        let base = Base::new(&builtin::pack());
+        let inherits = |manifest: &str| {
+            let file = "policyd.yaml".to_owned();
+            let source = Source { name: file.clone(), text: manifest.to_owned() };
+            let pack = Pack { files: vec![(file, Arc::new(source))], ..Pack::default() };
+            let view = PackView::new(pack, vec![], vec![], &base);
+            inherited(&view).iter().any(|it| it.name == "DEVELOPMENT")
+        };
+        assert!(inherits("version: 1\nname: team\nextends: [builtin]\n"));
+        assert!(!inherits("version: 1\nname: team\nextends: []\n"));
+    }
 }

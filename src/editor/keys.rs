@@ -42,24 +42,11 @@ pub fn kinds_at(root: &'static Kind, path: &[PathStep]) -> Vec<&'static Kind> {
 
 /// The kinds of which one fits a value.
 fn alternatives(kind: &'static Kind) -> Vec<&'static Kind> {
-    match kind {
-        Kind::Either(kinds) => kinds.iter().flat_map(alternatives).collect(),
-        Kind::OneOrList(one) => std::iter::once(kind).chain(alternatives(one)).collect(),
-        Kind::Any
-        | Kind::Text
-        | Kind::Bool
-        | Kind::Int { .. }
-        | Kind::Number { .. }
-        | Kind::Choice(_)
-        | Kind::Duration
-        | Kind::Date
-        | Kind::Expression
-        | Kind::Template
-        | Kind::Regex
-        | Kind::List(_)
-        | Kind::Map(_)
-        | Kind::Record(_) => vec![kind],
+    if let Kind::Either(kinds) = kind {
+        return kinds.iter().flat_map(alternatives).collect();
     }
+    let one = if let Kind::OneOrList(one) = kind { alternatives(one) } else { Vec::new() };
+    std::iter::once(kind).chain(one).collect()
 }
 
 fn below(kind: &'static Kind, step: &PathStep) -> Option<&'static Kind> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::check::{Finding, check};
+use super::check::check;
+use super::marks::{ExpectedWord, place};
 use super::table::{KnownNames, Member};
-use super::types::{Domain, Type};
+use super::types::Type;
 use policyd_yaml::suggest;
 
 /// A name that could stand there.
@@ -23,6 +24,9 @@ pub struct Candidate {
 /// where it is complete.
 #[must_use]
 pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
     let typed = check(text, names);
     let ends = text.trim_end().len();
     if typed.findings.is_empty() {
@@ -32,7 +36,11 @@ pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     for it in &typed.findings {
         let all = match it.code {
             "unknown-fact" | "unknown-function" => at(text, it.end, names),
-            "unknown-name" => pack_names(text, it, names),
+            // An argument has quotation marks.
+            "unknown-name" if text.get(it.start..).is_some_and(|it| it.starts_with(['"', '`'])) => {
+                at(text, it.start + 1, names)
+            }
+            "unknown-name" => at(text, it.end, names),
             "expression-syntax" => at(text, ends, names),
             _ => Vec::new(),
         };
@@ -45,41 +53,18 @@ pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     found
 }
 
-/// What could stand where the name that ends at `end` stands.
-fn at(text: &str, end: usize, names: &dyn KnownNames) -> Vec<Candidate> {
-    let before = text.get(..end).unwrap_or_default();
-    let start = before.trim_end_matches(is_name_character).len();
-    let (before, begun) = before.split_at_checked(start).unwrap_or_default();
-    match before.trim_end().strip_suffix('.') {
-        Some(chain) => {
-            owner(chain, names).map(|it| members_of(it, begun, names)).unwrap_or_default()
-        }
-        // A complete text that something is missing after: no name could help.
-        None if begun.starts_with(|c: char| c.is_ascii_digit()) => Vec::new(),
-        None if begun.is_empty() && !before.trim_end().ends_with(OPENINGS) => Vec::new(),
-        None => rows(Type::Global, begun, names),
+/// What could stand where the name at a byte stands.
+fn at(text: &str, offset: usize, names: &dyn KnownNames) -> Vec<Candidate> {
+    let place = place(text, offset, names);
+    let begun = text.get(place.word.clone()).unwrap_or_default();
+    let is_text = text.get(..place.word.start).is_some_and(|it| it.ends_with(['"', '`']));
+    match place.expected {
+        ExpectedWord::Members(Type::Global) => rows(Type::Global, begun, names),
+        ExpectedWord::Members(owner) => members_of(owner, begun, names),
+        ExpectedWord::PackNames(kind) => named(names.of_kind(kind), begun, Type::Text),
+        ExpectedWord::Values { .. } if !is_text => rows(Type::Global, begun, names),
+        ExpectedWord::Values { .. } | ExpectedWord::Items | ExpectedWord::Nothing => Vec::new(),
     }
-}
-
-/// What may stand before a name.
-const OPENINGS: [char; 11] = ['(', '[', '{', '!', '&', '|', '=', '<', '>', ',', '+'];
-
-fn is_name_character(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// The type of what a text ends with: the shortest end of it that is an expression.
-fn owner(chain: &str, names: &dyn KnownNames) -> Option<Type> {
-    let mut starts = chain.char_indices().map(|(at, _)| at).rev();
-    starts.find_map(|start| {
-        let (before, operand) = chain.split_at_checked(start)?;
-        let continues = before.ends_with(|c| is_name_character(c) || c == '.' || c == '"');
-        if continues || operand.trim_start() != operand {
-            return None;
-        }
-        let typed = check(operand, names);
-        (typed.findings.is_empty() && typed.result != Type::Any).then_some(typed.result)
-    })
 }
 
 fn members_of(owner: Type, begun: &str, names: &dyn KnownNames) -> Vec<Candidate> {
@@ -124,20 +109,4 @@ fn chosen<'n>(known: &[&'n str], begun: &str) -> Vec<&'n str> {
     let nearest = suggest::nearest(begun, &known);
     known.sort_by_key(|it| Some(*it) != nearest);
     known
-}
-
-/// The names of the pack that a text argument may be.
-fn pack_names(text: &str, finding: &Finding, names: &dyn KnownNames) -> Vec<Candidate> {
-    let before = text.get(..finding.start).unwrap_or_default().trim_end();
-    let Some(called) = before.strip_suffix('(').map(str::trim_end) else {
-        return at(text, finding.end, names);
-    };
-    let start = called.trim_end_matches(is_name_character).len();
-    let (chain, method) = called.split_at_checked(start).unwrap_or_default();
-    let owner = chain.trim_end().strip_suffix('.').and_then(|it| owner(it, names));
-    let row = owner.and_then(|it| names.table().find(it, method));
-    let domain = row.and_then(|it| it.params?.first().map(|(_, domain)| *domain));
-    let Some(Domain::Name(kind)) = domain else { return Vec::new() };
-    let written = text.get(finding.start..finding.end).unwrap_or_default();
-    named(names.of_kind(kind), written.trim_matches('"'), Type::Text)
 }

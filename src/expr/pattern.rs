@@ -2,7 +2,8 @@
 //! A phrase matches whole words only, without regard to case and spacing; it compiles nothing.
 
 use std::cell::OnceCell;
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::Hir;
@@ -201,6 +202,28 @@ pub enum RegexError {
     /// Contains one line of the parser: a syntax error, or that the compiled form is too large.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// Checks that a regex of a pack compiles. The results of the last regexes are kept: a pack is checked whenever it changes,
+/// and most of its regexes do not change.
+///
+/// # Errors
+/// [`RegexError`] like [`compile_regex`].
+pub fn check_regex(source: &str) -> Result<(), RegexError> {
+    static CHECKED: Mutex<BTreeMap<String, Result<(), RegexError>>> = Mutex::new(BTreeMap::new());
+    let checked = || CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = checked().get(source) {
+        return known.clone();
+    }
+    let result = compile_regex(source).map(|_| ());
+    let mut checked = checked();
+    if checked.len() >= limits::REGEXES_CHECKED_MAX {
+        checked.clear();
+    }
+    if source.len() <= limits::REGEX_SOURCE_MAX {
+        checked.insert(source.to_owned(), result.clone());
+    }
+    result
 }
 
 /// Compiles a regex of a pack, with bounded size. It matches in linear time.

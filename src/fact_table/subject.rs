@@ -99,7 +99,8 @@ impl PackName {
     }
 
     /// Returns the kind of name that a type check asks for.
-    pub(super) fn from_kind(kind: NameClass) -> Option<Self> {
+    #[must_use]
+    pub fn from_kind(kind: NameClass) -> Option<Self> {
         Self::ALL.get(usize::from(kind.number)).copied()
     }
 }

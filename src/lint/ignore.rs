@@ -142,6 +142,20 @@ impl Ignore {
 const FORM: &str = "write # policyd: ignore[PD601] until=2027-01-31 reason=\"why\"";
 const MARK: &str = "policyd:";
 
+/// Returns the bytes of the code at a byte of a suppression comment, which can be unfinished. `None` outside of the
+/// brackets of a comment.
+#[must_use]
+pub fn code_at(text: &str, at: usize) -> Option<Range<usize>> {
+    let (before, rest) = text.split_at_checked(at)?;
+    let line = before.rsplit(['\n', '\r']).next()?;
+    let (_, comment) = line.split_once("# policyd: ignore")?;
+    let (_, codes) = comment.split_once('[').filter(|(_, codes)| !codes.contains(']'))?;
+    let is_code = |c: char| c.is_alphanumeric() || c == '-';
+    let start = at - (codes.len() - codes.trim_end_matches(is_code).len());
+    let length = rest.find(|c: char| !is_code(c)).unwrap_or(rest.len());
+    Some(start..at + length)
+}
+
 /// The comments of one file.
 fn in_file(subject: &Subject<'_>, source: &Arc<Source>) -> Vec<Ignore> {
     if !source.text.contains(MARK) {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::source::{Diagnostic, Fix, Level, Span};
 
 pub use checks::events::events_of;
-pub use ignore::Ignored;
+pub use ignore::{Ignored, code_at};
 pub use site::Site;
 pub use subject::Subject;
 

@@ -11,7 +11,7 @@ use super::layers::Entry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use crate::expr::check::{self, Typed};
 use crate::expr::members;
-use crate::expr::pattern::compile_regex;
+use crate::expr::pattern::check_regex;
 use crate::expr::template::{self, TemplatePart};
 use crate::expr::types::{Evidence, Names, Subject, Type};
 use crate::source::node::Node;
@@ -99,7 +99,7 @@ impl Builder<'_> {
     pub(super) fn report_invalid_regexes(&mut self, list: &Node) {
         let regexes = list.items().unwrap_or_default().iter();
         for node in regexes.filter(|node| !builtin::wrote(&node.span.source)) {
-            if let Some(Err(why)) = node.text().map(compile_regex) {
+            if let Some(Err(why)) = node.text().map(check_regex) {
                 let message = format!("the regex is not valid: {why}");
                 self.diagnostics.push(Diagnostic::error("bad-regex", node.span.clone(), message));
             }

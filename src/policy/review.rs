@@ -90,6 +90,8 @@ pub struct Reviewed {
     pub records: BTreeMap<(&'static str, String), Names>,
     /// Content of the entries of the pack.
     pub meant: Meant,
+    /// Whether the pack, or a remote pack that it extends, extends the built-in pack.
+    pub extends_builtin: bool,
 }
 
 /// Content of a pack, together with the packs below it.
@@ -287,11 +289,11 @@ impl Reviewed {
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
         let own = read_files(&pack.files, &mut diagnostics);
-        let extends = load::extends(pack, &own);
+        let extends_builtin = load::extends(pack, &own);
         let remote = remote::usable(pack, &own, &mut diagnostics);
         let with_remote =
-            (!remote.is_empty()).then(|| base.with_remote(&remote, extends, &mut diagnostics));
-        let below = with_remote.as_ref().or(Some(base).filter(|_| extends));
+            (!remote.is_empty()).then(|| base.with_remote(&remote, extends_builtin, &mut diagnostics));
+        let below = with_remote.as_ref().or(Some(base).filter(|_| extends_builtin));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
         let built = build::build(&layers, below.map(|base| &base.built), &mut diagnostics);
@@ -307,7 +309,7 @@ impl Reviewed {
             vocabulary: built.vocabulary,
             programs: base.programs.clone(),
         };
-        Self { diagnostics, own, names: built.names, inherited, records, meant }
+        Self { diagnostics, own, names: built.names, inherited, records, meant, extends_builtin }
     }
 }
 

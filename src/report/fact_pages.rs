@@ -285,6 +285,12 @@ fn fact(text: &mut String, path: &str, row: &Member, screen: Screen) {
         Some(_) => format!("{path}  ({})", row.signature()),
     };
     line(text, &screen.style().bold(&title));
+    details(text, row.doc, &properties(path, row), screen);
+}
+
+/// Returns the properties of a fact, each with its name. An empty one does not apply to the fact.
+#[must_use]
+pub fn properties(path: &str, row: &Member) -> [(&'static str, String); 6] {
     let range = match row.range {
         (i64::MIN, _) | (_, i64::MIN) => String::new(),
         (least, i64::MAX) => format!("{least} or more"),
@@ -295,15 +301,14 @@ fn fact(text: &mut String, path: &str, row: &Member, screen: Screen) {
         Evidence::Words => "words: a blocker does not block on it alone",
         Evidence::Structure => "structure: something that happened",
     };
-    let rows = [
+    [
         ("type", row.result.to_string()),
         ("values", values_of(row)),
         ("range", if row.result == Type::Int { range } else { String::new() }),
         ("known at", known_at(path)),
         ("evidence", evidence.to_owned()),
         ("example", row.example.to_owned()),
-    ];
-    details(text, row.doc, &rows, screen);
+    ]
 }
 
 /// Returns the closed set of values of a fact.

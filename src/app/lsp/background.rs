@@ -35,7 +35,7 @@ const EXAMPLES: usize = 20;
 #[derive(Debug)]
 pub(super) struct SlowJob {
     pub(super) folder: PathBuf,
-    /// Hash of the content of the pack.
+    /// Hash of the content of the pack and of the settings.
     pub(super) key: u64,
     pub(super) buffers: Vec<Buffer>,
     /// Files or directories with recorded sessions; empty: those of the clients. `None`: sessions are not evaluated.

@@ -100,7 +100,9 @@ impl Server<'_> {
         let place = self.place(&params.text_document_position_params)?;
         let (view, ids) = self.ids(&place.folder)?;
         let lines = TextLines::new(&place.text);
-        let found = hover::explain(&view, place.file(), place.at, &ids);
+        let name = place.name();
+        let at = FilePlace { file: &name, at: place.at };
+        let found = hover::explain(&view, place.file(), at, &ids);
         let mut text = found.as_ref().map(|it| it.text.clone()).unwrap_or_default();
         let mut range = found.map(|it| lines.range(&it.range));
         let findings = self.packs.get(&place.folder)?.findings.as_ref();

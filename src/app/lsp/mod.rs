@@ -1,11 +1,11 @@
-//! `policyd lsp`: a language server for packs. It reads messages from one stream and writes messages to another one,
-//! writes no file. Of a pack that the user does not trust, it
-//! evaluates only what lint evaluates.
+//! `policyd lsp`: a language server for packs. It reads messages from one stream, writes messages to another one, and
+//! writes no file. It evaluates rules only if the user trusts their pack; lint evaluates no rule.
 //!
 //! One thread answers requests. A second thread lints, so that no request waits for it (`worker`). A third one evaluates
 //! cases and recorded sessions of trusted packs (`background`).
-//! Contains: the loop over messages. `server` holds what the client told, `actions`, `features`, and `values` answer, `convert`
-//! translates values.
+//!
+//! Contains: the loop over messages. `server` has the state of the connection, `actions`, `features`, and `values` answer
+//! requests, and `convert` translates values.
 
 mod actions;
 mod background;
@@ -32,14 +32,14 @@ use server::{JobSenders, Server};
 use worker::{JobResult, Worker};
 
 /// Bytes that are read at once. The streams of a process buffer at most 8 KiB, which a larger buffer bypasses, so that
-/// no byte waits where `World::input_comes` does not look.
+/// `World::input_comes` sees every byte that waits.
 const READ_BYTES: usize = 64 * 1024;
-/// Messages in a row that are not valid before the server gives up.
+/// Invalid messages in a row after which the server stops.
 const INVALID_MESSAGES_MAX: usize = 16;
-/// Whether `World::input_comes` waits on this system. If not, work is done before the next message is read.
+/// Whether `World::input_comes` waits on this system. If not, the server lints before it reads the next message.
 const CAN_WAIT: bool = cfg!(unix);
 
-/// How the connection ended.
+/// End of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerEnd {
     /// The client requested the shutdown first.
@@ -48,13 +48,13 @@ pub(crate) enum ServerEnd {
     ClientLeft,
 }
 
-/// Why the server cannot go on.
+/// Why the server stops early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LspError {
-    /// The messages of the client cannot be read.
+    /// Reading from the client failed.
     #[error("could not read from the editor: {0}")]
     Read(std::io::Error),
-    /// The client does not read.
+    /// Writing to the client failed.
     #[error("could not write to the editor: {0}")]
     Write(std::io::Error),
     /// The input does not consist of messages.
@@ -62,7 +62,7 @@ pub(crate) enum LspError {
         "standard input contains no messages of the Language Server Protocol\nhelp: an editor starts `policyd lsp`; see `policyd help editors`"
     )]
     NoMessages,
-    /// The system grants no thread.
+    /// Starting a thread failed.
     #[error("could not start a thread: {0}")]
     Thread(std::io::Error),
 }
@@ -70,7 +70,7 @@ pub(crate) enum LspError {
 /// Serves one client until it leaves.
 ///
 /// # Errors
-/// A stream that cannot be read or written, or input without messages.
+/// [`LspError`] if a stream or a thread fails, or the input contains no messages.
 pub(crate) fn serve(
     world: &dyn World,
     input: &mut dyn Read,
@@ -99,7 +99,7 @@ pub(crate) fn serve(
     })
 }
 
-/// Reads and answers messages. The server is dropped at the end, which ends the worker.
+/// Reads and answers messages. Dropping the server at the end stops the other threads.
 fn run(
     mut server: Server<'_>,
     input: &mut BufReader<&mut dyn Read>,
@@ -124,7 +124,7 @@ fn run(
             return Ok(end);
         }
         let wait = server.wait();
-        if CAN_WAIT && input.buffer().is_empty() && !server.world().input_comes(wait) {
+        if CAN_WAIT && input.buffer().is_empty() && !server.world.input_comes(wait) {
             continue;
         }
         match Message::read(input) {

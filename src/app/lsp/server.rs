@@ -1,5 +1,5 @@
-//! What the client told: open files, settings, and the packs of the open files. Dispatches messages, and decides when
-//! a pack is linted.
+//! The state of a connection: open files, settings, and the packs of the open files. Dispatches messages, and decides
+//! when a pack is linted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,7 @@ use super::background::{SlowJob, SlowResult, is_trusted};
 use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
 use super::values::SessionValues;
-use super::worker::{self, Buffer, Job, JobResult, LintJob, LintResult};
+use super::worker::{self, Buffer, JobResult, LintJob, LintResult};
 use crate::app::packs::places;
 use crate::cases::result::CaseResult;
 use crate::checksum::fingerprint;
@@ -37,17 +37,17 @@ use crate::policy::review::Base;
 use crate::source::Diagnostic;
 use crate::world::World;
 
-/// Time without a change after which a pack is linted: shorter than the time between two keystrokes.
-const QUIET: Duration = Duration::from_millis(10);
-/// Maximum of that time on a slow machine, where it is as long as the last lint took.
+/// A lint that takes longer than this waits for the end of the typing: for the time by which the last one was longer.
+const FAST_LINT: Duration = Duration::from_millis(50);
+/// Maximum of that time.
 const QUIET_MAX: Duration = Duration::from_millis(500);
-/// Time between two looks at the results of the second thread while it works.
-const RESULT_WAIT: Duration = Duration::from_millis(3);
+/// Time between two polls of the results of the second thread while it works.
+const RESULT_WAIT: Duration = Duration::from_millis(1);
 /// The same while only the third thread works.
 const SLOW_RESULT_WAIT: Duration = Duration::from_millis(50);
 /// Time without a change after which cases and recorded sessions are evaluated.
 const SLOW_QUIET: Duration = Duration::from_secs(1);
-/// Time between two looks at nothing.
+/// Time between two polls without work.
 const IDLE_WAIT: Duration = Duration::from_secs(60);
 
 /// Why a request has no result.
@@ -61,7 +61,7 @@ pub(super) enum RequestError {
     UnknownMethod(String),
     #[error("invalid parameters: {0}")]
     InvalidParams(#[from] serde_json::Error),
-    #[error("internal error; please report it")]
+    #[error("internal error of policyd; report it with the message before it")]
     Panic,
     #[error(transparent)]
     Rename(#[from] RenameError),
@@ -104,7 +104,7 @@ pub(super) struct OpenDocument {
 
 /// Where jobs are sent.
 pub(super) struct JobSenders {
-    pub(super) lint: Sender<Job>,
+    pub(super) lint: Sender<LintJob>,
     pub(super) slow: Sender<SlowJob>,
 }
 
@@ -132,9 +132,9 @@ pub(super) struct PackState {
     pub(super) ids: Option<(u64, Arc<Vec<Occurrence>>)>,
     /// Findings, and the number of the state in which they were found.
     pub(super) findings: Option<(u64, Vec<Diagnostic>)>,
-    /// Results of the cases, with the hash of the content with which they ran.
+    /// Results of the cases, with the hash of the content and the settings with which they ran.
     pub(super) cases: Option<(u64, Vec<CaseResult>)>,
-    /// Counts of recorded sessions, with the hash of the content.
+    /// Counts of recorded sessions, with the same hash.
     pub(super) counts: Option<(u64, ReplayCounts)>,
     /// Values of the chosen session.
     pub(super) values: Option<SessionValues>,
@@ -189,10 +189,6 @@ impl<'w> Server<'w> {
         }
     }
 
-    pub(super) const fn world(&self) -> &'w dyn World {
-        self.world
-    }
-
     /// How the connection ended, if it did.
     pub(super) const fn end(&self) -> Option<ServerEnd> {
         if let Phase::Ended(end) = self.phase { Some(end) } else { None }
@@ -241,7 +237,7 @@ impl<'w> Server<'w> {
             self.packs.iter().filter(ready).map(|(folder, _)| folder.clone()).collect();
         for folder in folders {
             let Some(job) = self.lint_job(&folder) else { continue };
-            let sent = self.jobs.lint.send(Job::Lint(job)).is_ok();
+            let sent = self.jobs.lint.send(job).is_ok();
             if let Some(state) = self.packs.get_mut(&folder) {
                 (state.due, state.is_running) = (None, sent);
             }
@@ -357,8 +353,8 @@ impl<'w> Server<'w> {
         published.into_iter().for_each(|it| self.notify("textDocument/publishDiagnostics", it));
     }
 
-    /// Starts the evaluation of cases and recorded sessions, unless the content is the one that was evaluated last;
-    /// `is_asked`: the user wants the cases to run again.
+    /// Starts the evaluation of cases and recorded sessions, unless the content and the settings are those of the last
+    /// evaluation; `is_asked`: the user wants the cases to run again.
     pub(super) fn start_slow(&mut self, folder: &Path, is_asked: bool) {
         if let Some(state) = self.packs.get_mut(folder) {
             state.slow_due = None;
@@ -369,12 +365,14 @@ impl<'w> Server<'w> {
             return;
         }
         let Some(view) = self.view(folder) else { return };
-        let texts: Vec<&str> =
-            view.sources().flat_map(|it| [it.name.as_str(), it.text.as_str()]).collect();
+        let replays = self.settings.replays.then(|| self.settings.recordings.clone());
+        let texts = view.sources().flat_map(|it| [it.name.as_str(), it.text.as_str()]);
+        let recordings = replays.iter().flatten().map(String::as_str);
+        let settings = [if self.settings.replays { "replay" } else { "" }];
+        let texts: Vec<&str> = texts.chain(settings).chain(recordings).collect();
         let (key, buffers) = (fingerprint(&texts), self.buffers());
         self.requests = self.requests.saturating_add(1);
         let token = format!("policyd-{}", self.requests);
-        let replays = self.settings.replays.then(|| self.settings.recordings.clone());
         let Some(state) = self.packs.get_mut(folder) else { return };
         let is_known = |known: Option<u64>| known == Some(key);
         let cases_known = is_known(state.cases.as_ref().map(|(key, _)| *key));
@@ -681,7 +679,8 @@ impl<'w> Server<'w> {
         let now = self.world.elapsed();
         if let Some(state) = self.packs.get_mut(folder) {
             state.generation = state.generation.saturating_add(1);
-            state.due = Some(now.saturating_add(state.took.clamp(QUIET, QUIET_MAX)));
+            let quiet = state.took.saturating_sub(FAST_LINT).min(QUIET_MAX);
+            state.due = Some(now.saturating_add(quiet));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! ClientSettings that the client sends: the object `policyd`, at the start and when it changes.
+//! Settings of the client: the object `policyd`, which the client sends at the start and after a change.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use crate::editor::view::LintSettings;
 use crate::harness;
 use crate::lint::Profile;
 
-/// ClientSettings of the client.
+/// Settings of the client.
 #[derive(Debug, Clone)]
 pub(super) struct ClientSettings {
-    /// How packs are linted.
+    /// Profile and client of lint.
     pub(super) lint: LintSettings,
     /// The session whose values are shown: a transcript, or the beginning of a session id.
     pub(super) session: Option<String>,
@@ -41,10 +41,8 @@ impl ClientSettings {
         Self { lint, session: None, recordings: Vec::new(), replays: true, virtual_files: false }
     }
 
-    /// Reads the settings of a client; a key that is absent keeps its default.
-    ///
-    /// # Errors
-    /// A sentence about an invalid value. All other keys count.
+    /// Reads the settings of a client, and returns them with one message for each invalid value. An absent or invalid key
+    /// has its default.
     pub(super) fn read(value: &Value, default: Profile) -> (Self, Vec<String>) {
         let value = value.get("policyd").unwrap_or(value);
         let mut settings = Self::new(default);

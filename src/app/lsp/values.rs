@@ -125,7 +125,8 @@ impl Server<'_> {
         let uri = self.documents.get(&path)?.uri.clone();
         let state = self.packs.get(&folder)?;
         let results = state.cases.as_ref().map(|(_, results)| results.as_slice());
-        let counts = state.counts.as_ref().map(|(_, counts)| counts);
+        let counts = state.counts.as_ref().filter(|_| self.settings.replays);
+        let counts = counts.map(|(_, counts)| counts);
         let mut found = Vec::new();
         for rule in lenses::rules(&view, &ids, &path.display().to_string()) {
             let range = lines.range(&rule.range);

@@ -32,12 +32,6 @@ pub(super) struct LintJob {
     pub(super) settings: LintSettings,
 }
 
-/// Work of the second thread.
-#[derive(Debug)]
-pub(super) enum Job {
-    Lint(LintJob),
-}
-
 /// A linted pack.
 #[derive(Debug)]
 pub(super) struct LintResult {
@@ -71,12 +65,11 @@ pub(super) struct Worker<'w> {
 
 impl Worker<'_> {
     /// Does jobs until no more can come.
-    pub(super) fn work(&self, jobs: &Receiver<Job>, results: &Sender<JobResult>) {
+    pub(super) fn work(&self, jobs: &Receiver<LintJob>, results: &Sender<JobResult>) {
         while let Ok(job) = jobs.recv() {
             if self.stop.load(Ordering::Relaxed) {
                 return;
             }
-            let Job::Lint(job) = job;
             let folder = job.folder.clone();
             let lint = std::panic::AssertUnwindSafe(|| lint(self.world, self.base, job));
             let done = std::panic::catch_unwind(lint)

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::ast::{Access, Expr, ExprKind, Path, Step};
-use crate::pattern::compile_regex;
+use crate::pattern::check_regex;
 use crate::table::{Member, NamedItems};
 use crate::types::{Domain, Evidence, NameClass, Type};
 
@@ -187,7 +187,7 @@ impl Checker<'_> {
             Domain::Name(kind) => self.pack_name(text, kind, start),
             Domain::Regex if !self.regexes => {}
             Domain::Regex => {
-                if let Err(why) = compile_regex(text) {
+                if let Err(why) = check_regex(text) {
                     self.report("bad-regex", start, format!("the regex is not valid: {why}"), None);
                 }
             }

@@ -103,6 +103,23 @@ fn a_pack_that_is_not_trusted_is_not_evaluated() {
     client.stop();
 }
 
+#[test]
+fn changed_settings_of_recordings_count_without_a_change_of_a_text() {
+    let machine = Machine::new();
+    let (mut client, _, guards) = opened(&machine, &json!({"replay": false}));
+    let cases = "1 case: 1 passed | run";
+    expect_titles(&mut client, &guards, &[cases]);
+    let mut set = |replay: bool| {
+        let settings = json!({"replay": replay, "recordings": [machine.transcript()]});
+        client.notify("workspace/didChangeConfiguration", json!({"settings": settings}));
+        let counts = "would fire on 1 of 3 recorded tool calls | show";
+        let wanted = if replay { vec![cases, counts] } else { vec![cases] };
+        expect_titles(&mut client, &guards, &wanted);
+    };
+    [true, false].into_iter().for_each(&mut set);
+    client.stop();
+}
+
 fn hints(client: &mut Client, path: &Path) -> Vec<String> {
     let lines = client.text(path).lines().count();
     let range =
