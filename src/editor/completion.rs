@@ -169,7 +169,8 @@ fn values(
 ) -> Vec<Completion> {
     let mut found = Vec::new();
     for kind in keys::kinds_at(root, path) {
-        let word = |it: &'static str, detail: &str| Completion::new(it, CompletionKind::Word, detail);
+        let word =
+            |it: &'static str, detail: &str| Completion::new(it, CompletionKind::Word, detail);
         if let Kind::Choice(words) = kind {
             found.extend(words.iter().map(|it| word(it, "")));
         } else if matches!(kind, Kind::Bool) {

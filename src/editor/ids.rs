@@ -9,8 +9,8 @@ use crate::expr::marks::{WordSense, marks};
 use crate::expr::types::PackName;
 use crate::facts::event::EVENT_NAMES;
 use crate::lint::Subject;
-use crate::policy::layers::GUARD_FILES;
 use crate::policy::builtin;
+use crate::policy::layers::GUARD_FILES;
 use crate::source::node::Node;
 use crate::source::{NodeKind, Source, Span, yaml};
 use crate::time::Timestamp;
@@ -335,8 +335,8 @@ pub fn occurrences(view: &PackView, now: Timestamp) -> Vec<Occurrence> {
         in_node(file, node, &mut Vec::new(), &mut found);
     }
     for source in &view.cases {
-        if let Some(node) = yaml::parse(source).0 {
-            in_node(CASES, &node, &mut Vec::new(), &mut found);
+        if let Some(node) = view.reviewed.memo.tree(source).as_ref() {
+            in_node(CASES, node, &mut Vec::new(), &mut found);
         }
     }
     let subject = Subject::new(&view.pack, &view.reviewed, now);
@@ -508,10 +508,10 @@ mod tests {
     use super::*;
     use crate::editor::keys;
     use crate::expr::types::NameClass;
-    use crate::policy::review::Base;
     use crate::policy::Pack;
-    use crate::source::shape::Kind;
+    use crate::policy::review::Base;
     use crate::report::fact_pages::{self, FactPage};
+    use crate::source::shape::Kind;
 
     #[test]
     fn every_row_is_a_place_of_its_file() {

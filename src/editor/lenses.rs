@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::ids::{IdKind, Occurrence};
 use super::view::PackView;
 use crate::cases::result::{CaseOutcome, CaseResult};
 use crate::replay::tally::{Example, Tally};
-use crate::source::{Source, yaml};
+use crate::source::Source;
 
 /// A rule of a file, and the cases that name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +30,9 @@ struct CaseItem {
     whole: Range<usize>,
 }
 
-fn case_items(source: &std::sync::Arc<Source>) -> Vec<CaseItem> {
-    let Some(root) = yaml::parse(source).0 else { return Vec::new() };
+fn case_items(view: &PackView, source: &Arc<Source>) -> Vec<CaseItem> {
+    let tree = view.reviewed.memo.tree(source);
+    let Some(root) = tree.as_ref() else { return Vec::new() };
     let item = |node: &crate::source::node::Node| {
         let name = &node.get("name")?.span;
         Some(CaseItem { name: name.start..name.end, whole: node.span.start..node.span.end })
@@ -58,7 +60,7 @@ pub fn rules(view: &PackView, ids: &[Occurrence], file: &str) -> Vec<RuleCases> 
             named.entry(&it.name).or_default().push((it, number));
         }
     }
-    let items: Vec<Vec<CaseItem>> = view.cases.iter().map(case_items).collect();
+    let items: Vec<Vec<CaseItem>> = view.cases.iter().map(|it| case_items(view, it)).collect();
     let rule = |rule: &&Occurrence| {
         let mut cases: Vec<(String, Range<usize>)> = Vec::new();
         for (it, number) in named.get(rule.name.as_str()).into_iter().flatten() {

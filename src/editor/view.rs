@@ -35,6 +35,11 @@ impl PackView {
     /// Loads a pack, which can extend `base`.
     #[must_use]
     pub fn new(pack: Pack, cases: Vec<Arc<Source>>, unread: Vec<String>, base: &Base) -> Self {
+        let mut pack = pack;
+        for (_, source) in &mut pack.files {
+            *source = base.memo().source(Arc::clone(source));
+        }
+        let cases = cases.into_iter().map(|it| base.memo().source(it)).collect();
         let reviewed = Reviewed::new(&pack, base);
         Self { pack, cases, unread, reviewed }
     }

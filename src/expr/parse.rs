@@ -3,6 +3,8 @@
 //! and the limit of depth follow Rhai's parser. Text that is not understood here is an error here, and Rhai decides:
 //! its syntax errors are the ones that users see.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -21,14 +23,29 @@ pub(super) struct NotParsed {
 
 type Parsed<T = Expr> = Result<T, NotParsed>;
 
+thread_local! {
+    /// The last expressions that lint parsed: it reads most of them several times, and again when their pack changes.
+    static LAST_PARSED: RefCell<BTreeMap<String, Option<Rc<Expr>>>> = RefCell::default();
+}
+
 impl Expr {
     /// Returns the tree of an expression for readers of its source: `None` if it has a syntax error, or if it
     /// contains a comment, which an edit of the source could remove.
     #[must_use]
     pub fn parse(text: &str) -> Option<Rc<Self>> {
-        let tree = parse(text).ok()?;
+        if let Some(known) = LAST_PARSED.with_borrow(|known| known.get(text).cloned()) {
+            return known;
+        }
         let may_comment = text.contains("//") || text.contains("/*");
-        (!may_comment || !lexer::has_comment(text)).then(|| Rc::new(tree))
+        let is_readable = !may_comment || !lexer::has_comment(text);
+        let tree = parse(text).ok().filter(|_| is_readable).map(Rc::new);
+        LAST_PARSED.with_borrow_mut(|known| {
+            if known.len() >= limits::EXPRESSIONS_PARSED_MAX {
+                known.clear();
+            }
+            known.insert(text.to_owned(), tree.clone());
+        });
+        tree
     }
 
     /// Returns the tree of an expression that was checked. Text that is not an expression is one opaque part.

@@ -9,6 +9,7 @@ use policyd_expr::types::{Domain, Evidence, NameClass, Type};
 use super::members;
 use super::record::Shape;
 use super::subject::{ITEMS, PackName, Subject};
+use crate::checksum::fingerprint;
 
 /// Names a pack defines that expressions may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +46,12 @@ impl Names {
             Domain::Name(kind) => PackName::from_kind(kind).map(|it| self.of_name(it)),
             Domain::Free | Domain::Regex => None,
         }
+    }
+
+    /// Returns a hash of the names.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        fingerprint(&[&format!("{self:?}")])
     }
 
     /// The names of a class that the pack defines.

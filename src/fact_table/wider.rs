@@ -113,6 +113,17 @@ pub fn alike(one: &str, other: &str) -> bool {
     choice(one).is_some() && choice(one) == choice(other)
 }
 
+/// Whether one of two calls can follow from the other one, by their owners and functions.
+fn related(one: &str, other: &str) -> bool {
+    let heads = paths::owner_and_member(one).zip(paths::owner_and_member(other));
+    heads.is_some_and(|((owner, function), (of, called))| {
+        let meant = |by: &str, it: &str| {
+            MEANT_BY.iter().any(|(name, all)| *name == by && all.contains(&it))
+        };
+        owner == of && (function == called || meant(function, called) || meant(called, function))
+    })
+}
+
 /// What such questions among these facts say of each other, by their texts.
 #[must_use]
 pub fn between(facts: &[&str]) -> Vec<String> {
@@ -121,7 +132,9 @@ pub fn between(facts: &[&str]) -> Vec<String> {
     if facts.iter().filter(may_ask).count() < 2 {
         return Vec::new();
     }
-    let calls: Vec<Call<'_>> = facts.iter().filter_map(|it| Call::new(it)).collect();
+    let calls =
+        facts.iter().filter(|it| facts.iter().any(|other| it != &other && related(it, other)));
+    let calls: Vec<Call<'_>> = calls.filter_map(|it| Call::new(it)).collect();
     let pairs = |count: usize| {
         (0..count)
             .flat_map(move |one| (0..count).map(move |it| (one, it)))

@@ -161,7 +161,8 @@ fn in_file(subject: &Subject<'_>, source: &Arc<Source>) -> Vec<Ignore> {
     if !source.text.contains(MARK) {
         return Vec::new();
     }
-    yaml::comments(source).into_iter().filter_map(|it| read(subject, source, &it)).collect()
+    let comments = subject.memo().of_source("comments", 0, source, || yaml::comments(source));
+    comments.iter().filter_map(|it| read(subject, source, it)).collect()
 }
 
 fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> Option<Ignore> {

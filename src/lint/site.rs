@@ -148,6 +148,11 @@ impl<'a> Site<'a> {
         }
     }
 
+    /// Whether it sees other names than those of the pack.
+    pub(super) const fn has_own_names(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// The names it sees: those of its record, or what the pack defines.
     pub fn names<'n>(&self, pack: &'n Names) -> &'n Names
     where

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::site::{Site, SiteLocation};
+use crate::expr::ast::Expr;
 use crate::expr::template::{self, TemplatePart};
 use crate::expr::types::Names;
 use crate::harness::Harness;
@@ -12,9 +13,10 @@ use crate::policy::review::Reviewed;
 use crate::policy::shapes::{self, FileShape};
 use crate::policy::{Policy, builtin, records};
 use crate::source::check;
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, Source, Span, yaml};
+use crate::source::{Diagnostic, Level, Source, Span};
 use crate::time::Timestamp;
 
 /// Everything lint looks at.
@@ -33,7 +35,7 @@ pub struct Subject<'a> {
     /// The case files beside it.
     pub cases: Vec<Arc<Source>>,
     /// The parsed case files, once a check needed them.
-    case_trees: OnceCell<Vec<Node>>,
+    case_trees: OnceCell<Vec<Arc<Option<Node>>>>,
     /// Names of policy files in subdirectories, which policyd does not load.
     pub unread: Vec<String>,
     /// The policy of the pack with its inherited packs, once a check needed it; none if it does not load.
@@ -126,8 +128,8 @@ impl<'a> Subject<'a> {
 
     /// What the case files hold that can be read.
     pub fn case_trees(&self) -> impl Iterator<Item = &Node> {
-        let read = || self.cases.iter().filter_map(|it| yaml::parse(it).0).collect();
-        self.case_trees.get_or_init(read).iter()
+        let read = || self.cases.iter().map(|it| self.memo().tree(it)).collect();
+        self.case_trees.get_or_init(read).iter().filter_map(|it| it.as_ref().as_ref())
     }
 
     /// Sets the policy files in directories that policyd does not read.
@@ -138,7 +140,7 @@ impl<'a> Subject<'a> {
 
     /// All of the pack as its user has it, together with those below it; nothing where it does not load.
     pub fn policy(&self) -> Option<&Policy> {
-        let load = || load::load(self.pack, &builtin::pack()).policy;
+        let load = || load::load_again(self.pack, &builtin::pack(), self.memo()).policy;
         self.policy.get_or_init(load).as_ref()
     }
 
@@ -245,6 +247,28 @@ impl<'a> Subject<'a> {
             | Kind::Duration
             | Kind::Date
             | Kind::Regex => {}
+        }
+    }
+
+    /// Kept results of reviews of the pack.
+    #[must_use]
+    pub fn memo(&self) -> &'a Memo {
+        &self.reviewed.memo
+    }
+
+    /// Returns the result of a function of an expression and of the names that it sees; the default, if the expression
+    /// cannot be parsed.
+    pub(super) fn of_site<T: Default + Send + Sync + 'static>(
+        &self,
+        function: &'static str,
+        site: &Site<'_>,
+        make: fn(&Expr, &Names) -> T,
+    ) -> Arc<T> {
+        let term = site.term.as_deref();
+        let make = || term.map(|it| make(it, site.names(self.names()))).unwrap_or_default();
+        match site.has_own_names() {
+            true => Arc::new(make()),
+            false => self.memo().of_text(function, self.reviewed.names_key, site.text, make),
         }
     }
 

@@ -24,6 +24,7 @@ use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::limits::PROBES_DEADLINE_MAX;
 use crate::source::Diagnostic;
+use crate::source::memo::Memo;
 use crate::state::breaker;
 use crate::state::failure::Failures;
 
@@ -95,10 +96,12 @@ pub(super) struct Built {
     messages: BTreeMap<String, Vec<MessageChoice>>,
 }
 
-/// Builds the content of layers. With `base`, only entries above the packs of `base` are built.
+/// Builds the content of layers with the kept results of a memo. With `base`, only entries above the packs of `base` are
+/// built.
 pub(super) fn build(
     layers: &Layers,
     base: Option<&Foundation>,
+    memo: &Memo,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Built {
     let own_only = base.is_some();
@@ -114,6 +117,7 @@ pub(super) fn build(
     };
     let names = names(layers, base, &vocabulary);
     builder.names = Arc::clone(&names);
+    builder.kept = Some((memo, names.fingerprint()));
     builder.deadline = manifest::own_deadline(layers.top("policyd.yaml"));
     let checkers: BTreeMap<String, CheckDefinition> = wanted(layers.list("checkers.yaml"))
         .filter_map(|it| Some((it.id.clone(), builder.checker(it)?)))

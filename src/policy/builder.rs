@@ -14,6 +14,7 @@ use crate::expr::members;
 use crate::expr::pattern::check_regex;
 use crate::expr::template::{self, TemplatePart};
 use crate::expr::types::{Evidence, Names, Subject, Type};
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Span, suggest};
 
@@ -48,6 +49,8 @@ pub(super) const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", 
 /// State of the construction of a policy.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
+    /// Kept results, and the hash of `names`, if results of expressions that see these names are kept.
+    pub(super) kept: Option<(&'a Memo, u64)>,
     /// Whether an expression reads states of breakers.
     pub(super) reads_breakers: bool,
     pub(super) reads_waiting: bool,
@@ -73,6 +76,7 @@ impl<'a> Builder<'a> {
     pub(super) fn new(own_only: bool, diagnostics: &'a mut Vec<Diagnostic>) -> Self {
         Self {
             names: Arc::default(),
+            kept: None,
             own_only,
             reads_breakers: false,
             reads_waiting: false,
@@ -124,17 +128,24 @@ impl Builder<'_> {
     ) -> T {
         let facts = std::mem::replace(&mut self.names, names);
         let unknown_here = std::mem::take(&mut self.unknown_here);
+        let kept = self.kept.take();
         let made = work(self);
-        self.names = facts;
+        (self.names, self.kept) = (facts, kept);
         self.unknown_here = unknown_here;
         made
     }
 
     /// Types an expression. Expressions of the built-in pack are checked by tests only.
-    fn typed(&self, text: &str, node: &Node) -> Typed {
-        match builtin::wrote(&node.span.source) {
+    fn typed(&self, text: &str, node: &Node) -> Arc<Typed> {
+        let is_builtin = builtin::wrote(&node.span.source);
+        let check = || match is_builtin {
             true => check::check_again(text, &*self.names),
             false => check::check(text, &*self.names),
+        };
+        let function = if is_builtin { "check_again" } else { "check" };
+        match self.kept {
+            Some((memo, names)) => memo.of_text(function, names, text, check),
+            None => Arc::new(check()),
         }
     }
 
@@ -163,7 +174,7 @@ impl Builder<'_> {
             place: place(&node.sub_span(0..text.len())).into(),
             uses: typed.uses.iter().cloned().collect::<Vec<_>>().into(),
             words_only: typed.evidence == Evidence::Words,
-            compiled: typed.tree.into(),
+            compiled: typed.tree.clone().into(),
         })
     }
 

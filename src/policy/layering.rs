@@ -12,6 +12,7 @@ use super::remote;
 use super::shapes::{self, FileShape};
 use super::shared::Shared;
 use crate::limits;
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, suggest};
@@ -58,7 +59,7 @@ pub(super) fn below(files: &[(String, Arc<Source>)]) -> Layers {
         let file = files.iter().find(|(file, _)| file == name)?;
         let (file, source) = (file.clone(), Arc::clone(&file.1));
         Some(Shared::later(move || {
-            let read = read_files(&[file], &mut Vec::new()).into_values().next();
+            let read = read_files(&[file], &Memo::off(), &mut Vec::new()).into_values().next();
             read.unwrap_or_else(|| Node::nothing(&source))
         }))
     };

@@ -10,6 +10,7 @@ use super::layers::Layers;
 pub use super::parse::Files;
 use super::parse::read_files;
 use super::{EnforcementMode, OnError, Policy, builtin, guards, remote};
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 
@@ -33,8 +34,14 @@ pub struct Loaded {
 /// Loads `pack`, which may extend `builtin`.
 #[must_use]
 pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
+    load_again(pack, builtin, &Memo::off())
+}
+
+/// Loads `pack` like [`load`] with the kept results of a memo.
+#[must_use]
+pub fn load_again(pack: &Pack, builtin: &Pack, memo: &Memo) -> Loaded {
     let mut diagnostics = Vec::new();
-    let own = read_files(&pack.files, &mut diagnostics);
+    let own = read_files(&pack.files, memo, &mut diagnostics);
     let manifest = own.get("policyd.yaml");
     let own_name = manifest.and_then(|it| it.get("name")).and_then(Node::text);
     let name = own_name.unwrap_or(&pack.name).to_owned();
@@ -50,7 +57,7 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
     put_remote(&mut layers, &remote::usable(pack, &own, &mut diagnostics), &mut diagnostics);
     put_over(&mut layers, pack, &own, &mut diagnostics);
-    let policy = build::policy(name, build::build(&layers, None, &mut diagnostics));
+    let policy = build::policy(name, build::build(&layers, None, memo, &mut diagnostics));
     let sound = diagnostics.iter().all(|it| it.level != Level::Error);
     let policy = Some(policy).filter(|_| sound);
     Loaded { policy, diagnostics, on_error, mode, enabled, sets_off }
@@ -66,7 +73,7 @@ pub(super) fn extends(pack: &Pack, own: &Files) -> bool {
 /// Puts the files of remote packs over those of the packs below, the first pack first.
 pub(super) fn put_remote(layers: &mut Layers, packs: &[Pack], diagnostics: &mut Vec<Diagnostic>) {
     for pack in packs {
-        let files = read_files(&pack.files, diagnostics);
+        let files = read_files(&pack.files, &Memo::off(), diagnostics);
         put_over(layers, pack, &files, diagnostics);
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{builtin, shapes};
+use crate::checksum::fingerprint;
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, check, suggest, yaml};
@@ -11,33 +13,48 @@ use crate::source::{Diagnostic, Source, check, suggest, yaml};
 /// The files of a pack that could be read, by name.
 pub type Files = BTreeMap<&'static str, Node>;
 
+/// A parsed file.
+struct ReadFile {
+    /// Its name and its tree, unless the file is unsound.
+    tree: Option<(&'static str, Node)>,
+    findings: Vec<Diagnostic>,
+}
+
 /// Parses every file and checks its shape; unsound files are left out.
 pub(super) fn read_files(
     files: &[(String, Arc<Source>)],
+    memo: &Memo,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Files {
     let mut nodes = Files::new();
     for (file, source) in files {
-        let node = builtin::tree(file, source).or_else(|| {
-            let (node, complaints) = yaml::parse(source);
-            diagnostics.extend(complaints);
-            node
-        });
-        let Some(node) = node else { continue };
-        let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
-            diagnostics.push(unknown_file(file, &node));
-            continue;
-        };
-        let before = diagnostics.len();
-        if !builtin::wrote(source) {
-            // A test holds those of the built-in pack against their shapes.
-            check::check(&node, &known.kind, diagnostics);
-        }
-        if diagnostics.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_)) {
-            nodes.insert(known.file, node);
-        }
+        let name = fingerprint(&[file]);
+        let read = memo.of_source("read_file", name, source, || read_file(file, source));
+        diagnostics.extend_from_slice(&read.findings);
+        nodes.extend(read.tree.clone());
     }
     nodes
+}
+
+fn read_file(file: &str, source: &Arc<Source>) -> ReadFile {
+    let mut findings = Vec::new();
+    let node = builtin::tree(file, source).or_else(|| {
+        let (node, complaints) = yaml::parse(source);
+        findings.extend(complaints);
+        node
+    });
+    let Some(node) = node else { return ReadFile { tree: None, findings } };
+    let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
+        findings.push(unknown_file(file, &node));
+        return ReadFile { tree: None, findings };
+    };
+    let before = findings.len();
+    if !builtin::wrote(source) {
+        // A test holds those of the built-in pack against their shapes.
+        check::check(&node, &known.kind, &mut findings);
+    }
+    let is_sound = findings.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_));
+    ReadFile { tree: is_sound.then_some((known.file, node)), findings }
 }
 
 fn unknown_file(file: &str, node: &Node) -> Diagnostic {

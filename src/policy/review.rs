@@ -18,6 +18,7 @@ use super::vocabulary::Vocabulary;
 use super::{Check, ManifestSettings, Pack, remote, tables};
 use crate::expr::types::Names;
 use crate::facts::glob::word_matches;
+use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::{Diagnostic, Level};
 use crate::state::breaker;
@@ -31,6 +32,7 @@ pub struct Base {
     layers: Layers,
     built: build::Foundation,
     programs: Shared<Programs>,
+    memo: Arc<Memo>,
 }
 
 impl Base {
@@ -41,7 +43,19 @@ impl Base {
         let built = build::foundation(&layers);
         let (below, vocabulary) = (layers.clone(), Arc::clone(&built.vocabulary));
         let programs = Shared::later(move || programs(&below, &vocabulary));
-        Self { layers, built, programs }
+        Self { layers, built, programs, memo: Arc::new(Memo::off()) }
+    }
+
+    /// Keeps results of reviews, for a program that reviews a pack after each change.
+    #[must_use]
+    pub fn with_memo(self) -> Self {
+        Self { memo: Arc::new(Memo::on()), ..self }
+    }
+
+    /// The kept results of reviews.
+    #[must_use]
+    pub fn memo(&self) -> &Memo {
+        &self.memo
     }
 
     /// Returns the base of a pack that also extends remote packs. Reports the errors in these.
@@ -54,10 +68,11 @@ impl Base {
         let mut layers = if extends_builtin { self.layers.clone() } else { Layers::default() };
         let mut found = Vec::new();
         load::put_remote(&mut layers, packs, &mut found);
-        build::build(&layers, None, &mut found);
+        build::build(&layers, None, &self.memo, &mut found);
         diagnostics.extend(found.into_iter().filter(|it| it.level == Level::Error));
         let built = build::foundation(&layers);
-        Self { layers, built, programs: self.programs.clone() }
+        let (programs, memo) = (self.programs.clone(), Arc::clone(&self.memo));
+        Self { layers, built, programs, memo }
     }
 }
 
@@ -92,6 +107,10 @@ pub struct Reviewed {
     pub meant: Meant,
     /// Whether the pack, or a remote pack that it extends, extends the built-in pack.
     pub extends_builtin: bool,
+    /// Kept results of reviews.
+    pub memo: Arc<Memo>,
+    /// Hash of `names`, the context of results of expressions.
+    pub names_key: u64,
 }
 
 /// Content of a pack, together with the packs below it.
@@ -288,15 +307,16 @@ impl Reviewed {
     #[must_use]
     pub fn new(pack: &Pack, base: &Base) -> Self {
         let mut diagnostics = Vec::new();
-        let own = read_files(&pack.files, &mut diagnostics);
+        let own = read_files(&pack.files, &base.memo, &mut diagnostics);
         let extends_builtin = load::extends(pack, &own);
         let remote = remote::usable(pack, &own, &mut diagnostics);
-        let with_remote =
-            (!remote.is_empty()).then(|| base.with_remote(&remote, extends_builtin, &mut diagnostics));
+        let with_remote = (!remote.is_empty())
+            .then(|| base.with_remote(&remote, extends_builtin, &mut diagnostics));
         let below = with_remote.as_ref().or(Some(base).filter(|_| extends_builtin));
         let mut layers = below.map(|it| it.layers.clone()).unwrap_or_default();
         load::put_over(&mut layers, pack, &own, &mut diagnostics);
-        let built = build::build(&layers, below.map(|base| &base.built), &mut diagnostics);
+        let built =
+            build::build(&layers, below.map(|base| &base.built), &base.memo, &mut diagnostics);
         let records = tables::own_names(&layers);
         let inherited = inherited(&layers, &own);
         let meant = Meant {
@@ -309,7 +329,19 @@ impl Reviewed {
             vocabulary: built.vocabulary,
             programs: base.programs.clone(),
         };
-        Self { diagnostics, own, names: built.names, inherited, records, meant, extends_builtin }
+        let (names, memo) = (built.names, Arc::clone(&base.memo));
+        let names_key = names.fingerprint();
+        Self {
+            diagnostics,
+            own,
+            names,
+            inherited,
+            records,
+            meant,
+            extends_builtin,
+            memo,
+            names_key,
+        }
     }
 }
 

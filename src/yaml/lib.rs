@@ -7,6 +7,7 @@ pub mod deferred;
 pub mod layered_map;
 pub mod limits;
 pub mod meaning;
+pub mod memo;
 pub mod node;
 pub mod pairs;
 pub mod scalar;

@@ -11,6 +11,7 @@
 #[expect(dead_code, reason = "the other binaries use the rest of it")]
 mod support;
 
+mod again;
 mod built_in;
 mod cases;
 mod clients;

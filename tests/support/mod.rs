@@ -9,6 +9,7 @@ pub(crate) mod network;
 pub(crate) mod packs;
 #[cfg(unix)]
 pub(crate) mod postgres;
+pub(crate) mod random;
 pub(crate) mod shared;
 
 /// Compares `value` with `snapshots/<group>/<name>.snap`; `name` is `subject__situation`.

@@ -77,7 +77,7 @@ pub(crate) fn serve(
     output: &mut dyn Write,
     profile: Profile,
 ) -> Result<ServerEnd, LspError> {
-    let base = Base::new(&builtin::pack());
+    let base = Base::new(&builtin::pack()).with_memo();
     let stop = AtomicBool::new(false);
     let (jobs, waiting) = mpsc::channel();
     let (slow_jobs, slow_waiting) = mpsc::channel();

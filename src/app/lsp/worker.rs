@@ -85,6 +85,7 @@ impl Worker<'_> {
 fn lint(world: &dyn World, base: &Base, job: LintJob) -> LintResult {
     let began = world.elapsed();
     let LintJob { folder, generation, buffers, settings } = job;
+    base.memo().begin_review();
     let (view, unreadable) = view(world, base, &folder, &buffers);
     let findings = view.lint(settings, world.now());
     let took = world.elapsed().saturating_sub(began);

@@ -7,6 +7,7 @@ use super::tools::{inputs, odd_input, odd_tool};
 use crate::cases::coverage::{ExpectedRules, RuleKind, covered_in};
 use crate::cases::names::NameTable;
 use crate::cases::read;
+use crate::checksum::fingerprint;
 use crate::facts::glob::word_matches;
 use crate::lint::subject::Entry;
 use crate::lint::{Findings, Subject};
@@ -45,8 +46,11 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     let names_breakers = subject.cases.iter().any(|it| it.text.contains("breakers"));
     let whole = if names_breakers { subject.policy() } else { None };
     let known = whole.map_or_else(|| NameTable::of_meant(&subject.reviewed.meant), NameTable::of);
+    let names = fingerprint(&[&format!("{known:?}")]);
     for source in &subject.cases {
-        for found in read::read(source, &known).1 {
+        let read = || read::read(source, &known).1;
+        let all = subject.memo().of_source("findings of cases", names, source, read);
+        for found in all.iter().cloned() {
             out.add(found.span, found.message, |it| Diagnostic {
                 related: found.related,
                 help: found.help,

@@ -136,8 +136,10 @@ pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
             let before = source.text.get(..at).unwrap_or_default().trim_end_matches(' ');
             before.ends_with('\n')
         };
-        let found = secrets(&source.text).into_iter();
-        for (range, kind) in found.filter(|(it, kind)| *kind != "named value" || !below(it.start)) {
+        let found = subject.memo().of_source("secrets", 0, source, || secrets(&source.text));
+        for (range, kind) in
+            found.iter().filter(|(it, kind)| *kind != "named value" || !below(it.start))
+        {
             let message = format!("possible secret: {kind}");
             out.add(span(source, range.start, range.len()), message, |it| {
                 it.with_note("all readers of the pack and the history of the project can see it")

@@ -138,8 +138,8 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
         let keys = vocabulary.get(section).and_then(Node::entries).unwrap_or_default();
         for (key, _) in keys {
             let name = key.text().unwrap_or_default();
-            let asked =
-                |text: &str| functions.iter().any(|it| text.contains(&format!("{it}\"{name}\"")));
+            let calls: Vec<String> = functions.iter().map(|it| format!("{it}\"{name}\"")).collect();
+            let asked = |text: &str| calls.iter().any(|it| text.contains(it));
             let listed = |it: &crate::lint::subject::Leaf<'_>| {
                 matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
             };

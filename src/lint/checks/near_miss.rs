@@ -229,10 +229,13 @@ fn is_option(word: &str) -> bool {
 /// Returns the long options of programs in expressions, command patterns, commands of probes, and the vocabulary.
 fn options<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
     let of_program = |program: &'s str, name: &'s str, span: Span| {
+        if !name.starts_with("--") {
+            return None;
+        }
         let guarded = GUARDED.get(program).into_iter().flatten().copied();
         let known = subject.reviewed.meant.value_options(program).chain(guarded);
         let known = known.filter(|it| is_option(it)).map(Cow::Borrowed).collect();
-        name.starts_with("--").then_some(NameUse { name, span, known })
+        Some(NameUse { name, span, known })
     };
     let mut found = Vec::new();
     each_part_asking(subject, &["has", "value", "values"], |site, term| {

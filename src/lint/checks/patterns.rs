@@ -167,23 +167,43 @@ pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
 
 pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
-        let Some(hir) = hir(pattern.text) else { continue };
+        let text = pattern.text;
+        let extent = subject.memo().of_text("extent", 0, text, || Extent::of(text));
+        match *extent {
+            Extent::Some => {}
+            Extent::NotEmpty => {
+                let help = "write the text to find: a pattern matches anywhere";
+                out.help(pattern.span(), "this matches every text except the empty one", help);
+            }
+            Extent::All => {
+                let help =
+                    "require at least one character: `+` instead of `*`, no empty alternative";
+                let message = "this matches the empty string, and therefore everything";
+                out.help(pattern.span(), message, help);
+            }
+        }
+    }
+}
+
+/// Texts that a regex matches.
+enum Extent {
+    All,
+    /// All but the empty one.
+    NotEmpty,
+    Some,
+}
+
+impl Extent {
+    fn of(text: &str) -> Self {
+        let Some(hir) = hir(text) else { return Self::Some };
         // `.` and `.+` match whatever is not empty.
-        let anything =
-            matches!(pattern.text.trim_end_matches(['+', '?', '*']), "." | "^." | "[^\\n]");
+        let anything = matches!(text.trim_end_matches(['+', '?', '*']), "." | "^." | "[^\\n]");
         if anything && hir.properties().minimum_len() == Some(1) {
-            let help = "write the text to find: a pattern matches anywhere";
-            out.help(pattern.span(), "this matches every text except the empty one", help);
+            Self::NotEmpty
         } else if matches_every_text(&hir) {
-            out.add(
-                pattern.span(),
-                "this matches the empty string, and therefore everything",
-                |it| {
-                    it.with_help(
-                        "require at least one character: `+` instead of `*`, no empty alternative",
-                    )
-                },
-            );
+            Self::All
+        } else {
+            Self::Some
         }
     }
 }

@@ -19,9 +19,10 @@ pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings
             out.help(pattern.span(), message, help);
             continue;
         }
-        let Ok(ast) = Parser::new().parse(pattern.text) else { continue };
         let of_branch = pattern.is_argument_of("session.branch.matches(");
-        if let Some((range, message, help)) = deception(&ast, pattern.text, of_branch) {
+        let find = || deception(&Parser::new().parse(pattern.text).ok()?, pattern.text, of_branch);
+        let found = subject.memo().of_text("deception", of_branch.into(), pattern.text, find);
+        if let Some((range, message, help)) = found.as_ref().clone() {
             out.help(pattern.part(range), message, help);
         }
     }

@@ -1,5 +1,6 @@
 //! Checks of what rules mean: conditions that cannot hold, rules that cannot fire.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::expr::ast::{Expr, ExprKind};
@@ -100,16 +101,24 @@ pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings)
         if site.truth(subject.names()).is_some() {
             continue;
         }
-        site.visit(|part| {
-            let Some((items, all)) = row(part) else { return };
-            if let Some((item, other)) = redundant(items, all, site.names(subject.names())) {
-                out.add(site.span(&item.range), "this part has no effect", |it| {
-                    it.with_related(site.span(&other.range), "this part decides")
-                        .with_help("remove it, or write the intended comparison")
-                });
-            }
-        });
+        for (item, other) in subject.of_site("redundant", site, redundant_parts).iter() {
+            out.add(site.span(item), "this part has no effect", |it| {
+                it.with_related(site.span(other), "this part decides")
+                    .with_help("remove it, or write the intended comparison")
+            });
+        }
     }
+}
+
+/// The parts without an effect, each with the part that decides.
+fn redundant_parts(term: &Expr, names: &Names) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut found = Vec::new();
+    term.visit(&mut |part| {
+        let Some((items, all)) = row(part) else { return };
+        let pair = redundant(items, all, names);
+        found.extend(pair.map(|(item, other)| (item.range.clone(), other.range.clone())));
+    });
+    found
 }
 
 /// A part that follows from one of the others (`&&`), or that makes one of the others hold (`||`).

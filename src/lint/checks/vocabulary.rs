@@ -115,8 +115,12 @@ pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings
         for (key, whole_words) in [("phrases", true), ("regexes", false)] {
             for node in list(key) {
                 let Some(text) = node.text() else { continue };
+                let context = u64::from(whole_words) * 2 + u64::from(case);
                 let excused = excuses.iter().find(|(_, it)| {
-                    (*it == text && !whole_words) || excuses_all(it, text, whole_words, case)
+                    let all = || excuses_all(it, text, whole_words, case);
+                    let both = format!("{it}\0{text}");
+                    (*it == text && !whole_words)
+                        || *subject.memo().of_text("excuses_all", context, &both, all)
                 });
                 let Some((by, _)) = excused else { continue };
                 let message = format!("the exception covers every match of `{text}`");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, pack_file};
 use crate::machine::Machine;
 
 /// The actions at a place of a file.
@@ -28,7 +28,7 @@ fn titles(actions: &[Value]) -> Vec<&str> {
 fn a_fix_is_applied_to_the_version_that_the_client_has() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let guards = machine.file(".policyd/policies/guards.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
     client.open(&guards);
     client.replace(&guards, "decision: ask", "decison: ask");
     let found = actions(&mut client, &guards, "deci|son", None);
@@ -45,7 +45,7 @@ fn a_fix_is_applied_to_the_version_that_the_client_has() {
 fn a_finding_is_suppressed_by_a_comment() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let checks = machine.file(".policyd/policies/considerations.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
     client.open(&checks);
     client.replace(&checks, "when: files.kind(\"code\").count > 0", "when: true");
     client.expect_codes(&checks, &["PD601"]);
@@ -64,7 +64,7 @@ fn a_finding_is_suppressed_by_a_comment() {
 fn all_safe_fixes_of_a_file_are_one_action() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let checks = machine.file(".policyd/policies/considerations.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
     client.open(&checks);
     client.replace(&checks, "severity: warning", "severity: warning\n  timeout: 15");
     client.replace(&checks, "count > 0", "count > 0 && files.count > 1 || todos.open > 0");

@@ -47,6 +47,18 @@ pub(crate) const PACK: [(&str, &str); 4] = [
     ),
 ];
 
+/// Writes files into the pack of the project.
+pub(crate) fn put_pack(machine: &Machine, files: &[(&str, &str)]) {
+    for (file, text) in files {
+        machine.put(&format!(".policyd/policies/{file}"), text);
+    }
+}
+
+/// A file of the pack of the project.
+pub(crate) fn pack_file(machine: &Machine, name: &str) -> PathBuf {
+    machine.file(&format!(".policyd/policies/{name}"))
+}
+
 impl Client {
     /// Starts a server that answered `initialize`.
     pub(crate) fn start(machine: &Machine, options: &Value) -> Self {
@@ -99,9 +111,7 @@ impl Client {
 
     /// Writes the pack into the project, and starts a server.
     pub(crate) fn in_pack(machine: &Machine) -> Self {
-        for (file, text) in PACK {
-            machine.put(&format!(".policyd/policies/{file}"), text);
-        }
+        put_pack(machine, &PACK);
         Self::start(machine, &Value::Null)
     }
 

@@ -4,33 +4,32 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::client::Client;
+use super::client::{Client, pack_file};
 use crate::machine::Machine;
 
 fn opened(machine: &Machine, file: &str) -> (Client, PathBuf) {
     let mut client = Client::in_pack(machine);
-    let path = machine.file(&format!(".policyd/policies/{file}"));
+    let path = pack_file(machine, file);
     client.open(&path);
     (client, path)
 }
 
 /// Candidates at a place, in the order in which a client shows them.
 fn labels(client: &mut Client, path: &Path, place: &str) -> Vec<String> {
-    let answer = client.request("textDocument/completion", client.at(path, place));
+    let at = client.at(path, place);
+    labels_at(client, at)
+}
+
+fn labels_at(client: &mut Client, at: Value) -> Vec<String> {
+    let answer = client.request("textDocument/completion", at);
     let mut items = answer["items"].as_array().unwrap().clone();
     items.sort_by_key(|it| it["sortText"].as_str().unwrap().to_owned());
     items.iter().map(|it| it["label"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Writes a line into a new guard, and returns the first candidates at `|`.
+/// Writes a line into a new guard, and returns the candidates at `|`.
 fn in_guard(client: &mut Client, path: &Path, line: &str) -> Vec<String> {
-    let before = client.text(path).to_owned();
-    let written = line.replace('|', "");
-    client.replace_bytes(path, before.len(), before.len(), &format!("- id: new\n  {written}\n"));
-    let found = labels(client, path, &format!("- id: new\n  {line}"));
-    let end = client.text(path).len();
-    client.replace_bytes(path, before.len(), end, "");
-    found
+    in_guard_at(client, path, &line.replace('|', "¬"))
 }
 
 #[test]
@@ -58,15 +57,14 @@ fn expressions_are_completed_in_every_style_of_a_scalar() {
     client.stop();
 }
 
-/// The same with `¬` as the place.
+/// The same with `¬` as the place, in a line with a literal scalar.
 fn in_guard_at(client: &mut Client, path: &Path, line: &str) -> Vec<String> {
     let before = client.text(path).to_owned();
     let (head, tail) = line.split_once('¬').unwrap();
     client.replace_bytes(path, before.len(), before.len(), &format!("- id: new\n  {head}{tail}\n"));
     let at = before.len() + "- id: new\n  ".len() + head.len();
-    let answer = client.request("textDocument/completion", client.at_byte(path, at));
-    let items = answer["items"].as_array().unwrap();
-    let found = items.iter().map(|it| it["label"].as_str().unwrap().to_owned()).collect();
+    let at = client.at_byte(path, at);
+    let found = labels_at(client, at);
     let end = client.text(path).len();
     client.replace_bytes(path, before.len(), end, "");
     found

@@ -5,20 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, offset, position, uri};
+use super::client::{Client, offset, pack_file, position, uri};
 use crate::machine::Machine;
-
-/// A generator of random numbers (xorshift), so that a failure can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(bound.max(1)).unwrap()).unwrap()
-    }
-}
+use crate::support::random::Random;
 
 /// Pieces of text: of YAML, of expressions, and of what both have trouble with.
 const PIECES: [&str; 30] = [
@@ -92,7 +81,7 @@ fn random_edits_keep_text_and_positions_in_step() {
     let mut client = Client::in_pack(&machine);
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let files = ["considerations.yaml", "guards.yaml", "tests/cases.yaml"]
-        .map(|it| machine.file(&format!(".policyd/policies/{it}")));
+        .map(|it| pack_file(&machine, it));
     files.iter().for_each(|it| client.open(it));
     for round in 0..rounds {
         let file = &files[random.below(files.len())];

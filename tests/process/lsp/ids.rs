@@ -1,10 +1,10 @@
 //! Definitions, references, and renames of ids across the files of a pack; outline, folds, and colors.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, uri};
+use super::client::{Client, pack_file, put_pack, uri};
 use crate::machine::Machine;
 
 /// A pack in which a probe, a checker, and a guard are named in several files.
@@ -31,14 +31,8 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 fn opened(machine: &Machine) -> Client {
-    for (file, text) in FILES {
-        machine.put(&format!(".policyd/policies/{file}"), text);
-    }
+    put_pack(machine, &FILES);
     Client::start(machine, &Value::Null)
-}
-
-fn file(machine: &Machine, name: &str) -> PathBuf {
-    machine.file(&format!(".policyd/policies/{name}"))
 }
 
 /// Files and lines of locations.
@@ -60,7 +54,7 @@ fn ids_lead_to_their_definitions_and_uses() {
     let machine = Machine::new();
     let mut client = opened(&machine);
     let (checks, checkers) =
-        (file(&machine, "considerations.yaml"), file(&machine, "checkers.yaml"));
+        (pack_file(&machine, "considerations.yaml"), pack_file(&machine, "checkers.yaml"));
     [&checks, &checkers].into_iter().for_each(|it| client.open(it));
     assert_eq!(definition(&mut client, &checks, "has_|ticket"), ["checkers.yaml:0"]);
     assert_eq!(definition(&mut client, &checkers, "probes.tick|et.ok"), ["probes.yaml:2"]);
@@ -81,7 +75,7 @@ fn a_client_that_can_show_the_built_in_pack_gets_definitions_in_it() {
     let machine = Machine::new();
     drop(opened(&machine));
     let mut client = Client::start(&machine, &json!({"virtualFiles": true}));
-    let checks = file(&machine, "considerations.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
     client.open(&checks);
     let at = client.at(&checks, "DEVEL|OPMENT");
     let found = client.request("textDocument/definition", at);
@@ -99,7 +93,7 @@ fn a_client_that_can_show_the_built_in_pack_gets_definitions_in_it() {
 fn a_rename_changes_every_use_in_open_and_closed_files() {
     let machine = Machine::new();
     let mut client = opened(&machine);
-    let probes = file(&machine, "probes.yaml");
+    let probes = pack_file(&machine, "probes.yaml");
     client.open(&probes);
     // The positions are those of the unsaved text.
     client.replace(&probes, "# It is asked once.\n", "");
@@ -114,7 +108,11 @@ fn a_rename_changes_every_use_in_open_and_closed_files() {
     changed.sort();
     assert_eq!(
         changed,
-        [file(&machine, "checkers.yaml"), probes.clone(), file(&machine, "tests/cases.yaml")]
+        [
+            pack_file(&machine, "checkers.yaml"),
+            probes.clone(),
+            pack_file(&machine, "tests/cases.yaml")
+        ]
     );
     assert!(client.text(&probes).contains("- id: issue\n"));
     let checkers = client.text(&changed[0]).to_owned();
@@ -128,8 +126,8 @@ fn a_rename_changes_every_use_in_open_and_closed_files() {
 fn what_cannot_be_renamed_is_refused_with_the_reason() {
     let machine = Machine::new();
     let mut client = opened(&machine);
-    let checks = file(&machine, "considerations.yaml");
-    let probes = file(&machine, "probes.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
+    let probes = pack_file(&machine, "probes.yaml");
     [&checks, &probes].into_iter().for_each(|it| client.open(it));
     let mut refused = |path: &Path, place: &str, new: &str| {
         let mut at = client.at(path, place);
@@ -150,7 +148,7 @@ fn what_cannot_be_renamed_is_refused_with_the_reason() {
 fn the_outline_has_entries_with_their_questions() {
     let machine = Machine::new();
     let mut client = opened(&machine);
-    let checks = file(&machine, "considerations.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
     client.open(&checks);
     let about = json!({"textDocument": {"uri": uri(&checks)}});
     let symbols = client.request("textDocument/documentSymbol", about.clone());
@@ -169,7 +167,7 @@ fn the_outline_has_entries_with_their_questions() {
 fn words_of_expressions_have_colors() {
     let machine = Machine::new();
     let mut client = opened(&machine);
-    let checkers = file(&machine, "checkers.yaml");
+    let checkers = pack_file(&machine, "checkers.yaml");
     client.open(&checkers);
     let about = json!({"textDocument": {"uri": uri(&checkers)}});
     let answer = client.request("textDocument/semanticTokens/full", about);

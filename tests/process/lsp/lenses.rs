@@ -4,19 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::client::{Client, PACK, uri};
+use super::client::{Client, PACK, pack_file, put_pack, uri};
 use crate::machine::{Machine, asked, edited, ran};
 
 /// The pack with a session in which code was edited, a deployment ran, and no changelog was touched.
 fn opened(machine: &Machine, options: &Value) -> (Client, PathBuf, PathBuf) {
-    for (file, text) in PACK {
-        machine.put(&format!(".policyd/policies/{file}"), text);
-    }
+    put_pack(machine, &PACK);
     machine.record(&[asked("p1", "Add a parser")]).record(&edited("a.py"));
     machine.record(&ran("deploy now", "deployed")).record(&ran("ls", "a.py"));
     machine.record(&[json!({"type": "assistant", "message": {"id": "m", "role": "assistant",
         "content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}})]);
-    let file = |it: &str| machine.file(&format!(".policyd/policies/{it}"));
+    let file = |it: &str| pack_file(machine, it);
     let mut client = Client::start(machine, options);
     let (checks, guards) = (file("considerations.yaml"), file("guards.yaml"));
     [&checks, &guards].into_iter().for_each(|it| client.open(it));

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::client::PACK;
+use super::client::{PACK, pack_file, put_pack};
 use crate::machine::{Machine, run};
 
 /// What Neovim showed; nothing where it is absent.
@@ -17,11 +17,9 @@ fn shown() -> Option<Value> {
         return None;
     }
     let machine = Machine::new();
-    for (file, text) in PACK {
-        machine.put(&format!(".policyd/policies/{file}"), text);
-    }
+    put_pack(&machine, &PACK);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/process/lsp/neovim.lua");
-    let guards = machine.file(".policyd/policies/guards.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
     // The configuration of the page, for the versions that Linux distributions have.
     let page = policyd::book::page("editors").unwrap().text;
     let section = page.split("Neovim 0.7 to 0.10:").nth(1).unwrap();

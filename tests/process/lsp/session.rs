@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, uri};
+use super::client::{Client, pack_file, uri};
 use crate::machine::{Machine, run};
 
 #[test]
 fn findings_follow_the_unsaved_text() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let guards = machine.file(".policyd/policies/guards.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
     client.open(&guards);
     client.replace(&guards, "decision: ask", "decison: ask");
     client.expect_codes(&guards, &["PD003"]);
@@ -32,7 +32,7 @@ fn findings_follow_the_unsaved_text() {
 fn columns_are_utf16_code_units() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let guards = machine.file(".policyd/policies/guards.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
     client.open(&guards);
     client.replace(&guards, "message: Deploy", "message: \"𝄞é\" # 𝄞\n  mesage: 𝄞");
     client.expect_codes(&guards, &["PD003"]);
@@ -47,8 +47,8 @@ fn columns_are_utf16_code_units() {
 fn a_change_in_one_file_is_found_in_another() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let guards = machine.file(".policyd/policies/guards.yaml");
-    let cases = machine.file(".policyd/policies/tests/cases.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
+    let cases = pack_file(&machine, "tests/cases.yaml");
     client.open(&guards);
     client.replace(&guards, "no_deploy", "no_release");
     client.expect_codes(&cases, &["PD700"]);
@@ -87,7 +87,7 @@ fn a_file_outside_of_a_pack_is_ignored() {
 fn findings_leave_with_the_last_file_of_the_pack() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let guards = machine.file(".policyd/policies/guards.yaml");
+    let guards = pack_file(&machine, "guards.yaml");
     client.open(&guards);
     client.replace(&guards, "decision: ask", "decision: axe");
     client.expect_codes(&guards, &["PD007"]);
@@ -100,7 +100,7 @@ fn findings_leave_with_the_last_file_of_the_pack() {
 fn settings_choose_the_profile_and_the_client() {
     let machine = Machine::new();
     let mut client = Client::in_pack(&machine);
-    let checks = machine.file(".policyd/policies/considerations.yaml");
+    let checks = pack_file(&machine, "considerations.yaml");
     client.open(&checks);
     client.expect_codes(&checks, &[]);
     let settings = json!({"settings": {"policyd": {"profile": "strict"}}});
