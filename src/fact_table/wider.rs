@@ -113,15 +113,11 @@ pub fn alike(one: &str, other: &str) -> bool {
     choice(one).is_some() && choice(one) == choice(other)
 }
 
-/// Whether one of two calls can follow from the other one, by their owners and functions.
-fn related(one: &str, other: &str) -> bool {
-    let heads = paths::owner_and_member(one).zip(paths::owner_and_member(other));
-    heads.is_some_and(|((owner, function), (of, called))| {
-        let meant = |by: &str, it: &str| {
-            MEANT_BY.iter().any(|(name, all)| *name == by && all.contains(&it))
-        };
-        owner == of && (function == called || meant(function, called) || meant(called, function))
-    })
+/// Whether a call of one of two functions can follow from a call of the other one.
+fn are_related(one: &str, other: &str) -> bool {
+    let meant =
+        |by: &str, it: &str| MEANT_BY.iter().any(|(name, all)| *name == by && all.contains(&it));
+    one == other || meant(one, other) || meant(other, one)
 }
 
 /// What such questions among these facts say of each other, by their texts.
@@ -132,9 +128,15 @@ pub fn between(facts: &[&str]) -> Vec<String> {
     if facts.iter().filter(may_ask).count() < 2 {
         return Vec::new();
     }
-    let calls =
-        facts.iter().filter(|it| facts.iter().any(|other| it != &other && related(it, other)));
-    let calls: Vec<Call<'_>> = calls.filter_map(|it| Call::new(it)).collect();
+    // Nothing follows from most calls, by their owners and functions.
+    let heads = facts.iter().filter(|it| it.ends_with(')'));
+    let heads: Vec<_> = heads.filter_map(|it| Some((*it, paths::owner_and_member(it)?))).collect();
+    let calls = heads.iter().filter(|(path, (owner, function))| {
+        heads.iter().any(|(other, (of, called))| {
+            path != other && owner == of && are_related(function, called)
+        })
+    });
+    let calls: Vec<Call<'_>> = calls.filter_map(|(path, _)| Call::new(path)).collect();
     let pairs = |count: usize| {
         (0..count)
             .flat_map(move |one| (0..count).map(move |it| (one, it)))

@@ -256,6 +256,16 @@ impl<'a> Subject<'a> {
         &self.reviewed.memo
     }
 
+    /// Returns the result of a function of a text and of the names of the pack.
+    pub(super) fn of_names<T: Send + Sync + 'static>(
+        &self,
+        function: &'static str,
+        text: &str,
+        make: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        self.memo().of_text(function, self.reviewed.names_key, text, make)
+    }
+
     /// Returns the result of a function of an expression and of the names that it sees; the default, if the expression
     /// cannot be parsed.
     pub(super) fn of_site<T: Default + Send + Sync + 'static>(
@@ -268,7 +278,7 @@ impl<'a> Subject<'a> {
         let make = || term.map(|it| make(it, site.names(self.names()))).unwrap_or_default();
         match site.has_own_names() {
             true => Arc::new(make()),
-            false => self.memo().of_text(function, self.reviewed.names_key, site.text, make),
+            false => self.of_names(function, site.text, make),
         }
     }
 
@@ -314,23 +324,22 @@ impl<'a> Subject<'a> {
     /// Whether the loader found an error in an expression.
     #[must_use]
     pub fn has_error(&self, site: &Site<'_>) -> bool {
-        self.has_error_in(|| site.whole())
+        self.has_error_in(&site.node.span, || site.whole())
     }
 
     /// Whether the loader found an error anywhere in an entry: what else is odd about it may follow from that.
     #[must_use]
     pub fn is_broken(&self, entry: &Entry<'_>) -> bool {
-        self.has_error_in(|| entry.node.span.clone())
+        self.has_error_in(&entry.node.span, || entry.node.span.clone())
     }
 
-    /// Whether the loader found an error in a place, which is looked for only where there are errors at all.
-    fn has_error_in(&self, place: impl Fn() -> Span) -> bool {
-        let mut errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
-        let whole = OnceCell::new();
-        errors.any(|it| {
-            let whole = whole.get_or_init(&place);
-            it.span.source == whole.source && (whole.start..whole.end).contains(&it.span.start)
-        })
+    /// Whether the loader found an error in a part of a node. The part is computed only for a node with an error.
+    fn has_error_in(&self, node: &Span, part: impl Fn() -> Span) -> bool {
+        let errors = self.reviewed.diagnostics.iter().filter(|it| it.level == Level::Error);
+        let holds = |whole: &Span, at: usize| (whole.start..whole.end).contains(&at);
+        let mut errors =
+            errors.filter(|it| holds(node, it.span.start) && it.span.source == node.source);
+        errors.any(|it| holds(&part(), it.span.start))
     }
 
     /// The entry of a pack below that this one changes.

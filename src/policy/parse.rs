@@ -14,7 +14,7 @@ use crate::source::{Diagnostic, Source, check, suggest, yaml};
 pub type Files = BTreeMap<&'static str, Node>;
 
 /// A parsed file.
-struct ReadFile {
+struct ParsedFile {
     /// Its name and its tree, unless the file is unsound.
     tree: Option<(&'static str, Node)>,
     findings: Vec<Diagnostic>,
@@ -36,17 +36,17 @@ pub(super) fn read_files(
     nodes
 }
 
-fn read_file(file: &str, source: &Arc<Source>) -> ReadFile {
+fn read_file(file: &str, source: &Arc<Source>) -> ParsedFile {
     let mut findings = Vec::new();
     let node = builtin::tree(file, source).or_else(|| {
         let (node, complaints) = yaml::parse(source);
         findings.extend(complaints);
         node
     });
-    let Some(node) = node else { return ReadFile { tree: None, findings } };
+    let Some(node) = node else { return ParsedFile { tree: None, findings } };
     let Some(known) = shapes::FILES.iter().find(|it| it.file == file) else {
         findings.push(unknown_file(file, &node));
-        return ReadFile { tree: None, findings };
+        return ParsedFile { tree: None, findings };
     };
     let before = findings.len();
     if !builtin::wrote(source) {
@@ -54,7 +54,7 @@ fn read_file(file: &str, source: &Arc<Source>) -> ReadFile {
         check::check(&node, &known.kind, &mut findings);
     }
     let is_sound = findings.len() == before || matches!(known.kind, Kind::List(_) | Kind::Map(_));
-    ReadFile { tree: is_sound.then_some((known.file, node)), findings }
+    ParsedFile { tree: is_sound.then_some((known.file, node)), findings }
 }
 
 fn unknown_file(file: &str, node: &Node) -> Diagnostic {

@@ -12,34 +12,37 @@ use super::{Node, Source, yaml};
 /// Reviews after which an unused result is dropped.
 const REVIEWS_KEPT: u64 = 3;
 
-/// Kept results. A memo that is off keeps nothing.
+/// MemoState results. A memo that is off keeps nothing.
 #[derive(Debug)]
 pub struct Memo {
-    kept: Option<Mutex<Kept>>,
+    kept: Option<Mutex<MemoState>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct MemoState {
     /// Number of the review.
     review: u64,
     /// The last content of each file.
-    sources: BTreeMap<String, Entry<Source>>,
-    /// By function, context, and address of the file, which the entry keeps alive.
-    of_sources: BTreeMap<(&'static str, u64, usize), (Arc<Source>, Entry<Result>)>,
+    sources: BTreeMap<String, MemoEntry<Source>>,
+    /// By function, context, and address of the file.
+    of_sources: BTreeMap<(&'static str, u64, usize), OfSource>,
     /// By function and context, then by text.
-    of_texts: BTreeMap<(&'static str, u64), BTreeMap<String, Entry<Result>>>,
+    of_texts: BTreeMap<(&'static str, u64), BTreeMap<String, MemoEntry<Result>>>,
 }
 
 type Result = dyn Any + Send + Sync;
 
+/// A result of a file, which is kept so that no other file has its address.
+type OfSource = (Arc<Source>, MemoEntry<Result>);
+
 #[derive(Debug)]
-struct Entry<T: ?Sized> {
+struct MemoEntry<T: ?Sized> {
     value: Arc<T>,
     /// Number of the last review that used it.
     used: u64,
 }
 
-impl<T: ?Sized> Entry<T> {
+impl<T: ?Sized> MemoEntry<T> {
     fn value(&mut self, review: u64) -> Arc<T> {
         self.used = review;
         Arc::clone(&self.value)
@@ -63,7 +66,7 @@ impl Memo {
         Self { kept: Some(Mutex::default()) }
     }
 
-    fn kept(&self) -> Option<MutexGuard<'_, Kept>> {
+    fn kept(&self) -> Option<MutexGuard<'_, MemoState>> {
         self.kept.as_ref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -87,7 +90,7 @@ impl Memo {
         match kept.sources.get_mut(&source.name) {
             Some(known) if known.value == source => known.value(review),
             _ => {
-                let entry = Entry { value: Arc::clone(&source), used: review };
+                let entry = MemoEntry { value: Arc::clone(&source), used: review };
                 kept.sources.insert(source.name.clone(), entry);
                 source
             }
@@ -112,7 +115,7 @@ impl Memo {
         }
         let value = Arc::new(make());
         if let Some(mut kept) = self.kept() {
-            let entry = Entry { value: Arc::clone(&value) as Arc<Result>, used: kept.review };
+            let entry = MemoEntry { value: Arc::clone(&value) as Arc<Result>, used: kept.review };
             kept.of_sources.insert(key, (Arc::clone(source), entry));
         }
         value
@@ -136,7 +139,7 @@ impl Memo {
         }
         let value = Arc::new(make());
         if let Some(mut kept) = self.kept() {
-            let entry = Entry { value: Arc::clone(&value) as Arc<Result>, used: kept.review };
+            let entry = MemoEntry { value: Arc::clone(&value) as Arc<Result>, used: kept.review };
             kept.of_texts.entry(key).or_default().insert(text.to_owned(), entry);
         }
         value

@@ -1,4 +1,5 @@
 //! A review that uses kept results of former reviews finds what a first review finds, after any edit.
+#![expect(clippy::indexing_slicing, reason = "an index outside of a list fails the test")]
 
 use std::sync::Arc;
 
@@ -117,7 +118,7 @@ fn compare(files: Vec<(String, String)>, rounds: usize) {
 
 #[test]
 fn kept_results_change_no_finding_of_a_pack() {
-    let rounds = std::env::var("POLICYD_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(120);
+    let rounds = std::env::var("POLICYD_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(30);
     compare(FILES.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec(), rounds);
 }
 

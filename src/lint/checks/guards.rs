@@ -8,7 +8,6 @@ use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
 use crate::expr::ast::{Expr, ExprKind, Relation};
-use crate::expr::types::Names;
 use crate::facts::covers;
 use crate::facts::event::TOOL_CALL_EVENTS;
 use crate::facts::glob::word_matches;
@@ -244,30 +243,34 @@ impl<'s> DecidingGuard<'s> {
 
     /// Whether it fires wherever another one does. What cannot be known must be so for both: all that this one
     /// asks, the other one asks, too.
-    fn covers(&self, other: &Self, names: &Names) -> bool {
+    fn covers(&self, other: &Self, subject: &Subject<'_>) -> bool {
         let tools = self.tools.is_empty()
             || (!other.tools.is_empty() && self.tools.is_superset(&other.tools));
         let asks = |it: &&Expr| {
             let wanted = it.canonical();
-            other
-                .when
-                .iter()
-                .any(|part| part.canonical() == wanted || follows((it, true), (part, true), names))
+            other.when.iter().any(|part| {
+                let from = part.canonical();
+                let follows = || follows((it, true), (part, true), subject.names());
+                from == wanted
+                    || *subject.of_names("follows", &format!("{wanted}\0{from}"), follows)
+            })
         };
         let covered = |it: &&str| self.commands.iter().any(|wider| covers::command(wider, it));
         // Which operands a program has depends on the pattern that it fits.
         let conditions =
             || self.when.iter().map(|it| it.canonical()).chain(self.unless.map(Cow::Borrowed));
         let of_operands = |it: Cow<'_, str>| OF_OPERANDS.iter().any(|asked| it.contains(asked));
-        let commands = self.commands == other.commands
-            || (other.commands.iter().all(covered) && !conditions().any(of_operands));
+        let commands = || {
+            self.commands == other.commands
+                || (other.commands.iter().all(covered) && !conditions().any(of_operands))
+        };
         // A program whose name is not known is put before a guard that has a condition, and before no other.
         let meets_unknown =
             self.commands.is_empty() || !self.when.is_empty() || other.when.is_empty();
         self.on.is_superset(&other.on)
             && tools
             && self.commands.is_empty() == other.commands.is_empty()
-            && commands
+            && commands()
             && (meets_unknown || other.on_error.is_none())
             && (self.unless.is_none() || self.unless == other.unless)
             && (other.on_error.is_none() || self.on_error == other.on_error)
@@ -318,7 +321,7 @@ pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings)
     for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
         let stricter = all.iter().filter(|it| it.rank > guard.rank);
         let names = subject.names();
-        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard, names)) {
+        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard, subject)) {
             let (name, other) = (guard.entry.name(), other.entry);
             let fires: Vec<(&Expr, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
             let example = possible(&fires, names).witness();

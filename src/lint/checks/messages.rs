@@ -45,7 +45,7 @@ pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Finding
             let group = choice.get("voice").and_then(Node::text);
             Some(Ranked { message, place, group, when })
         });
-        nothing_left(&texts.collect::<Vec<_>>(), subject.names(), out);
+        nothing_left(subject, &texts.collect::<Vec<_>>(), subject.names(), out);
     }
 }
 

@@ -95,7 +95,12 @@ pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut
                 let said = [(first, odds.first.1), (second, odds.second.1)];
                 possible(&said, subject.names()) == Satisfiability::Never
             };
-            if never(first, second) || never(&one_by_one(first), &one_by_one(second)) {
+            let wanted = (odds.first.1, odds.second.1);
+            let both = format!("{wanted:?}\0{}\0{}", first.canonical(), second.canonical());
+            let contradict = subject.of_names("contradictory", &both, || {
+                never(first, second) || never(&one_by_one(first), &one_by_one(second))
+            });
+            if *contradict {
                 out.add(other.whole(), odds.message, |it| {
                     it.with_related(site.whole(), format!("`{}`", odds.first.0))
                         .with_note(odds.note)

@@ -34,9 +34,9 @@ pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findi
             Some(subs) => next.and_then(|sub| {
                 Some((program.len(), sub.to_owned(), slip_of(sub, all(subs))?.to_owned()))
             }),
-            None => slip_of(name, all(known.keys()))
-                .or_else(|| in_small(name, known))
-                .map(|it| (own, name.to_owned(), it.to_owned()))
+            None => similar_program(subject, name)
+                .or_else(|| in_small(name, known).map(str::to_owned))
+                .map(|it| (own, name.to_owned(), it))
                 .or_else(|| moved_blank(name, next?, known).map(|(is, was)| (own, is, was))),
         };
         let Some((before, written, meant)) = slip else { continue };
@@ -50,6 +50,14 @@ pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findi
         });
     }
     misspelled_commands(subject, out);
+}
+
+/// The known program that an unknown one is probably meant to be.
+fn similar_program(subject: &Subject<'_>, name: &str) -> Option<String> {
+    let find =
+        || slip_of(name, all(subject.reviewed.meant.known_programs().keys())).map(str::to_owned);
+    // All packs of a base know the same programs.
+    subject.memo().of_text("similar program", 0, name, find).as_ref().clone()
 }
 
 /// The same of what probes run: their program, and the word behind it.
@@ -89,8 +97,9 @@ pub(super) fn slip_of_program<'l>(
     let patterns = command_patterns(subject).into_iter();
     let own: BTreeSet<String> =
         patterns.filter_map(|it| it.text.split_whitespace().next().map(str::to_owned)).collect();
-    let meant = slip_of(program, all(known.keys())).or_else(|| slip_of(program, all(&own)));
-    meant.filter(|_| !own.contains(program)).map(|it| (program, it.to_owned()))
+    let meant = similar_program(subject, program)
+        .or_else(|| slip_of(program, all(&own)).map(str::to_owned));
+    meant.filter(|_| !own.contains(program)).map(|it| (program, it))
 }
 
 /// The known program that this one is in small letters; programs of Windows have capitals of their own.

@@ -88,7 +88,7 @@ fn ends_in_question(hir: &Hir) -> bool {
 fn needs_foreign(text: &str, excuse: bool) -> Option<ProseProblem> {
     // Another rule reports a pattern that ends in a line break.
     let may = text.contains(['`', '\u{2019}']) || (text.contains("\\n") && !text.ends_with('\n'));
-    let hir = hir(text).filter(|_| may)?;
+    let hir = may.then(|| hir(text))??;
     if needs(&hir, '\n') {
         let message = format!("`{text}` spans two lines, but sentences end with the line");
         Some((message, "write text of one line"))

@@ -174,7 +174,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
                 when,
             })
         });
-        nothing_left(&rules.collect::<Vec<_>>(), names, out);
+        nothing_left(subject, &rules.collect::<Vec<_>>(), names, out);
     }
     for table in subject.of("tables.yaml") {
         let names = subject.reviewed.records.get(&(table.file, table.name().to_owned()));
@@ -186,7 +186,7 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
         });
         if let Some(names) = names {
             let rows: Vec<Ranked<'_>> = rows.collect();
-            nothing_left(&rows, names, out);
+            nothing_left(subject, &rows, names, out);
             let none: Vec<(&Expr, bool)> =
                 rows.iter().filter_map(|row| Some((row.when.as_deref()?, false))).collect();
             let otherwise = table.node.get("otherwise").filter(|_| rows.len() <= BEFORE_MAX);
@@ -202,21 +202,23 @@ pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-/// Reports entries for which earlier ones leave no case.
-pub(super) fn nothing_left(entries: &[Ranked<'_>], names: &Names, out: &mut Findings) {
-    for (at, entry) in entries.iter().enumerate() {
-        let own = entry.when.as_deref().map(|term| (term, true));
-        let mut said: Vec<(&Expr, bool)> = own.into_iter().collect();
-        // A condition that is never true is another finding.
-        let possible_alone = possible(&said, names) != Satisfiability::Never;
-        let Some(place) = entry.place.clone().filter(|_| possible_alone) else { continue };
-        let earlier = entries.iter().take(at.min(BEFORE_MAX));
-        let mut excluding = earlier.filter(|it| it.group.is_none() || it.group == entry.group);
-        let last = excluding.find(|before| {
-            said.extend(before.when.as_deref().map(|term| (term, false)));
-            before.when.is_none() || possible(&said, names) == Satisfiability::Never
-        });
-        let Some(last) = last else { continue };
+/// Reports entries for which earlier ones leave no case. The conditions see `names`.
+pub(super) fn nothing_left(
+    subject: &Subject<'_>,
+    entries: &[Ranked<'_>],
+    names: &Names,
+    out: &mut Findings,
+) {
+    let mut conditions = String::new();
+    for Ranked { place, group, when, .. } in entries {
+        let when = when.as_deref().map(Expr::canonical);
+        conditions.push_str(&format!("{}\0{group:?}\0{when:?}\n", place.is_some()));
+    }
+    let find = || covered_entries(entries, names);
+    let found = subject.memo().of_text("covered", names.fingerprint(), &conditions, find);
+    for (at, last) in found.iter() {
+        let (Some(entry), Some(last)) = (entries.get(*at), entries.get(*last)) else { continue };
+        let Some(place) = entry.place.clone() else { continue };
         out.add(place, entry.message.clone(), |it| {
             let it = it.with_note("the entries before it cover every case");
             let it = it.with_help("write specific entries before general ones");
@@ -226,6 +228,28 @@ pub(super) fn nothing_left(entries: &[Ranked<'_>], names: &Names, out: &mut Find
             }
         });
     }
+}
+
+/// The entries for which earlier ones leave no case, each with the last of those.
+fn covered_entries(entries: &[Ranked<'_>], names: &Names) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let own = entry.when.as_deref().map(|term| (term, true));
+        let mut said: Vec<(&Expr, bool)> = own.into_iter().collect();
+        // A condition that is never true is another finding.
+        let possible_alone = possible(&said, names) != Satisfiability::Never;
+        if entry.place.is_none() || !possible_alone {
+            continue;
+        }
+        let earlier = entries.iter().enumerate().take(at.min(BEFORE_MAX));
+        let mut excluding = earlier.filter(|(_, it)| it.group.is_none() || it.group == entry.group);
+        let last = excluding.find(|(_, before)| {
+            said.extend(before.when.as_deref().map(|term| (term, false)));
+            before.when.is_none() || possible(&said, names) == Satisfiability::Never
+        });
+        found.extend(last.map(|(last, _)| (at, last)));
+    }
+    found
 }
 
 pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {

@@ -30,7 +30,7 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
         group: None,
         when: Some(when),
     });
-    nothing_left(&types.collect::<Vec<_>>(), subject.names(), out);
+    nothing_left(subject, &types.collect::<Vec<_>>(), subject.names(), out);
 }
 
 /// An own type before the inherited ones that leaves nothing of what makes a session one of those.
