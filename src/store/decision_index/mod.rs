@@ -28,7 +28,7 @@ pub use query::{
 /// Name of the file below the user's state directory.
 const FILE: &str = "decisions.sqlite";
 /// Version of the tables. An index of another version is built again.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Why the index cannot be used.

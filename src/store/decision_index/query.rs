@@ -14,6 +14,9 @@ use crate::store::log_files::{LogFile, paths};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
+/// Smallest mark of what happens beside decisions, which an index of its own finds.
+const RARE: i64 = 18;
+
 /// Which decisions are listed. Empty fields match all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecisionFilter {
@@ -150,21 +153,20 @@ impl DecisionIndex {
         skip: usize,
         limit: usize,
     ) -> Result<Vec<DecisionRow>, IndexError> {
-        let (tables, conditions, mut values) = filter.conditions();
-        let query = format!(
-            "SELECT log.project, decision.entry, decision.at, session.text, event.text, tool.text, \
-             decision.mark, decision.detail \
-             FROM {tables} \
-             JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
-             JOIN name AS session ON session.id = decision.session \
-             JOIN name AS event ON event.id = decision.event \
-             JOIN name AS tool ON tool.id = decision.tool \
-             WHERE {conditions} ORDER BY {time} DESC LIMIT ? OFFSET ?",
-            time = filter.time(),
-        );
+        let (query, mut values) = list_query(filter);
         values.extend([Value::from(integer(limit)), Value::from(integer(skip))]);
         let mut statement = self.connection.prepare_cached(&query)?;
         let rows = statement.query_map(params_from_iter(values), decision_row)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns the steps in which SQLite lists decisions.
+    #[cfg(test)]
+    pub(super) fn plan(&self, filter: &DecisionFilter) -> Result<Vec<String>, IndexError> {
+        let (query, mut values) = list_query(filter);
+        values.extend([Value::from(1), Value::from(0)]);
+        let mut statement = self.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
+        let rows = statement.query_map(params_from_iter(values), |row| row.get(3))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
@@ -292,6 +294,11 @@ impl DecisionFilter {
         if self.rule.is_some() { "firing.at" } else { "decision.at" }
     }
 
+    /// Whether only what happens beside decisions is wanted.
+    fn is_rare(&self) -> bool {
+        !self.outcomes.is_empty() && self.outcomes.iter().all(|it| mark(*it, false) >= RARE)
+    }
+
     /// Tables, conditions, and their values in SQL.
     fn conditions(&self) -> (&'static str, String, Vec<Value>) {
         let mut conditions = vec!["1".to_owned()];
@@ -321,6 +328,9 @@ impl DecisionFilter {
         }
         if !self.outcomes.is_empty() {
             let numbers = self.outcomes.iter().map(|it| mark(*it, false) / 2);
+            if self.is_rare() {
+                conditions.push(format!("decision.mark >= {RARE}"));
+            }
             conditions.push(format!("decision.mark / 2 IN ({})", list(numbers)));
         }
         if let Some(session) = &self.session {
@@ -332,13 +342,32 @@ impl DecisionFilter {
         if self.would_stop {
             conditions.push("decision.mark % 2 = 1".to_owned());
         }
-        let tables = if self.rule.is_some() {
-            "firing JOIN decision ON decision.file = firing.file AND decision.start = firing.start"
-        } else {
-            "decision"
+        let tables = match (&self.rule, self.is_rare()) {
+            (Some(_), _) => {
+                "firing JOIN decision ON decision.file = firing.file AND decision.start = firing.start"
+            }
+            (None, true) => "decision INDEXED BY decision_rare",
+            (None, false) => "decision",
         };
         (tables, conditions.join(" AND "), values)
     }
+}
+
+/// Returns the query of a list of decisions. Its last values are the limit and the offset.
+fn list_query(filter: &DecisionFilter) -> (String, Vec<Value>) {
+    let (tables, conditions, values) = filter.conditions();
+    let query = format!(
+        "SELECT log.project, decision.entry, decision.at, session.text, event.text, tool.text, \
+         decision.mark, decision.detail \
+         FROM {tables} \
+         JOIN file ON file.id = decision.file JOIN log ON log.id = file.log \
+         JOIN name AS session ON session.id = decision.session \
+         JOIN name AS event ON event.id = decision.event \
+         JOIN name AS tool ON tool.id = decision.tool \
+         WHERE {conditions} ORDER BY {time} DESC LIMIT ? OFFSET ?",
+        time = filter.time(),
+    );
+    (query, values)
 }
 
 /// Numbers in SQL.

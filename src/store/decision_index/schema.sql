@@ -29,6 +29,8 @@ CREATE TABLE decision (
     PRIMARY KEY (file, start)
 ) WITHOUT ROWID;
 CREATE INDEX decision_time ON decision (at, mark);
+-- What happens beside decisions is rare. `RARE` in `query.rs` repeats the condition.
+CREATE INDEX decision_rare ON decision (at) WHERE mark >= 18;
 -- The result of a rule in a decision.
 CREATE TABLE firing (
     file INTEGER NOT NULL,

@@ -245,3 +245,21 @@ fn filters_select_decisions() {
     assert_eq!(slots(1), [(1000, 2), (3000, 2)], "the first part begins where it should");
     assert_eq!(slots(2), [(2000, 2), (4000, 1)], "what is older is left out");
 }
+
+#[test]
+fn what_happens_beside_decisions_is_found_by_its_own_index() {
+    let rare = DecisionOutcome::ALL.into_iter().filter(|it| *it >= DecisionOutcome::RunEnded);
+    for outcome in rare {
+        assert!(mark(outcome, false) >= 18, "{outcome:?}");
+    }
+    assert!(mark(DecisionOutcome::NotEvaluated, true) < 18);
+    let index = DecisionIndex::in_memory().unwrap();
+    let plan = |outcomes: &[DecisionOutcome]| -> String {
+        let filter = DecisionFilter { outcomes: outcomes.to_vec(), ..DecisionFilter::default() };
+        index.plan(&filter).unwrap().join("; ")
+    };
+    let breakers = plan(&[DecisionOutcome::BreakerOpened, DecisionOutcome::BreakerClosed]);
+    assert!(breakers.contains("decision_rare") && !breakers.contains("TEMP B-TREE"), "{breakers}");
+    let blocked = plan(&[DecisionOutcome::BlockedCall]);
+    assert!(blocked.contains("decision_time") && !blocked.contains("TEMP B-TREE"), "{blocked}");
+}
