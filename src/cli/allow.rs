@@ -19,6 +19,7 @@ use crate::limits::{ALLOWANCE_MAX, ALLOWANCE_ONCE, EVIDENCE_CHARS_MAX};
 use crate::report::decision_log::Entry;
 use crate::report::notice::SwitchKind;
 use crate::source::suggest;
+use crate::store::administrator;
 use crate::store::allowance::{Allowance, AllowanceTarget};
 use crate::store::configuration::Pins;
 use crate::store::user_choices::UserChoiceStore;
@@ -173,7 +174,7 @@ fn refuse(console: &mut Console<'_>, what: &str) -> u8 {
     let text = format!(
         "the organization set {what}, so no user can let it pass\nhelp: `{}` contains it; ask the administrator of \
          this machine",
-        organization::policies().display()
+        administrator::policies().display()
     );
     console.eprint(&text);
     EXIT_FOUND

@@ -19,6 +19,18 @@ pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
+/// Returns the directory of the organization's policies.
+#[must_use]
+pub fn policies() -> PathBuf {
+    directory().join("policies")
+}
+
+/// Returns whether a directory is that of the organization's policies.
+#[must_use]
+pub fn is_policies(folder: &Path) -> bool {
+    folder == policies()
+}
+
 /// A file or directory that a user other than root could change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` {kind}", path.display())]

@@ -1,9 +1,11 @@
-//! The cache of remote packs: one directory for each content, named by its SHA-256, below the user's data directory.
+//! The cache of remote packs: one directory for each content, named by its SHA-256. It is below the user's data directory;
+//! the cache of the organization's pack is in the directory of the administrator, where no user can remove it.
 //! Every file is compared with its hash when it is loaded, so a changed file is never used.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::administrator;
 use super::user::UserDirectory;
 use crate::limits::{PACK_LIST_BYTES_MAX, POLICY_FILE_BYTES_MAX};
 use crate::policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE, sha256};
@@ -11,7 +13,7 @@ use crate::policy::remote::RemoteProblem;
 use crate::source::Source;
 use crate::world::{World, WorldError};
 
-/// Below the user's data directory.
+/// Below the user's data directory, and below the directory of the administrator.
 const FOLDER: &str = "packs";
 
 /// The files of a pack, each with its name.
@@ -25,18 +27,25 @@ pub struct CachedPack {
     pub signature: Option<String>,
 }
 
-/// The cache of one user.
+/// The cache of one user, or of the organization.
 pub struct PackCache<'a> {
     world: &'a dyn World,
     folder: PathBuf,
+    /// Whether each user of the machine reads it.
+    is_shared: bool,
 }
 
 impl<'a> PackCache<'a> {
-    /// Returns the cache of the user of this process. `None` if neither `XDG_DATA_HOME` nor `HOME` is set.
+    /// Returns the cache of the pack in a directory. `None` if it is not the organization's pack, and neither
+    /// `XDG_DATA_HOME` nor `HOME` is set.
     #[must_use]
-    pub fn new(world: &'a dyn World) -> Option<Self> {
-        let folder = UserDirectory::Data.path(world)?.join(FOLDER);
-        Some(Self { world, folder })
+    pub fn of_pack(world: &'a dyn World, pack: &Path) -> Option<Self> {
+        let is_shared = administrator::is_policies(pack);
+        let folder = match is_shared {
+            true => administrator::directory().join(FOLDER),
+            false => UserDirectory::Data.path(world)?.join(FOLDER),
+        };
+        Some(Self { world, folder, is_shared })
     }
 
     /// Returns the directory that contains all contents.
@@ -78,19 +87,33 @@ impl<'a> PackCache<'a> {
         Ok(CachedPack { list, files, signature })
     }
 
+    /// Creates a directory of the cache.
+    ///
+    /// # Errors
+    /// [`WorldError`] if it cannot be created.
+    pub fn create(&self, folder: &Path) -> Result<(), WorldError> {
+        self.world.create_folder(folder)?;
+        self.publish(folder)
+    }
+
+    fn publish(&self, path: &Path) -> Result<(), WorldError> {
+        if self.is_shared { self.world.publish(path) } else { Ok(()) }
+    }
+
     /// Saves a content. Its list is written last, so that a content that is not complete has none.
     ///
     /// # Errors
     /// [`WorldError`] if a file cannot be written.
     pub fn save(&self, pack: &CachedPack) -> Result<(), WorldError> {
         let folder = self.folder_of(&pack.list.hash());
-        self.world.create_folder(&folder)?;
+        self.create(&folder)?;
         let files = pack.files.iter().map(|(name, source)| (name.as_str(), source.text.as_str()));
         let signature = pack.signature.iter().map(|it| (SIGNATURE_FILE, it.as_str()));
         let list = pack.list.text();
         for (name, text) in files.chain(signature).chain([(LIST_FILE, list.as_str())]) {
             let path = folder.join(name);
             self.world.write(&path, text.as_bytes())?;
+            self.publish(&path)?;
             self.world.sync_file(&path)?;
         }
         match self.world.sync_folder(&folder) {

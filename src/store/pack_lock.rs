@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::administrator;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
 use crate::limits::PACK_LOCK_BYTES_MAX;
@@ -92,6 +93,12 @@ impl PackLock {
         let text = format!("{:#}\n", json!(self));
         match file::save(world, &path, text.as_bytes(), &Durability::default()) {
             Saved::NotSaved { why, .. } => Err(ChoiceError::NotSaved { path, why }),
+            Saved::Durable { .. } | Saved::Degraded { .. }
+                if administrator::is_policies(folder) =>
+            {
+                let published = world.publish(&path);
+                published.map_err(|error| ChoiceError::NotSaved { path, why: error.to_string() })
+            }
             Saved::Durable { .. } | Saved::Degraded { .. } => Ok(()),
         }
     }

@@ -8,11 +8,14 @@ mod transcripts;
 pub(crate) mod variables;
 mod versions;
 
+use std::path::Path;
+
 use crate::app::packs::{self, organization};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
 use crate::policy::pack_list::PackList;
 use crate::policy::remote::RemotePack;
+use crate::store::administrator;
 use crate::store::breakers::BreakerStore;
 use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::file::Durability;
@@ -111,7 +114,7 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
     });
     checks.extend(found.remote().iter().map(remote));
-    checks.extend(failed_fetches(world, found.remote()));
+    checks.extend(failed_fetches(world, Path::new(&name), found.remote()));
     if let Some(unused) = packs::places::unused_pack(world, project) {
         let mut check = Check::new("pack", Health::Look, unused.text());
         check.more = vec![unused.help()];
@@ -121,8 +124,8 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
 }
 
 /// Fetches of remote packs that failed, so that a newer version is not used.
-fn failed_fetches(world: &dyn World, packs: &[RemotePack]) -> Vec<Check> {
-    let Some(cache) = PackCache::new(world).filter(|_| !packs.is_empty()) else {
+fn failed_fetches(world: &dyn World, folder: &Path, packs: &[RemotePack]) -> Vec<Check> {
+    let Some(cache) = PackCache::of_pack(world, folder).filter(|_| !packs.is_empty()) else {
         return Vec::new();
     };
     let history = match PackHistoryStore::new(world, cache.folder()).load() {
@@ -155,18 +158,19 @@ fn remote(pack: &RemotePack) -> Check {
 }
 
 /// Whether the rules of the machine's administrator are used, if there are any.
-fn organization(world: &dyn World) -> Option<Check> {
+fn organization(world: &dyn World) -> Vec<Check> {
     let about = "organization";
     let found = match organization::find(world) {
-        Ok(found) => found?,
-        Err(weakness) => return Some(Check::new(about, Health::Bad, weakness.to_string())),
+        Ok(Some(found)) => found,
+        Ok(None) => return Vec::new(),
+        Err(weakness) => return vec![Check::new(about, Health::Bad, weakness.to_string())],
     };
-    Some(match packs::policy(world, &found) {
+    let folder = administrator::policies();
+    let mut checks = vec![match packs::policy(world, &found) {
         Err(invalid) => Check::new(about, Health::Bad, packs::explain(&invalid)),
         Ok(policy) => {
             let (guards, checks) = (policy.guards.rules.len(), policy.considerations.len());
-            let text =
-                format!("{}: {guards} guards, {checks} checks", organization::policies().display());
+            let text = format!("{}: {guards} guards, {checks} checks", folder.display());
             match world.user() {
                 Some(0) => {
                     let text = format!("{text}; this user is root, so an agent can change them");
@@ -175,7 +179,10 @@ fn organization(world: &dyn World) -> Option<Check> {
                 _ => Check::good(about, format!("{text}; only root can change them")),
             }
         }
-    })
+    }];
+    checks.extend(found.remote().iter().map(remote));
+    checks.extend(failed_fetches(world, &folder, found.remote()));
+    checks
 }
 
 /// Which settings of a configuration file count.

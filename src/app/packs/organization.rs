@@ -8,18 +8,14 @@ use std::path::{Path, PathBuf};
 use super::folder::is_yaml;
 use super::{Found, Layer, read};
 use crate::policy::{Policy, builtin};
-use crate::store::administrator::{self, Weakness, weakness, weakness_on_way};
+use crate::store::administrator::{self, Weakness, policies, weakness, weakness_on_way};
+use crate::store::pack_lock::PackLock;
 use crate::world::{World, WorldError};
 
 /// Why the organization's pack is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the organization's pack is ignored: {0}")]
 pub(crate) struct IgnoredPack(Weakness);
-
-/// The directory of the organization's policies.
-pub(crate) fn policies() -> PathBuf {
-    administrator::directory().join("policies")
-}
 
 /// The compiled form of the pack. Only root can write it, so it appears when root runs policyd.
 pub(super) fn compiled_file() -> PathBuf {
@@ -38,7 +34,8 @@ pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
     if files.is_empty() {
         return Ok(None);
     }
-    let of_files = || files.iter().find_map(|it| weakness(world, it));
+    let lock = Some(PackLock::path(&folder)).filter(|it| world.stat(it).is_ok());
+    let of_files = || files.iter().chain(&lock).find_map(|it| weakness(world, it));
     if let Some(weakness) = weakness_on_way(world, &folder).or_else(of_files) {
         return Err(IgnoredPack(weakness));
     }

@@ -11,6 +11,7 @@ use crate::app::packs::{self, organization};
 use crate::app::workspace::project::Project;
 use crate::cli::{self, Console};
 use crate::policy::EnforcementMode;
+use crate::store::administrator;
 use crate::world::fake::{FakeWorld, Op};
 use crate::world::{ExternalCommand, World, WorldError};
 
@@ -142,7 +143,7 @@ pub(super) fn organization(world: &dyn World) -> Option<Check> {
     if policy.settings.mode == Some(EnforcementMode::Observe) {
         return None;
     }
-    let folder = organization::policies();
+    let folder = administrator::policies();
     let machine = machine();
     let pack = found.pack();
     for (file, source) in &pack.files {

@@ -324,3 +324,43 @@ fn a_changed_file_of_the_cache_is_never_used() {
         assert_eq!(pack(&scene, &["fetch"]).code, 3, "{lock}");
     }
 }
+
+/// A machine whose organization extends the remote pack. Returns the directory of its content.
+fn governed() -> (Scene, String) {
+    let scene = Scene::new();
+    scene.world.set_env("HOME", "/home/me");
+    let policies = "/etc/policyd/policies";
+    scene.world.put(
+        format!("{policies}/policyd.yaml"),
+        format!("version: 1\nextends:\n  - source: {URL}\n"),
+    );
+    scene.world.serve(URL, archive(&listed(&team("1.1.0"))));
+    assert_eq!(pack(&scene, &["fetch", "--policies", policies]).code, 0);
+    for path in ["/", "/etc", "/etc/policyd", policies] {
+        scene.world.give_away(path, 0);
+    }
+    for file in ["policyd.yaml", "policies.lock"] {
+        scene.world.give_away(format!("{policies}/{file}"), 0);
+    }
+    (scene, format!("/etc/policyd/packs/{}", list(&team("1.1.0")).hash()))
+}
+
+#[test]
+fn no_user_can_remove_a_remote_pack_of_the_organization() {
+    let (scene, content) = governed();
+    assert_eq!(decision(&scene), "deny");
+    assert!(scene.world.get(format!("{content}/guards.yaml")).is_some());
+    assert!(scene.world.files().iter().all(|it| !it.starts_with(CACHE)), "no user's cache is used");
+    for path in [content.as_str(), "/etc/policyd/policies/policies.lock"] {
+        let published = format!("publish {path}");
+        assert!(scene.world.log().iter().any(|it| it.starts_with(&published)), "{published}");
+    }
+    // A configuration that the user breaks or tightens is one of the user.
+    for configuration in ["packs: [\n", "packs: {require_signature: true, keys: []}\n"] {
+        scene.world.put(CONFIG, configuration);
+        assert_eq!(decision(&scene), "deny", "{configuration}");
+    }
+    scene.world.give_away("/etc/policyd/policies/policies.lock", 1000);
+    let doctor = call(&scene.world, &["doctor"], b"");
+    assert!(doctor.out.contains("belongs to user 1000"), "{}", doctor.out);
+}

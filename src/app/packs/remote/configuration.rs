@@ -5,6 +5,7 @@ use std::path::Path;
 use super::signature::{Requirement, Requirer};
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 use crate::policy::remote::{RemoteEntry, RemoteProblem};
+use crate::store::administrator;
 use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::pack_rules::PackRules;
 use crate::world::{World, WorldError};
@@ -17,11 +18,12 @@ pub(crate) struct PackConfiguration {
 }
 
 impl PackConfiguration {
-    /// Loads the rules.
+    /// Loads the rules for the pack in a directory. The configuration of a user does not count for the pack of the
+    /// organization: it could keep that pack from loading.
     ///
     /// # Errors
     /// [`RemoteProblem::Configuration`] if a file is invalid, so that a requirement could be overlooked.
-    pub(crate) fn load(world: &dyn World) -> Result<Self, RemoteProblem> {
+    pub(crate) fn load(world: &dyn World, pack: &Path) -> Result<Self, RemoteProblem> {
         let rules = |owner: ConfigurationOwner| {
             let file = Configuration::load(world, owner);
             match file.hides_pack_rules {
@@ -34,7 +36,10 @@ impl PackConfiguration {
         };
         Ok(Self {
             organization: rules(ConfigurationOwner::Organization)?,
-            user: rules(ConfigurationOwner::User)?,
+            user: match administrator::is_policies(pack) {
+                true => PackRules::default(),
+                false => rules(ConfigurationOwner::User)?,
+            },
         })
     }
 

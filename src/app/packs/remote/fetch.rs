@@ -115,15 +115,15 @@ pub(crate) fn fetch(
         let text = format!("the manifest names more than {REMOTE_PACKS_MAX} sources");
         return Err(AppError::failed_as(text));
     }
-    let cache = PackCache::new(world).ok_or_else(|| {
+    let cache = PackCache::of_pack(world, folder).ok_or_else(|| {
         AppError::failed_as("cannot store packs: neither `XDG_DATA_HOME` nor `HOME` is set")
     })?;
-    world.create_folder(cache.folder()).map_err(AppError::failed)?;
+    cache.create(cache.folder()).map_err(AppError::failed)?;
     let lock_path = cache.folder().join("fetch.lock");
     let _held = world.lock(&lock_path, PACK_LOCK_WAIT).map_err(AppError::failed)?;
     let about = |error: AppError| error.about(PackLock::path(folder).display());
     let before = PackLock::load(world, folder).map_err(|it| about(AppError::failed(it)))?;
-    let configuration = PackConfiguration::load(world).map_err(|problem| {
+    let configuration = PackConfiguration::load(world, folder).map_err(|problem| {
         AppError::failed_as(format!("a remote pack {problem}\nhelp: {}", problem.help()))
     })?;
     let store = PackHistoryStore::new(world, cache.folder());

@@ -27,13 +27,15 @@ pub(super) fn resolve(world: &dyn World, folder: &Path, files: &PackFiles) -> Ve
     if entries.is_empty() {
         return Vec::new();
     }
-    let (lock, configuration) = (PackLock::load(world, folder), PackConfiguration::load(world));
-    let resolve = |entry| resolve_entry(world, &lock, &configuration, entry);
+    let (lock, configuration) =
+        (PackLock::load(world, folder), PackConfiguration::load(world, folder));
+    let cache = PackCache::of_pack(world, folder);
+    let resolve = |entry| resolve_entry(cache.as_ref(), &lock, &configuration, entry);
     entries.into_iter().map(resolve).collect()
 }
 
 fn resolve_entry(
-    world: &dyn World,
+    cache: Option<&PackCache<'_>>,
     lock: &Result<PackLock, FileProblem>,
     configuration: &Result<PackConfiguration, RemoteProblem>,
     entry: RemoteEntry,
@@ -44,14 +46,14 @@ fn resolve_entry(
         (Err(problem), ..) => Err(RemoteProblem::InvalidLock(problem.to_string())),
         (_, Err(problem), _) => Err(problem.clone()),
         (.., None) => Err(RemoteProblem::NotFetched),
-        (Ok(_), Ok(configuration), Some(locked)) => load(world, configuration, &entry, locked),
+        (Ok(_), Ok(configuration), Some(locked)) => load(cache, configuration, &entry, locked),
     };
     RemotePack { source: entry.source, sha256, files }
 }
 
 /// Loads the locked content of an entry from the cache, and verifies its signature.
 fn load(
-    world: &dyn World,
+    cache: Option<&PackCache<'_>>,
     configuration: &PackConfiguration,
     entry: &RemoteEntry,
     locked: &str,
@@ -60,8 +62,7 @@ fn load(
         let (wanted, locked) = (wanted.clone(), locked.to_owned());
         return Err(RemoteProblem::OtherHash { wanted, locked });
     }
-    let cache = PackCache::new(world).ok_or(RemoteProblem::NotFetched)?;
-    let pack = cache.load(locked, &entry.source)?;
+    let pack = cache.ok_or(RemoteProblem::NotFetched)?.load(locked, &entry.source)?;
     let requirements = configuration.requirements(entry);
     signature::verify(&pack.list.text(), pack.signature.as_deref(), &requirements)?;
     Ok(pack.files)

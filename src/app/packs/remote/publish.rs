@@ -116,7 +116,7 @@ pub(crate) fn push(
     let archive = archive(&pack).map_err(AppError::failed)?;
     let digest = match address {
         Some(address) => {
-            let configuration = PackConfiguration::load(world).map_err(AppError::failed)?;
+            let configuration = PackConfiguration::load(world, folder).map_err(AppError::failed)?;
             let roots = configuration.roots(world);
             let roots = roots.map_err(|it| AppError::failed(FetchError::Roots(it)))?;
             let annotations = json!({
