@@ -2,6 +2,7 @@
 //! `cli/test` runs cases on a simulated machine.
 
 pub mod coverage;
+pub mod draft;
 pub mod expect;
 mod given;
 pub mod happens;

@@ -338,6 +338,9 @@ pub(super) struct ReplayArguments {
     /// Show the full report of every rule also without PATH
     #[arg(long)]
     pub(super) all_rules: bool,
+    /// Write the examples of each rule that fired as test cases into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(super) save_cases: Option<PathBuf>,
     /// Number of threads; default: number of CPU cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) jobs: Option<u16>,

@@ -7,7 +7,9 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat};
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack, watch,
+};
 use crate::app::cases::suite::beside;
 use crate::app::cores;
 use crate::app::error::AppError;
@@ -37,6 +39,16 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     if let Some(code) = without_packs(console, arguments) {
         return code;
     }
+    if !arguments.watch {
+        return lint_once(world, console, arguments);
+    }
+    let directories = watch::directories(world, &project::find(world, None), &arguments.paths);
+    watch::run_at_changes(world, console, &directories, |console| {
+        lint_once(world, console, arguments)
+    })
+}
+
+fn lint_once(world: &dyn World, console: &mut Console<'_>, arguments: &LintArguments) -> u8 {
     let baseline = match baseline(world, arguments) {
         Ok(baseline) => baseline,
         Err(error) => return error::report(console, &error),
@@ -93,7 +105,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
         packs::compile_ahead(world, &packs::find(world, &project, None));
     }
     // The process ends here: taking what packs extend apart would only cost time.
-    std::mem::forget(ask);
+    if !arguments.watch {
+        std::mem::forget(ask);
+    }
     exit_code(&review, arguments.fail_level)
 }
 

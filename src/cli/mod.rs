@@ -44,6 +44,7 @@ mod test;
 mod top;
 mod trust;
 mod try_out;
+mod watch;
 
 use clap::CommandFactory;
 use std::ffi::OsString;

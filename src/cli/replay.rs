@@ -1,13 +1,15 @@
 //! `policyd replay`: judges recorded sessions with a pack. Reads transcripts and writes
 //! nothing but the compiled pack.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log, pack,
 };
+use crate::app::cases::recorded::{CaseRecorder, EventSelector};
 use crate::app::replay::Task;
 use crate::app::replay::sessions::{self, Found, Session};
 use crate::app::sessions::recordings;
@@ -32,7 +34,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         return EXIT_USAGE;
     };
     let named = arguments.policies.as_deref();
-    let Some(policy) = pack::require_valid(world, console, named) else { return EXIT_BROKEN };
+    let Some((policy, own_pack)) = pack::require_valid_with_pack(world, console, named) else {
+        return EXIT_BROKEN;
+    };
     let other = match &arguments.compare {
         None => None,
         Some(folder) => match pack::require_valid(world, console, Some(folder)) {
@@ -73,7 +77,43 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         OverviewScope { pack: &policy.name, since: since.unwrap_or_default(), searched: &searched };
     let text = format_report(console, arguments, &tally, overview);
     console.print(&text);
+    if let Some(directory) = &arguments.save_cases {
+        let pack = own_pack.pack().into_owned();
+        let recorder = CaseRecorder::new(world, pack, &policy, directory.clone());
+        save_cases(console, &recorder, &tally, arguments.rule.as_deref());
+    }
     exit_code(console, arguments, &tally)
+}
+
+/// Writes a case for each different example of each rule that fired.
+fn save_cases(
+    console: &mut Console<'_>,
+    recorder: &CaseRecorder<'_>,
+    tally: &Tally,
+    rule: Option<&str>,
+) {
+    let guards = tally.guards.iter().map(|it| (it, true));
+    let rules = tally.rules.iter().map(|it| (it, false)).chain(guards);
+    let mut saved: usize = 0;
+    for (tallied, is_guard) in rules.filter(|(it, _)| rule.is_none_or(|rule| it.id == rule)) {
+        let mut subjects = BTreeSet::new();
+        let examples = tallied.fired.examples.iter();
+        let different = examples.filter(|it| !is_guard || subjects.insert(it.subject.clone()));
+        for (example, number) in different.zip(1..) {
+            let (line, rule) = (example.line, tallied.id.as_str());
+            let selector = match is_guard {
+                true => EventSelector::GuardAt { line, rule },
+                false => EventSelector::CheckAt { line, rule },
+            };
+            let name = format!("{rule}-{number}");
+            match recorder.record(Path::new(&example.file), selector, &name) {
+                Ok(_path) => saved = saved.saturating_add(1),
+                Err(error) => console
+                    .eprint(&format!("no case for {rule} at {}:{line}: {error}", example.file)),
+            }
+        }
+    }
+    console.eprint(&format!("cases saved in {}: {saved}", recorder.directory().display()));
 }
 
 /// Formats the summary if no path was given, or the full report.

@@ -1,13 +1,19 @@
 //! `policyd test`: runs the cases of packs on simulated machines. Nothing of this machine is used
 //! but the files of the packs, and nothing is written but snapshots that are asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TestArguments, TestFormat, Update, pack};
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TestArguments, TestFormat, Update,
+    error, pack, watch,
+};
+use crate::app::cases::recorded::{CaseRecorder, EventSelector};
 use crate::app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
 use crate::app::packs::places;
+use crate::app::sessions::location;
 use crate::app::workspace::project;
 use crate::cases::result::CaseSummary;
+use crate::cases::shape::FOLDER;
 use crate::policy::builtin;
 use crate::report::cases as report;
 use crate::world::World;
@@ -15,6 +21,19 @@ use crate::world::World;
 /// Runs cases: exit 0 where all passed, 1 where one failed or none was run, 3 where there is no case
 /// file or a pack cannot be loaded.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
+    if let Some((session, call)) = &arguments.record {
+        return record(world, console, &arguments.paths, session, call);
+    }
+    if !arguments.watch {
+        return test_once(world, console, arguments);
+    }
+    let directories = watch::directories(world, &project::find(world, None), &arguments.paths);
+    watch::run_at_changes(world, console, &directories, |console| {
+        test_once(world, console, arguments)
+    })
+}
+
+fn test_once(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
     let mut summaries = Vec::new();
     let project = project::find(world, None);
     let is_named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
@@ -52,6 +71,45 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     };
     console.print(&text);
     code
+}
+
+/// Writes a recorded tool call as a case of the pack: exit 1 where the case would not pass.
+fn record(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    paths: &[PathBuf],
+    session: &str,
+    call: &str,
+) -> u8 {
+    let project = project::find(world, None);
+    let Some(folder) = watch::directories(world, &project, paths).into_iter().next() else {
+        console.eprint(
+            "no pack for the case\nhelp: run `policyd init`, or pass the directory of a pack",
+        );
+        return EXIT_USAGE;
+    };
+    let loaded = pack::require_valid_with_pack(world, console, Some(&folder));
+    let Some((policy, found)) = loaded else { return EXIT_BROKEN };
+    let (sessions, _) = project::sessions(world, &project, &policy.settings);
+    let transcript = match location::find(world, &sessions, &project, Some(session)) {
+        Ok(place) => place.transcript,
+        Err(error) => return error::report(console, &error),
+    };
+    let directory = folder.join(FOLDER).join("recorded");
+    let recorder = CaseRecorder::new(world, found.pack().into_owned(), &policy, directory);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let session = transcript.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = format!("{session}-{call}").chars().map(plain).collect();
+    match recorder.record(&transcript, EventSelector::Call(call), &name) {
+        Ok(path) => {
+            console.print(&format!("wrote {}\n", path.display()));
+            EXIT_OK
+        }
+        Err(error) => {
+            console.eprint(&error.to_string());
+            EXIT_FOUND
+        }
+    }
 }
 
 fn request(arguments: &TestArguments) -> CaseRequest {

@@ -1,5 +1,7 @@
 //! `policyd try`: one expression on the facts of a session, or of none, with the value of each part.
 
+mod prompt;
+
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -17,75 +19,113 @@ use crate::expr::completion::{Candidate, candidates};
 use crate::expr::parts::{Found, Part};
 use crate::expr::types::{Names, Type};
 use crate::limits::EXPRESSION_BYTES_MAX;
+use crate::policy::load::Pack;
 use crate::report::decision_log::{found_json, masked_parts};
 use crate::report::diagnostics::{self, Style};
 use crate::report::drawing;
 use crate::report::mask::MARK;
 use crate::source::{Diagnostic, Source, Span};
+use crate::time::Timestamp;
 use crate::world::World;
 
 /// Version of the JSON form.
 const TRY_VERSION: u32 = 1;
 
-/// Tries an expression: exit 1 where it is wrong or has no value.
+/// Tries an expression: exit 1 where it is wrong or has no value. Without one, a user at a terminal gets a prompt.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TryArguments) -> u8 {
+    let named = arguments.session.as_deref();
+    if arguments.expression.is_none() && console.stdin_is_tty && console.stdout_is_tty {
+        return match Trial::load(world, console, arguments, named) {
+            Ok(trial) => prompt::run(world, console, arguments, trial),
+            Err(code) => code,
+        };
+    }
     let Some(expression) = expression(console, arguments) else { return EXIT_USAGE };
-    let project = project::find(world, None);
-    let found = packs::find(world, &project, arguments.policies.as_deref());
-    pack::warn_untrusted_packs(console, &found);
-    let Some((mut policy, names)) = pack::require_reviewed(world, console, &found) else {
-        return EXIT_BROKEN;
-    };
-    let typed = check(&expression, &*names);
-    if !typed.findings.is_empty() || !typed.result.is_shown() {
-        return wrong(console, arguments, &expression, &typed.findings, &names);
+    match Trial::load(world, console, arguments, named) {
+        Ok(trial) => trial.answer(console, arguments.format, &expression),
+        Err(code) => code,
     }
-    let wanted = SessionSelector { named: arguments.session.as_deref(), subagent: false };
-    let session = match Session::find(world, &project, &mut policy, wanted) {
-        Ok(session) => session,
-        Err(error) => return error::report(console, &error),
-    };
-    let source = Arc::new(Source { name: "expression".to_owned(), text: expression.clone() });
-    // Of a value that is no condition, lint would say that it is none.
-    let is_condition =
-        typed.result == Type::Bool && !matches!(expression.as_str(), "true" | "false");
-    let slips = match is_condition {
-        true => trial_rule::findings(&found.pack(), &expression, &source, world.now()),
-        false => Vec::new(),
-    };
-    let parts = masked_parts(&Evaluator::new(session.context.clone()).explain(&expression));
-    let value = parts.last().map(|it| it.found.clone());
-    console.print(&match arguments.format {
-        ListFormat::Json => {
-            let value = json!({
-                "version": TRY_VERSION,
-                "expression": expression,
-                "type": typed.result.to_string(),
-                "value": value.as_ref().map(found_json),
-                "parts": parts.iter().map(|it| part_json(it, &expression)).collect::<Vec<_>>(),
-                "findings": diagnostics::render_json(&slips),
-                "notes": session.notes,
-            });
-            format!("{value:#}\n")
-        }
-        ListFormat::Compact => value.as_ref().map(|it| format!("{it}\n")).unwrap_or_default(),
-        ListFormat::Text => {
-            let drawn = drawing::draw(&expression, &parts);
-            let masked = drawn.contains(MARK).then(|| format!("\n{MARK} replaces a secret\n"));
-            let slips = match slips.as_slice() {
-                [] => String::new(),
-                some => format!(
-                    "\n{}",
-                    diagnostics::render_text(some, Style { color: console.color() })
-                ),
-            };
-            format!("{drawn}{}{slips}", masked.unwrap_or_default())
-        }
-    });
-    if arguments.format == ListFormat::Text {
-        session.notes.iter().for_each(|it| console.eprint(it));
+}
+
+/// What expressions are tried on: a pack, and a session of it.
+struct Trial {
+    pack: Pack,
+    names: Arc<Names>,
+    session: Session,
+    now: Timestamp,
+}
+
+impl Trial {
+    /// Loads the pack, and the named session or an empty one.
+    ///
+    /// # Errors
+    /// The exit code, if the pack or the session cannot be read. The reason was reported.
+    fn load(
+        world: &dyn World,
+        console: &mut Console<'_>,
+        arguments: &TryArguments,
+        named: Option<&str>,
+    ) -> Result<Self, u8> {
+        let project = project::find(world, None);
+        let found = packs::find(world, &project, arguments.policies.as_deref());
+        pack::warn_untrusted_packs(console, &found);
+        let reviewed = pack::require_reviewed(world, console, &found);
+        let (mut policy, names) = reviewed.ok_or(EXIT_BROKEN)?;
+        let wanted = SessionSelector { named, subagent: false };
+        let session = Session::find(world, &project, &mut policy, wanted)
+            .map_err(|error| error::report(console, &error))?;
+        Ok(Self { pack: found.pack().into_owned(), names, session, now: world.now() })
     }
-    if matches!(value, Some(Found::Value(_))) { EXIT_OK } else { EXIT_FOUND }
+
+    /// Prints the value of an expression, or what is wrong with it. Returns the exit code.
+    fn answer(&self, console: &mut Console<'_>, format: ListFormat, expression: &str) -> u8 {
+        let typed = check(expression, &*self.names);
+        if !typed.findings.is_empty() || !typed.result.is_shown() {
+            return wrong(console, format, expression, &typed.findings, &self.names);
+        }
+        let source =
+            Arc::new(Source { name: "expression".to_owned(), text: expression.to_owned() });
+        // Of a value that is no condition, lint would say that it is none.
+        let is_condition = typed.result == Type::Bool && !matches!(expression, "true" | "false");
+        let slips = match is_condition {
+            true => trial_rule::findings(&self.pack, expression, &source, self.now),
+            false => Vec::new(),
+        };
+        let mut evaluator = Evaluator::new(self.session.context.clone());
+        let parts = masked_parts(&evaluator.explain(expression));
+        let value = parts.last().map(|it| it.found.clone());
+        console.print(&match format {
+            ListFormat::Json => {
+                let value = json!({
+                    "version": TRY_VERSION,
+                    "expression": expression,
+                    "type": typed.result.to_string(),
+                    "value": value.as_ref().map(found_json),
+                    "parts": parts.iter().map(|it| part_json(it, expression)).collect::<Vec<_>>(),
+                    "findings": diagnostics::render_json(&slips),
+                    "notes": self.session.notes,
+                });
+                format!("{value:#}\n")
+            }
+            ListFormat::Compact => value.as_ref().map(|it| format!("{it}\n")).unwrap_or_default(),
+            ListFormat::Text => {
+                let drawn = drawing::draw(expression, &parts);
+                let masked = drawn.contains(MARK).then(|| format!("\n{MARK} replaces a secret\n"));
+                let slips = match slips.as_slice() {
+                    [] => String::new(),
+                    some => format!(
+                        "\n{}",
+                        diagnostics::render_text(some, Style { color: console.color() })
+                    ),
+                };
+                format!("{drawn}{}{slips}", masked.unwrap_or_default())
+            }
+        });
+        if format == ListFormat::Text {
+            self.session.notes.iter().for_each(|it| console.eprint(it));
+        }
+        if matches!(value, Some(Found::Value(_))) { EXIT_OK } else { EXIT_FOUND }
+    }
 }
 
 /// The expression of the command line, else of standard input.
@@ -112,7 +152,7 @@ fn expression(console: &mut Console<'_>, arguments: &TryArguments) -> Option<Str
 /// What is wrong with an expression, as lint shows it, and the names that could be meant.
 fn wrong(
     console: &mut Console<'_>,
-    arguments: &TryArguments,
+    format: ListFormat,
     expression: &str,
     findings: &[Finding],
     names: &Names,
@@ -122,7 +162,7 @@ fn wrong(
         |it: &Finding| it.at(Span { source: source.clone(), start: it.start, end: it.end });
     let findings: Vec<Diagnostic> = findings.iter().map(diagnostic).collect();
     let candidates = candidates(expression, names);
-    console.print(&match arguments.format {
+    console.print(&match format {
         ListFormat::Json => {
             let candidate = |it: &Candidate| json!({"name": it.name, "type": it.result.to_string(), "doc": it.doc});
             let value = json!({

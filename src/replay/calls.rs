@@ -24,6 +24,8 @@ const DEPTH_MAX: usize = 16;
 /// A recorded tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RecordedCall {
+    /// Id by which the client pairs the call with its result; empty if it has none.
+    pub(super) id: String,
     /// Name of the tool.
     pub(super) tool: String,
     /// Input, as a hook would have received it.
@@ -38,7 +40,7 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Reco
         EntryCall::Begun { id, name } => {
             let search = InputSearch { id, tool: name, deep: DEPTH_MAX, careful: false };
             let input = search.of_line(line).unwrap_or_default();
-            Some(RecordedCall { tool: name.to_owned(), input })
+            Some(RecordedCall { id: id.to_owned(), tool: name.to_owned(), input })
         }
         EntryCall::Ended { name, input: Either::One(input), result }
             if !facts.knows_call(&result.id) =>
@@ -47,7 +49,8 @@ pub(super) fn calls(line: &[u8], record: &Record<'_>, facts: &Facts) -> Vec<Reco
                 Either::Text(command) => ("command", command.as_ref()),
                 Either::One(_) | Either::Many(_) | Either::None => ("input", &*input.input),
             };
-            Some(RecordedCall { tool: name.to_owned(), input: json!({ key: value }) })
+            let id = result.id.as_ref().to_owned();
+            Some(RecordedCall { id, tool: name.to_owned(), input: json!({ key: value }) })
         }
         EntryCall::Ended { .. } => None,
     });

@@ -9,6 +9,7 @@
 mod calls;
 pub mod compare;
 pub mod judge;
+pub mod observed;
 pub mod tally;
 pub mod turn;
 
@@ -27,6 +28,7 @@ use crate::time::Timestamp;
 use calls::RecordedCall;
 pub use calls::subject;
 use judge::{Judge, RecordedEvent};
+use observed::{ObservedDecision, ObservedEvent, Observer};
 use tally::{Example, Tally, increase};
 use turn::{Turn, TurnEnd};
 
@@ -109,9 +111,17 @@ impl<'r, 'p> Recording<'r, 'p> {
         }
     }
 
+    /// Lets an observer receive each tool call and each evaluated stop.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Observer<'r>) -> Self {
+        self.context.observer = Some(observer);
+        self
+    }
+
     /// Processes one line.
     pub fn take(&mut self, piece: LineChunk<'_>) {
         let Self { panel, facts, other_facts, context, tally } = self;
+        context.lines_before = context.line;
         increase(&mut context.line);
         let LineChunk::Line(line) = piece else {
             facts.skip_line();
@@ -132,6 +142,7 @@ impl<'r, 'p> Recording<'r, 'p> {
     pub fn finish(mut self) {
         let Self { panel, facts, other_facts, context, tally } = &mut self;
         let ending = context.turn.finish();
+        context.lines_before = context.line;
         context.end(ending, PackFacts { own: facts, other: other_facts.as_mut() }, panel, tally);
         let reading = &mut tally.reading;
         reading.broken_lines = reading.broken_lines.saturating_add(facts.lines_skipped);
@@ -150,6 +161,11 @@ struct TranscriptContext<'a> {
     begun: bool,
     /// Number of the current line.
     line: u64,
+    /// Number of the lines that were ingested.
+    lines_before: u64,
+    /// Number of tool calls so far.
+    calls: u64,
+    observer: Option<Observer<'a>>,
     /// Line of the agent's last action.
     done_line: u64,
     /// Whether that line was copied from another session.
@@ -188,6 +204,9 @@ impl<'a> TranscriptContext<'a> {
             turn: Turn::default(),
             begun: false,
             line: 0,
+            lines_before: 0,
+            calls: 0,
+            observer: None,
             done_line: 0,
             copied: false,
             time: String::new(),
@@ -223,7 +242,7 @@ impl<'a> TranscriptContext<'a> {
         let ending = self.turn.take(record);
         self.end(ending, facts.reborrow(), panel, tally);
         self.note(record, tally);
-        if !record.origin.copied && panel.guards(TOOL_CALL) {
+        if !record.origin.copied && (self.observer.is_some() || panel.guards(TOOL_CALL)) {
             for call in calls::calls(line, record, facts.own) {
                 self.guard(call, facts.reborrow(), panel, tally);
             }
@@ -277,6 +296,18 @@ impl<'a> TranscriptContext<'a> {
             let facts = other_facts.unwrap_or(facts);
             pack.judge(&stop, facts, other_state)
         });
+        if let (Some(observer), Ok(outcome)) = (&mut self.observer, &judged) {
+            observer(&ObservedEvent {
+                event: &stop.event,
+                call: "",
+                number: self.calls,
+                line: self.done_line,
+                lines_before: self.lines_before,
+                project: stop.project,
+                now,
+                result: ObservedDecision::Stop(outcome),
+            });
+        }
         let (path, line) = (self.about.path, self.done_line);
         tally.add(&judged, other.as_ref(), |details| Example {
             file: path.display().to_string(),
@@ -294,10 +325,11 @@ impl<'a> TranscriptContext<'a> {
         panel: &mut PolicyPair<'_>,
         tally: &mut Tally,
     ) {
+        increase(&mut self.calls);
         let now = self.now();
         let kind = Some(TOOL_CALL).filter(|_| now >= self.about.oldest);
         let Some(kind) = kind else { return };
-        let around = self.around(&facts.folder);
+        let (around, id) = (self.around(&facts.folder), call.id);
         let event =
             Event { tool_name: Some(call.tool), tool_input: call.input, ..self.event(kind, facts) };
         let call = RecordedEvent {
@@ -312,6 +344,18 @@ impl<'a> TranscriptContext<'a> {
             let facts = other_facts.unwrap_or(facts);
             pack.guard(&call, &around, facts)
         });
+        if let Some(observer) = &mut self.observer {
+            observer(&ObservedEvent {
+                event: &call.event,
+                call: &id,
+                number: self.calls,
+                line: self.line,
+                lines_before: self.lines_before,
+                project: call.project,
+                now,
+                result: ObservedDecision::Call(&guarded),
+            });
+        }
         let (path, line) = (self.about.path, self.line);
         tally.add_call(&guarded, other.as_ref(), |details| Example {
             file: path.display().to_string(),

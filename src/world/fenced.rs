@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
-    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -228,6 +228,10 @@ impl World for WriteProtectedWorld<'_> {
 
     fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
         self.beneath.request(request)
+    }
+
+    fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
+        self.beneath.watch(folders)
     }
 
     fn note_interrupts(&self) {

@@ -218,6 +218,12 @@ pub trait RunningProgram {
     fn end(&mut self, grace: Duration, hear: &mut dyn FnMut(&ProcessEvent));
 }
 
+/// Watches directories. Dropping it ends the watch.
+pub trait DirectoryWatch {
+    /// Waits at most `wait_max` for a change of a file. Returns whether a file changed since the last call.
+    fn wait(&mut self, wait_max: Duration) -> bool;
+}
+
 /// A file that is open for reading. Dropping it closes the file.
 pub trait OpenFile {
     /// Returns the current metadata.
@@ -337,6 +343,11 @@ pub trait World: Sync {
     /// # Errors
     /// [`WorldError::NotFound`], or [`WorldError::Io`] if the directory cannot be listed.
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError>;
+    /// Watches directories and everything below them for changes of files.
+    ///
+    /// # Errors
+    /// [`WorldError::Io`] if a directory cannot be watched; [`WorldError::Unsupported`] on a simulated machine.
+    fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError>;
     /// Returns the identity of a directory, as in [`FileStat`], and the names in it, sorted.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileKind, FileStat, HeldLock,
-    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileKind, FileStat,
+    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::limits;
 use crate::time::Timestamp;
@@ -286,6 +286,10 @@ impl World for OverlayWorld<'_> {
             true => Err(WorldError::Unsupported),
             false => self.beneath.request(request),
         }
+    }
+
+    fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
+        self.beneath.watch(folders)
     }
 
     fn note_interrupts(&self) {

@@ -9,6 +9,7 @@ mod postgres;
 mod process;
 mod program;
 mod terminal;
+mod watch;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,8 +19,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
-    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -294,6 +295,10 @@ impl World for RealWorld {
 
     fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
         http::request(request)
+    }
+
+    fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
+        Ok(Box::new(watch::RealWatch::new(folders)?))
     }
 
     fn note_interrupts(&self) {

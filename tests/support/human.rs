@@ -10,8 +10,8 @@ use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::server::{DocumentServer, ServerAddress, ServerError};
 use policyd::world::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
-    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
 use super::console;
@@ -114,6 +114,9 @@ impl World for HumanWorld {
     }
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {
         self.machine.read(path, bytes_max)
+    }
+    fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
+        self.machine.watch(folders)
     }
     fn list(&self, folder: &Path) -> Result<Vec<String>, WorldError> {
         self.machine.list(folder)

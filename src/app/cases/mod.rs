@@ -5,6 +5,8 @@ mod actions;
 mod causes;
 mod error;
 mod machine;
+pub(crate) mod playground;
+pub(crate) mod recorded;
 pub(crate) mod suite;
 
 use std::collections::BTreeSet;
@@ -97,23 +99,16 @@ pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest)
         findings.extend(found);
         files.push((source.name.clone(), cases));
     }
-    let watched = request.coverage || request.threshold.is_some();
     let fits =
         |text: &String, file: &str, case: &Case| case.name.contains(text) || file.contains(text);
     let (asked_for, left_out): (Vec<_>, Vec<_>) = files
         .iter()
         .flat_map(|(file, cases)| cases.iter().map(move |case| (file.as_str(), case)))
         .partition(|(file, case)| request.filter.as_ref().is_none_or(|it| fits(it, file, case)));
-    let mut runner = Runner {
-        world,
-        suite,
-        update: request.update,
-        ready: LoadedPolicy::new(policy, None),
-        total: watched.then(CoverageRecorder::default),
-        covered: coverage::covered(asked_for.iter().map(|(_, case)| *case), &known),
-        compared: BTreeSet::new(),
-        summary: CaseSummary { pack, findings, filtered: left_out.len(), ..CaseSummary::default() },
-    };
+    let covered = coverage::covered(asked_for.iter().map(|(_, case)| *case), &known);
+    let summary =
+        CaseSummary { pack, findings, filtered: left_out.len(), ..CaseSummary::default() };
+    let mut runner = Runner { covered, summary, ..Runner::new(world, suite, request, policy) };
     for (file, case) in asked_for {
         runner.run(file, case);
     }
@@ -152,7 +147,31 @@ struct Runner<'a> {
     summary: CaseSummary,
 }
 
-impl Runner<'_> {
+impl<'a> Runner<'a> {
+    fn new(world: &'a dyn World, suite: &'a Suite, request: &CaseRequest, policy: Policy) -> Self {
+        let watched = request.coverage || request.threshold.is_some();
+        Self {
+            world,
+            suite,
+            update: request.update,
+            ready: LoadedPolicy::new(policy, None),
+            total: watched.then(CoverageRecorder::default),
+            covered: ExpectedRules::default(),
+            compared: BTreeSet::new(),
+            summary: CaseSummary::default(),
+        }
+    }
+
+    /// Returns the report of each step of a case, or why it cannot be run.
+    fn reports(&mut self, case: &Case) -> Vec<String> {
+        let seen = self.steps(case, Detail::Everything, None);
+        let report = |seen: &Result<Seen, CaseError>| match seen {
+            Ok(seen) => self.report(seen, SnapshotFormat::Text),
+            Err(error) => error.to_string(),
+        };
+        seen.iter().map(report).collect()
+    }
+
     fn run(&mut self, file: &str, case: &Case) {
         let ending = match &case.skip {
             Some(why) => CaseOutcome::Skipped(why.clone()),

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use maud::html;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::pages::{PageError, Pages, find_decision, layout};
 use crate::app::sessions::recordings;
+use crate::cases::draft::{self, CaseDraft};
 use crate::evaluation::called::LoggedEvent;
 use crate::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
 use crate::report::decision_log::Entry;
@@ -18,14 +19,6 @@ use crate::world::{World, WorldError};
 
 /// Directory below the state directory.
 const FOLDER: &str = "case-drafts";
-
-/// A draft, and the transcript that belongs to it.
-#[derive(Debug, PartialEq, Eq)]
-struct CaseDraft {
-    text: String,
-    /// Whether the case needs the transcript of the session.
-    needs_transcript: bool,
-}
 
 /// Why the transcript is not beside a draft.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +45,7 @@ pub(super) fn write(
 ) -> Result<String, PageError> {
     let entry = find_decision(pages, project, id)?.entry;
     let name = file_name(rule, id);
-    let draft = draft(&entry, rule, note, &format!("{name}.jsonl"));
+    let draft = draft_of(&entry, rule, note, &format!("{name}.jsonl"));
     let draft = draft.ok_or_else(|| {
         PageError::Refused(format!("The rule {rule} did not fire in this decision."))
     })?;
@@ -65,7 +58,7 @@ pub(super) fn write(
         @if let Some(why) = missing { p { "The transcript was not copied: " (why) } }
         p { "Check it, move it to the directory " code { "tests" } " of your pack, and run " code { "policyd test" } ". \
              The case fails until you change the rule." }
-        pre tabindex="0" role="region" aria-label="Draft of the case" { (draft.text) }
+        pre tabindex="0" role="region" aria-label="Draft of the case" { (draft.to_text()) }
     };
     Ok(layout::result("Draft of a case", &body))
 }
@@ -81,13 +74,13 @@ fn save_draft(
     let folder = state_dir.join(FOLDER);
     let path = folder.join(format!("{name}.yaml"));
     let mut missing = None;
-    if draft.needs_transcript {
+    if draft.transcript.is_some() {
         match transcript(world, state_dir, entry) {
             Ok(bytes) => save(world, &folder, &folder.join(format!("{name}.jsonl")), &bytes)?,
             Err(why) => missing = Some(why),
         }
     }
-    save(world, &folder, &path, draft.text.as_bytes())?;
+    save(world, &folder, &path, draft.to_text().as_bytes())?;
     Ok((path, missing))
 }
 
@@ -107,53 +100,40 @@ fn file_name(rule: &str, id: &str) -> String {
 }
 
 /// Returns the draft of a case in which the rule does not fire; `None` if it did not fire in the decision.
-fn draft(entry: &Entry, rule: &str, note: &str, transcript: &str) -> Option<CaseDraft> {
+fn draft_of(entry: &Entry, rule: &str, note: &str, transcript: &str) -> Option<CaseDraft> {
     let is_guard = entry.guards.iter().any(|it| it.get("id").and_then(Value::as_str) == Some(rule));
     let is_check = entry.verdicts.iter().any(|it| it.id == rule && it.details.is_some());
-    let (situation, expected) = match (&entry.call, is_guard, is_check) {
-        (Some(call), true, _) => (
-            format!("  on: {}\n", event(entry, call)),
-            format!("guards: {}", json!({rule: "silent"})),
-        ),
-        (_, _, true) => (
-            format!("  transcript: {}\n", json!(transcript)),
-            format!("considerations: {}", json!({rule: "passed"})),
-        ),
-        _ => return None,
+    let mut case = CaseDraft::default();
+    let mut expect = |key: &str, word: &str| {
+        case.expect.insert(key.to_owned(), json!({rule: word}));
     };
-    let name = format!("{rule}: false alarm at the decision {}", entry.id);
-    let reason = Some(mask(note.trim()).0.into_owned()).filter(|it| !it.is_empty());
-    let reason = reason.map(|it| format!("  reason: {}\n", json!(it))).unwrap_or_default();
-    let time = &entry.timestamp;
-    let text = format!(
-        "# A user reported a false alarm of {time}. Check the case, and move it to `tests/` of your pack.\n\
-         - name: {}\n{reason}{situation}  expect:\n    {expected}\n",
-        json!(name)
+    match (&entry.call, is_guard, is_check) {
+        (Some(call), true, _) => {
+            expect("guards", "silent");
+            case.on = event(entry, call);
+        }
+        (_, _, true) => {
+            expect("considerations", "passed");
+            case.transcript = Some(transcript.to_owned());
+        }
+        _ => return None,
+    }
+    case.name = format!("{rule}: false alarm at the decision {}", entry.id);
+    case.reason = Some(mask(note.trim()).0.into_owned()).filter(|it| !it.is_empty());
+    case.comment = format!(
+        "A user reported a false alarm of {}. Check the case, and move it to `tests/` of your pack.",
+        entry.timestamp
     );
-    Some(CaseDraft { text, needs_transcript: is_check && !(is_guard && entry.call.is_some()) })
+    Some(case)
 }
 
-/// Returns the event as the map under `on`. JSON is YAML.
-fn event(entry: &Entry, call: &LoggedEvent) -> Value {
-    let mut on = serde_json::Map::new();
-    on.insert("event".to_owned(), entry.event.as_str().into());
-    let command = call.input.get("command").filter(|_| entry.tool.as_deref() == Some("Bash"));
-    match (command, &entry.tool) {
-        (Some(command), _) => {
-            on.insert("command".to_owned(), command.clone());
-        }
-        (None, Some(tool)) => {
-            on.insert("tool".to_owned(), tool.as_str().into());
-            if call.input.is_object() {
-                on.insert("input".to_owned(), call.input.clone());
-            }
-        }
-        (None, None) => {}
-    }
+/// Returns the event as the map under `on`.
+fn event(entry: &Entry, call: &LoggedEvent) -> Map<String, Value> {
+    let mut on = draft::event(&entry.event, entry.tool.as_deref(), &call.input);
     if call.prompt.is_string() {
         on.insert("said".to_owned(), call.prompt.clone());
     }
-    Value::Object(on)
+    on
 }
 
 /// Returns the transcript as far as the decision read it, with secrets masked. It must be in a directory in which clients
@@ -197,9 +177,9 @@ mod tests {
             entry(json!({"id": "a1", "event": "pre_tool_use", "tool": "Bash", "timestamp": "T",
             "decision": "block", "guards": [{"id": "rm"}],
             "call": {"input": {"command": "rm -rf \"a: b\"", "description": "x"}}}));
-        let found = draft(&entry, "rm", " it is a temporary directory ", "t.jsonl").unwrap();
-        assert!(!found.needs_transcript);
-        insta::assert_snapshot!(found.text, @r#"
+        let found = draft_of(&entry, "rm", " it is a temporary directory ", "t.jsonl").unwrap();
+        assert_eq!(found.transcript, None);
+        insta::assert_snapshot!(found.to_text(), @r#"
         # A user reported a false alarm of T. Check the case, and move it to `tests/` of your pack.
         - name: "rm: false alarm at the decision a1"
           reason: "it is a temporary directory"
@@ -207,7 +187,7 @@ mod tests {
           expect:
             guards: {"rm":"silent"}
         "#);
-        assert_eq!(draft(&entry, "other", "", "t.jsonl"), None);
+        assert_eq!(draft_of(&entry, "other", "", "t.jsonl"), None);
     }
 
     #[test]
@@ -247,7 +227,7 @@ mod tests {
         world.put_link("/w/.policyd/case-drafts", "/home/me");
         let entry =
             entry(json!({"id": "a1", "event": "stop", "timestamp": "T", "decision": "block"}));
-        let draft = CaseDraft { text: "- name: x\n".to_owned(), needs_transcript: false };
+        let draft = CaseDraft { name: "x".to_owned(), ..CaseDraft::default() };
         let project = project::at(&world, Path::new("/w"));
         let fenced = project::fenced(&world, &project).unwrap();
         let refused = save_draft(&fenced, Path::new("/w/.policyd"), "x", &draft, &entry);
@@ -261,11 +241,19 @@ mod tests {
             entry(json!({"id": "a1", "event": "stop", "timestamp": "T", "decision": "block",
             "verdicts": [{"id": "tests", "status": "unsatisfied", "details": "2 failed"},
                 {"id": "docs", "status": "satisfied"}]}));
-        let found = draft(&entry, "tests", "", "tests-a1.jsonl").unwrap();
-        assert!(found.needs_transcript);
-        assert!(found.text.contains("  transcript: \"tests-a1.jsonl\"\n"), "{}", found.text);
-        assert!(found.text.ends_with("considerations: {\"tests\":\"passed\"}\n"), "{}", found.text);
-        assert_eq!(draft(&entry, "docs", "", "t.jsonl"), None, "it passed");
+        let found = draft_of(&entry, "tests", "", "tests-a1.jsonl").unwrap();
+        assert!(found.transcript.is_some());
+        assert!(
+            found.to_text().contains("  transcript: \"tests-a1.jsonl\"\n"),
+            "{}",
+            found.to_text()
+        );
+        assert!(
+            found.to_text().ends_with("considerations: {\"tests\":\"passed\"}\n"),
+            "{}",
+            found.to_text()
+        );
+        assert_eq!(draft_of(&entry, "docs", "", "t.jsonl"), None, "it passed");
         assert_eq!(file_name("../tests", "a/1"), "---tests-a-1");
     }
 }

@@ -96,6 +96,9 @@ pub(in crate::cli) struct LintArguments {
     /// Also report what this client does not support
     #[arg(long, visible_alias = "client", value_name = "NAME")]
     pub(in crate::cli) harness: Option<String>,
+    /// Lint again at each change of the pack, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["fix", "diff", "write_baseline"])]
+    pub(in crate::cli) watch: bool,
     /// Explain the lint rule with this code or name
     #[arg(long, value_name = "CODE")]
     pub(in crate::cli) explain: Option<String>,
@@ -124,6 +127,14 @@ pub(in crate::cli) enum Update {
     Review,
 }
 
+/// Reads the name of a recorded tool call.
+fn recorded_call(text: &str) -> Result<(String, String), &'static str> {
+    let call =
+        text.rsplit_once(':').filter(|(session, call)| !session.is_empty() && !call.is_empty());
+    let (session, call) = call.ok_or("write SESSION:CALL, such as 4f0c21:toolu_01 or 4f0c21:7")?;
+    Ok((session.to_owned(), call.to_owned()))
+}
+
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct TestArguments {
     /// Pack directories, their `tests` directories or case files; default: the project's pack
@@ -141,6 +152,13 @@ pub(in crate::cli) struct TestArguments {
     /// Fail if branch coverage is below this percentage; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(in crate::cli) threshold: Option<u8>,
+    /// Run the cases again at each change of the pack, until Ctrl-C
+    #[arg(long, conflicts_with = "update")]
+    pub(in crate::cli) watch: bool,
+    /// Write a recorded tool call as a case: the session, and the id or the number of the call
+    #[arg(long, value_name = "SESSION:CALL", value_parser = recorded_call,
+        conflicts_with_all = ["filter", "update", "coverage", "threshold", "watch", "format"])]
+    pub(in crate::cli) record: Option<(String, String)>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: TestFormat,

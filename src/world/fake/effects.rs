@@ -11,8 +11,8 @@ use crate::checksum::checksum;
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use crate::world::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, FileStat, HeldLock, HttpRequest,
-    HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
 /// Maximum number of links that are followed for one path.
@@ -284,6 +284,10 @@ impl World for FakeWorld {
             }
             false => Ok(response),
         }
+    }
+
+    fn watch(&self, _folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
+        Err(WorldError::Unsupported)
     }
 
     fn note_interrupts(&self) {}
