@@ -264,8 +264,8 @@ pub const DASHBOARD_AGE_MAX: std::time::Duration = std::time::Duration::from_sec
 pub const CASE_DRAFT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Name of the draft of a case, in characters.
 pub const CASE_DRAFT_CHARS_MAX: usize = 100;
-/// File with the token for `/metrics`, in bytes.
-pub const METRICS_TOKEN_BYTES_MAX: usize = 4 * 1024;
+/// File with a secret of the dashboard, in bytes.
+pub const DASHBOARD_SECRET_BYTES_MAX: usize = 4 * 1024;
 /// Projects of the registry that are listed.
 pub const KNOWN_PROJECTS_MAX: usize = 10_000;
 /// Rotated logs that are kept beside the current log.

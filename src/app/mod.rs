@@ -20,4 +20,5 @@ pub(crate) mod sessions;
 pub(crate) mod sharing;
 pub(crate) mod supervisor;
 pub(crate) mod tasks;
+pub(crate) mod webhook;
 pub(crate) mod workspace;

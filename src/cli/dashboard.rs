@@ -1,17 +1,17 @@
 //! `policyd dashboard`: all projects in the browser. Starting it is a command for humans, because it answers questions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Console, DashboardArguments, EXIT_OK, EXIT_USAGE, error};
 use crate::app::dashboard::{self, DashboardOptions, DashboardTerminal};
 use crate::cli::human::require_human;
-use crate::limits::METRICS_TOKEN_BYTES_MAX;
+use crate::limits::DASHBOARD_SECRET_BYTES_MAX;
 use crate::time::parse_duration;
 use crate::world::{World, WorldError};
 
-/// Shortest token for metrics.
-const TOKEN_CHARS_MIN: usize = 16;
+/// Shortest secret.
+const SECRET_CHARS_MIN: usize = 16;
 
 /// Serves the dashboard until Ctrl-C.
 pub(super) fn run(
@@ -23,30 +23,36 @@ pub(super) fn run(
         console.eprint(super::log::SINCE_HELP);
         return EXIT_USAGE;
     };
-    let metrics_token = match metrics_token(world, arguments) {
-        Ok(token) => token,
+    let secret = |file: &Option<PathBuf>| file.as_ref().map(|it| secret(world, it)).transpose();
+    let secrets = secret(&arguments.metrics_token)
+        .and_then(|token| Ok((token, secret(&arguments.reply_key)?)));
+    let (metrics_token, reply_key) = match secrets {
+        Ok(secrets) => secrets,
         Err(why) => {
             console.eprint(&why.to_string());
             return EXIT_USAGE;
         }
     };
+    let action = match &reply_key {
+        None => "answer questions in the browser until it ends",
+        Some(_) => "answer questions in the browser, and by signed webhooks, until it ends",
+    };
     let actor = match arguments.read_only {
         true => None,
-        false => {
-            match require_human(world, console, "answer questions in the browser until it ends") {
-                Ok(actor) => Some(actor),
-                Err(code) => {
-                    console.eprint("help: `policyd dashboard --read-only` needs no confirmation");
-                    return code;
-                }
+        false => match require_human(world, console, action) {
+            Ok(actor) => Some(actor),
+            Err(code) => {
+                console.eprint("help: `policyd dashboard --read-only` needs no confirmation");
+                return code;
             }
-        }
+        },
     };
     let options = DashboardOptions {
         port: arguments.port,
         actor,
         by_address: arguments.by_address,
         metrics_token,
+        reply_key,
         since,
     };
     let mut terminal = ConsoleTerminal { world, console, is_closed: false, has_link: false };
@@ -56,34 +62,30 @@ pub(super) fn run(
     }
 }
 
-/// Why the token for `/metrics` is not used.
+/// Why a secret is not used.
 #[derive(Debug, thiserror::Error)]
-enum TokenError {
+enum SecretError {
     #[error("could not read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: WorldError },
     #[error(
-        "the token in {} is shorter than {TOKEN_CHARS_MIN} characters\nhelp: create one: openssl rand -hex 32",
+        "the secret in {} is shorter than {SECRET_CHARS_MIN} characters\nhelp: create one: openssl rand -hex 32",
         path.display()
     )]
     Short { path: PathBuf },
 }
 
-/// Reads the token for `/metrics`, so that it is not an argument that other processes can read.
-fn metrics_token(
-    world: &dyn World,
-    arguments: &DashboardArguments,
-) -> Result<Option<String>, TokenError> {
-    let Some(path) = &arguments.metrics_token else { return Ok(None) };
+/// Reads a secret from a file, so that it is not an argument that other processes can read.
+fn secret(world: &dyn World, path: &Path) -> Result<String, SecretError> {
     let path = world.working_folder().join(path);
-    let bytes = match world.read(&path, METRICS_TOKEN_BYTES_MAX) {
+    let bytes = match world.read(&path, DASHBOARD_SECRET_BYTES_MAX) {
         Ok(bytes) => bytes,
-        Err(source) => return Err(TokenError::Unreadable { path, source }),
+        Err(source) => return Err(SecretError::Unreadable { path, source }),
     };
-    let token = String::from_utf8_lossy(&bytes).trim().to_owned();
-    if token.chars().count() < TOKEN_CHARS_MIN {
-        return Err(TokenError::Short { path });
+    let secret = String::from_utf8_lossy(&bytes).trim().to_owned();
+    if secret.chars().count() < SECRET_CHARS_MIN {
+        return Err(SecretError::Short { path });
     }
-    Ok(Some(token))
+    Ok(secret)
 }
 
 /// The terminal on which links are shown.

@@ -53,6 +53,9 @@ impl Alert {
                 "a human must decide".to_owned(),
                 format!("escalation resolve {subject} --decision TEXT"),
             ),
+            NoticeKind::CallRequest => {
+                ("a blocked call waits for an answer".to_owned(), "allow --waiting".to_owned())
+            }
             NoticeKind::BreakerOpen => {
                 (format!("breaker {subject} is open"), format!("breaker explain {subject}"))
             }

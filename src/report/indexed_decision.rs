@@ -35,6 +35,8 @@ pub enum DecisionOutcome {
     RunEnded,
     /// A human was asked for a decision.
     Escalated,
+    /// A blocked tool call waits for a human.
+    CallRequested,
     /// A breaker began to reject calls.
     BreakerOpened,
     /// A breaker permits a trial call.
@@ -47,7 +49,7 @@ pub enum DecisionOutcome {
 
 impl DecisionOutcome {
     /// Every outcome, in the order of a menu.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::BlockedStop,
         Self::ReleasedStop,
         Self::PassedStop,
@@ -59,6 +61,7 @@ impl DecisionOutcome {
         Self::NotEvaluated,
         Self::RunEnded,
         Self::Escalated,
+        Self::CallRequested,
         Self::BreakerOpened,
         Self::BreakerHalfOpened,
         Self::BreakerClosed,
@@ -80,6 +83,7 @@ impl DecisionOutcome {
             Self::NotEvaluated => "not_evaluated",
             Self::RunEnded => "run_ended",
             Self::Escalated => "escalated",
+            Self::CallRequested => "call_requested",
             Self::BreakerOpened => "breaker_opened",
             Self::BreakerHalfOpened => "breaker_half_opened",
             Self::BreakerClosed => "breaker_closed",
@@ -97,6 +101,7 @@ impl DecisionOutcome {
         match kind {
             NoticeKind::RunEnd => Self::RunEnded,
             NoticeKind::Escalation => Self::Escalated,
+            NoticeKind::CallRequest => Self::CallRequested,
             NoticeKind::BreakerChange if outcome == "half_open" => Self::BreakerHalfOpened,
             NoticeKind::BreakerChange if outcome == "closed" => Self::BreakerClosed,
             NoticeKind::BreakerOpen | NoticeKind::BreakerChange => Self::BreakerOpened,

@@ -147,7 +147,10 @@ impl ProjectNight {
                 self.incidents.push((at, kind, format!("{}: {}", notice.subject, notice.text)));
             }
             // Open questions are in the row of the project.
-            NoticeKind::Escalation | NoticeKind::BreakerChange | NoticeKind::Switch(_) => {}
+            NoticeKind::Escalation
+            | NoticeKind::CallRequest
+            | NoticeKind::BreakerChange
+            | NoticeKind::Switch(_) => {}
         }
     }
 }

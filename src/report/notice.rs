@@ -11,6 +11,7 @@ use super::replay::counted;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::id::SessionId;
 use crate::limits::NOTICE_CHARS_MAX;
+use crate::state::approval::BlockedCall;
 use crate::state::breaker::{Breaker, BreakerPhase};
 use crate::state::dead_letter::Task;
 use crate::state::escalation::Escalation;
@@ -27,6 +28,8 @@ pub enum NoticeKind {
     RunEnd,
     /// A human was asked for a decision.
     Escalation,
+    /// A blocked tool call waits for a human on any host of the shared store.
+    CallRequest,
     /// A closed breaker began to reject calls.
     BreakerOpen,
     /// A breaker that was open permits a trial call, opened again, or closed.
@@ -60,7 +63,7 @@ pub enum SwitchKind {
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -72,6 +75,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Revoke),
         Self::RunEnd,
         Self::Escalation,
+        Self::CallRequest,
         Self::BreakerOpen,
         Self::BreakerChange,
         Self::DeadLetter,
@@ -92,6 +96,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Revoke) => "revoke",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
+            Self::CallRequest => "call_request",
             Self::BreakerOpen => "breaker_open",
             Self::BreakerChange => "breaker_change",
             Self::DeadLetter => "dead_letter",
@@ -118,9 +123,10 @@ impl NoticeKind {
                 Some(_) | None => NoticeSeverity::Medium,
             },
             Self::Escalation => NoticeSeverity::find(outcome).unwrap_or(NoticeSeverity::High),
-            Self::BreakerOpen | Self::DeadLetter | Self::Switch(SwitchKind::Disable) => {
-                NoticeSeverity::Medium
-            }
+            Self::CallRequest
+            | Self::BreakerOpen
+            | Self::DeadLetter
+            | Self::Switch(SwitchKind::Disable) => NoticeSeverity::Medium,
             Self::BreakerChange | Self::Switch(_) => NoticeSeverity::Low,
         }
     }
@@ -166,7 +172,7 @@ impl NoticeSeverity {
 #[serde(default)]
 #[schemars(extend("required" = ["subject", "text"]))]
 pub struct Notice {
-    /// Id of the run, the escalation, or the task; name of the breaker.
+    /// Id of the run, the escalation, the request, or the task; name of the breaker.
     pub subject: String,
     /// How the run ended, severity of the escalation, rule by which the task entered the queue, or new state of the
     /// breaker: `open`, `half_open`, or `closed`.
@@ -241,6 +247,13 @@ impl Notice {
     pub fn of_escalation(it: &Escalation) -> Self {
         let text = shown(&format!("{}: {}", it.title, it.reason));
         Self { subject: it.id.clone(), outcome: it.severity.clone(), text, run: None }
+    }
+
+    /// Returns the notice of a blocked call that waits for a human.
+    #[must_use]
+    pub fn of_call_request(id: &str, call: &BlockedCall) -> Self {
+        let text = format!("{} `{}` (blocked by {})", call.tool, call.input, call.rules.join(", "));
+        Self { subject: id.to_owned(), outcome: String::new(), text: shown(&text), run: None }
     }
 
     /// Returns the notice of a task that entered the dead-letter queue by a rule.

@@ -96,7 +96,7 @@ impl Dashboard {
         self.host.rsplit(':').next().unwrap().parse().unwrap()
     }
 
-    fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
         stream.set_read_timeout(Some(WAIT)).unwrap();
         let mut all: BTreeMap<&str, &str> =
@@ -176,7 +176,7 @@ fn encoded(value: &str) -> String {
 }
 
 /// A project with a blocked stop, a blocked tool call, a question, a signal, a dead letter, a breaker, and a run.
-fn busy() -> Machine {
+pub(crate) fn busy() -> Machine {
     let machine = Machine::new();
     machine.untested();
     // Only what is in a directory of a client is copied into a draft.

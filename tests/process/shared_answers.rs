@@ -36,7 +36,7 @@ fn waiting(machine: &Machine) -> Vec<String> {
 }
 
 /// The start of a session after more than a second, so that the local copy is not current anymore.
-fn later(machine: &Machine) -> Called {
+pub(crate) fn begin_later(machine: &Machine) -> Called {
     thread::sleep(Duration::from_millis(1_100));
     begin_of(machine)
 }
@@ -63,19 +63,19 @@ fn a_blocked_call_is_answered_on_another_host_and_passes_once() {
     let again = other.human(&["allow", "--deny", &codes[0]]);
     assert_eq!(again.code, Some(1), "the first answer is final: {again:?}");
     // The next event of the host takes the answer over; the same session repeats the call.
-    later(&one).answer();
+    begin_later(&one).answer();
     assert!(!is_denied(&blocked_call(&one)), "the call passes");
     let logged = one.run(&["log", "--format", "json"], b"");
     assert!(logged.stdout.contains("allowed once by"), "{logged:?}");
     assert!(is_denied(&blocked_call(&one)), "it passes once");
-    later(&one).answer();
+    begin_later(&one).answer();
     assert!(is_denied(&blocked_call(&one)), "an answer is not taken over again");
     // It is asked about again, and refused.
     one.stop().answer();
     let codes = waiting(&other);
     assert_eq!(codes.len(), 1);
     done(&other.human(&["allow", "--deny", &codes[0]]));
-    later(&one).answer();
+    begin_later(&one).answer();
     assert!(is_denied(&blocked_call(&one)));
     one.stop().answer();
     assert_eq!(waiting(&other), [""; 0], "a refused call is not asked about again");
@@ -152,7 +152,7 @@ fn an_agent_answers_no_blocked_call_and_changes_none() {
     .unwrap();
     done(&admin.run(&["store", "sync"], b""));
     done(&admin.human(&["allow", "--call", &codes[0]]));
-    let told = later(&one).notice();
+    let told = begin_later(&one).notice();
     assert!(told.contains("the server contains another call"), "{told}");
     assert!(is_denied(&blocked_call(&one)));
 }
@@ -186,7 +186,7 @@ fn a_request_is_answered_on_another_host() {
     done(&other.human(&["signal", "approve", &ids[0], "--decision", "a small one"]));
     done(&other.human(&["signal", "reject", &ids[1], "--reason", "never"]));
     assert_eq!(other.human(&["signal", "approve", &ids[1], "--decision", "x"]).code, Some(1));
-    let told = later(&one).answer().to_string();
+    let told = begin_later(&one).answer().to_string();
     assert!(told.contains("a small one") && told.contains("rejected"), "{told}");
     let history = one.run(&["signal", "history", "--format", "json"], b"").stdout;
     let outcome = |id: &str| {

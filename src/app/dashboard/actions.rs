@@ -25,7 +25,7 @@ use crate::store::shared::{
 use crate::store::signals::SignalOutcome;
 use crate::world::{World, WorldError};
 
-type FormFields = BTreeMap<String, String>;
+pub(super) type FormFields = BTreeMap<String, String>;
 
 fn refused(why: impl Into<String>) -> PageError {
     PageError::Refused(why.into())
@@ -87,18 +87,31 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
         }
         _ => return Err(PageError::NoPage),
     };
-    let open = pages.open(project)?;
-    let unsent = open.fenced(pages.world, |world| {
+    Ok(match change(pages, path, actor, form)? {
+        None => Reply::SeeOther(back.to_owned()),
+        Some(why) => Reply::Page(queued_page(&why, back)),
+    })
+}
+
+/// Makes the change that a form asks for. Returns why the shared store does not have it yet; `None` if it has, or without
+/// a shared store.
+///
+/// # Errors
+/// Why nothing was changed.
+pub(super) fn change(
+    pages: &Pages<'_>,
+    path: &str,
+    actor: &Actor,
+    form: &FormFields,
+) -> Result<Option<String>, PageError> {
+    let open = pages.open(form.get("project").map(String::as_str).unwrap_or_default())?;
+    open.fenced(pages.world, |world| {
         let action = FormAction { world, open: &open, actor, form };
         action.on_current_copy(|stores| match path {
             "/answer" => action.answer(stores),
             "/task" => action.move_task(stores),
             _ => action.reset_breaker(stores),
         })
-    })?;
-    Ok(match unsent {
-        None => Reply::SeeOther(back.to_owned()),
-        Some(why) => Reply::Page(queued_page(&why, back)),
     })
 }
 

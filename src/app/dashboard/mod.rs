@@ -7,6 +7,7 @@ mod actions;
 mod case_draft;
 mod live;
 mod pages;
+mod replies;
 mod server;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app::error::AppError;
+use crate::app::webhook::SignedMessage;
 use crate::app::workspace::human::Actor;
 use crate::limits::{DASHBOARD_REQUESTS_MAX, DASHBOARD_THREADS};
 use crate::store::decision_index::DecisionIndex;
@@ -45,6 +47,8 @@ pub(crate) struct DashboardOptions {
     pub(crate) by_address: bool,
     /// Token with which `/metrics` can be read.
     pub(crate) metrics_token: Option<String>,
+    /// Key of the signatures of webhook replies. `None`: no reply is accepted.
+    pub(crate) reply_key: Option<String>,
     /// Age of the decisions that the overview counts.
     pub(crate) since: Duration,
 }
@@ -68,6 +72,8 @@ struct PageRequest {
     form: Option<BTreeMap<String, String>>,
     /// Value that each form of the page must contain.
     form_token: String,
+    /// A webhook reply, which is not verified yet.
+    message: Option<SignedMessage>,
 }
 
 /// The answer to a request.
@@ -79,7 +85,11 @@ enum Reply {
     Metrics(String),
     /// A change was made; the browser loads this page.
     SeeOther(String),
+    /// A webhook reply was recorded.
+    Noted(String),
     NotFound(String),
+    /// The signature of a webhook reply is not valid.
+    Unsigned(String),
     /// The change was not made.
     Refused(String),
     Failed(String),
@@ -170,7 +180,8 @@ fn answer_requests(
     options: &DashboardOptions,
     waiting: &Mutex<Receiver<PendingRequest>>,
 ) {
-    let pages = Pages { world, live, index, actor: options.actor.as_ref() };
+    let reply_key = options.reply_key.as_deref();
+    let pages = Pages { world, live, index, actor: options.actor.as_ref(), reply_key };
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(PendingRequest { request, answer }) = next else { return };

@@ -20,14 +20,15 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use futures_util::stream;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::access::{BrowserSession, DashboardAccess};
-use super::pages::layout;
+use super::pages::{PLAYGROUND, layout};
 use super::{PageRequest, Reply};
+use crate::app::webhook::{self, SignedMessage};
 use crate::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
 
 const STYLE: &str = include_str!("assets/dashboard.css");
@@ -36,6 +37,8 @@ const SCRIPT: &str = include_str!("assets/dashboard.js");
 /// Only files of the dashboard itself are loaded, nothing inline runs, and no other page shows it in a frame.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Where signed webhook replies arrive. The signature protects it, so it needs no session and no host name of its own.
+const REPLY: &str = "/reply";
 /// Attempts to find a port that is free in both address families.
 const PORT_ATTEMPTS: usize = 16;
 
@@ -106,6 +109,7 @@ pub(super) async fn serve(
         .route("/open", get(open))
         .route("/events", get(events))
         .route("/metrics", get(metrics))
+        .route(REPLY, post(reply))
         .route("/style.css", get(|| async { asset("text/css; charset=utf-8", STYLE) }))
         .route("/live.js", get(|| async { asset("text/javascript; charset=utf-8", SCRIPT) }))
         .route("/icon.svg", get(|| async { asset("image/svg+xml", ICON) }))
@@ -150,6 +154,9 @@ async fn guard(State(shared): State<ServerContext>, request: Request, next: Next
 /// Why a request is refused.
 fn refusal(shared: &ServerContext, request: &Request) -> Option<Response> {
     let headers = request.headers();
+    if request.uri().path() == REPLY {
+        return None;
+    }
     if !shared.access.is_host(text(headers, HOST)) {
         let why = "This address does not belong to the dashboard. Use the link that `policyd dashboard` printed.";
         return Some(problem(StatusCode::MISDIRECTED_REQUEST, why));
@@ -231,6 +238,19 @@ async fn metrics(State(shared): State<ServerContext>) -> Response {
     answer(&shared, request).await
 }
 
+/// Accepts a signed webhook reply.
+async fn reply(State(shared): State<ServerContext>, headers: HeaderMap, body: String) -> Response {
+    let header = |name: &'static str| text(&headers, HeaderName::from_static(name)).to_owned();
+    let message = SignedMessage {
+        id: header(webhook::ID),
+        timestamp: header(webhook::TIMESTAMP),
+        signature: header(webhook::SIGNATURE),
+        body,
+    };
+    let path = REPLY.to_owned();
+    answer(&shared, PageRequest { path, message: Some(message), ..PageRequest::default() }).await
+}
+
 /// Makes a page, or does what a form asks for.
 async fn page(
     State(shared): State<ServerContext>,
@@ -243,7 +263,7 @@ async fn page(
     let path = request.uri().path().to_owned();
     let form = match *request.method() {
         Method::GET | Method::HEAD => None,
-        Method::POST if shared.is_read_only => {
+        Method::POST if shared.is_read_only && path != PLAYGROUND => {
             let why =
                 "This dashboard is read-only. Start it without `--read-only` to answer questions.";
             return problem(StatusCode::FORBIDDEN, why);
@@ -269,7 +289,7 @@ async fn page(
         }
     }
     let form_token = session.form_token;
-    answer(&shared, PageRequest { path, query, form, form_token }).await
+    answer(&shared, PageRequest { path, query, form, form_token, message: None }).await
 }
 
 /// Passes a request to the threads that make pages.
@@ -288,6 +308,8 @@ async fn answer(shared: &ServerContext, request: PageRequest) -> Response {
             ([(CONTENT_TYPE, kind)], metrics).into_response()
         }
         Ok(Reply::SeeOther(path)) => (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response(),
+        Ok(Reply::Noted(text)) => text.into_response(),
+        Ok(Reply::Unsigned(why)) => (StatusCode::UNAUTHORIZED, why).into_response(),
         Ok(Reply::NotFound(why)) => problem(StatusCode::NOT_FOUND, &why),
         Ok(Reply::Refused(why)) => problem(StatusCode::CONFLICT, &why),
         Ok(Reply::Failed(why)) => problem(StatusCode::INTERNAL_SERVER_ERROR, &why),

@@ -9,9 +9,11 @@ use crate::evaluation::guards::GuardsOutcome;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::limits::EVIDENCE_CHARS_MAX;
 use crate::report::mask::mask;
+use crate::report::notice::{Notice, NoticeKind};
 use crate::state::approval::BlockedCall;
-use crate::store::shared::SharedStore;
+use crate::store::decision_log;
 use crate::store::shared::settings::SharedSubject;
+use crate::store::shared::{AskedCall, SharedStore};
 
 /// Asks about a blocked call. A user who is present answers a question at the terminal instead.
 pub(super) fn ask(
@@ -44,10 +46,17 @@ pub(super) fn ask(
         rules: guarded.decided_by().into_iter().map(str::to_owned).collect(),
     };
     let text = match store.ask(&call, &context.project.state, context.world.now()) {
-        Ok(request) => match request.answer.filter(|it| !it.allowed) {
-            Some(answer) => format!("{} refused this call on another host.", shown(&answer.by)),
-            None => "A human can answer on another host: policyd allow --waiting".to_owned(),
-        },
+        Ok(AskedCall { id, request, is_new }) => {
+            if is_new {
+                let notice = Notice::of_call_request(&id, &call);
+                let (world, own) = (context.world, &context.state_dir);
+                let _unlogged = decision_log::notify(world, own, NoticeKind::CallRequest, notice);
+            }
+            match request.answer.filter(|it| !it.allowed) {
+                Some(answer) => format!("{} refused this call on another host.", shown(&answer.by)),
+                None => "A human can answer on another host: policyd allow --waiting".to_owned(),
+            }
+        }
         Err(error) => {
             report.problem(&format!("humans on other hosts were not asked: {error}"));
             return;

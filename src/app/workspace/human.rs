@@ -53,6 +53,11 @@ impl Actor {
         Self { user: shown(&user), terminal: shown(&terminal.unwrap_or_default()) }
     }
 
+    /// A human whom a signed reply names.
+    pub(crate) fn of_reply(name: &str) -> Self {
+        Self { user: shown(name), terminal: "webhook".to_owned() }
+    }
+
     /// The name of the user alone.
     pub(crate) fn user(&self) -> &str {
         &self.user

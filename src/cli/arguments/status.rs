@@ -52,6 +52,9 @@ pub(in crate::cli) struct DashboardArguments {
     /// File with a token with which Prometheus can read `/metrics`
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) metrics_token: Option<PathBuf>,
+    /// File with the key of signed webhooks that may answer questions at `/reply`
+    #[arg(long, value_name = "FILE", conflicts_with = "read_only")]
+    pub(in crate::cli) reply_key: Option<PathBuf>,
     /// Count decisions within this duration before now
     #[arg(long, value_name = "DURATION", default_value = "24h")]
     pub(in crate::cli) since: String,

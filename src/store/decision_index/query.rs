@@ -407,6 +407,7 @@ fn count(activity: &mut Activity, outcome: DecisionOutcome, would_stop: bool, nu
         | DecisionOutcome::NotEvaluated
         | DecisionOutcome::RunEnded
         | DecisionOutcome::Escalated
+        | DecisionOutcome::CallRequested
         | DecisionOutcome::BreakerOpened
         | DecisionOutcome::BreakerHalfOpened
         | DecisionOutcome::BreakerClosed

@@ -28,6 +28,15 @@ pub struct NamedRequest {
     pub request: CallRequest,
 }
 
+/// A request that a blocked call made or found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedCall {
+    pub id: String,
+    pub request: CallRequest,
+    /// Whether it was opened now.
+    pub is_new: bool,
+}
+
 /// Result of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerResult {
@@ -62,7 +71,7 @@ impl SharedStore<'_> {
         call: &BlockedCall,
         state_dir: &Path,
         now: Timestamp,
-    ) -> Result<CallRequest, WorldError> {
+    ) -> Result<AskedCall, WorldError> {
         let client = position::client(self.world, &self.folder)?;
         let id = format!("{client}-{}", call_code::code(&call.digest));
         self.mirror(APPROVALS).change(now, |all| {
@@ -73,9 +82,10 @@ impl SharedStore<'_> {
                 let change = ApprovalChange::Asked(Box::new(call.clone()));
                 self.push(SharedAction::Approval { id: id.clone(), change }, now)?;
                 let place = state_dir.to_str().map(Value::from);
-                all.insert(id, with_place(json!(request), place.as_ref()));
+                all.insert(id.clone(), with_place(json!(request), place.as_ref()));
             }
-            Ok(request)
+            let is_new = effect == ApprovalEffect::Opened;
+            Ok(AskedCall { id, request, is_new })
         })
     }
 

@@ -28,7 +28,7 @@ use crate::limits::SHARED_FILE_BYTES_MAX;
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 use action::SharedAction;
-pub use approvals::{AnswerResult, NamedRequest};
+pub use approvals::{AnswerResult, AskedCall, NamedRequest};
 pub use copy::{Difference, DifferenceKind};
 use outbox::Outbox;
 pub use outbox::QueuedOperation;

@@ -28,6 +28,7 @@ pub(super) const fn outcome_words(outcome: DecisionOutcome) -> (&'static str, &'
         DecisionOutcome::NotEvaluated => ("not evaluated", "quiet"),
         DecisionOutcome::RunEnded => ("run ended", "quiet"),
         DecisionOutcome::Escalated => ("question", "look"),
+        DecisionOutcome::CallRequested => ("call waits", "look"),
         DecisionOutcome::BreakerOpened => ("breaker opened", "bad"),
         DecisionOutcome::BreakerHalfOpened => ("breaker half-open", "look"),
         DecisionOutcome::BreakerClosed => ("breaker closed", "good"),

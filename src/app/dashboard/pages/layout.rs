@@ -9,7 +9,7 @@ use crate::report::overview::{Urgency, age};
 use crate::report::paint::TextColor;
 use crate::time::Timestamp;
 
-/// Parts of the dashboard, in the order of the menu.
+/// Parts of the dashboard that are loaded again when something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageSection {
     Projects,
@@ -20,13 +20,15 @@ pub(super) enum PageSection {
     Runs,
 }
 
-const SECTIONS: [(PageSection, &str, &str); 6] = [
-    (PageSection::Projects, "/", "Projects"),
-    (PageSection::Decisions, "/decisions", "Decisions"),
-    (PageSection::Rules, "/rules", "Rules"),
-    (PageSection::Breakers, "/breakers", "Breakers"),
-    (PageSection::Waiting, "/waiting", "Waiting"),
-    (PageSection::Runs, "/runs", "Runs"),
+/// The menu.
+const SECTIONS: [(Option<PageSection>, &str, &str); 7] = [
+    (Some(PageSection::Projects), "/", "Projects"),
+    (Some(PageSection::Decisions), "/decisions", "Decisions"),
+    (Some(PageSection::Rules), "/rules", "Rules"),
+    (Some(PageSection::Breakers), "/breakers", "Breakers"),
+    (Some(PageSection::Waiting), "/waiting", "Waiting"),
+    (Some(PageSection::Runs), "/runs", "Runs"),
+    (None, super::PLAYGROUND, "Playground"),
 ];
 
 fn head(title: &str, more: &Markup) -> Markup {
@@ -63,9 +65,9 @@ pub(super) fn page(
                     a.brand href="/" { "policyd" }
                     nav aria-label="Sections" {
                         @for (it, path, name) in SECTIONS {
-                            a href=(path) aria-current=[(it == section).then_some("page")] {
+                            a href=(path) aria-current=[(it == Some(section)).then_some("page")] {
                                 (name)
-                                @if it == PageSection::Waiting && waiting > 0 {
+                                @if it == Some(PageSection::Waiting) && waiting > 0 {
                                     " " span.count { (waiting) span.hidden { " waiting for you" } }
                                 }
                             }

@@ -4,6 +4,7 @@ mod breakers;
 mod decisions;
 pub(super) mod layout;
 mod overview;
+mod playground;
 mod plot;
 mod rules;
 mod runs;
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::live::{Live, Snapshot};
-use super::{PageRequest, Reply, actions};
+use super::{PageRequest, Reply, actions, replies};
 use crate::app::metrics;
 use crate::app::overview::project_of;
 use crate::app::packs;
+use crate::app::webhook::SignatureError;
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project::{self, Project};
 use crate::policy::Policy;
@@ -30,6 +32,9 @@ use crate::world::World;
 
 pub(super) use decisions::find as find_decision;
 
+/// The page that evaluates rules of the user. Its form changes nothing, so a read-only dashboard has it, too.
+pub(super) const PLAYGROUND: &str = "/playground";
+
 /// Makes pages.
 pub(super) struct Pages<'a> {
     pub(super) world: &'a dyn World,
@@ -38,6 +43,8 @@ pub(super) struct Pages<'a> {
     pub(super) index: &'a Path,
     /// In whose name questions are answered. `None`: the dashboard is read-only.
     pub(super) actor: Option<&'a Actor>,
+    /// Key of the signatures of webhook replies. `None`: no reply is accepted.
+    pub(super) reply_key: Option<&'a str>,
 }
 
 /// Why a page was not made.
@@ -58,6 +65,9 @@ pub(super) enum PageError {
     /// A change was not made.
     #[error("{0}")]
     Refused(String),
+    /// A webhook reply is rejected.
+    #[error("The reply is rejected: {0}.")]
+    Signature(SignatureError),
 }
 
 /// What every page shows and needs.
@@ -120,8 +130,12 @@ impl Pages<'_> {
     /// Makes the page of a request, or does what its form asks for.
     pub(super) fn reply(&self, request: &PageRequest) -> Reply {
         let made = match &request.form {
-            Some(form) => actions::act(self, &request.path, form),
-            None => self.page(request),
+            None if request.message.is_some() => request
+                .message
+                .as_ref()
+                .map_or(Err(PageError::NoPage), |it| replies::accept(self, it)),
+            Some(form) if request.path != PLAYGROUND => actions::act(self, &request.path, form),
+            Some(_) | None => self.page(request),
         };
         made.unwrap_or_else(|error| match error {
             PageError::NoPage
@@ -129,6 +143,7 @@ impl Pages<'_> {
             | PageError::NoDecision(_)
             | PageError::NoRun => Reply::NotFound(error.to_string()),
             PageError::Refused(why) => Reply::Refused(why),
+            PageError::Signature(_) => Reply::Unsigned(error.to_string()),
             PageError::Index(_) => Reply::Failed(error.to_string()),
         })
     }
@@ -162,6 +177,7 @@ impl Pages<'_> {
             "/waiting" => waiting::page(self, &view),
             "/runs" => runs::list(self, &view),
             "/run" => runs::one(self, &view)?,
+            PLAYGROUND => playground::page(self, &view, request.form.as_ref()),
             _ => return Err(PageError::NoPage),
         };
         Ok(Reply::Page(page))
@@ -176,6 +192,11 @@ impl Pages<'_> {
     pub(super) fn known(&self, directory: &str) -> Result<KnownProject, PageError> {
         let known = self.live.snapshot().known.get(directory).cloned();
         known.ok_or_else(|| PageError::NoProject(directory.to_owned()))
+    }
+
+    /// Returns the directory of any listed project.
+    pub(super) fn any_project(&self) -> Option<String> {
+        self.live.snapshot().known.keys().next().cloned()
     }
 
     /// Opens a listed project. An invalid pack is replaced by the built-in one, as commands do.
