@@ -9,6 +9,7 @@ use super::ids::{IdKind, Occurrence};
 use super::view::PackView;
 use crate::cases::result::{CaseOutcome, CaseResult};
 use crate::replay::tally::{Example, Tally};
+use crate::report::decision_log::Entry;
 use crate::source::Source;
 
 /// A rule of a file, and the cases that name it.
@@ -154,10 +155,68 @@ impl ReplayCounts {
     }
 }
 
+/// How often rules fired in the project, by its decision log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FiredCounts {
+    days: i64,
+    /// Decisions of that time.
+    decisions: u64,
+    /// Rules by id.
+    rules: BTreeMap<String, u64>,
+}
+
+impl FiredCounts {
+    /// Returns the counts of no decision yet, for the last days.
+    #[must_use]
+    pub fn new(days: i64) -> Self {
+        Self { days, ..Self::default() }
+    }
+
+    /// Counts a decision.
+    pub fn add(&mut self, entry: &Entry) {
+        self.decisions = self.decisions.saturating_add(1);
+        let guards = entry.guards.iter().filter_map(|it| it.get("id")?.as_str());
+        let checks = entry.verdicts.iter().filter(|it| it.details.is_some());
+        for id in guards.chain(checks.map(|it| it.id.as_str())) {
+            let count = self.rules.entry(id.to_owned()).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Formats how often a rule fired. `None` if nothing was decided in that time.
+    #[must_use]
+    pub fn text(&self, id: &str) -> Option<String> {
+        let days = self.days;
+        let fired = self.rules.get(id).copied().unwrap_or_default();
+        (self.decisions > 0).then(|| match fired {
+            0 => format!("never fired in {days} days"),
+            1 => format!("fired once in {days} days"),
+            _ => format!("fired {fired} times in {days} days"),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::source::Span;
+
+    #[test]
+    fn a_rule_that_never_fired_is_said_to_only_if_something_was_decided() {
+        let mut counts = FiredCounts::new(30);
+        assert_eq!(counts.text("rm"), None);
+        let entry = |rule: &str| {
+            let entry = serde_json::json!({"id": "a", "event": "pre_tool_use", "timestamp": "T",
+                "decision": "block", "guards": [{"id": rule}]});
+            Entry::read(&entry).unwrap()
+        };
+        counts.add(&entry("other"));
+        assert_eq!(counts.text("rm").as_deref(), Some("never fired in 30 days"));
+        counts.add(&entry("rm"));
+        assert_eq!(counts.text("rm").as_deref(), Some("fired once in 30 days"));
+        counts.add(&entry("rm"));
+        assert_eq!(counts.text("rm").as_deref(), Some("fired 2 times in 30 days"));
+    }
 
     #[test]
     fn cases_that_ran_several_times_count_each_time() {

@@ -12,17 +12,19 @@ use crate::app::cases::{CaseRequest, run_suite};
 use crate::app::packs::places;
 use crate::app::replay::Task;
 use crate::app::replay::sessions::{self, Found, Session};
+use crate::app::sessions::log_reader::LogReader;
 use crate::app::sessions::recordings;
 use crate::app::workspace::project;
 use crate::cases::result::CaseResult;
 use crate::cases::shape::FOLDER;
-use crate::editor::lenses::ReplayCounts;
+use crate::editor::lenses::{FiredCounts, ReplayCounts};
 use crate::policy::{Policy, builtin, load};
 use crate::replay::tally::Tally;
+use crate::report::decision_log::Entry;
 use crate::time::Timestamp;
 use crate::world::World;
 
-/// Days of recorded sessions that rules are evaluated on.
+/// Days of recorded sessions that rules are evaluated on, and of decisions that are counted.
 const REPLAY_DAYS: i64 = 30;
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
@@ -51,6 +53,8 @@ pub(super) struct SlowJob {
 pub(super) enum SlowResult {
     /// The cases of a pack ran.
     Cases { folder: PathBuf, key: u64, results: Vec<CaseResult> },
+    /// The decision log of the project was read.
+    Logged { folder: PathBuf, counts: FiredCounts },
     /// So many of all sessions were evaluated.
     Progress { token: String, done: usize, all: usize },
     /// The sessions were evaluated.
@@ -95,15 +99,33 @@ impl SlowWorker<'_> {
         let cases = run_suite(&world, &suite, &request).cases;
         let (folder, key) = (job.folder.clone(), job.key);
         let done = SlowResult::Cases { folder, key, results: cases };
-        if results.send(JobResult::Slow(done)).is_ok() && !self.is_canceled(job) {
+        let sent = results.send(JobResult::Slow(done)).is_ok()
+            && results.send(JobResult::Slow(self.logged(&job.folder))).is_ok();
+        if sent && !self.is_canceled(job) {
             self.replay(job, &policy, results);
         }
     }
 
+    /// Counts how often rules fired in the project.
+    fn logged(&self, folder: &Path) -> SlowResult {
+        let project = project::at(self.world, folder);
+        let oldest = self.oldest();
+        // A log that cannot be read is reported by `policyd doctor`.
+        let (entries, _unread) = LogReader::of_projects(self.world, &[project]).read(Some(oldest));
+        let mut counts = FiredCounts::new(REPLAY_DAYS);
+        entries.iter().filter_map(|it| Entry::read(&it.entry)).for_each(|it| counts.add(&it));
+        SlowResult::Logged { folder: folder.to_owned(), counts }
+    }
+
+    /// The time before which nothing counts.
+    fn oldest(&self) -> Timestamp {
+        let now = self.world.now().millis();
+        Timestamp::from_millis(now.saturating_sub(REPLAY_DAYS * DAY))
+    }
+
     fn replay(&self, job: &SlowJob, policy: &Policy, results: &Sender<JobResult>) {
         let Some(recordings) = &job.recordings else { return };
-        let now = self.world.now().millis();
-        let oldest = Timestamp::from_millis(now.saturating_sub(REPLAY_DAYS * DAY));
+        let oldest = self.oldest();
         let sessions = self.sessions(recordings, oldest);
         let task = Task {
             world: self.world,

@@ -29,7 +29,7 @@ use crate::app::packs::places;
 use crate::cases::result::CaseResult;
 use crate::checksum::fingerprint;
 use crate::editor::ids::{Occurrence, RenameError};
-use crate::editor::lenses::ReplayCounts;
+use crate::editor::lenses::{FiredCounts, ReplayCounts};
 use crate::editor::text::{TextChange, apply};
 use crate::editor::view::PackView;
 use crate::lint::Profile;
@@ -136,6 +136,8 @@ pub(super) struct PackState {
     pub(super) cases: Option<(u64, Vec<CaseResult>)>,
     /// Counts of recorded sessions, with the same hash.
     pub(super) counts: Option<(u64, ReplayCounts)>,
+    /// How often rules fired in the project, when its log was last read.
+    pub(super) fired: Option<FiredCounts>,
     /// Values of the chosen session.
     pub(super) values: Option<SessionValues>,
     /// Why the chosen session has no values, as far as the client knows.
@@ -422,6 +424,12 @@ impl<'w> Server<'w> {
             SlowResult::Replay { folder, key, counts } => {
                 if let Some(state) = self.packs.get_mut(&folder) {
                     state.counts = Some((key, counts));
+                }
+                self.refresh_lenses();
+            }
+            SlowResult::Logged { folder, counts } => {
+                if let Some(state) = self.packs.get_mut(&folder) {
+                    state.fired = Some(counts);
                 }
                 self.refresh_lenses();
             }

@@ -139,6 +139,10 @@ impl Server<'_> {
             if let Some(text) = counts.and_then(|it| it.text(&rule)) {
                 add(format!("{text} | show"), SHOW_STOPS);
             }
+            if let Some(text) = state.fired.as_ref().and_then(|it| it.text(&rule.id)) {
+                // A lens without a command only shows its text.
+                add(text, "");
+            }
         }
         Some(json!(found))
     }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use policyd::world::World;
+use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 
 use super::client::{Client, PACK, pack_file, put_pack, uri};
@@ -73,6 +75,25 @@ fn lenses_tell_how_cases_end_and_how_often_a_rule_would_have_fired() {
         &guards,
         &["1 case: 0 passed, 1 failed | run", "would fire on 0 of 3 recorded tool calls | show"],
     );
+    client.stop();
+}
+
+#[test]
+fn lenses_tell_how_often_a_rule_fired_in_the_project() {
+    let machine = Machine::new();
+    let log = |guard: &str| {
+        let entry = json!({"version": 1, "id": guard, "timestamp": RealWorld::new().now().to_string(),
+            "event": "pre_tool_use", "decision": "block", "guards": [{"id": guard}]});
+        machine.put(".policyd/logs/decisions.jsonl", &format!("{entry}\n"));
+    };
+    log("other");
+    let (mut client, _, guards) = opened(&machine, &json!({"replay": false}));
+    let cases = "1 case: 1 passed | run";
+    expect_titles(&mut client, &guards, &[cases, "never fired in 30 days"]);
+    log("no_deploy");
+    let run = json!({"command": "policyd.runCases", "arguments": [uri(&guards), "no_deploy"]});
+    client.request("workspace/executeCommand", run);
+    expect_titles(&mut client, &guards, &[cases, "fired once in 30 days"]);
     client.stop();
 }
 
