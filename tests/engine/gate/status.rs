@@ -129,5 +129,5 @@ fn metrics_count_each_decision_once() {
     scene.world.put("/state/policyd/metrics.json", "{ damaged");
     let damaged = called(&scene, "metrics");
     assert_eq!(damaged.code, 3);
-    assert!(damaged.stderr.contains("remove the file"), "{}", damaged.stderr);
+    assert!(damaged.stderr.contains("remove it to begin again"), "{}", damaged.stderr);
 }

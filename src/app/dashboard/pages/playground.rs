@@ -46,7 +46,7 @@ pub(super) fn page(
             "Write rules and a situation. policyd evaluates them on a simulated machine: no command runs, and nothing is \
              saved."
         }
-        form method="post" action="/playground" {
+        form.wide method="post" action="/playground" {
             input type="hidden" name="form_token" value=(view.form_token);
             @for (name, label, text, rows) in fields {
                 p {
