@@ -34,7 +34,7 @@ pub(crate) struct Playground<'a> {
 /// What comes of a situation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlaygroundResult {
-    /// Findings of lint, with their places; empty if there are none.
+    /// Findings of lint, with their places. Empty if lint finds nothing.
     pub(crate) findings: String,
     /// The report of each step. Empty if the rules or the situation are invalid.
     pub(crate) reports: Vec<String>,
