@@ -18,6 +18,8 @@ mod support;
 
 mod boundary;
 mod clients;
+#[cfg(target_os = "linux")]
+mod clocks;
 mod crowd;
 mod dashboard;
 mod dashboard_answers;

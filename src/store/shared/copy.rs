@@ -12,10 +12,11 @@ use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
-use crate::limits::HOOK_LOCK_WAIT;
+use crate::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE};
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::{self, EscalationStore};
 use crate::store::queues::QueueStore;
+use crate::time::Timestamp;
 use crate::world::server::{ChangeResult, DocumentChange, DocumentName, NewContent};
 
 /// Documents by kind and name.
@@ -55,6 +56,36 @@ impl DifferenceKind {
     }
 }
 
+/// Returns whether the local copy of a document is that of the server. Times of a copy are converted to the clock of this
+/// host; `ahead_ms`: how far the clock of the server is ahead.
+fn is_same(server: &Value, local: &Value, ahead_ms: i64) -> bool {
+    match (server, local) {
+        (Value::String(server), Value::String(local)) => {
+            server == local || is_same_time(server, local, ahead_ms)
+        }
+        (Value::Array(server), Value::Array(local)) => {
+            server.len() == local.len()
+                && server.iter().zip(local).all(|(server, local)| is_same(server, local, ahead_ms))
+        }
+        (Value::Object(server), Value::Object(local)) => {
+            let is_same = |(key, value): (&String, &Value)| {
+                local.get(key).is_some_and(|it| is_same(value, it, ahead_ms))
+            };
+            server.len() == local.len() && server.iter().all(is_same)
+        }
+        _ => server == local,
+    }
+}
+
+/// The difference of the clocks is measured at each synchronization, so a converted time is not exact.
+fn is_same_time(server: &str, local: &str, ahead_ms: i64) -> bool {
+    let tolerance = u64::try_from(SHARED_CLOCK_TOLERANCE.as_millis()).unwrap_or(u64::MAX);
+    let times = (Timestamp::parse(server), Timestamp::parse(local));
+    let (Some(server), Some(local)) = times else { return false };
+    let difference = server.millis().saturating_sub(local.millis());
+    ahead_ms.unsigned_abs() >= tolerance && difference.abs_diff(ahead_ms) <= tolerance
+}
+
 impl SharedStore<'_> {
     /// Compares the local copy with the server.
     ///
@@ -62,6 +93,7 @@ impl SharedStore<'_> {
     /// The server cannot be reached.
     pub fn compare(&self, wait: Duration) -> Result<Vec<Difference>, SyncError> {
         let changes = self.server(wait)?.changes(0)?;
+        let ahead_ms = changes.now.millis().saturating_sub(self.world.now().millis());
         let mut local = self.local();
         let mut found = Vec::new();
         for document in changes.documents {
@@ -73,7 +105,7 @@ impl SharedStore<'_> {
                 _ if !shares => continue,
                 (Err(_), _) => DifferenceKind::Unreadable,
                 (Ok(_), None) => DifferenceKind::OnlyServer,
-                (Ok(server), Some(known)) if server == known => continue,
+                (Ok(server), Some(known)) if is_same(&server, &known, ahead_ms) => continue,
                 (Ok(_), Some(_)) => DifferenceKind::Content,
             };
             found.push(Difference { kind: document.kind, name: document.name, difference });
@@ -162,5 +194,27 @@ impl SharedStore<'_> {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn converted_times_are_the_same_only_if_the_clocks_differ() {
+        let document = |time: &str| json!({"state": "OPEN", "times": [time], "count": 1});
+        let server = document("2026-01-02T10:00:00.000Z");
+        let local = document("2026-01-02T08:00:00.400Z");
+        let two_hours = 2 * 60 * 60 * 1_000;
+        assert!(is_same(&server, &server, 0) && is_same(&server, &local, two_hours));
+        assert!(!is_same(&server, &local, 0) && !is_same(&server, &local, -two_hours));
+        let later = document("2026-01-02T08:10:00.000Z");
+        assert!(!is_same(&server, &later, two_hours), "another time");
+        assert!(!is_same(&server, &document("2026-01-02T10:00:01.000Z"), 0));
+        let other = json!({"state": "CLOSED", "times": [], "count": 1});
+        assert!(!is_same(&server, &other, two_hours));
     }
 }
