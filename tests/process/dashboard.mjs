@@ -69,7 +69,7 @@ const stop = await decisions.locator("main tr", { hasText: "stop blocked" }).loc
 await decisions.close();
 const pages = {
   projects: "/", project: `/project?project=${field}`, decisions: "/decisions", call, stop, rules: "/rules",
-  breakers: "/breakers", waiting: "/waiting", runs: "/runs", run: `/run?project=${field}&id=r1`,
+  breakers: "/breakers", waiting: "/waiting", playground: "/playground", runs: "/runs", run: `/run?project=${field}&id=r1`,
 };
 
 // Every page: accessibility, no request to another host, no horizontal scrolling of the page, a heading.
