@@ -37,7 +37,7 @@ const SCRIPT: &str = include_str!("assets/dashboard.js");
 /// Only files of the dashboard itself are loaded, nothing inline runs, and no other page shows it in a frame.
 const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// Where signed webhook replies arrive. The signature protects it, so it needs no session and no host name of its own.
+/// Where signed webhook replies arrive. The signature protects it, so it needs no session, and any name of the host counts.
 const REPLY: &str = "/reply";
 /// Attempts to find a port that is free in both address families.
 const PORT_ATTEMPTS: usize = 16;

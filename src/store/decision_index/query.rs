@@ -14,7 +14,7 @@ use crate::store::log_files::{LogFile, paths};
 use crate::time::Timestamp;
 use crate::world::{World, WorldError};
 
-/// Smallest mark of what happens beside decisions, which an index of its own finds.
+/// Smallest mark of what happens beside decisions, which a separate index finds.
 const RARE: i64 = 18;
 
 /// Which decisions are listed. Empty fields match all.
