@@ -42,8 +42,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lint
     if !arguments.watch {
         return lint_once(world, console, arguments);
     }
-    let directories = watch::directories(world, &project::find(world, None), &arguments.paths);
-    watch::run_at_changes(world, console, &directories, |console| {
+    watch::run_at_changes(world, console, &arguments.paths, |console| {
         lint_once(world, console, arguments)
     })
 }

@@ -27,8 +27,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
     if !arguments.watch {
         return test_once(world, console, arguments);
     }
-    let directories = watch::directories(world, &project::find(world, None), &arguments.paths);
-    watch::run_at_changes(world, console, &directories, |console| {
+    watch::run_at_changes(world, console, &arguments.paths, |console| {
         test_once(world, console, arguments)
     })
 }

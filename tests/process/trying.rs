@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,9 +48,16 @@ struct Watching {
 
 impl Watching {
     fn start(machine: &Machine, arguments: &[&str]) -> Self {
-        // Both streams in one, so that their lines keep their order.
+        Self::spawn(Self::command(machine, arguments))
+    }
+
+    /// Both streams go into one, so that their lines keep their order.
+    fn command(machine: &Machine, arguments: &[&str]) -> Command {
         let script = ["-c", "exec \"$0\" \"$@\" 2>&1", env!("CARGO_BIN_EXE_policyd")];
-        let mut command = machine.program("sh", &[&script[..], arguments].concat());
+        machine.program("sh", &[&script[..], arguments].concat())
+    }
+
+    fn spawn(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (sender, lines) = mpsc::channel();
@@ -111,6 +118,21 @@ fn test_watches_a_pack() {
     watching.until("Ctrl-C ends");
     machine.put(&format!("{PACK}/tests/push.yaml"), &CASE.replace("push --force", "push"));
     watching.until("1 failed");
+    watching.interrupt();
+}
+
+#[test]
+fn the_variable_names_the_watched_pack() {
+    let machine = with_pack();
+    machine.put("named/policyd.yaml", "version: 1\n");
+    machine.put("named/guards.yaml", &GUARD.replace("no_force", "named_guard"));
+    let mut command = Watching::command(&machine, &["lint", "--watch", "--format", "compact"]);
+    command.current_dir(machine.file(PACK)).env("POLICYD_POLICIES", machine.file("named"));
+    let watching = Watching::spawn(command);
+    let watched = watching.until("Ctrl-C ends");
+    assert!(watched.contains("/named; Ctrl-C ends"), "{watched}");
+    machine.put("named/guards.yaml", &GUARD.replace("program.has", "program.hass"));
+    watching.until("hass");
     watching.interrupt();
 }
 
