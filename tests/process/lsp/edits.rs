@@ -1,7 +1,7 @@
-//! Random edits of a file while requests are made: the server holds the same text as the client, and every position
-//! that it returns is inside of the file.
+//! Random edits of files while requests are made: the server holds the same text as the client, and it answers as a
+//! server does that reads the edited files for the first time. `POLICYD_EDITS` is the number of edits; 100000 take hours.
 
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -74,6 +74,9 @@ fn place(text: &str, near: usize) -> usize {
     (near..=text.len()).find(is_place).unwrap()
 }
 
+/// Edits after which a new server reads the files.
+const FRESH_EVERY: usize = 25;
+
 #[test]
 fn random_edits_keep_text_and_positions_in_step() {
     let rounds = std::env::var("POLICYD_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(150);
@@ -83,50 +86,99 @@ fn random_edits_keep_text_and_positions_in_step() {
     let files = ["considerations.yaml", "guards.yaml", "tests/cases.yaml"]
         .map(|it| pack_file(&machine, it));
     files.iter().for_each(|it| client.open(it));
-    for round in 0..rounds {
+    for round in 1..=rounds {
         let file = &files[random.below(files.len())];
-        let text = client.text(file).to_owned();
-        let [one, other] = [(); 2].map(|()| place(&text, random.below(text.len() + 1)));
-        // Mostly insertions and short deletions; sometimes much of the file is gone.
-        let short = place(&text, text.len().min(one + random.below(6)));
-        let end = match random.below(20) {
-            0 => other.max(one),
-            1..=9 => short,
-            _ => one,
-        };
-        client.replace_bytes(file, one, end, PIECES[random.below(PIECES.len())]);
-        if client.text(file).len() < 40 {
-            let original = std::fs::read_to_string(file).unwrap();
-            client.replace_bytes(file, 0, 0, &original);
-        }
+        edit(&mut client, file, &mut random);
         let text = client.text(file).to_owned();
         let at = position(&text, place(&text, random.below(text.len() + 1)));
-        for (method, more) in REQUESTS {
-            let mut params = json!({"textDocument": {"uri": uri(file)}, "position": at,
-                "range": {"start": {"line": 0, "character": 0}, "end": at}});
-            for (key, value) in more(&at).as_object().unwrap() {
-                params[key] = value.clone();
-            }
-            let answer = match client.try_request(method, params) {
-                Ok(answer) => answer,
-                // A request about nothing may fail, but not because of the server.
-                Err(error) => {
-                    assert_eq!(error["code"], -32803, "{method}: {error}");
-                    continue;
+        let answers = answers(&mut client, file, &at);
+        for (method, answer) in &answers {
+            match answer {
+                Ok(answer) if *method == "policyd/text" => {
+                    assert_eq!(answer.as_str(), Some(text.as_str()), "after edit {round}");
                 }
-            };
-            if *method == "policyd/text" {
-                assert_eq!(answer.as_str(), Some(text.as_str()), "after round {round}");
-            } else if !ELSEWHERE.contains(method) {
-                check_positions(&text, &answer);
+                Ok(answer) if !ELSEWHERE.contains(method) => check_positions(&text, answer),
+                Ok(_) => {}
+                // A request about nothing may fail, but not because of the server.
+                Err(error) => assert_eq!(error["code"], -32803, "{method}: {error}"),
             }
         }
-        if round % 10 == 0 {
-            // The client compares the positions of findings with the text that it has.
-            client.listen(Duration::from_millis(80));
+        if round % FRESH_EVERY == 0 {
+            check_against_a_new_server(&machine, &client, &files, file, &at, &answers);
         }
     }
     client.stop();
+}
+
+/// Changes a file at a random place: mostly insertions and short deletions; sometimes much of the file is gone.
+fn edit(client: &mut Client, file: &Path, random: &mut Random) {
+    let text = client.text(file).to_owned();
+    let [one, other] = [(); 2].map(|()| place(&text, random.below(text.len() + 1)));
+    let short = place(&text, text.len().min(one + random.below(6)));
+    let end = match random.below(20) {
+        0 => other.max(one),
+        1..=9 => short,
+        _ => one,
+    };
+    client.replace_bytes(file, one, end, PIECES[random.below(PIECES.len())]);
+    // The files stay useful: edits begin again with the original one.
+    if client.text(file).len() < 40 || random.below(60) == 0 {
+        let (end, original) = (client.text(file).len(), std::fs::read_to_string(file).unwrap());
+        client.replace_bytes(file, 0, end, &original);
+    }
+}
+
+/// The answer to a request, or its error.
+type Answer = (&'static str, Result<Value, Value>);
+
+/// The answers to all requests at a position. Findings are published before `textDocument/codeAction` is answered.
+fn answers(client: &mut Client, file: &Path, at: &Value) -> Vec<Answer> {
+    let mut answers = vec![];
+    for (method, more) in REQUESTS {
+        let mut params = json!({"textDocument": {"uri": uri(file)}, "position": at,
+            "range": {"start": {"line": 0, "character": 0}, "end": at}});
+        for (key, value) in more(at).as_object().unwrap() {
+            params[key] = value.clone();
+        }
+        answers.push((*method, client.try_request(method, params)));
+    }
+    answers
+}
+
+/// Compares answers and findings with those of a server that has only read the present texts.
+fn check_against_a_new_server(
+    machine: &Machine,
+    client: &Client,
+    files: &[PathBuf],
+    file: &Path,
+    at: &Value,
+    expected: &[Answer],
+) {
+    let mut fresh = Client::start(machine, &Value::Null);
+    files.iter().for_each(|it| fresh.open_with(it, client.text(it)));
+    let texts: Vec<&str> = files.iter().map(|it| client.text(it)).collect();
+    for ((method, answer), (_, expected)) in
+        answers(&mut fresh, file, at).into_iter().zip(expected.iter().cloned())
+    {
+        let [answer, expected] = [answer, expected].map(|it| it.map(without_versions));
+        assert_eq!(answer, expected, "{method} at {at} of {}: {texts:?}", file.display());
+    }
+    for it in files {
+        assert_eq!(fresh.findings.get(it), client.findings.get(it), "{}: {texts:?}", it.display());
+    }
+    fresh.stop();
+}
+
+/// A value without the versions of files, which count edits.
+fn without_versions(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(key, _)| key != "version");
+            Value::Object(fields.map(|(key, it)| (key, without_versions(it))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_versions).collect()),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
 }
 
 /// Parameters of a request besides the file, a position, and a range.
