@@ -4,6 +4,7 @@ mod app;
 pub mod book;
 pub mod cases;
 pub mod cli;
+mod cores;
 pub mod editor;
 pub mod evaluation;
 pub mod fact_table;

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::cores;
 use crate::app::error::AppError;
 use crate::app::overview::{self, ActivitySource};
+use crate::cores;
 use crate::limits::USER_LOCK_WAIT;
 use crate::report::activity::Activity;
 use crate::report::metrics::{MetricTotals, to_text};

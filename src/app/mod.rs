@@ -3,7 +3,6 @@
 pub(crate) mod alerts;
 pub(crate) mod cases;
 pub(crate) mod channel_program;
-pub(crate) mod cores;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod error;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::app::alerts::{self, AlertError};
-use crate::app::cores;
 use crate::app::overview::{self, ActivitySource};
 use crate::app::sessions::log_reader::LogReader;
 use crate::app::workspace::local_time;
 use crate::app::workspace::project::Project;
+use crate::cores;
 use crate::limits::USER_LOCK_WAIT;
 use crate::report::alert::Alert;
 use crate::report::morning::{

@@ -11,12 +11,12 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack, watch,
 };
 use crate::app::cases::suite::beside;
-use crate::app::cores;
 use crate::app::error::AppError;
 use crate::app::gate::named_harness;
 use crate::app::packs;
 use crate::app::packs::places::{self, Place};
 use crate::app::workspace::project::{self, Project};
+use crate::cores;
 use crate::harness::Harness;
 use crate::lint::baseline::{Baseline, BaselineLocation};
 use crate::lint::{self, Profile, Subject};
@@ -190,7 +190,7 @@ impl LintRun<'_> {
         let loaded = Reviewed::new(&pack, &self.base);
         let subject = Subject::new(&pack, &loaded, self.now).with_cases(cases);
         let subject = subject.with_unread(place.unread(self.world, &pack.name));
-        let subject = subject.for_harness(self.harness);
+        let subject = subject.for_harness(self.harness).on_cores(self.world.cores());
         let reviewed = lint::review(&subject, self.profile, self.ignores);
         PackReview { name, files, reviewed, unreadable, unreadable_cases }
     }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StatusArguments};
-use crate::app::cores;
 use crate::app::overview::{self, ActivitySource};
 use crate::app::workspace::project::{self, Project};
+use crate::cores;
 use crate::path::normal;
 use crate::report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
 use crate::store::projects::{KnownProject, ProjectRegistry};

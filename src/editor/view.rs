@@ -44,12 +44,12 @@ impl PackView {
         Self { pack, cases, unread, reviewed }
     }
 
-    /// Returns the findings of lint, suppressed ones left out.
+    /// Returns the findings of lint, suppressed ones left out. A number of cores evaluate the rules.
     #[must_use]
-    pub fn lint(&self, settings: LintSettings, now: Timestamp) -> Vec<Diagnostic> {
+    pub fn lint(&self, settings: LintSettings, now: Timestamp, cores: usize) -> Vec<Diagnostic> {
         let subject = Subject::new(&self.pack, &self.reviewed, now).with_cases(self.cases.clone());
         let subject = subject.with_unread(self.unread.clone()).for_harness(settings.harness);
-        lint::review(&subject, settings.profile, true).findings
+        lint::review(&subject.on_cores(cores), settings.profile, true).findings
     }
 
     /// All files of the pack, its case files last.

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rhai::FloatWrapper;
 
@@ -25,20 +25,20 @@ type Parsed<T = Expr> = Result<T, NotParsed>;
 
 thread_local! {
     /// The last expressions that lint parsed: it reads most of them several times, and again when their pack changes.
-    static LAST_PARSED: RefCell<BTreeMap<String, Option<Rc<Expr>>>> = RefCell::default();
+    static LAST_PARSED: RefCell<BTreeMap<String, Option<Arc<Expr>>>> = RefCell::default();
 }
 
 impl Expr {
     /// Returns the tree of an expression for readers of its source: `None` if it has a syntax error, or if it
     /// contains a comment, which an edit of the source could remove.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Rc<Self>> {
+    pub fn parse(text: &str) -> Option<Arc<Self>> {
         if let Some(known) = LAST_PARSED.with_borrow(|known| known.get(text).cloned()) {
             return known;
         }
         let may_comment = text.contains("//") || text.contains("/*");
         let is_readable = !may_comment || !lexer::has_comment(text);
-        let tree = parse(text).ok().filter(|_| is_readable).map(Rc::new);
+        let tree = parse(text).ok().filter(|_| is_readable).map(Arc::new);
         LAST_PARSED.with_borrow_mut(|known| {
             if known.len() >= limits::EXPRESSIONS_PARSED_MAX {
                 known.clear();

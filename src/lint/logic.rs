@@ -225,7 +225,7 @@ pub(super) fn type_of(term: &Expr, text: &str, names: &Names) -> Type {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> std::rc::Rc<Expr> {
+    fn read(text: &str) -> std::sync::Arc<Expr> {
         Expr::parse(text).unwrap()
     }
 

@@ -13,6 +13,7 @@ mod subject;
 
 use std::collections::BTreeMap;
 
+use crate::cores;
 use crate::source::{Diagnostic, Fix, Level, Span};
 
 pub use checks::events::events_of;
@@ -209,11 +210,13 @@ pub fn review(subject: &Subject<'_>, profile: Profile, ignores: bool) -> Reviewe
         finding.code = find(finding.code).map_or(finding.code, |rule| rule.name);
     }
     findings.retain(|it| find(it.code).is_none_or(|rule| rule.profile <= profile));
-    for rule in catalogue::ROWS.iter().filter(|it| it.profile <= profile) {
-        let mut out = Findings { rule, profile, found: findings };
+    let rules: Vec<&Rule> = catalogue::ROWS.iter().filter(|it| it.profile <= profile).collect();
+    let found = cores::on_all(subject.cores, &rules, |rule| {
+        let mut out = Findings { rule, profile, found: Vec::new() };
         rule.checks.iter().for_each(|check| check(subject, &mut out));
-        findings = out.found;
-    }
+        out.found
+    });
+    findings.extend(found.into_iter().flatten());
     let mut reviewed = ignore::apply(subject, findings, profile, ignores);
     reviewed.findings = shown(subject, reviewed.findings);
     reviewed

@@ -1,8 +1,8 @@
 //! One expression of a pack: where it is written, its tree, and cheap looks that turn most questions away.
 
-use std::cell::OnceCell;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use super::logic;
 use crate::expr::ast::Expr;
@@ -29,7 +29,7 @@ pub struct Site<'a> {
     /// Its text.
     pub text: &'a str,
     /// Its parts, where it can be read.
-    pub term: Option<Rc<Expr>>,
+    pub term: Option<Arc<Expr>>,
     /// The names it sees, where it speaks of a record; else it sees what the pack defines.
     record: Option<&'a Names>,
     /// What its text can name.
@@ -39,7 +39,7 @@ pub struct Site<'a> {
     /// What may be called in it.
     calls: Calls,
     /// Whether the condition is always true or always false. Computed when it is first needed.
-    truth: OnceCell<Option<bool>>,
+    truth: OnceLock<Option<bool>>,
 }
 
 /// Names of functions, of which some share a bit: what is not among them is called nowhere.
@@ -128,7 +128,7 @@ impl<'a> Site<'a> {
     ) -> Self {
         let SiteLocation { file, entry, key, record } = at;
         let (term, pairs, truth) =
-            (Expr::parse(text), BigramFilter::from_text(text), OnceCell::new());
+            (Expr::parse(text), BigramFilter::from_text(text), OnceLock::new());
         let quotes = memchr::memchr2(b'"', b'`', text.as_bytes()).is_some();
         let calls = Calls::of_text(text);
         Self {

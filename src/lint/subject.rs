@@ -1,7 +1,7 @@
 //! A pack as lint sees it: its own files as they were read, its entries, its expressions.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use super::site::{Site, SiteLocation};
 use crate::expr::ast::Expr;
@@ -35,15 +35,17 @@ pub struct Subject<'a> {
     /// The case files beside it.
     pub cases: Vec<Arc<Source>>,
     /// The parsed case files, once a check needed them.
-    case_trees: OnceCell<Vec<Arc<Option<Node>>>>,
+    case_trees: OnceLock<Vec<Arc<Option<Node>>>>,
     /// Names of policy files in subdirectories, which policyd does not load.
     pub unread: Vec<String>,
     /// The policy of the pack with its inherited packs, once a check needed it; none if it does not load.
-    policy: OnceCell<Option<Policy>>,
+    policy: OnceLock<Option<Policy>>,
     /// Today.
     pub now: Timestamp,
     /// The client that the pack is looked at for, where one is named.
     pub harness: Option<&'static Harness>,
+    /// Number of cores that evaluate rules.
+    pub cores: usize,
 }
 
 /// One entry: a consideration, a checker, a probe…
@@ -107,11 +109,12 @@ impl<'a> Subject<'a> {
             sites: vec![],
             leaves: vec![],
             cases: vec![],
-            case_trees: OnceCell::new(),
+            case_trees: OnceLock::new(),
             unread: vec![],
-            policy: OnceCell::new(),
+            policy: OnceLock::new(),
             now,
             harness: None,
+            cores: 1,
         };
         for (file, node) in &reviewed.own {
             let Some(shape) = shapes::FILES.iter().find(|it| it.file == *file) else { continue };
@@ -148,6 +151,12 @@ impl<'a> Subject<'a> {
     #[must_use]
     pub fn for_harness(self, harness: Option<&'static Harness>) -> Self {
         Self { harness, ..self }
+    }
+
+    /// Sets the number of cores that evaluate rules.
+    #[must_use]
+    pub fn on_cores(self, cores: usize) -> Self {
+        Self { cores, ..self }
     }
 
     fn absorb(&mut self, shape: &'static FileShape, node: &'a Node) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Reading order of the program, and its law: a module names only lower floors.
 const FLOORS: &[&[&str]] = &[
     &["source", "pairs", "time", "checksum", "deferred", "path"], // The crates in `src`.
-    &["book", "git_index", "id", "limits"],
+    &["book", "cores", "git_index", "id", "limits"],
     &["facts", "state"],
     &["expr", "fact_table", "harness"],
     &["policy"],

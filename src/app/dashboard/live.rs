@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::app::cores;
 use crate::app::overview::{self, ActivitySource, ProjectOverview};
+use crate::cores;
 use crate::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
 use crate::report::activity::Activity;
 use crate::report::breakers::BreakerView;

@@ -210,7 +210,7 @@ impl Server<'_> {
         buffers.retain(|it| it.path != path);
         buffers.push(Buffer { path: path.to_path_buf(), text: Arc::from(change.text.as_str()) });
         let (view, _) = worker::view(self.world, self.base, folder, &buffers);
-        let after = view.lint(self.settings.lint, self.world.now());
+        let after = view.lint(self.settings.lint, self.world.now(), self.world.cores());
         let errors = |all: &[Diagnostic]| all.iter().filter(|it| it.level == Level::Error).count();
         if errors(&after) > errors(&findings) {
             return None;

@@ -318,7 +318,8 @@ impl<'w> Server<'w> {
         let generation = state.generation;
         let is_current = state.findings.as_ref().is_some_and(|(at, _)| *at == generation);
         if !is_current {
-            let findings = self.view(folder)?.lint(self.settings.lint, self.world.now());
+            let findings =
+                self.view(folder)?.lint(self.settings.lint, self.world.now(), self.world.cores());
             self.packs.get_mut(folder)?.findings = Some((generation, findings));
             self.publish(folder);
         }

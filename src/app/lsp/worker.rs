@@ -87,7 +87,7 @@ fn lint(world: &dyn World, base: &Base, job: LintJob) -> LintResult {
     let LintJob { folder, generation, buffers, settings } = job;
     base.memo().begin_review();
     let (view, unreadable) = view(world, base, &folder, &buffers);
-    let findings = view.lint(settings, world.now());
+    let findings = view.lint(settings, world.now(), world.cores());
     let took = world.elapsed().saturating_sub(began);
     LintResult { folder, generation, view: Arc::new(view), findings, unreadable, took }
 }

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::recorded;
+use crate::app::packs;
 use crate::app::workspace::project::{self, Project};
-use crate::app::{cores, packs};
+use crate::cores;
 use crate::store::log_cursor::{LogCursor, read_new};
 use crate::store::projects::{KnownProject, ProjectRegistry};
 use crate::time::Timestamp;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::app::cores;
+use crate::cores;
 use crate::world::World;
 
 /// How far below the first one folders are looked into.

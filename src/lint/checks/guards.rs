@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::events::kinds;
 use super::regexes::tells_all;
@@ -23,7 +23,7 @@ pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s E
 }
 
 /// The condition of the guard that this one changes, where it stays as it was.
-pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Rc<Expr>> {
+pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option<Arc<Expr>> {
     // The guard also fires if `unless` is unknown.
     let kept = subject.inherited(entry).filter(|_| entry.node.get("when").is_none())?;
     Expr::parse(kept.get("when")?.text()?)

@@ -1,6 +1,6 @@
 //! Checks of the conditions of one rule: where they leave nothing to each other, or to what the rule is for.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::terms::{compared, each_part_asking};
 use super::tools::odd_tool;
@@ -150,7 +150,7 @@ fn of_another_type<'s, 'a>(
     }
     let (site, when) = open(subject, entry, "when")?;
     let never = |said: &[(&Expr, bool)]| possible(said, subject.names()) == Satisfiability::Never;
-    let (mut before, mut taker): (Vec<Rc<Expr>>, Option<&str>) = (Vec::new(), None);
+    let (mut before, mut taker): (Vec<Arc<Expr>>, Option<&str>) = (Vec::new(), None);
     let mut wanted = types.len();
     for (id, condition) in subject.reviewed.meant.session_types() {
         let condition = Expr::parse(condition)?;

@@ -1,7 +1,7 @@
 //! Checks of what rules mean: conditions that cannot hold, rules that cannot fire.
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::expr::ast::{Expr, ExprKind};
 use crate::expr::types::Names;
@@ -152,7 +152,7 @@ pub(super) struct Ranked<'n> {
     /// Entries exclude only entries of the same group; an entry without a group excludes all.
     pub(super) group: Option<&'n str>,
     /// Condition of the entry; none if it always applies.
-    pub(super) when: Option<Rc<Expr>>,
+    pub(super) when: Option<Arc<Expr>>,
 }
 
 pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {

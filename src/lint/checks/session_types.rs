@@ -1,8 +1,8 @@
 //! Checks of session types: types that no session is of, sessions that are of none or of several.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::slice;
+use std::sync::Arc;
 
 use super::rules::{Ranked, nothing_left};
 use crate::expr::ast::{Expr, ExprKind};
@@ -14,7 +14,7 @@ use crate::source::node::Node;
 
 /// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
 /// where the pack has none of its own.
-fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Rc<Expr>, Option<Entry<'s>>)> {
+fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Arc<Expr>, Option<Entry<'s>>)> {
     if subject.of("session_types.yaml").next().is_none() {
         return Vec::new();
     }
