@@ -218,7 +218,7 @@ fn close_of(text: &str, start: usize, quote: char) -> usize {
     let rest = text.get(start + 1..).unwrap_or_default();
     for (at, c) in rest.char_indices() {
         match c {
-            '\n' => return start + 1 + at,
+            '\n' | '\r' => return start + 1 + at,
             _ if escaped => escaped = false,
             '\\' if quote == '"' => escaped = true,
             c if c == quote => return start + 1 + at,

@@ -212,6 +212,7 @@ mod tests {
             ("a: |-\n  one &&\n  ¦\n", "/a one &&\n¦\n"),
             ("a: {b: 1, ¦", "/a key `` [b]"),
             ("a: {b: {c: x¦", "/a/b/c x¦"),
+            ("a: {\"b¦\r\nc: [\n", "/a b¦"),
             ("a: [x, \"y¦", "/a/- y¦"),
             ("a: [{when: \"files.¦\"}\n", "/a/-/when files.¦"),
             ("a: {b: [\n  x, ¦\n", "/a/b/- key `` []"),

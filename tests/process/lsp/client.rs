@@ -346,18 +346,22 @@ pub(crate) fn position(text: &str, offset: usize) -> Value {
 
 /// The byte of a position, which must be inside of the text.
 pub(crate) fn offset(text: &str, position: &Value) -> usize {
-    let line = usize::try_from(position["line"].as_u64().unwrap()).unwrap();
-    let column = usize::try_from(position["character"].as_u64().unwrap()).unwrap();
-    let starts = line_starts(text);
-    assert!(line < starts.len(), "{position} is outside");
-    let content = text[starts[line]..].split(['\n', '\r']).next().unwrap();
+    let inside = offset_inside(text, position);
+    inside.unwrap_or_else(|| panic!("{position} is outside of its line or within a character"))
+}
+
+/// The byte of a position; `None` if it is not at the beginning of a character of a line, or at its end.
+pub(crate) fn offset_inside(text: &str, position: &Value) -> Option<usize> {
+    let line = usize::try_from(position["line"].as_u64()?).ok()?;
+    let column = usize::try_from(position["character"].as_u64()?).ok()?;
+    let start = *line_starts(text).get(line)?;
+    let content = text[start..].split(['\n', '\r']).next()?;
     let mut units = 0;
     for (at, c) in content.char_indices() {
         if units == column {
-            return starts[line] + at;
+            return Some(start + at);
         }
         units += c.len_utf16();
     }
-    assert_eq!(units, column, "{position} is outside of its line or within a character");
-    starts[line] + content.len()
+    (units == column).then_some(start + content.len())
 }
