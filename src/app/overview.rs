@@ -98,9 +98,7 @@ pub(crate) fn of_project(
         ActivitySource::Index(activity) => overview.add_activity(&mut row, activity.clone()),
         ActivitySource::Logs { since } => {
             let mut activity = Activity::default();
-            for path in &logs {
-                log::each_line(world, path, |line| activity.add(line, since));
-            }
+            logs.iter().for_each(|it| activity.merge(activity_of(world, it, since)));
             overview.add_activity(&mut row, activity);
         }
         ActivitySource::Log(read) => {
@@ -112,6 +110,20 @@ pub(crate) fn of_project(
     overview.add_run(&mut row);
     let breakers = overview.add_waiting(&mut row);
     ProjectOverview { row, breakers, logs, state_dir: overview.state_dir() }
+}
+
+/// Returns what a log tells. Files whose entries are all too old are not read.
+fn activity_of(world: &dyn World, log: &Path, since: Timestamp) -> Activity {
+    let mut activity = Activity::default();
+    log::each_file_back(world, log, |bytes| {
+        let mut part = Activity::default();
+        let mut lines = bytes.split(|it| *it == b'\n').peekable();
+        let first = lines.peek().copied().unwrap_or_default();
+        lines.for_each(|line| part.add(line, since));
+        activity.merge(part);
+        !activity.is_complete(first, since)
+    });
+    activity
 }
 
 struct Overview<'a> {

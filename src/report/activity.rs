@@ -103,7 +103,17 @@ impl Activity {
         }
     }
 
-    /// Takes over what happened later, as another part of the logs tells it.
+    /// Whether older entries than those of a file, which begins with `first_line`, can change nothing: they are older than
+    /// `since`, and the last stop and transcript are known.
+    #[must_use]
+    pub fn is_complete(&self, first_line: &[u8], since: Timestamp) -> bool {
+        let is_known = self.last_stop.is_some() && self.transcript.is_some();
+        let first = LoggedLine::parse(first_line);
+        let first = first.and_then(|it| Timestamp::parse(&it.timestamp));
+        is_known && first.is_some_and(|it| it < since)
+    }
+
+    /// Takes over what another part of the logs tells.
     pub fn merge(&mut self, other: Self) {
         let is_newer = other.last >= self.last;
         let stop = |it: &Option<LastStop>| it.as_ref().and_then(|it| it.at);
@@ -184,5 +194,18 @@ mod tests {
         assert_eq!(last.reason, "max_blocks; tests: 2 \"failed\"");
         assert_eq!(activity.last, Timestamp::parse("2026-01-02T12:00:01Z"));
         assert_eq!(activity.transcript, Some(("/t.jsonl".to_owned(), "s".to_owned())));
+    }
+
+    #[test]
+    fn older_files_are_needed_until_the_last_stop_and_the_begin_of_the_time_are_known() {
+        let since = Timestamp::parse("2026-01-02T00:00:00Z").unwrap();
+        let [old, new] = ["2026-01-01T10:00:00Z", "2026-01-02T10:00:00Z"].map(|time| {
+            json!({"timestamp": time, "event": "pre-tool-use", "decision": "none"}).to_string()
+        });
+        let with_stop = folded(&[stop("2026-01-02T10:00:00Z", "block", "")]);
+        assert!(with_stop.is_complete(old.as_bytes(), since));
+        assert!(!with_stop.is_complete(new.as_bytes(), since), "an older file can count");
+        assert!(!with_stop.is_complete(b"", since));
+        assert!(!folded(&[]).is_complete(old.as_bytes(), since), "no stop is known");
     }
 }

@@ -72,11 +72,13 @@ pub fn read_all(world: &dyn World, path: &Path) -> Vec<Value> {
     paths(path).rev().flat_map(|file| read_end(world, &file, FILE_BYTES_MAX as u64)).collect()
 }
 
-/// Calls `each` for every line of a log and its rotated files, oldest first, without parsing it.
-pub fn each_line(world: &dyn World, path: &Path, mut each: impl FnMut(&[u8])) {
-    for file in paths(path).rev() {
+/// Calls `each` for the bytes of each file of a log, newest first, until it returns `false`.
+pub fn each_file_back(world: &dyn World, path: &Path, mut each: impl FnMut(&[u8]) -> bool) {
+    for file in paths(path) {
         let bytes = end_bytes(world, &file, FILE_BYTES_MAX as u64).unwrap_or_default();
-        bytes.split(|it| *it == b'\n').for_each(&mut each);
+        if !each(&bytes) {
+            return;
+        }
     }
 }
 
