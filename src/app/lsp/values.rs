@@ -195,9 +195,10 @@ impl Server<'_> {
             })
             .collect();
         let line = |it: &Value| {
-            let text =
-                |key: &str| it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            format!("{} {} {}", text("place"), text("subject"), text("details"))
+            // A stop has no subject.
+            let texts = ["place", "subject", "details"].into_iter();
+            let texts = texts.filter_map(|key| it.get(key)?.as_str());
+            texts.filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
         };
         let text = match found.as_slice() {
             [] => format!("`{id}` would not have fired in the recorded sessions"),

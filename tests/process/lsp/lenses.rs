@@ -67,6 +67,14 @@ fn lenses_tell_how_cases_end_and_how_often_a_rule_would_have_fired() {
     assert_eq!(shown[0]["subject"], "deploy now");
     let place = shown[0]["place"].as_str().unwrap();
     assert!(place.ends_with("transcript.jsonl:4"), "{place}");
+    // A stop has no subject.
+    let show = lenses(&mut client, &checks)[1]["command"].clone();
+    let params = json!({"command": show["command"], "arguments": show["arguments"]});
+    let shown = client.request("workspace/executeCommand", params);
+    assert_eq!(shown[0]["subject"], "");
+    let message = client.heard.iter().rfind(|it| it.0 == "window/showMessage").unwrap();
+    let message = message.1["message"].as_str().unwrap();
+    assert!(message.contains("transcript.jsonl:") && !message.contains("  "), "{message}");
 
     // The unsaved text counts.
     client.replace(&guards, "[deploy]", "[release]");
