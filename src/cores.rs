@@ -1,12 +1,12 @@
-//! Work shared out to all cores of the machine, with what comes out in the order of what went in. A panic
-//! goes on in the caller, for what is missing then must not look like nothing.
+//! Distributes work to the cores of the machine. Results are in the order of the work. A panic continues in the caller, so
+//! that no result is missing unnoticed.
 
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// What both make, each on a core of its own where there are two.
+/// Runs two functions, each on its own core if there are two, and returns their results.
 pub(crate) fn both<A: Send, B: Send>(
     cores: usize,
     one: impl FnOnce() -> A + Send,
@@ -30,8 +30,8 @@ pub(crate) fn on_all<T: Sync, R: Send>(
     }
 }
 
-/// A thread for each core, made once; none for one core, and where the system grants no threads: then the work
-/// is done by the caller.
+/// Returns one thread per core, created once. `None` for one core, and if the system grants no threads: then the caller does
+/// the work.
 fn threads(wanted: usize) -> Option<&'static ThreadPool> {
     static THREADS: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let make = || ThreadPoolBuilder::new().num_threads(wanted).build().ok();
@@ -43,7 +43,7 @@ mod tests {
     use super::{both, on_all};
 
     #[test]
-    fn two_pieces_of_work_come_out_as_they_went_in() {
+    fn two_functions_return_their_results() {
         for cores in [1, 2] {
             assert_eq!(both(cores, || 1, || "two"), (1, "two"));
             let failing = std::panic::catch_unwind(|| both(cores, || 1, || panic!("it fails")));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_stands_where_it_went_in() {
+    fn results_are_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..1000).collect();
         let doubled: Vec<usize> = items.iter().map(|it| it * 2).collect();
         assert_eq!(on_all(4, &items, |it| it * 2), doubled);
@@ -60,15 +60,15 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_one_thing_to_do_does_it() {
+    fn the_caller_does_a_single_piece_of_work() {
         let own = std::thread::current().id();
-        let by_whom = |_: &()| std::thread::current().id();
-        assert_eq!(on_all(4, &[()], by_whom), [own]);
-        assert_eq!(on_all(1, &[(), ()], by_whom), [own, own]);
+        let thread = |_: &()| std::thread::current().id();
+        assert_eq!(on_all(4, &[()], thread), [own]);
+        assert_eq!(on_all(1, &[(), ()], thread), [own, own]);
     }
 
     #[test]
-    fn a_panic_in_any_thread_is_heard() {
+    fn a_panic_of_a_thread_reaches_the_caller() {
         let items: Vec<usize> = (0..100).collect();
         let work = |it: &usize| assert!(*it != 77, "the one that fails");
         let outcome = std::panic::catch_unwind(|| on_all(4, &items, work));
