@@ -68,6 +68,14 @@ out.hover = request('textDocument/hover', at()).contents.value
 out.symbols = request('textDocument/documentSymbol', at())[1].name
 out.definition = #request('textDocument/definition', at())
 out.references = #request('textDocument/references', at({ context = { includeDeclaration = true } }))
+out.symbol = request('workspace/symbol', { query = 'deploy' })[1].name
+out.renamable = request('textDocument/prepareRename', at()).placeholder
+local builtin = { uri = 'policyd:/builtin/session_types.yaml' }
+out.content = #request('workspace/textDocumentContent', builtin).text > 0
+local run = { command = 'policyd.runCases', arguments = { document.textDocument.uri, 'no_deploy' } }
+out.ran = request('workspace/executeCommand', run)
+local whole = { start = { line = 0, character = 0 }, ['end'] = here.position }
+out.hints = request('textDocument/inlayHint', { textDocument = document.textDocument, range = whole })
 out.folds = #request('textDocument/foldingRange', at())
 out.tokens = #request('textDocument/semanticTokens/full', at()).data
 vim.lsp.util.apply_workspace_edit(request('textDocument/rename', at({ newName = 'no_release' })), 'utf-16')
@@ -79,6 +87,9 @@ here.position = { line = vim.fn.line('$') - 1, character = #vim.fn.getline('$') 
 for _, it in ipairs(request('textDocument/completion', at()).items) do
   table.insert(out.completion, it.label)
 end
+vim.fn.setline('$', '  when: program.has(')
+here.position.character = #vim.fn.getline('$')
+out.signature = request('textDocument/signatureHelp', at()).signatures[1].label
 
 vim.lsp.stop_client(client)
 wait('the server ends', function() return vim.lsp.client_is_stopped(client) end)

@@ -61,6 +61,13 @@ fn neovim_shows_findings_and_applies_fixes() {
     assert_eq!((&shown["definition"], &shown["references"]), (&json!(1), &json!(2)));
     assert_eq!((&shown["folds"], &shown["tokens"]), (&json!(1), &json!(10)));
     assert_eq!((&shown["renamed"], &shown["other"]), (&json!("- id: no_release"), &json!(true)));
+    assert_eq!((&shown["symbol"], &shown["renamable"]), (&json!("no_deploy"), &json!("no_deploy")));
+    assert_eq!(
+        (&shown["content"], &shown["signature"]),
+        (&json!(true), &json!("has(list of texts): boolean"))
+    );
+    // Without a session, there are no values to show.
+    assert_eq!(shown["hints"], Value::Null);
     let completion = shown["completion"].as_array().unwrap();
     assert!(completion.contains(&json!("programs")), "{shown}");
 }
