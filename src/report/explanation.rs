@@ -233,7 +233,11 @@ impl Explanation {
         let entry = &self.entry;
         let who = entry.agent_id.as_ref().map_or_else(String::new, |it| format!(", agent {it}"));
         let event = entry.event.replace('_', "-");
-        let what = format!("{event} of session {}{who}", entry.session_id);
+        let of_session = match entry.session_id.as_str() {
+            "" => String::new(),
+            id => format!(" of session {id}"),
+        };
+        let what = format!("{event}{of_session}{who}");
         line(
             text,
             &format!("{} {}  {}  {what}", paint.bold("decision"), entry.id, entry.timestamp),
@@ -252,7 +256,11 @@ impl Explanation {
             ("block", false, _) => {
                 paint.yellow("block dropped because the state could not be saved")
             }
-            (_, _, None) => paint.yellow("not evaluated"),
+            (_, _, None) => match &entry.notice {
+                Some(it) if it.outcome.is_empty() => format!("{}: {}", it.subject, it.text),
+                Some(it) => format!("{} ({}): {}", it.subject, it.outcome, it.text),
+                None => paint.yellow("not evaluated"),
+            },
             _ if release.is_empty() => paint.green("clean"),
             _ => {
                 let ending = if blocks == 1 { "" } else { "s" };
@@ -341,7 +349,9 @@ impl Explanation {
                 format!("evaluated again: {}", paint.yellow(&format!("{many} differences")))
             }
         };
-        line(text, &format!("\n{said}"));
+        if self.entry.notice.is_none() {
+            line(text, &format!("\n{said}"));
+        }
         for it in &self.lost {
             line(text, &format!("  {} {it}", paint.yellow("note:")));
         }

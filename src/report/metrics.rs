@@ -156,18 +156,19 @@ impl MetricTotals {
         let Some(run) = &notice.run else { return };
         let ending = RunStatus::find(&notice.outcome).map_or(OTHER, RunStatus::as_str);
         count(&mut self.endings, project, ending, limit);
+        let usage = run.unreported();
         for (kind, tokens) in [
-            ("input", run.input_tokens),
-            ("output", run.output_tokens),
-            ("cached", run.cached_tokens),
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cached", usage.cached_tokens),
         ] {
             count_many(&mut self.tokens, [project, kind], tokens, limit);
         }
         let is_known = self.cost_micros.contains_key(project) || self.cost_micros.len() < limit;
         let project = if is_known { project } else { OTHER }.to_owned();
         let cost = self.cost_micros.entry(project).or_default();
-        *cost = cost.saturating_add(micro_usd(run.cost_usd));
-        self.runs.add(run.worked_ms.saturating_mul(1_000), &RUN_LIMITS);
+        *cost = cost.saturating_add(micro_usd(usage.cost_usd));
+        self.runs.add(usage.worked_ms.saturating_mul(1_000), &RUN_LIMITS);
     }
 }
 

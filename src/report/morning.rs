@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use super::decision_log::Entry;
 use super::notice::{LoggedRun, NoticeKind};
-use super::overview::{ProjectRow, RunProgress, Urgency, short_name};
-use super::replay::counted;
+use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
 use super::table::{Align, Screen, TextTable};
 use crate::evaluation::message::in_one_line;
 use crate::limits::REPORT_ROWS_MAX;
@@ -66,6 +65,7 @@ impl ReportTime {
 #[derive(Debug, Clone, PartialEq)]
 struct EndedRun {
     at: Timestamp,
+    id: String,
     status: String,
     text: String,
     run: LoggedRun,
@@ -141,7 +141,8 @@ impl ProjectNight {
         match kind {
             NoticeKind::RunEnd => {
                 let run = notice.run.unwrap_or_default();
-                self.runs.push(EndedRun { at, status: notice.outcome, text: notice.text, run });
+                let (id, status, text) = (notice.subject, notice.outcome, notice.text);
+                self.runs.push(EndedRun { at, id, status, text, run });
             }
             NoticeKind::BreakerOpen | NoticeKind::DeadLetter => {
                 self.incidents.push((at, kind, format!("{}: {}", notice.subject, notice.text)));
@@ -162,6 +163,36 @@ pub struct ReportedProject {
     pub row: ProjectRow,
     /// What happened in it.
     pub night: ProjectNight,
+}
+
+impl ReportedProject {
+    /// The run that has not ended.
+    fn run_at_work(&self) -> Option<&RunRow> {
+        let run = self.row.run.as_ref();
+        run.filter(|it| !matches!(it.progress, RunProgress::Ended { .. }))
+    }
+
+    /// Each run that ended, with its last end. A resumed run has several ends.
+    fn ended_runs(&self) -> impl Iterator<Item = &EndedRun> {
+        let runs = &self.night.runs;
+        let at_work = self.run_at_work().map(|it| &it.id);
+        let goes_on = move |run: &EndedRun| {
+            Some(&run.id) == at_work || runs.iter().any(|it| it.id == run.id && it.at > run.at)
+        };
+        runs.iter().filter(move |it| !goes_on(it))
+    }
+
+    /// Returns the cost in USD of what runs did in the time of the report; of a run at work, since it began.
+    fn cost_of_runs(&self) -> f64 {
+        let ends = self.night.runs.iter();
+        let ended: f64 = ends.map(|it| it.run.unreported().cost_usd).sum();
+        let at_work = self.run_at_work().map_or(0.0, |run| {
+            let ends = self.night.runs.iter().filter(|it| it.id == run.id);
+            let reported = ends.max_by_key(|it| it.at).map_or(0.0, |it| it.run.cost_usd);
+            run.cost_usd - reported
+        });
+        ended + at_work
+    }
 }
 
 /// A part of the report, before it has a format.
@@ -276,7 +307,7 @@ impl MorningReport {
     }
 
     fn runs(&self) -> impl Iterator<Item = (&ReportedProject, &EndedRun)> {
-        self.projects.iter().flat_map(|it| it.night.runs.iter().map(move |run| (it, run)))
+        self.projects.iter().flat_map(|it| it.ended_runs().map(move |run| (it, run)))
     }
 
     fn numbers(&self) -> Vec<(String, String)> {
@@ -285,14 +316,8 @@ impl MorningReport {
             let is_complete = RunStatus::find(&run.status) == Some(RunStatus::Complete);
             *(if is_complete { &mut complete } else { &mut other }) += 1;
         }
-        let is_at_work = |it: &&ReportedProject| {
-            let run = it.row.run.as_ref();
-            run.is_some_and(|it| !matches!(it.progress, RunProgress::Ended { .. }))
-        };
-        let at_work: Vec<&ReportedProject> = self.projects.iter().filter(is_at_work).collect();
-        let cost_at_work: f64 =
-            at_work.iter().filter_map(|it| Some(it.row.run.as_ref()?.cost_usd)).sum();
-        let cost: f64 = self.runs().map(|(_, it)| it.run.cost_usd).sum::<f64>() + cost_at_work;
+        let at_work = self.projects.iter().filter(|it| it.run_at_work().is_some()).count();
+        let cost: f64 = self.projects.iter().map(ReportedProject::cost_of_runs).sum();
         let sum = |index: usize| -> u64 {
             let bars = self.projects.iter().flat_map(|it| it.night.bars.iter());
             bars.filter_map(|it| it.get(index)).sum()
@@ -305,7 +330,7 @@ impl MorningReport {
             ("waiting for you", waiting.to_string()),
             ("runs complete", complete.to_string()),
             ("runs ended otherwise", other.to_string()),
-            ("runs at work", at_work.len().to_string()),
+            ("runs at work", at_work.to_string()),
             ("cost of runs in USD", usd_text(cost)),
             ("blocked", sum(0).to_string()),
             ("released", sum(1).to_string()),
@@ -321,32 +346,10 @@ impl MorningReport {
         let mut rows = Vec::new();
         for project in &self.projects {
             let name = self.name(project);
-            let mut add = |what: &str, text: String, next: String| {
-                rows.push(vec![name.clone(), what.to_owned(), text, next]);
+            let row = |it: WaitingItem| {
+                vec![name.clone(), it.kind.name().to_owned(), it.text, it.command]
             };
-            let row = &project.row;
-            for question in &row.questions {
-                add("question", question.clone(), "policyd escalation list".to_owned());
-            }
-            if row.dead_letters_for_human > 0 {
-                let letters = u64::try_from(row.dead_letters_for_human).unwrap_or(u64::MAX);
-                let text = format!("{} for a human", counted(letters, "dead letter"));
-                add("dead letter", text, "policyd dlq list".to_owned());
-            }
-            for key in &row.breakers_for_human {
-                let next = format!("policyd breaker reset {key}");
-                add("breaker", format!("{key} waits for a reset"), next);
-            }
-            let Some(run) = &row.run else { continue };
-            let next = "policyd run --resume".to_owned();
-            match &run.progress {
-                RunProgress::Ended { status, reason } if status.exit_code() == 14 => {
-                    add("run", format!("{}: {reason}", run.goal), next);
-                }
-                RunProgress::Paused => add("run", format!("{}: paused", run.goal), next),
-                RunProgress::Abandoned => add("run", format!("{}: abandoned", run.goal), next),
-                RunProgress::Ended { .. } | RunProgress::Working | RunProgress::Waiting { .. } => {}
-            }
+            rows.extend(project.row.waiting_items().into_iter().map(row));
         }
         let columns = [("project", Align::Left), ("what", Align::Left), ("", Align::Left)];
         let columns = columns.into_iter().chain([("next", Align::Left)]).collect();

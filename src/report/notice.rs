@@ -16,7 +16,7 @@ use crate::state::breaker::{Breaker, BreakerPhase};
 use crate::state::dead_letter::Task;
 use crate::state::escalation::Escalation;
 use crate::state::run::budget::usd_text;
-use crate::state::run::{Run, RunPhase, RunStatus};
+use crate::state::run::{Run, RunPhase, RunStatus, RunTotals};
 use crate::time::Timestamp;
 
 /// What an entry reports beside decisions. Its name is the `event` of the entry.
@@ -210,6 +210,53 @@ pub struct LoggedRun {
     /// Cost in USD.
     #[schemars(range(min = -1e9, max = 1e9))]
     pub cost_usd: f64,
+    /// The part of these numbers that the last end of the run reported, if the run was resumed since.
+    pub reported: ReportedUsage,
+}
+
+/// The part of the usage of a run that an earlier entry contains.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReportedUsage {
+    /// Duration of all turns in milliseconds.
+    pub worked_ms: u64,
+    /// Plain input tokens.
+    pub input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// Input tokens that the provider read from its cache or wrote to it.
+    pub cached_tokens: u64,
+    /// Cost in USD.
+    #[schemars(range(min = -1e9, max = 1e9))]
+    pub cost_usd: f64,
+}
+
+impl ReportedUsage {
+    fn of(totals: &RunTotals) -> Self {
+        let RunTotals { spend, worked_ms } = totals;
+        Self {
+            worked_ms: *worked_ms,
+            input_tokens: spend.input,
+            output_tokens: spend.output,
+            cached_tokens: spend.cache_read.saturating_add(spend.cache_creation),
+            cost_usd: spend.cost_usd,
+        }
+    }
+}
+
+impl LoggedRun {
+    /// Returns the usage that no earlier entry reported. The sum over all entries of a run is its usage.
+    #[must_use]
+    pub fn unreported(&self) -> ReportedUsage {
+        let before = &self.reported;
+        ReportedUsage {
+            worked_ms: self.worked_ms.saturating_sub(before.worked_ms),
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(before.cached_tokens),
+            cost_usd: self.cost_usd - before.cost_usd,
+        }
+    }
 }
 
 impl Notice {
@@ -230,6 +277,7 @@ impl Notice {
             output_tokens: spend.output,
             cached_tokens: spend.cache_read.saturating_add(spend.cache_creation),
             cost_usd: spend.cost_usd,
+            reported: ReportedUsage::of(&run.at_last_end),
         };
         let text = format!(
             "{}: {} ({}, {} USD)",

@@ -181,6 +181,42 @@ impl ProjectRow {
         }
     }
 
+    /// Returns what waits for a human: something exactly if [`ProjectRow::urgency`] is [`Urgency::Human`].
+    #[must_use]
+    pub fn waiting_items(&self) -> Vec<WaitingItem> {
+        let item = |kind, text: String, command: &str| WaitingItem {
+            kind,
+            text,
+            command: command.to_owned(),
+        };
+        let questions = self.questions.iter();
+        let question =
+            |it: &String| item(WaitingKind::Question, it.clone(), "policyd escalation list");
+        let mut items: Vec<WaitingItem> = questions.map(question).collect();
+        if self.dead_letters_for_human > 0 {
+            let text =
+                format!("{} for a human", counted(self.dead_letters_for_human, "dead letter"));
+            items.push(item(WaitingKind::DeadLetter, text, "policyd dlq list"));
+        }
+        items.extend(self.breakers_for_human.iter().map(|key| {
+            let command = format!("policyd breaker reset {key}");
+            item(WaitingKind::Breaker, format!("{key} waits for a reset"), &command)
+        }));
+        if let Some(run) = &self.run {
+            let state = match &run.progress {
+                RunProgress::Ended { status, reason } => {
+                    (urgency_after(*status) == Urgency::Human).then_some(reason.as_str())
+                }
+                RunProgress::Paused => Some("paused"),
+                RunProgress::Abandoned => Some("abandoned"),
+                RunProgress::Working | RunProgress::Waiting { .. } => None,
+            };
+            let text = state.map(|state| format!("{}: {state}", run.goal));
+            items.extend(text.map(|it| item(WaitingKind::Run, it, "policyd run --resume")));
+        }
+        items
+    }
+
     /// Returns the cost in USD of the last run, else of the last session.
     #[must_use]
     pub fn cost_usd(&self) -> Option<f64> {
@@ -220,6 +256,39 @@ impl ProjectRow {
         }
         details.extend(self.problems.iter().map(|it| (TextColor::Red, it.clone())));
         details
+    }
+}
+
+/// Something that waits for a human.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingItem {
+    /// What it is.
+    pub kind: WaitingKind,
+    /// What is asked, or why it waits.
+    pub text: String,
+    /// The command that shows it or lets it continue.
+    pub command: String,
+}
+
+/// Kinds of things that wait for a human.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingKind {
+    Question,
+    DeadLetter,
+    Breaker,
+    Run,
+}
+
+impl WaitingKind {
+    /// Returns the name of the kind.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Question => "question",
+            Self::DeadLetter => "dead letter",
+            Self::Breaker => "breaker",
+            Self::Run => "run",
+        }
     }
 }
 

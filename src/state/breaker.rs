@@ -394,6 +394,7 @@ impl Breaker {
         self.turn(BreakerPhase::Open, now);
         let cooldown = settings.cooldown_of(self.openings, self.generation);
         self.cooldown_until = Some(now.plus(cooldown));
+        self.open_until = asked.map(|it| now.plus(it));
         self.leave_alone(asked, now);
     }
 

@@ -105,6 +105,16 @@ impl Spend {
     }
 }
 
+/// What a run used up to one of its ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunTotals {
+    /// Tokens and cost of all sessions.
+    pub spend: Spend,
+    /// Duration of all turns in milliseconds.
+    pub worked_ms: u64,
+}
+
 /// State of a run: `runs/<id>/state.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -146,6 +156,8 @@ pub struct Run {
     pub spend: Spend,
     /// Tokens and cost of this session.
     pub session_spend: Spend,
+    /// Tokens, cost, and duration at the last end, if the run was resumed since.
+    pub at_last_end: RunTotals,
     /// Turns of unknown cost.
     pub unpriced: u32,
     /// Duration of all turns in milliseconds.

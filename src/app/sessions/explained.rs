@@ -67,7 +67,7 @@ pub(crate) fn explain(
         }
     } else if entry.session_type.is_some() || !entry.guards.is_empty() {
         lost.push("cannot re-evaluate: this entry was logged without its inputs".to_owned());
-    } else {
+    } else if entry.notice.is_none() {
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
     Explanation { entry, layer, again, guarded, lost }

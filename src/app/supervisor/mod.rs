@@ -105,6 +105,9 @@ pub(crate) fn run(
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
+    if request.resume && !run.turns_left(&limits) {
+        return Err(AppError::usage(out_of_turns(&run, &limits)));
+    }
     let folder = store.folder(&run.id);
     let paths = RunPaths { own, folder, named: is_named };
     let (overrides, mut wrong) = project::overrides(world);
@@ -174,6 +177,16 @@ fn foreign(run: &Run) -> String {
         "run {} was not started by you on this machine, or its command, goal or options were \
          changed since; it is not resumed. Look at it, and start a new one with `policyd run --goal`",
         run.id
+    )
+}
+
+/// Why a run without turns is not resumed: it would end at once, and its last end would be lost.
+fn out_of_turns(run: &Run, limits: &RunLimits) -> String {
+    let most = run.iterations_max(limits);
+    format!(
+        "run {} has used all of its {most} turns\nhelp: `policyd run --resume --max-iterations {}` goes on with more turns",
+        run.id,
+        most.saturating_add(1)
     )
 }
 

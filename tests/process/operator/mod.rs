@@ -118,6 +118,51 @@ fn receiver() -> (String, Receiver<(String, String)>) {
 }
 
 #[test]
+fn a_breaker_explains_that_it_was_asked_to_wait() {
+    let machine = Machine::new();
+    let failure = ["failure", "--class", "overloaded", "--retry-after", "90"];
+    machine.run(&[&["breaker", "record", "api/x"], &failure[..]].concat(), b"");
+    let explained = machine.run(&["breaker", "explain", "api/x"], b"").stdout;
+    assert!(explained.contains("it was asked to wait (`Retry-After`)"), "{explained}");
+}
+
+#[test]
+fn a_resumed_run_is_counted_once() {
+    let machine = Machine::new();
+    let result = json!({"type": "result", "subtype": "success", "result": "ok", "session_id": "s",
+        "total_cost_usd": 1.0, "usage": {"input_tokens": 100, "output_tokens": 50}});
+    machine.put("agent.sh", &format!("echo '{result}'\n"));
+    let run = ["run", "--goal", "Build it", "--max-iterations", "1", "--", "sh", "agent.sh"];
+    assert_eq!(machine.run(&run, b"").code, Some(11));
+    // Without turns, a resumed run would end at once and lose the reason of its last end.
+    let refused = machine.run(&["run", "--resume"], b"");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--max-iterations 2"), "{refused:?}");
+    for turns in ["2", "3"] {
+        let resumed = machine.run(&["run", "--resume", "--max-iterations", turns], b"");
+        assert_eq!(resumed.code, Some(11), "{resumed:?}");
+    }
+    let log = machine.run(&["log", "--notable", "--format", "json"], b"").stdout;
+    let ends: Vec<Value> = log.lines().filter_map(|it| serde_json::from_str(it).ok()).collect();
+    let end = ends.iter().rfind(|it| it["event"] == "run_end").unwrap_or_else(|| panic!("{log}"));
+    let explained = machine.run(&["explain", end["id"].as_str().unwrap()], b"").stdout;
+    assert!(explained.contains("(max_iterations): Build it"), "{explained}");
+    assert!(!explained.contains("not evaluated"), "{explained}");
+    // A stop adds the project to the list of projects.
+    machine.stop();
+    let report = machine.run(&["report", "--since", "12h", "--format", "text"], b"").stdout;
+    assert!(report.contains("cost of runs in USD: 3.00"), "{report}");
+    assert!(report.contains("runs ended otherwise: 1"), "{report}");
+    let metrics = machine.run(&["metrics"], b"").stdout;
+    let values = |name: &str| -> Vec<&str> {
+        let lines = metrics.lines().filter(|it| it.starts_with(name));
+        lines.filter_map(|it| it.rsplit(' ').next()).collect()
+    };
+    assert_eq!(values("policyd_runs_cost_usd_total{"), ["3"], "{metrics}");
+    assert_eq!(values("policyd_runs_tokens_total{"), ["0", "300", "150"], "{metrics}");
+}
+
+#[test]
 fn a_run_tells_its_end_to_a_channel_and_a_hook_tells_nobody() {
     let machine = Machine::new();
     let (url, received) = receiver();

@@ -12,7 +12,7 @@ use super::{PageView, Pages};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::evaluation::call_code;
 use crate::report::dead_letter;
-use crate::report::overview::ProjectRow;
+use crate::report::overview::{ProjectRow, WaitingItem, WaitingKind};
 use crate::state::dead_letter::{Task, TaskQueue};
 use crate::state::escalation::Escalation;
 use crate::store::file::Durability;
@@ -51,15 +51,41 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
     let SharedItems { calls, signals } = shared_items(pages, view);
+    let others = others(view, wanted);
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
-        @if parts.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
+        @if parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
+        @if !others.is_empty() {
+            section {
+                h2 { "Runs and breakers" }
+                table {
+                    thead { tr { th scope="col" { "Project" } th scope="col" { "What" } th scope="col" { "Why" } th scope="col" { "Command in the project" } } }
+                    tbody {
+                        @for (directory, it) in &others {
+                            tr { td { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
+                        }
+                    }
+                }
+            }
+        }
         @for part in &parts { (part) }
         @if left == 0 { p { "More items wait. Choose a project to see them." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
+}
+
+/// Returns what waits and is answered in a terminal, with the directory of its project.
+fn others<'v>(view: &'v PageView<'_>, wanted: Option<&str>) -> Vec<(&'v str, WaitingItem)> {
+    let is_other = |it: &WaitingItem| matches!(it.kind, WaitingKind::Run | WaitingKind::Breaker);
+    let rows = view.snapshot.rows.iter();
+    let rows = rows.filter(|it| wanted.is_none_or(|wanted| it.directory == wanted));
+    let items = rows.flat_map(|row| {
+        let items = row.waiting_items().into_iter().filter(is_other);
+        items.map(|it| (row.directory.as_str(), it))
+    });
+    items.take(ROWS).collect()
 }
 
 /// What waits on the hosts of the shared store.
