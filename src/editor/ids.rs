@@ -448,9 +448,30 @@ pub enum RenameError {
     /// Expressions name probes and preferences as members.
     #[error("`{0}` cannot be the name of a member: use lower-case letters, digits, and `_`")]
     NotAMember(String),
+    /// A file of the pack cannot be read, so that uses of the id in it are unknown.
+    #[error("{0} is not valid YAML, so that the id cannot be renamed in it")]
+    Unreadable(String),
     /// Another entry has the new id.
     #[error("another {1} is called `{0}`")]
     Taken(String, &'static str),
+}
+
+/// Whether a word without quotation marks is a text in YAML, and not a number or `null`.
+fn is_text(word: &str) -> bool {
+    let source = Arc::new(Source { name: String::new(), text: word.to_owned() });
+    yaml::parse(&source)
+        .0
+        .is_some_and(|it| it.text().is_some() && it.bool().is_none() && it.number().is_none())
+}
+
+/// Checks that all files of a pack and its cases can be searched for an id.
+///
+/// # Errors
+/// [`RenameError::Unreadable`].
+pub fn require_readable(view: &PackView) -> Result<(), RenameError> {
+    let memo = &view.reviewed.memo;
+    let mut broken = view.sources().filter(|it| memo.tree(it).is_none());
+    broken.next().map_or(Ok(()), |it| Err(RenameError::Unreadable(it.name.clone())))
 }
 
 /// Returns the id at a place, if it can be renamed.
@@ -482,7 +503,7 @@ pub fn rename<'o>(
 ) -> Result<Vec<&'o Occurrence>, RenameError> {
     let found = renamed(all, inherited, place)?;
     let is_word = |it: char| it.is_alphanumeric() || "_-".contains(it);
-    if new.is_empty() || !new.chars().all(is_word) || new.starts_with('-') {
+    if !new.chars().all(is_word) || new.starts_with('-') || !is_text(new) {
         return Err(RenameError::Invalid(new.to_owned()));
     }
     let is_member = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';

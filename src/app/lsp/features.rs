@@ -190,6 +190,7 @@ impl Server<'_> {
         let name = place.name();
         let at = FilePlace { file: &name, at: place.at };
         let found = ids::rename(&ids, &ids::inherited(&view), at, &params.new_name)?;
+        ids::require_readable(&view)?;
         let mut files: BTreeMap<PathBuf, Vec<TextEdit>> = BTreeMap::new();
         for it in found {
             let lines = TextLines::new(&it.span.source.text);

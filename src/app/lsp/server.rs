@@ -112,6 +112,8 @@ pub(super) struct JobSenders {
 #[derive(Debug)]
 struct SlowState {
     token: String,
+    /// Hash of the content and the settings that it evaluates.
+    key: u64,
     cancel: Arc<AtomicBool>,
     /// Whether the client shows its progress.
     is_shown: bool,
@@ -380,12 +382,15 @@ impl<'w> Server<'w> {
         let is_known = |known: Option<u64>| known == Some(key);
         let cases_known = is_known(state.cases.as_ref().map(|(key, _)| *key));
         let counts_known = is_known(state.counts.as_ref().map(|(key, _)| *key));
-        if cases_known && !is_asked {
+        let is_running = state.slow.as_ref().is_some_and(|it| it.key == key);
+        if (cases_known || is_running) && !is_asked {
+            if !is_running {
+                self.cancel_slow(folder);
+            }
             return;
         }
-        if let Some(before) = &state.slow {
-            before.cancel.store(true, Ordering::Relaxed);
-        }
+        self.cancel_slow(folder);
+        let Some(state) = self.packs.get_mut(folder) else { return };
         let cancel = Arc::new(AtomicBool::new(false));
         let recordings = replays.filter(|_| !counts_known);
         let job = SlowJob {
@@ -397,8 +402,24 @@ impl<'w> Server<'w> {
             token: token.clone(),
         };
         if self.jobs.slow.send(job).is_ok() {
-            state.slow = Some(SlowState { token, cancel, is_shown: false });
+            state.slow = Some(SlowState { token, key, cancel, is_shown: false });
         }
+    }
+
+    /// Cancels the running evaluation of a pack. Its results are ignored: they are those of another text.
+    fn cancel_slow(&mut self, folder: &Path) {
+        let Some(before) = self.packs.get_mut(folder).and_then(|it| it.slow.take()) else { return };
+        before.cancel.store(true, Ordering::Relaxed);
+        if before.is_shown {
+            self.progress(&before.token, json!({"kind": "end"}));
+        }
+    }
+
+    /// The pack whose running evaluation has this hash.
+    fn evaluated(&mut self, folder: &Path, key: u64) -> Option<&mut PackState> {
+        let state = self.packs.get_mut(folder)?;
+        let is_running = state.slow.as_ref().is_some_and(|it| it.key == key);
+        is_running.then_some(state)
     }
 
     /// Evaluates cases and recorded sessions from now on, also if the client did not declare that it shows lenses:
@@ -417,13 +438,13 @@ impl<'w> Server<'w> {
     fn finish_slow(&mut self, result: SlowResult) {
         match result {
             SlowResult::Cases { folder, key, results } => {
-                if let Some(state) = self.packs.get_mut(&folder) {
+                if let Some(state) = self.evaluated(&folder, key) {
                     state.cases = Some((key, results));
                 }
                 self.refresh_lenses();
             }
             SlowResult::Replay { folder, key, counts } => {
-                if let Some(state) = self.packs.get_mut(&folder) {
+                if let Some(state) = self.evaluated(&folder, key) {
                     state.counts = Some((key, counts));
                 }
                 self.refresh_lenses();

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use lsp_types::{
     CodeLens, Command, ExecuteCommandParams, InlayHint, InlayHintKind, InlayHintLabel,
@@ -40,7 +41,12 @@ pub(super) struct SessionValues {
     generation: u64,
     session: Option<String>,
     context: Rc<Context>,
+    /// When the session was read.
+    read: Duration,
 }
+
+/// How long the values of a session are kept: it may go on meanwhile.
+const VALUES_KEPT: Duration = Duration::from_secs(2);
 
 impl Server<'_> {
     /// The facts of the chosen session as the rules of a pack see them.
@@ -57,9 +63,11 @@ impl Server<'_> {
         let generation = state.generation;
         if let Some(known) = &state.values
             && (known.generation, &known.session) == (generation, &session)
+            && self.world.elapsed().saturating_sub(known.read) < VALUES_KEPT
         {
             return Ok(Rc::clone(&known.context));
         }
+        let read = self.world.elapsed();
         let view = self.view(folder).ok_or_else(|| failed("no pack".to_owned()))?;
         let loaded = load::load(&view.pack, &builtin::pack()).policy;
         let mut policy = loaded
@@ -70,7 +78,7 @@ impl Server<'_> {
         let context = found.map_err(|error| failed(error.to_string()))?.context;
         if let Some(state) = self.packs.get_mut(folder) {
             let context = Rc::clone(&context);
-            state.values = Some(SessionValues { generation, session, context });
+            state.values = Some(SessionValues { generation, session, context, read });
         }
         Ok(context)
     }
@@ -218,6 +226,10 @@ impl Server<'_> {
         let failed = |text: &str| RequestError::Failed(text.to_owned());
         let place = self.place(params).ok_or_else(|| failed("the file belongs to no pack"))?;
         let expression = self.expression(&place).ok_or_else(|| failed("no expression here"))?;
+        if let Some(state) = self.packs.get_mut(&place.folder) {
+            // The session may have gone on.
+            state.values = None;
+        }
         let context = self.context(&place.folder)?;
         let parts = masked_parts(&Evaluator::new(context).explain(&expression));
         let drawn = drawing::draw(&expression, &parts);

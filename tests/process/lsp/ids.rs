@@ -141,6 +141,20 @@ fn what_cannot_be_renamed_is_refused_with_the_reason() {
     assert!(refused(&checks, "id: tick|et_known", "a b").contains("cannot be an id"));
     assert!(refused(&checks, "id: tick|et_known", "local_testing").contains("another check"));
     assert!(refused(&probes, "id: tick|et", "Is-Sue").contains("name of a member"));
+    for new in ["null", "true", "123", "1e3", "0x10"] {
+        let reason = refused(&checks, "id: tick|et_known", new);
+        assert!(reason.contains("cannot be an id"), "{new}: {reason}");
+    }
+    machine.put(".policyd/policies/guards.yaml", "- id: [\n");
+    client.notify(
+        "workspace/didChangeWatchedFiles",
+        json!({"changes": [
+        {"uri": uri(&pack_file(&machine, "guards.yaml")), "type": 1}]}),
+    );
+    let mut at = client.at(&checks, "id: tick|et_known");
+    at["newName"] = "known".into();
+    let error = client.try_request("textDocument/rename", at).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("guards.yaml is not valid"), "{error}");
     client.stop();
 }
 

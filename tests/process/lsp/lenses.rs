@@ -186,6 +186,11 @@ fn values_of_the_chosen_session_stand_behind_the_facts() {
     let value = client.request("workspace/executeCommand", params);
     assert_eq!(value["value"], "true");
     assert!(value["text"].as_str().unwrap().contains("|"), "{value}");
+    // The session goes on.
+    machine.record(&edited("CHANGELOG.md"));
+    let at = client.at(&checks, "CHANGELOG.md\").cou|nt");
+    let params = json!({"command": "policyd.evaluate", "arguments": [at]});
+    assert_eq!(client.request("workspace/executeCommand", params)["value"], "true");
     let at = client.at(&checks, "severity: warn|ing");
     let params = json!({"command": "policyd.evaluate", "arguments": [at]});
     let error = client.try_request("workspace/executeCommand", params).unwrap_err();
