@@ -9,7 +9,7 @@ use super::{
 };
 use crate::app::cases::recorded::{CaseRecorder, EventSelector};
 use crate::app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
-use crate::app::packs::places;
+use crate::app::packs::{self, UntrustedReason, places};
 use crate::app::sessions::location;
 use crate::app::workspace::project;
 use crate::cases::result::CaseSummary;
@@ -81,6 +81,16 @@ fn record(
     call: &str,
 ) -> u8 {
     let project = project::find(world, None);
+    let is_named = !paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
+    if !is_named && places::pack_here(world).is_none() {
+        // As without `--record`: a pack that was trusted can be tested while it is changed.
+        let found = packs::find(world, &project, None);
+        let mut untrusted = found.untrusted.iter();
+        if let Some(pack) = untrusted.find(|it| it.reason != UntrustedReason::Changed) {
+            console.eprint(&pack.text());
+            return EXIT_BROKEN;
+        }
+    }
     let Some(folder) = watch::directories(world, &project, paths).into_iter().next() else {
         console.eprint(
             "no pack for the case\nhelp: run `policyd init`, or pass the directory of a pack",

@@ -1,11 +1,12 @@
 //! Runs a command again at each change of a pack, until the user interrupts it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use crate::app::packs::{self, places};
 use crate::app::workspace::project::{self, Project};
+use crate::path::normal;
 use crate::world::{FileKind, World};
 
 /// Longest time until an interrupt ends the command.
@@ -24,16 +25,17 @@ pub(super) fn run_at_changes(
             .eprint("no pack to watch\nhelp: run `policyd init`, or pass the directory of a pack");
         return EXIT_USAGE;
     }
-    // The watch starts before the first round, so that a change during the round is not missed.
-    let mut watch = match world.watch(&directories) {
-        Ok(watch) => watch,
-        Err(error) => {
-            console.eprint(&format!("could not watch {}: {error}", listed(&directories)));
-            return EXIT_BROKEN;
-        }
-    };
     world.note_interrupts();
     loop {
+        // A watch that starts before its round misses no change. Each round has a new one, because a directory that was
+        // removed and created again is another one.
+        let mut watch = match world.watch(&directories) {
+            Ok(watch) => watch,
+            Err(error) => {
+                console.eprint(&format!("could not watch {}: {error}", listed(&directories)));
+                return EXIT_BROKEN;
+            }
+        };
         console.clear_screen();
         let _findings = round(console);
         console.eprint(&format!("watching {}; Ctrl-C ends", listed(&directories)));
@@ -42,25 +44,39 @@ pub(super) fn run_at_changes(
                 return EXIT_OK;
             }
         }
+        if !all_exist(world, console, &directories) {
+            return EXIT_OK;
+        }
     }
+}
+
+/// Waits until all directories exist. `false` if the user interrupts.
+fn all_exist(world: &dyn World, console: &mut Console<'_>, directories: &[PathBuf]) -> bool {
+    let is_absent =
+        |it: &&PathBuf| !world.stat(it).is_ok_and(|found| found.kind == FileKind::Folder);
+    let mut is_told = false;
+    while let Some(absent) = directories.iter().find(is_absent) {
+        if !std::mem::replace(&mut is_told, true) {
+            console.eprint(&format!("{} was removed; waiting for it", absent.display()));
+        }
+        world.sleep(WAIT_MAX);
+        if world.interrupted() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Returns the directories of the packs that a command reads: those of `paths`, or that of the pack
 /// that `lint` and `test` use without a path.
 pub(super) fn directories(world: &dyn World, project: &Project, paths: &[PathBuf]) -> Vec<PathBuf> {
     if !paths.is_empty() {
-        return paths.iter().map(|it| directory_of(world, it)).collect();
+        let packs = paths.iter().flat_map(|it| places::pack_directories(world, it));
+        return packs.map(|it| normal(&world.working_folder().join(it))).collect();
     }
     let named = world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
     let usual = named.or_else(|| places::pack_here(world));
     usual.or_else(|| packs::nearest_of(world, project)).into_iter().collect()
-}
-
-/// Returns a directory itself, and the directory of a file. Editors replace files, so a file cannot be watched.
-fn directory_of(world: &dyn World, path: &Path) -> PathBuf {
-    let is_file = world.stat(path).is_ok_and(|it| it.kind == FileKind::File);
-    let folder = if is_file { path.parent().unwrap_or(path) } else { path };
-    world.working_folder().join(folder)
 }
 
 fn listed(directories: &[PathBuf]) -> String {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::machine::{Machine, asked, ended, used};
+use crate::machine::{Machine, asked, ended, run, used};
 
 const PACK: &str = ".policyd/policies";
 const GUARD: &str = "\
@@ -132,6 +132,32 @@ fn the_variable_names_the_watched_pack() {
     let watched = watching.until("Ctrl-C ends");
     assert!(watched.contains("/named; Ctrl-C ends"), "{watched}");
     machine.put("named/guards.yaml", &GUARD.replace("program.has", "program.hass"));
+    watching.until("hass");
+    watching.interrupt();
+}
+
+#[test]
+fn a_watch_of_a_case_file_follows_the_rules_of_its_pack() {
+    let machine = with_pack();
+    let file = format!("{PACK}/tests/push.yaml");
+    let watching = Watching::start(&machine, &["test", "--watch", &file]);
+    watching.until("1 passed");
+    watching.until("Ctrl-C ends");
+    machine.put(&format!("{PACK}/guards.yaml"), &GUARD.replace("--force", "--delete"));
+    watching.until("1 failed");
+    watching.interrupt();
+}
+
+#[test]
+fn a_watch_follows_a_pack_that_is_removed_and_created_again() {
+    let machine = with_pack();
+    let watching = Watching::start(&machine, &["lint", "--watch", "--format", "compact", PACK]);
+    watching.until("Ctrl-C ends");
+    fs::rename(machine.file(PACK), machine.file("elsewhere")).unwrap();
+    watching.until("waiting for it");
+    fs::rename(machine.file("elsewhere"), machine.file(PACK)).unwrap();
+    watching.until("Ctrl-C ends");
+    machine.put(&format!("{PACK}/guards.yaml"), &GUARD.replace("program.has", "program.hass"));
     watching.until("hass");
     watching.interrupt();
 }
@@ -270,6 +296,66 @@ fn a_recorded_call_becomes_a_case_that_passes() {
         none.code == Some(1) && none.stderr.contains("no such tool call (calls: 4)"),
         "{none:?}"
     );
+}
+
+#[test]
+fn a_recorded_case_contains_no_password() {
+    let machine = with_pack();
+    let input = json!({"command": "git push --force --password=hunter2secretpw now"});
+    machine.record(&used("Bash", &input, "ok", false));
+    let input = json!({"host": "db", "password": "hunter2secretpw", "argv": ["mysql", "--password", "hunter2secretpw"]});
+    machine.record(&used("mcp__db__query", &input, "ok", false));
+    let transcript = machine.transcript().display().to_string();
+    for call in ["1", "2"] {
+        let called = machine.run(&["test", "--record", &format!("{transcript}:{call}"), PACK], b"");
+        assert_eq!(called.code, Some(0), "{called:?}");
+        let file = machine.file(&format!("{PACK}/tests/recorded/transcript-{call}.yaml"));
+        let case = fs::read_to_string(file).unwrap();
+        assert!(case.contains("«masked»") && !case.contains("hunter2"), "{case}");
+    }
+}
+
+#[test]
+fn a_call_is_recorded_into_an_untrusted_pack_only_if_the_user_names_it() {
+    let machine = with_pack();
+    session(&machine);
+    let record = format!("{}:1", machine.transcript().display());
+    let stranger = machine.path("stranger");
+    let mut command = machine.command(&["test", "--record", &record]);
+    command.env("XDG_STATE_HOME", &stranger).env("XDG_CONFIG_HOME", &stranger);
+    let called = run(command, b"");
+    assert_eq!(called.code, Some(3), "{called:?}");
+    assert!(called.stderr.contains("is not trusted"), "{called:?}");
+    assert!(!machine.file(&format!("{PACK}/tests/recorded")).exists());
+}
+
+#[test]
+fn two_prompts_keep_each_other_s_history() {
+    let machine = with_pack();
+    for line in ["files.count + 1\n", "files.count + 2\n"] {
+        if typed(&machine, &[("Ctrl-D ends", line), ("files.count", ":quit\n")]).is_none() {
+            return;
+        }
+    }
+    let history = machine.path("state/policyd/try-history");
+    let history = fs::read_to_string(history).unwrap();
+    assert!(history.contains("+ 1") && history.contains("+ 2"), "{history}");
+}
+
+#[test]
+fn a_transcript_lies_beside_its_case() {
+    let machine = with_pack();
+    machine.put(&format!("{PACK}/tests/moved/session.jsonl"), "");
+    let case = "- name: a stop after a session\n  transcript: session.jsonl\n  on: {event: stop}\n  expect: {decision: none}\n";
+    machine.put(&format!("{PACK}/tests/moved/stop.yaml"), case);
+    let tested = machine.run(&["test", "--filter", "moved"], b"");
+    assert!(tested.stdout.contains("1 passed"), "{tested:?}");
+    machine.put(
+        &format!("{PACK}/tests/moved/stop.yaml"),
+        &case.replace("session.jsonl", "none.jsonl"),
+    );
+    let tested = machine.run(&["test", "--filter", "moved"], b"");
+    assert!(tested.stdout.contains("stop.yaml:2:15"), "{tested:?}");
 }
 
 #[test]

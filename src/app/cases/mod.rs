@@ -18,7 +18,7 @@ use crate::cases::coverage::{self, ExpectedRules};
 use crate::cases::expect::Mismatch;
 use crate::cases::names::NameTable;
 use crate::cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
-use crate::cases::{Case, CaseStep, Expect, SnapshotFormat, read, snapshot};
+use crate::cases::{Case, CaseStep, Expect, SnapshotFormat, TranscriptAddition, read, snapshot};
 use crate::evaluation::Detail;
 use crate::expr::watch::CoverageRecorder;
 use crate::policy::{Policy, builtin, load};
@@ -239,7 +239,7 @@ impl<'a> Runner<'a> {
         watch: Option<&Rc<CoverageRecorder>>,
     ) -> Vec<Result<Seen, CaseError>> {
         let (world, suite) = (self.world, self.suite);
-        let read_file = |path: &Path| suite.read(world, path);
+        let read_file = |path: &Path| suite.read_beside(world, &case.span.source.name, path);
         let mut machine = Machine::new(&mut self.ready, &read_file);
         let mut all = Vec::new();
         for step in &case.steps {
@@ -337,8 +337,12 @@ impl<'a> Runner<'a> {
 }
 
 fn cannot_be_run(step: &CaseStep, error: &CaseError) -> Mismatch {
+    let span = match (error, &step.transcript) {
+        (CaseError::File { .. }, TranscriptAddition::File(span, _)) => span,
+        _ => &step.span,
+    };
     Mismatch {
-        span: step.span.clone(),
+        span: span.clone(),
         what: "the step".to_owned(),
         wanted: "to be run".to_owned(),
         got: error.to_string(),

@@ -20,7 +20,7 @@ use crate::policy::load::Pack;
 use crate::replay::observed::{ObservedDecision, ObservedEvent};
 use crate::replay::tally::Tally;
 use crate::replay::{PolicyPair, Recording, TranscriptInfo, subject};
-use crate::report::mask::mask;
+use crate::report::mask::{mask, mask_json};
 use crate::source::Source;
 use crate::store::transcript;
 use crate::time::Timestamp;
@@ -296,10 +296,15 @@ impl<'a> CaseRecorder<'a> {
         };
         let machine = MachinePaths { project: it.project, home: &self.home };
         let rule = selector.rule().map(|it| format!("{it}: ")).unwrap_or_default();
+        let mut on = Value::Object(machine.in_map(&on));
+        // Keys and lists of words tell of secrets, too.
+        mask_json(&mut on);
+        // Masked before it is shortened: half of a secret is not recognized.
+        let name = mask(&format!("{rule}{}", machine.in_text(&subject))).0.into_owned();
         CaseSituation {
-            on: machine.in_map(&on),
+            on: on.as_object().cloned().unwrap_or_default(),
             expect: selector.expected(it),
-            name: shortened(&format!("{rule}{}", machine.in_text(&subject))),
+            name: shortened(&name),
             lines_before: it.lines_before,
             project: it.project.to_owned(),
             now: it.now,

@@ -151,7 +151,26 @@ impl Suite {
         names.map(|it| Path::new(snapshot::FOLDER).join(it)).collect()
     }
 
-    /// Returns the text of a file beside the case files.
+    /// Returns the text of a file beside a case file, or below the directory of cases.
+    ///
+    /// # Errors
+    /// [`CaseError::File`] if the file cannot be read.
+    pub(crate) fn read_beside(
+        &self,
+        world: &dyn World,
+        case_file: &str,
+        path: &Path,
+    ) -> Result<String, CaseError> {
+        let built_in = || Path::new(builtin::NAME).join(FOLDER);
+        let root = self.folder.clone().unwrap_or_else(built_in);
+        let directory = Path::new(case_file).parent().and_then(|it| it.strip_prefix(root).ok());
+        match self.read(world, &directory.unwrap_or(Path::new("")).join(path)) {
+            Err(CaseError::File { source: WorldError::NotFound, .. }) => self.read(world, path),
+            read => read,
+        }
+    }
+
+    /// Returns the text of a file below the directory of cases.
     ///
     /// # Errors
     /// [`CaseError::File`] if the file cannot be read.

@@ -213,6 +213,14 @@ fn folders_of(world: &dyn World, path: &Path) -> Vec<Folder> {
     if found.is_empty() { vec![Folder::unseen(path.to_path_buf())] } else { found }
 }
 
+/// Returns the directories of the packs that a path names: a pack, one of its files, its cases, or a directory with packs.
+pub(crate) fn pack_directories(world: &dyn World, path: &Path) -> Vec<PathBuf> {
+    match folder_of_cases(world, path) {
+        Some(cases) => vec![pack_beside(cases).to_path_buf()],
+        None => folders_of(world, path).into_iter().map(|it| it.path).collect(),
+    }
+}
+
 /// The folder of cases beside a pack that a folder is, or lies in.
 pub(crate) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option<&'p Path> {
     let is_pack = |folder: &Path| {

@@ -120,7 +120,7 @@ impl Completer for NameCompleter {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let found = place(line, at, &*self.names);
         let begun = line.get(found.word.start..at).unwrap_or_default();
-        let is_quoted = line.get(..found.word.start).is_some_and(|it| it.ends_with('"'));
+        let is_quoted = line.get(..found.word.start).is_some_and(|it| it.ends_with(['"', '`']));
         let is_text = !matches!(found.expected, ExpectedWord::Members(_));
         let mut words = self.words(&found.expected);
         words.retain(|it| it.replacement.starts_with(begun));
@@ -176,6 +176,7 @@ pub(super) fn run(
         }
     };
     console.print(INTRODUCTION);
+    let mut saved = folder.as_ref().map(|it| world.create_folder(it).map_err(|it| it.to_string()));
     loop {
         let line = match editor.readline("try> ") {
             Ok(line) => line,
@@ -183,6 +184,10 @@ pub(super) fn run(
             Err(ReadlineError::Interrupted) => continue,
             Err(_) => break,
         };
+        if let (Some(history), Some(Ok(()))) = (&history, &saved) {
+            // After each line, because a terminal can be closed. Another prompt has the same file.
+            saved = Some(editor.append_history(history).map_err(|it| it.to_string()));
+        }
         match PromptLine::read(&line) {
             PromptLine::Nothing => {}
             PromptLine::Quit => break,
@@ -199,10 +204,6 @@ pub(super) fn run(
             }
         }
     }
-    let saved = folder.zip(history).map(|(folder, history)| {
-        let created = world.create_folder(&folder).map_err(|error| error.to_string());
-        created.and_then(|()| editor.save_history(&history).map_err(|error| error.to_string()))
-    });
     if let Some(Err(error)) = saved {
         console.eprint(&format!("the history was not saved: {error}"));
     }
