@@ -52,8 +52,11 @@ fn report(console: &mut Console<'_>, result: Result<ExportResult, ExportError>, 
     match result {
         Ok(exported) => {
             if exported.entries > 0 {
-                let (entries, spans) = (exported.entries, exported.spans);
-                console.print(&format!("{done} {entries} entries and {spans} spans of runs\n"));
+                let spans = match exported.spans {
+                    0 => String::new(),
+                    spans => format!(" and {spans} spans of runs"),
+                };
+                console.print(&format!("{done} {} entries{spans}\n", exported.entries));
             }
             problems(console, &exported)
         }

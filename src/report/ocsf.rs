@@ -1,4 +1,4 @@
-//! Entries of decision logs as events of the Open Cybersecurity Schema Framework (OCSF 1.3), class Detection Finding.
+//! Entries of decision logs as events of the Open Cybersecurity Schema Framework (OCSF 1.4), class Detection Finding.
 
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ const CREATE: u32 = 1;
 pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
     let ExportedContent { entry, at, kind, findings } = exported.read()?;
     let notice = entry.notice.clone().unwrap_or_default();
+    let is_released = entry.release.as_deref().is_some_and(|it| !it.is_empty());
     // Actions: 1 allowed, 2 denied, 3 observed. Dispositions: 1 allowed, 2 blocked, 17 logged.
     let (action, disposition) = match (kind, entry.decision.as_str()) {
         (Some(_), _) => (3, 17),
@@ -35,10 +36,12 @@ pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
         },
         (None, "block" | "halt") => 3,
         (None, "ask") => 2,
+        (None, _) if is_released => 2,
         (None, _) => 1,
     };
     let title = match kind {
         Some(kind) => format!("policyd {} {}", kind.name(), notice.outcome).trim().to_owned(),
+        None if is_released => format!("policyd {} released", entry.event),
         None => format!("policyd {} {}", entry.event, entry.decision),
     };
     let said: Vec<String> = findings.iter().map(|it| format!("{}: {}", it.rule, it.text)).collect();
@@ -57,13 +60,13 @@ pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
         "status_id": 1,
         "message": cut(&message, NOTICE_CHARS_MAX),
         "metadata": {
-            "version": "1.3.0", "uid": exported.uid, "log_name": "decisions",
+            "version": "1.4.0", "profiles": ["security_control"], "uid": exported.uid, "log_name": "decisions",
             "product": {"name": "policyd", "vendor_name": "policyd", "version": env!("CARGO_PKG_VERSION")},
         },
         "finding_info": {"uid": exported.uid, "title": title, "related_analytics": analytics},
         "resources": [{"type": "project", "name": exported.project, "uid": exported.project}],
         "unmapped": {"event": entry.event, "decision": entry.decision, "decision_id": entry.id,
-            "session_id": entry.session_id, "tool": entry.tool, "subject": notice.subject},
+            "release": entry.release, "session_id": entry.session_id, "tool": entry.tool, "subject": notice.subject},
     });
     if let (Some(rule), Some(info)) =
         (rule, event.get_mut("finding_info").and_then(Value::as_object_mut))
@@ -91,6 +94,13 @@ mod tests {
             (&json!(200_401), &json!(1_767_323_045_000_i64))
         );
         assert_eq!(blocked["finding_info"]["analytic"]["name"], "rm");
+        let released = of(json!({"id": "a1", "timestamp": "2026-01-02T03:04:05Z", "event": "stop",
+            "decision": "none", "release": "max_blocks"}));
+        assert_eq!(released["finding_info"]["title"], "policyd stop released");
+        assert_eq!(
+            (&released["unmapped"]["release"], &released["severity_id"]),
+            (&json!("max_blocks"), &json!(2))
+        );
         let ended = of(json!({"id": "a1", "timestamp": "2026-01-02T03:04:05Z", "event": "run_end",
             "decision": "none", "notice": {"subject": "r", "outcome": "human_needed", "text": "why"}}));
         assert_eq!((&ended["severity_id"], &ended["message"]), (&json!(4), &json!("why")));
