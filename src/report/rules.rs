@@ -303,7 +303,15 @@ fn soften_yaml(rule: ActiveRule<'_>) -> String {
             "mode: warn  # or `mode: shadow` (only logs), or `enabled: false`"
         }
     };
-    format!("- id: {}\n  override: true\n  {own}\n  reason: why this project differs\n", rule.id())
+    match rule.file() {
+        (_, true) => {
+            format!(
+                "- id: {}\n  override: true\n  {own}\n  reason: why this project differs\n",
+                rule.id()
+            )
+        }
+        (_, false) => format!("{own}\n"),
+    }
 }
 
 /// Returns how to soften the rule: the file, and whether the rule is edited there or overridden.
@@ -316,7 +324,9 @@ fn soften_title(rule: ActiveRule<'_>) -> String {
         (_, true) => format!(
             "Soften or disable it: add to `.policyd/policies/{file}`, then run `policyd trust`"
         ),
-        (own, false) => format!("Soften or disable it: change these keys in `{own}`"),
+        (own, false) => format!(
+            "Soften or disable it: set this key of the rule in `{own}`, then run `policyd trust`"
+        ),
     }
 }
 

@@ -143,5 +143,10 @@ fn the_page_of_a_softened_rule_names_the_file_to_edit() {
     packed(&world, "guards.yaml", entry);
     let page = call(&world, "rules rm_recursive").out;
     assert!(page.contains("ask (mode enforce)"), "{page}");
-    assert!(page.contains("change these keys in `/pack/guards.yaml`"), "{page}");
+    assert!(page.contains("set this key of the rule in `/pack/guards.yaml`"), "{page}");
+    // An entry that this pack adds can have no `override`.
+    let own = "- id: no_deploy\n  commands: [deploy]\n  decision: block\n  message: No.\n";
+    packed(&world, "guards.yaml", own);
+    let page = call(&world, "rules no_deploy").out;
+    assert!(page.contains("decision: ask  #") && !page.contains("override"), "{page}");
 }
