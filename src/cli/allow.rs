@@ -117,7 +117,7 @@ fn request_for_rules(
     Ok(AllowanceRequest { targets, session, length, once, action })
 }
 
-/// Finds the newest blocked call with a code in the decision log. `None` if this project has none.
+/// Finds the newest blocked call with a code, or with the id of its entry, in the decision log. `None` if this project has none.
 fn request_for_call(
     world: &dyn World,
     console: &mut Console<'_>,
@@ -128,7 +128,8 @@ fn request_for_call(
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
     let entries = recorded::entries(world, project, policy.as_ref());
     let fits = |it: &Entry| {
-        it.call_digest.as_deref().is_some_and(|digest| call_code::code(digest) == code)
+        let digest = it.call_digest.as_deref();
+        digest.is_some_and(|digest| call_code::code(digest) == code || it.id == typed)
     };
     let mut newest = entries.iter().rev().filter_map(Entry::read).filter(fits).peekable();
     // The entry of the organization follows that of the project.

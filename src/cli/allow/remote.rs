@@ -117,8 +117,8 @@ pub(super) fn answer(
     let typed = shown(answer.code);
     let unknown = |console: &mut Console<'_>, places: &str| {
         let text = format!(
-            "no blocked call with the code `{typed}` {places}\nhelp: run this command in the project of the call; \
-             `policyd log --notable` lists its blocked calls, and `policyd allow --waiting` those of other hosts"
+            "no blocked call with the code or id `{typed}` {places}\nhelp: run this command in the project of the call; \
+             `policyd log --notable` lists its blocked calls with their ids, and `policyd allow --waiting` those of other hosts"
         );
         console.eprint(&text);
         EXIT_FOUND
