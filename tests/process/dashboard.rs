@@ -355,6 +355,7 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(breakers.contains("State changes, newest first"), "{breakers}");
     let waiting = dashboard.page("/waiting");
     assert!(waiting.contains("Rotate passwords"), "{waiting}");
+    assert!(waiting.contains("Add a &lt;parser&gt;: a human must answer"), "{waiting}");
     assert!(waiting.contains("the key &lt;b&gt;leaked&lt;/b&gt;"), "{waiting}");
     assert!(dashboard.page("/runs").contains("Add a &lt;parser&gt;"));
     assert!(dashboard.page(&format!("/runs?project={project}")).contains("r1"));

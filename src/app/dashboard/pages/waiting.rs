@@ -26,6 +26,9 @@ const ROWS: usize = 60;
 /// Characters of the document of a question.
 const DOCUMENT_CHARS: usize = 2_000;
 
+/// Columns of what is answered in a terminal.
+const OTHERS: [&str; 4] = ["Project", "What", "Why", "Command in the project"];
+
 /// What waits in one project.
 struct WaitingItems {
     escalations: Vec<(Escalation, String)>,
@@ -52,23 +55,18 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     }
     let SharedItems { calls, signals } = shared_items(pages, view);
     let others = others(view, wanted);
+    let other_rows = html! {
+        @for (directory, it) in &others {
+            tr { th scope="row" { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
+        }
+    };
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
         @if parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
         @if !others.is_empty() {
-            section {
-                h2 { "Runs and breakers" }
-                table {
-                    thead { tr { th scope="col" { "Project" } th scope="col" { "What" } th scope="col" { "Why" } th scope="col" { "Command in the project" } } }
-                    tbody {
-                        @for (directory, it) in &others {
-                            tr { td { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
-                        }
-                    }
-                }
-            }
+            section { h2 { "Runs and breakers" } (layout::table("Runs and breakers", &OTHERS, &other_rows)) }
         }
         @for part in &parts { (part) }
         @if left == 0 { p { "More items wait. Choose a project to see them." } }
