@@ -122,7 +122,7 @@ struct SlowState {
 /// The pack of open files.
 #[derive(Debug, Default)]
 pub(super) struct PackState {
-    /// Grows with every change of a file.
+    /// Number of the state, which grows with every change of a file.
     pub(super) generation: u64,
     /// When it is linted next.
     due: Option<Duration>,
@@ -169,6 +169,8 @@ pub(super) struct Server<'w> {
     outgoing: Vec<Message>,
     /// Number of the last request to the client.
     requests: i32,
+    /// Number of the last state of a pack. The states of a pack that was closed and opened again have other numbers, too.
+    generations: u64,
 }
 
 impl<'w> Server<'w> {
@@ -190,6 +192,7 @@ impl<'w> Server<'w> {
             phase: Phase::New,
             outgoing: Vec::new(),
             requests: 0,
+            generations: 0,
         }
     }
 
@@ -708,7 +711,8 @@ impl<'w> Server<'w> {
     fn touch(&mut self, folder: &Path) {
         let now = self.world.elapsed();
         if let Some(state) = self.packs.get_mut(folder) {
-            state.generation = state.generation.saturating_add(1);
+            self.generations = self.generations.saturating_add(1);
+            state.generation = self.generations;
             let quiet = state.took.saturating_sub(FAST_LINT).min(QUIET_MAX);
             state.due = Some(now.saturating_add(quiet));
         }
