@@ -262,7 +262,7 @@ impl ProjectRow {
 /// Something that waits for a human.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitingItem {
-    /// What it is.
+    /// Kind, which decides how it is answered.
     pub kind: WaitingKind,
     /// What is asked, or why it waits.
     pub text: String,
@@ -273,9 +273,13 @@ pub struct WaitingItem {
 /// Kinds of things that wait for a human.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingKind {
+    /// An open escalation or a signal that asks.
     Question,
+    /// Tasks that only a human can retry or drop.
     DeadLetter,
+    /// A breaker that only a human can reset.
     Breaker,
+    /// A run that ended for a human, was paused, or was left by its process.
     Run,
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn run(
     world.note_interrupts();
     let settings = ready.policy.run.clone().into_inner();
     let limits = run.options.limit(&settings.limits);
-    if request.resume && !run.turns_left(&limits) {
+    if request.resume && would_lose_end(&run, &limits) {
         return Err(AppError::usage(out_of_turns(&run, &limits)));
     }
     let folder = store.folder(&run.id);
@@ -180,7 +180,14 @@ fn foreign(run: &Run) -> String {
     )
 }
 
-/// Why a run without turns is not resumed: it would end at once, and its last end would be lost.
+/// Whether a resumed run would end at once because it has no turns, and its last end for another reason would be lost.
+fn would_lose_end(run: &Run, limits: &RunLimits) -> bool {
+    let ended =
+        matches!(&run.phase, RunPhase::Over { status, .. } if *status != RunStatus::MaxIterations);
+    ended && !run.again && !run.turns_left(limits)
+}
+
+/// Why such a run is not resumed.
 fn out_of_turns(run: &Run, limits: &RunLimits) -> String {
     let most = run.iterations_max(limits);
     format!(

@@ -127,6 +127,22 @@ fn a_breaker_explains_that_it_was_asked_to_wait() {
 }
 
 #[test]
+fn a_run_that_waits_for_a_human_is_not_resumed_without_turns() {
+    let machine = Machine::new();
+    let git = machine.program("git", &["init", "-q"]).status();
+    assert!(git.unwrap().success());
+    let program = env!("CARGO_BIN_EXE_policyd");
+    let agent = format!("echo hello > new.txt; {program} signal emit COMPLETION_REQUESTED");
+    let run = ["run", "--goal", "Build it", "--max-iterations", "3", "--", "sh", "-c", &agent];
+    let ended = machine.run(&run, b"");
+    assert_eq!(ended.code, Some(14), "unverified: {ended:?}");
+    let refused = machine.run(&["run", "--resume"], b"");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("--max-iterations 4"), "{refused:?}");
+    assert!(machine.run(&["status"], b"").stdout.contains("needs you"));
+}
+
+#[test]
 fn a_resumed_run_is_counted_once() {
     let machine = Machine::new();
     let result = json!({"type": "result", "subtype": "success", "result": "ok", "session_id": "s",
@@ -134,10 +150,6 @@ fn a_resumed_run_is_counted_once() {
     machine.put("agent.sh", &format!("echo '{result}'\n"));
     let run = ["run", "--goal", "Build it", "--max-iterations", "1", "--", "sh", "agent.sh"];
     assert_eq!(machine.run(&run, b"").code, Some(11));
-    // Without turns, a resumed run would end at once and lose the reason of its last end.
-    let refused = machine.run(&["run", "--resume"], b"");
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("--max-iterations 2"), "{refused:?}");
     for turns in ["2", "3"] {
         let resumed = machine.run(&["run", "--resume", "--max-iterations", turns], b"");
         assert_eq!(resumed.code, Some(11), "{resumed:?}");
