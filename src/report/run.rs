@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::replay::counted;
 use crate::state::run::budget::usd_text;
 use crate::time::{Timestamp, short_text};
 
@@ -155,7 +156,7 @@ fn iteration(it: &Fields<'_>) -> String {
         parts.push(it.money("cost_usd"));
     }
     match it.0.get("moved").and_then(Value::as_bool) {
-        Some(true) => parts.push(format!("{} lines changed", it.count("lines"))),
+        Some(true) => parts.push(format!("{} changed", counted(it.count("lines"), "line"))),
         Some(false) => parts.push("nothing changed".to_owned()),
         None => {}
     }
