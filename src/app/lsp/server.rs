@@ -386,7 +386,9 @@ impl<'w> Server<'w> {
         let cases_known = is_known(state.cases.as_ref().map(|(key, _)| *key));
         let counts_known = is_known(state.counts.as_ref().map(|(key, _)| *key));
         let is_running = state.slow.as_ref().is_some_and(|it| it.key == key);
-        if (cases_known || is_running) && !is_asked {
+        // A canceled evaluation may have counted nothing yet.
+        let is_complete = cases_known && (counts_known || replays.is_none());
+        if (is_complete || is_running) && !is_asked {
             if !is_running {
                 self.cancel_slow(folder);
             }
