@@ -334,8 +334,7 @@ fn set_known_aside(review: &mut Review, baseline: &Baseline, seat: BaselineLocat
 /// What is looked at: what is named, else the project's pack, trusted or not, for nothing of it is
 /// evaluated here.
 fn lint_paths(world: &dyn World, project: &Project, arguments: &LintArguments) -> Vec<PathBuf> {
-    let named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
-    if named {
+    if places::are_named(world, &arguments.paths) {
         return arguments.paths.clone();
     }
     places::pack_here(world).or_else(|| packs::nearest_of(world, project)).into_iter().collect()

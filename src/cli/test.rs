@@ -35,7 +35,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Test
 fn test_once(world: &dyn World, console: &mut Console<'_>, arguments: &TestArguments) -> u8 {
     let mut summaries = Vec::new();
     let project = project::find(world, None);
-    let is_named = !arguments.paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
+    let is_named = places::are_named(world, &arguments.paths);
     let here = places::pack_here(world).filter(|_| !is_named);
     let paths = here.map_or_else(|| arguments.paths.clone(), |it| vec![it]);
     let (suites, unreadable) = suite::find(world, &project, &paths);
@@ -81,8 +81,7 @@ fn record(
     call: &str,
 ) -> u8 {
     let project = project::find(world, None);
-    let is_named = !paths.is_empty() || world.env("POLICYD_POLICIES").is_some();
-    if !is_named && places::pack_here(world).is_none() {
+    if !places::are_named(world, paths) && places::pack_here(world).is_none() {
         // As without `--record`: a pack that was trusted can be tested while it is changed.
         let found = packs::find(world, &project, None);
         let mut untrusted = found.untrusted.iter();

@@ -44,14 +44,18 @@ pub(super) fn run_at_changes(
                 return EXIT_OK;
             }
         }
-        if !all_exist(world, console, &directories) {
+        if !wait_until_all_exist(world, console, &directories) {
             return EXIT_OK;
         }
     }
 }
 
 /// Waits until all directories exist. `false` if the user interrupts.
-fn all_exist(world: &dyn World, console: &mut Console<'_>, directories: &[PathBuf]) -> bool {
+fn wait_until_all_exist(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    directories: &[PathBuf],
+) -> bool {
     let is_absent =
         |it: &&PathBuf| !world.stat(it).is_ok_and(|found| found.kind == FileKind::Folder);
     let mut is_told = false;

@@ -1,8 +1,7 @@
 //! One expression of a pack: where it is written, its tree, and cheap looks that turn most questions away.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::logic;
 use crate::expr::ast::Expr;

@@ -1,7 +1,6 @@
 //! A pack as lint sees it: its own files as they were read, its entries, its expressions.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::site::{Site, SiteLocation};
 use crate::expr::ast::Expr;

@@ -188,7 +188,7 @@ impl ReportedProject {
         let ended: f64 = ends.map(|it| it.run.unreported().cost_usd).sum();
         let at_work = self.run_at_work().map_or(0.0, |run| {
             let ends = self.night.runs.iter().filter(|it| it.id == run.id);
-            let reported = ends.max_by_key(|it| it.at).map_or(0.0, |it| it.run.cost_usd);
+            let reported = ends.max_by_key(|it| it.at).map_or(0.0, |it| it.run.usage.cost_usd);
             run.cost_usd - reported
         });
         ended + at_work
@@ -364,15 +364,14 @@ impl MorningReport {
         let mut runs: Vec<(&ReportedProject, &EndedRun)> = self.runs().collect();
         runs.sort_by_key(|(_, it)| it.at);
         let row = |(project, it): &(&ReportedProject, &EndedRun)| {
-            let tokens = it.run.input_tokens.saturating_add(it.run.output_tokens);
             vec![
                 self.name(project),
                 it.status.clone(),
                 it.run.goal.clone(),
                 it.run.turns.to_string(),
-                short_text(Duration::from_millis(it.run.worked_ms)),
-                tokens.saturating_add(it.run.cached_tokens).to_string(),
-                usd_text(it.run.cost_usd),
+                short_text(Duration::from_millis(it.run.usage.worked_ms)),
+                it.run.usage.tokens().to_string(),
+                usd_text(it.run.usage.cost_usd),
                 self.time.local(it.at),
             ]
         };

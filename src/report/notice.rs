@@ -199,25 +199,17 @@ pub struct LoggedRun {
     pub turns: u32,
     /// Restarts of the run.
     pub restarts: u32,
-    /// Duration of all turns in milliseconds.
-    pub worked_ms: u64,
-    /// Plain input tokens.
-    pub input_tokens: u64,
-    /// Output tokens.
-    pub output_tokens: u64,
-    /// Input tokens that the provider read from its cache or wrote to it.
-    pub cached_tokens: u64,
-    /// Cost in USD.
-    #[schemars(range(min = -1e9, max = 1e9))]
-    pub cost_usd: f64,
-    /// The part of these numbers that the last end of the run reported, if the run was resumed since.
-    pub reported: ReportedUsage,
+    /// Usage of the run since its beginning.
+    #[serde(flatten)]
+    pub usage: LoggedUsage,
+    /// The part of the usage that the last end of the run reported, if the run was resumed since.
+    pub reported: LoggedUsage,
 }
 
-/// The part of the usage of a run that an earlier entry contains.
+/// Usage of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct ReportedUsage {
+pub struct LoggedUsage {
     /// Duration of all turns in milliseconds.
     pub worked_ms: u64,
     /// Plain input tokens.
@@ -231,7 +223,7 @@ pub struct ReportedUsage {
     pub cost_usd: f64,
 }
 
-impl ReportedUsage {
+impl LoggedUsage {
     fn of(totals: &RunTotals) -> Self {
         let RunTotals { spend, worked_ms } = totals;
         Self {
@@ -242,19 +234,25 @@ impl ReportedUsage {
             cost_usd: spend.cost_usd,
         }
     }
+
+    /// Returns the sum of all kinds of tokens.
+    #[must_use]
+    pub const fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens).saturating_add(self.cached_tokens)
+    }
 }
 
 impl LoggedRun {
     /// Returns the usage that no earlier entry reported. The sum over all entries of a run is its usage.
     #[must_use]
-    pub fn unreported(&self) -> ReportedUsage {
-        let before = &self.reported;
-        ReportedUsage {
-            worked_ms: self.worked_ms.saturating_sub(before.worked_ms),
-            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
-            cached_tokens: self.cached_tokens.saturating_sub(before.cached_tokens),
-            cost_usd: self.cost_usd - before.cost_usd,
+    pub fn unreported(&self) -> LoggedUsage {
+        let Self { usage, reported, .. } = self;
+        LoggedUsage {
+            worked_ms: usage.worked_ms.saturating_sub(reported.worked_ms),
+            input_tokens: usage.input_tokens.saturating_sub(reported.input_tokens),
+            output_tokens: usage.output_tokens.saturating_sub(reported.output_tokens),
+            cached_tokens: usage.cached_tokens.saturating_sub(reported.cached_tokens),
+            cost_usd: usage.cost_usd - reported.cost_usd,
         }
     }
 }
@@ -264,7 +262,6 @@ impl Notice {
     #[must_use]
     pub fn of_run(run: &Run) -> Option<Self> {
         let RunPhase::Over { status, why } = &run.phase else { return None };
-        let spend = &run.spend;
         let program = run.command.first().map(String::as_str).unwrap_or_default();
         let logged = LoggedRun {
             goal: shown(&run.goal),
@@ -272,19 +269,15 @@ impl Notice {
             started: Timestamp::from_millis(run.started_ms),
             turns: run.iteration,
             restarts: run.restarts,
-            worked_ms: run.worked_ms,
-            input_tokens: spend.input,
-            output_tokens: spend.output,
-            cached_tokens: spend.cache_read.saturating_add(spend.cache_creation),
-            cost_usd: spend.cost_usd,
-            reported: ReportedUsage::of(&run.at_last_end),
+            usage: LoggedUsage::of(&run.totals()),
+            reported: LoggedUsage::of(&run.at_last_end),
         };
         let text = format!(
             "{}: {} ({}, {} USD)",
             logged.goal,
             shown(why),
             counted(logged.turns.into(), "turn"),
-            usd_text(logged.cost_usd)
+            usd_text(logged.usage.cost_usd)
         );
         let (subject, outcome) = (run.id.clone(), status.as_str().to_owned());
         Some(Self { subject, outcome, text, run: Some(logged) })
@@ -396,7 +389,10 @@ mod tests {
         let entry = notice_entry(Timestamp::from_millis(2_000), NoticeKind::RunEnd, notice);
         let read = Entry::read(&entry).unwrap();
         let logged = read.notice.unwrap().run.unwrap();
-        assert_eq!((logged.program.as_str(), logged.turns, logged.input_tokens), ("agent", 3, 70));
+        assert_eq!(
+            (logged.program.as_str(), logged.turns, logged.usage.input_tokens),
+            ("agent", 3, 70)
+        );
         assert_eq!(read.event, "run_end");
     }
 

@@ -173,13 +173,13 @@ fn run_span(
     let mut attributes = Attributes::default();
     attributes.text("gen_ai.operation.name", "invoke_agent");
     attributes.text("gen_ai.agent.name", &run.program);
-    attributes.number("gen_ai.usage.input_tokens", run.input_tokens);
-    attributes.number("gen_ai.usage.output_tokens", run.output_tokens);
-    attributes.number("policyd.run.cached_tokens", run.cached_tokens);
-    attributes.double("policyd.run.cost_usd", run.cost_usd);
+    attributes.number("gen_ai.usage.input_tokens", run.usage.input_tokens);
+    attributes.number("gen_ai.usage.output_tokens", run.usage.output_tokens);
+    attributes.number("policyd.run.cached_tokens", run.usage.cached_tokens);
+    attributes.double("policyd.run.cost_usd", run.usage.cost_usd);
     attributes.number("policyd.run.turns", run.turns.into());
     attributes.number("policyd.run.restarts", run.restarts.into());
-    attributes.number("policyd.run.worked_ms", run.worked_ms);
+    attributes.number("policyd.run.worked_ms", run.usage.worked_ms);
     attributes.text("policyd.run.id", subject);
     attributes.text("policyd.run.goal", &run.goal);
     attributes.text("policyd.run.ending", outcome);

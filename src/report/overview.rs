@@ -166,11 +166,7 @@ impl ProjectRow {
         };
         let released =
             self.last_stop.as_ref().is_some_and(|it| it.outcome == StopOutcomeWord::Released);
-        if !self.questions.is_empty()
-            || !self.breakers_for_human.is_empty()
-            || self.dead_letters_for_human > 0
-            || of_run == Urgency::Human
-        {
+        if !self.waiting_items().is_empty() {
             Urgency::Human
         } else if of_run == Urgency::Failed || !self.problems.is_empty() {
             Urgency::Failed
@@ -181,7 +177,7 @@ impl ProjectRow {
         }
     }
 
-    /// Returns what waits for a human: something exactly if [`ProjectRow::urgency`] is [`Urgency::Human`].
+    /// Returns what waits for a human.
     #[must_use]
     pub fn waiting_items(&self) -> Vec<WaitingItem> {
         let item = |kind, text: String, command: &str| WaitingItem {

@@ -105,7 +105,7 @@ impl Spend {
     }
 }
 
-/// What a run used up to one of its ends.
+/// What a run used up to a point in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunTotals {
@@ -265,6 +265,12 @@ impl Run {
     #[must_use]
     pub fn same_error_of_session(&self) -> u32 {
         self.trail.same_error().min(self.session_iteration)
+    }
+
+    /// Returns what the run used so far.
+    #[must_use]
+    pub const fn totals(&self) -> RunTotals {
+        RunTotals { spend: self.spend, worked_ms: self.worked_ms }
     }
 
     /// Returns the maximum number of turns, extensions included.

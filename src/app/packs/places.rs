@@ -103,6 +103,11 @@ pub(crate) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
     found.into_iter().map(Place::Folder).collect()
 }
 
+/// Whether the user names the packs of a command: by paths, or in `POLICYD_POLICIES`.
+pub(crate) fn are_named(world: &dyn World, paths: &[PathBuf]) -> bool {
+    !paths.is_empty() || world.env("POLICYD_POLICIES").is_some()
+}
+
 /// The working directory, if it is the directory of a pack: a command without paths uses that pack.
 pub(crate) fn pack_here(world: &dyn World) -> Option<PathBuf> {
     let here = world.working_folder();

@@ -39,9 +39,7 @@ use std::time::Duration;
 use super::budget::{self, BudgetLevel, percent, usd_text};
 use super::iterations::{Progress, TurnPermission, allowed};
 use super::unseen::describe;
-use super::{
-    Admission, ControlSignals, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus, RunTotals,
-};
+use super::{Admission, ControlSignals, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus};
 use crate::time::Timestamp;
 
 /// Returns the next state of a run, and the effects of the event.
@@ -134,7 +132,7 @@ impl Step<'_> {
     /// Clears the cause of the end, because the user resumes the run.
     fn reopen(&mut self) {
         let run = &mut self.run;
-        run.at_last_end = RunTotals { spend: run.spend, worked_ms: run.worked_ms };
+        run.at_last_end = run.totals();
         run.phase = RunPhase::Ready;
         run.idle = 0;
         run.aborts = 0;

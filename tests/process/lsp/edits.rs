@@ -1,5 +1,5 @@
 //! Random edits of files while requests are made: the server holds the same text as the client, and it answers as a
-//! server does that reads the edited files for the first time. `POLICYD_EDITS` is the number of edits; 100000 take hours.
+//! server does that reads the edited files for the first time. `POLICYD_EDITS` is the number of edits; 300000 take about an hour.
 
 use std::path::{Path, PathBuf};
 

@@ -40,13 +40,12 @@ struct WaitingItems {
 pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     let wanted = view.field("project");
     let rows = view.snapshot.rows.iter();
-    let rows: Vec<&ProjectRow> = rows
-        .filter(|it| wanted.is_none_or(|wanted| it.directory == wanted))
-        .filter(|it| !it.questions.is_empty() || it.dead_letters > 0)
-        .collect();
+    let rows: Vec<&ProjectRow> =
+        rows.filter(|it| wanted.is_none_or(|wanted| it.directory == wanted)).collect();
+    let others = others(&rows);
     let mut left = ROWS;
     let mut parts: Vec<Markup> = Vec::new();
-    for row in rows {
+    for row in rows.iter().filter(|it| !it.questions.is_empty() || it.dead_letters > 0) {
         if left == 0 {
             break;
         }
@@ -54,7 +53,6 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
     let SharedItems { calls, signals } = shared_items(pages, view);
-    let others = others(view, wanted);
     let other_rows = html! {
         @for (directory, it) in &others {
             tr { th scope="row" { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
@@ -69,17 +67,15 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
             section { h2 { "Runs and breakers" } (layout::table("Runs and breakers", &OTHERS, &other_rows)) }
         }
         @for part in &parts { (part) }
-        @if left == 0 { p { "More items wait. Choose a project to see them." } }
+        @if left == 0 || others.len() == ROWS { p { "More items wait. Choose a project to see them." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
 }
 
 /// Returns what waits and is answered in a terminal, with the directory of its project.
-fn others<'v>(view: &'v PageView<'_>, wanted: Option<&str>) -> Vec<(&'v str, WaitingItem)> {
+fn others<'r>(rows: &[&'r ProjectRow]) -> Vec<(&'r str, WaitingItem)> {
     let is_other = |it: &WaitingItem| matches!(it.kind, WaitingKind::Run | WaitingKind::Breaker);
-    let rows = view.snapshot.rows.iter();
-    let rows = rows.filter(|it| wanted.is_none_or(|wanted| it.directory == wanted));
-    let items = rows.flat_map(|row| {
+    let items = rows.iter().flat_map(|row| {
         let items = row.waiting_items().into_iter().filter(is_other);
         items.map(|it| (row.directory.as_str(), it))
     });
