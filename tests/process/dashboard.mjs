@@ -102,12 +102,14 @@ await page.goto(`${root}/`);
 await page.keyboard.press("Tab");
 check((await page.evaluate(() => document.activeElement.textContent)) === "Skip to the content", "the first stop of the keyboard");
 await page.keyboard.press("Enter");
-check((await page.evaluate(() => document.activeElement.id)) === "main", "the link to the content");
+// The browser moves the focus after it has answered the key.
+const focused = (id) => page.waitForFunction((it) => document.activeElement.id === it, id, { timeout: 10_000 });
+await focused("main");
 
 // A change arrives without a reload.
 await page.goto(`${root}/waiting`);
 await page.waitForFunction(() => document.getElementById("live").textContent === "Live");
-await page.evaluate(() => { window.marker = 1; });
+await page.evaluate(() => { window.marker = 1; document.getElementById("main").focus(); });
 const home = process.env.POLICYD_HOME;
 const env = { PATH: process.env.PATH, HOME: path.join(home, "home"), XDG_CONFIG_HOME: path.join(home, "config"),
   XDG_CACHE_HOME: path.join(home, "cache"), XDG_STATE_HOME: path.join(home, "state") };
@@ -116,12 +118,14 @@ const policyd = (...words) =>
 policyd("escalation", "open", "--gate", "deploy", "--reason", "May I deploy on Friday?", "--severity", "high");
 await page.getByText("May I deploy on Friday?").first().waitFor();
 check(await page.evaluate(() => window.marker === 1), "the page was loaded again");
+await focused("main");
 
 // A question is answered in the browser.
 const question = page.locator("article", { hasText: "May I deploy on Friday?" });
 await question.getByLabel("Your decision").fill("Wait until Monday");
+const posted = page.waitForResponse((it) => it.request().method() === "POST");
 await question.getByRole("button", { name: "Reject" }).click();
-await page.waitForURL(`${root}/waiting`);
+await posted;
 const answered = policyd("escalation", "list", "--all", "--format", "json").trim().split("\n").map((it) => JSON.parse(it));
 check(answered.some((it) => it.status === "rejected" && it.decision === "Wait until Monday"), JSON.stringify(answered));
 
@@ -148,6 +152,7 @@ await other.goto("http://other.example/");
 const frame = other.frames().find((it) => it !== other.mainFrame());
 check(!(await frame.content().catch(() => "")).includes("policyd</a>"), "another site shows the dashboard");
 await other.getByRole("button", { name: "Send" }).click();
+await other.waitForURL(`${root}/task`);
 await other.waitForLoadState();
 check(!(await other.content()).includes("Waiting"), "another site is signed in");
 

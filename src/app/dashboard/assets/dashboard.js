@@ -17,12 +17,19 @@
     if (status) status.textContent = text;
   };
 
+  const postponed = () => {
+    if (!busy()) return false;
+    pending = true;
+    say("Changed. Load the page again to see it.");
+    return true;
+  };
+
+  // What a focused element is called in the next version of the page: the focus returns to it.
+  const focusKey = (element) =>
+    element && (element.getAttribute("href") || element.id || element.getAttribute("aria-label"));
+
   const update = async () => {
-    if (busy()) {
-      pending = true;
-      say("Changed. Load the page again to see it.");
-      return;
-    }
+    if (postponed()) return;
     pending = false;
     const response = await fetch(location.href, { credentials: "same-origin" });
     if (!response.ok) {
@@ -30,15 +37,17 @@
       return;
     }
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    // Somebody may have begun to write since the request.
+    if (postponed()) return;
     const next = page.getElementById("main");
     const nav = page.querySelector("header nav");
-    const focused = document.activeElement && document.activeElement.getAttribute("href");
+    const focused = focusKey(document.activeElement);
     const scrolled = Array.from(document.querySelectorAll(".scroll"), (it) => it.scrollLeft);
     if (next) document.getElementById("main").replaceWith(next);
     if (nav) document.querySelector("header nav").replaceWith(nav);
     document.querySelectorAll(".scroll").forEach((it, at) => { it.scrollLeft = scrolled[at] || 0; });
     if (focused) {
-      const again = Array.from(document.querySelectorAll("a")).find((it) => it.getAttribute("href") === focused);
+      const again = Array.from(document.querySelectorAll("a, main, [tabindex]")).find((it) => focusKey(it) === focused);
       if (again) again.focus({ preventScroll: true });
     }
     say("Live");
