@@ -349,8 +349,10 @@ pub const PASSWORD_COMMAND_TIME: std::time::Duration = std::time::Duration::from
 pub const SHARED_HOOK_WAIT: std::time::Duration = std::time::Duration::from_millis(250);
 /// Time that must be left of it for another operation.
 pub const SHARED_CALL_TIME: std::time::Duration = std::time::Duration::from_millis(50);
-/// Longest time that a command waits for the server of the shared store.
-pub const SHARED_COMMAND_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Longest time that a command waits for the server of the shared store. Scripts of agents call such commands.
+pub const SHARED_COMMAND_WAIT: std::time::Duration = std::time::Duration::from_secs(3);
+/// Longest time that `policyd store` waits for it.
+pub const SHARED_STORE_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 /// Age up to which the local copy of the shared store counts as current at a stop.
 pub const SHARED_AGE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Shortest delay of the next attempt after the server could not be reached.

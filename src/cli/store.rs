@@ -9,15 +9,15 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StoreAction, StorePlace,
     pack,
 };
-use crate::app::sharing::{self, COMMAND};
+use crate::app::sharing;
 use crate::app::workspace::human::shown;
 use crate::app::workspace::project;
-use crate::limits::SHARED_COMMAND_WAIT;
+use crate::limits::SHARED_STORE_WAIT;
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::file::Durability;
 use crate::store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
-use crate::store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};
-use crate::time::{duration_text, short_text};
+use crate::store::shared::{STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits};
+use crate::time::short_text;
 use crate::world::World;
 use crate::world::server::{ServerError, ServerStatus};
 
@@ -34,17 +34,25 @@ pub(super) struct LocalFiles<'f> {
     pub(super) durability: &'f Durability,
 }
 
-/// Synchronizes around another command. A problem is reported, and the command continues with the local copy.
-fn sync(world: &dyn World, console: &mut Console<'_>, files: LocalFiles<'_>, limits: SyncLimits) {
+/// Synchronizes around another command. A problem is reported, and the command continues with the local copy. Returns
+/// whether the server rejected a change.
+fn sync(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    files: LocalFiles<'_>,
+    limits: SyncLimits,
+) -> bool {
     match sharing::sync(world, files.root, files.durability, limits) {
         Ok(result) => {
             let rejected = result.map(|it| it.rejected).unwrap_or_default();
             rejected.iter().for_each(|it| console.eprint(&format!("shared store: {it}")));
+            return !rejected.is_empty();
         }
         // Reported when it happened.
         Err(SyncError::Deferred(_)) => {}
         Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
     }
+    false
 }
 
 /// Runs an action of another command on a current copy, and sends its changes.
@@ -57,10 +65,10 @@ pub(super) fn around(
 ) -> u8 {
     sync(world, console, files, limits);
     let code = act(console);
-    if sharing::has_waiting(world, files.root) {
-        sync(world, console, files, limits);
-    }
-    code
+    // A server that did not answer a moment ago is not waited for again.
+    let again = SyncLimits { at_once: false, ..limits };
+    let is_rejected = sharing::has_waiting(world, files.root) && sync(world, console, files, again);
+    if is_rejected && code == EXIT_OK { EXIT_BROKEN } else { code }
 }
 
 /// Runs one action.
@@ -113,7 +121,7 @@ fn runs(
         console.eprint("runs are not shared\nhelp: add `runs` to `store.share` in `config.yaml`");
         return EXIT_USAGE;
     }
-    if let Err(error) = store.sync(COMMAND) {
+    if let Err(error) = store.sync(STORE_COMMAND) {
         console.eprint(&format!("{error}\nhelp: the local copy is used until then"));
     }
     let all = store.runs();
@@ -125,7 +133,7 @@ fn runs(
             ListFormat::Json => format!("{}\n", json!(run)),
             ListFormat::Compact => format!("{}\n", run_line(&run)),
             ListFormat::Text => {
-                let age = duration_text(world.now().since(run.updated));
+                let age = short_text(world.now().since(run.updated));
                 let why = if run.why.is_empty() { "" } else { ": " };
                 let (state, more) = (shown(&run.state), shown(&run.why));
                 format!("{}\n    {state}{why}{more}, {age} ago\n", run_line(&run))
@@ -150,12 +158,12 @@ fn migrate(
     url: Option<&str>,
     is_new: bool,
 ) -> Result<u8, SyncError> {
-    let mut address = store.settings().address(world)?;
+    let mut address = store.settings().address(world, SHARED_STORE_WAIT)?;
     if let Some(url) = url {
         url.clone_into(&mut address.url);
         address.password = None;
     }
-    let mut server = world.connect(&address, SHARED_COMMAND_WAIT)?;
+    let mut server = world.connect(&address, SHARED_STORE_WAIT)?;
     if !is_new && server.status()?.schema.is_none() {
         return Err(ServerError::NoSchema.into());
     }
@@ -182,7 +190,7 @@ fn send_decisions(
     }
     // A long log takes several rounds.
     loop {
-        let sent = store.send_decisions(log, SHARED_COMMAND_WAIT)?;
+        let sent = store.send_decisions(log, SHARED_STORE_WAIT)?;
         if sent == 0 {
             return Ok(());
         }
@@ -195,7 +203,7 @@ fn synchronize(
     store: &SharedStore<'_>,
     log: &Path,
 ) -> Result<u8, SyncError> {
-    let result = store.sync(COMMAND)?;
+    let result = store.sync(STORE_COMMAND)?;
     console.print(&format!("{} sent, {} received\n", result.sent, result.received));
     result.rejected.iter().for_each(|it| console.eprint(&format!("rejected: {it}")));
     send_decisions(console, store, log)?;
@@ -204,8 +212,8 @@ fn synchronize(
 
 /// Compares both places. What waits is sent before.
 fn verify(console: &mut Console<'_>, store: &SharedStore<'_>) -> Result<u8, SyncError> {
-    store.sync(COMMAND)?;
-    let differences = store.compare(SHARED_COMMAND_WAIT)?;
+    store.sync(STORE_COMMAND)?;
+    let differences = store.compare(SHARED_STORE_WAIT)?;
     for it in &differences {
         console.print(&format!("{} `{}`: {}\n", it.kind, it.name, it.difference.as_str()));
     }
@@ -224,12 +232,12 @@ fn copy(
 ) -> Result<u8, SyncError> {
     match (from, to) {
         (StorePlace::Files, StorePlace::Postgres) => {
-            let copied = store.copy_to_server(SHARED_COMMAND_WAIT)?;
+            let copied = store.copy_to_server(SHARED_STORE_WAIT)?;
             console.print(&format!("documents copied to the server: {copied}\n"));
         }
         (StorePlace::Postgres, StorePlace::Files) => {
             store.forget_position()?;
-            let result = store.sync(COMMAND)?;
+            let result = store.sync(STORE_COMMAND)?;
             console.print(&format!("documents copied to the files: {}\n", result.received));
         }
         (StorePlace::Files, StorePlace::Files) | (StorePlace::Postgres, StorePlace::Postgres) => {
@@ -248,13 +256,13 @@ fn watch(
     log: &Path,
 ) -> Result<u8, SyncError> {
     world.note_interrupts();
-    let limits = COMMAND;
+    let limits = STORE_COMMAND;
     let mut server = None;
     while !world.interrupted() {
         let mut round = || -> Result<(), SyncError> {
             let connected = match server.take() {
                 Some(connected) => connected,
-                None => store.server(SHARED_COMMAND_WAIT)?,
+                None => store.server(SHARED_STORE_WAIT)?,
             };
             let connected = server.insert(connected);
             let result = store.sync(limits)?;
@@ -280,10 +288,10 @@ fn watch(
 }
 
 fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat) -> u8 {
-    let asked = store.server(SHARED_COMMAND_WAIT).and_then(|mut it| Ok(it.status()?));
+    let asked = store.server(SHARED_STORE_WAIT).and_then(|mut it| Ok(it.status()?));
     let settings = store.settings();
     let code = match &asked {
-        Ok(it) if it.schema.is_some() => EXIT_OK,
+        Ok(it) if it.schema.is_some() && it.version.is_some() => EXIT_OK,
         Ok(_) | Err(_) => EXIT_FOUND,
     };
     if format == ListFormat::Json {
@@ -297,14 +305,27 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
         ));
     }
     let (position, waiting) = (store.position(), store.waiting().len());
-    console.print(&format!("url        {}\ngroup      {}\n", settings.shown_url(), settings.group));
+    let lacks_group = asked.as_ref().is_ok_and(|it| it.schema.is_some() && it.version.is_none());
+    let group = match lacks_group {
+        true => {
+            " (it does not exist, or this account must not use it; `policyd store init` creates it)"
+        }
+        false => "",
+    };
+    console.print(&format!(
+        "url        {}\ngroup      {}{group}\n",
+        settings.shown_url(),
+        settings.group
+    ));
     match asked {
         Ok(it) => {
             let schema =
                 it.schema.map_or("none; run `policyd store init`".to_owned(), |it| it.to_string());
             let encryption = if it.encrypted { "encrypted" } else { "not encrypted" };
-            console
-                .print(&format!("server     {}, {encryption}, role `{}`\n", it.program, it.role));
+            console.print(&format!(
+                "server     {}, {encryption}, account `{}`\n",
+                it.program, it.role
+            ));
             console.print(&format!("schema     {schema}\n"));
             for (kind, count) in &it.documents {
                 console.print(&format!("{kind:<10} {count}\n"));
@@ -318,6 +339,10 @@ fn status(console: &mut Console<'_>, store: &SharedStore<'_>, format: ListFormat
         age.map_or("never".to_owned(), |it| format!("{it} ago"))
     ));
     console.print(&format!("waiting    {waiting}\n"));
+    let elsewhere = store.waiting_elsewhere();
+    if elsewhere > 0 {
+        console.print(&format!("elsewhere  {elsewhere} (for another server or group)\n"));
+    }
     if store.rejected() > 0 {
         console.print(&format!("rejected   {}\n", store.rejected()));
     }
@@ -339,6 +364,6 @@ fn status_json(
         "version": known.map(|it| it.version), "copied_version": position.version,
         "copied_at": position.at.map(|it| it.to_string()), "clock_ahead_ms": position.ahead_ms,
         "documents": known.map(|it| it.documents.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect::<serde_json::Map<_, _>>()),
-        "waiting": store.waiting().len(), "rejected": store.rejected(),
+        "waiting": store.waiting().len(), "waiting_elsewhere": store.waiting_elsewhere(), "rejected": store.rejected(),
     })
 }

@@ -37,6 +37,8 @@ mod task;
 
 pub use task::{Attempt, Hints, MARKS, Task, TaskClaim, TaskQueue, cut};
 
+/// Holder of a claim without a name, such as that of a container without the variable `USER`.
+const UNKNOWN_HOLDER: &str = "unknown";
 /// Marks that describe the task, not an event. A retry does not remove them.
 const LASTING: [&str; 5] = ["security", "data_loss", "irreversible", "external", "ambiguous"];
 
@@ -265,6 +267,8 @@ impl Task {
         }
         let generation = self.claim.as_ref().map_or(0, |it| it.generation).saturating_add(1);
         let until = now.plus(lease.min(CLAIM_LEASE_MAX));
+        // An empty name would mean that the claim ended.
+        let holder = if holder.is_empty() { UNKNOWN_HOLDER } else { holder };
         self.claim = Some(TaskClaim { holder: holder.to_owned(), until, generation });
         true
     }

@@ -102,8 +102,8 @@ pub struct ServerStatus {
     pub encrypted: bool,
     /// Number of documents by kind.
     pub documents: Vec<(String, i64)>,
-    /// Version of the group.
-    pub version: i64,
+    /// Version of the group. `None` if the group does not exist, or if the account must not use it.
+    pub version: Option<i64>,
     /// Time of the server.
     pub now: Timestamp,
 }
@@ -135,9 +135,12 @@ pub enum ServerError {
     /// The schema lacks something that this program needs.
     #[error("the schema has version {found}; this policyd needs {own}")]
     SchemaTooOld { found: i32, own: i32 },
-    /// The role of this process must not make the change.
+    /// The account of this process must not make this change.
     #[error("not permitted: {0}")]
     NotPermitted(String),
+    /// The account lacks access to the group or its tables. An administrator can give it.
+    #[error("no access: {0}")]
+    NoAccess(String),
     /// The server accepts no writes now: a standby, a full disk, or a read-only database.
     #[error("the server accepts no writes: {0}")]
     ReadOnly(String),
@@ -162,6 +165,7 @@ impl ServerError {
             | Self::SchemaTooNew { .. }
             | Self::SchemaTooOld { .. }
             | Self::NotPermitted(_)
+            | Self::NoAccess(_)
             | Self::ReadOnly(_)
             | Self::Rejected(_)
             | Self::DryRun => false,
@@ -179,6 +183,7 @@ impl ServerError {
             | Self::NoSchema
             | Self::SchemaTooNew { .. }
             | Self::SchemaTooOld { .. }
+            | Self::NoAccess(_)
             | Self::ReadOnly(_)
             | Self::Address(_)
             | Self::DryRun => true,

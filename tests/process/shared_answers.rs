@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::machine::{Called, Machine};
-use crate::shared_store::{begin_of, done, host, status};
+use crate::shared_store::{accounts, begin_of, done, host, status};
 use crate::support::postgres;
 
 /// A tool call that a built-in guard blocks.
@@ -48,9 +48,8 @@ pub(crate) const CALLS: &str = "  share: [approvals, runs]\n";
 fn a_blocked_call_is_answered_on_another_host_and_passes_once() {
     let test = "a_blocked_call_is_answered_on_another_host_and_passes_once";
     let Some(server) = postgres::server(test) else { return };
-    let url = server.database();
-    let [one, other] = [host(&url, CALLS), host(&url, CALLS)];
-    done(&one.run(&["store", "init"], b""));
+    let [agent, human] = accounts(&server.database());
+    let [one, other] = [host(&agent, CALLS), host(&human, CALLS)];
     assert!(is_denied(&blocked_call(&one)));
     assert!(is_denied(&blocked_call(&one)), "a repeated call makes no second request");
     assert_eq!(status(&one)["waiting"], 1);
@@ -108,12 +107,7 @@ fn an_agent_answers_no_blocked_call_and_changes_none() {
     let Some(server) = postgres::server(test) else { return };
     let url = server.database();
     let admin = host(&url, CALLS);
-    done(&admin.run(&["store", "init"], b""));
-    let name = url.rsplit('/').next().unwrap();
-    let agent = format!("agent_{name}");
-    let create = format!("CREATE ROLE {agent} LOGIN; GRANT policyd_agent TO {agent}");
-    postgres::execute(&url, &create).unwrap();
-    let agent_url = url.replace("postgres@", &format!("{agent}@"));
+    let [agent_url, _] = accounts(&url);
     let [one, other] = [host(&agent_url, CALLS), host(&agent_url, CALLS)];
     blocked_call(&one);
     one.stop().answer();
@@ -245,9 +239,10 @@ fn a_human_on_another_host_stops_a_run() {
     let test = "a_human_on_another_host_stops_a_run";
     let Some(server) = postgres::server(test) else { return };
     let url = server.database();
-    let [one, other] = [host(&url, SIGNALS), host(&url, SIGNALS)];
-    done(&one.run(&["store", "init"], b""));
-    done(&one.run(&["signal", "emit", "PAUSE"], b""));
+    let [agent, human] = accounts(&url);
+    let [one, other] = [host(&agent, SIGNALS), host(&human, SIGNALS)];
+    done(&other.run(&["signal", "emit", "PAUSE"], b""));
+    done(&one.run(&["store", "sync"], b""));
     thread::scope(|scope| {
         let run = scope.spawn(|| one.run(&["run", "--goal", "Wait", "--", "true"], b""));
         let began = Instant::now();

@@ -20,11 +20,23 @@ pub(crate) fn host(url: &str, more: &str) -> Machine {
     machine
 }
 
+/// Creates the tables. Returns the URL of an account of agents, and that of an account of humans.
+pub(crate) fn accounts(url: &str) -> [String; 2] {
+    done(&host(url, "").run(&["store", "init"], b""));
+    let (_, name) = url.rsplit_once('/').unwrap();
+    let name = name.split('?').next().unwrap();
+    ["agent", "human"].map(|role| {
+        let account = format!("{role}_{name}");
+        let sql = format!("CREATE ROLE {account} LOGIN; GRANT policyd_{role} TO {account}");
+        postgres::execute(url, &sql).unwrap();
+        url.replace("postgres@", &format!("{account}@"))
+    })
+}
+
+/// Hosts of agents.
 fn hosts(url: &str) -> [Machine; 3] {
-    let hosts = [host(url, ""), host(url, ""), host(url, "")];
-    let created = hosts[0].run(&["store", "init"], b"");
-    assert_eq!(created.code, Some(0), "{created:?}");
-    hosts
+    let [agent, _] = accounts(url);
+    [host(&agent, ""), host(&agent, ""), host(&agent, "")]
 }
 
 /// A turn that ended because the model was overloaded.
@@ -49,6 +61,14 @@ pub(crate) fn status(machine: &Machine) -> Value {
         .unwrap()
 }
 
+/// Longest time until all hosts know that a breaker is open: 2 s, and the processor time of a few calls on this machine, which
+/// other tests use at the same time.
+pub(crate) fn opening_max(machine: &Machine) -> Duration {
+    let call = machine.run(&["breaker", "allow", "api/claude"], b"");
+    assert_eq!(call.code, Some(0), "{call:?}");
+    Duration::from_secs(2) + call.took * 6
+}
+
 fn state(machine: &Machine) -> String {
     let shown = machine.run(&["breaker", "show", "api/claude", "--format", "json"], b"");
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
@@ -63,7 +83,7 @@ fn a_failure_on_one_host_opens_the_breaker_of_all_hosts() {
     };
     let url = server.database();
     let [one, other, third] = hosts(&url);
-    assert_eq!(other.run(&["breaker", "allow", "api/claude"], b"").code, Some(0));
+    let opening_max = opening_max(&other);
     // The three failures that open the breaker happen on two hosts.
     overloaded(&one).answer();
     overloaded(&other).answer();
@@ -77,7 +97,7 @@ fn a_failure_on_one_host_opens_the_breaker_of_all_hosts() {
     }
     let took = opened.elapsed();
     eprintln!("all hosts know after {took:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < opening_max, "{took:?} of {opening_max:?}");
     // The start of a session refreshes the copy that tool calls read.
     begin_of(&third).answer();
     assert_eq!(state(&third), "OPEN");
@@ -261,37 +281,126 @@ fn a_question_is_answered_on_another_host_and_the_server_is_cut_off_in_between()
 fn an_agent_reports_and_a_human_resets() {
     let Some(server) = postgres::server("an_agent_reports_and_a_human_resets") else { return };
     let url = server.database();
-    let admin = host(&url, ALL);
-    done(&admin.run(&["store", "init"], b""));
-    let name = url.rsplit('/').next().unwrap();
-    let (agent, human) = (format!("agent_{name}"), format!("human_{name}"));
-    postgres::execute(
-        &url,
-        &format!(
-            "CREATE ROLE {agent} LOGIN; CREATE ROLE {human} LOGIN; \
-             GRANT policyd_agent TO {agent}; GRANT policyd_human TO {human}"
-        ),
-    )
-    .unwrap();
-    let by = |role: &str| host(&url.replace("postgres@", &format!("{role}@")), ALL);
-    let (agents, humans) = (by(&agent), by(&human));
+    let [agent, human] = accounts(&url);
+    let (agents, humans) = (host(&agent, ALL), host(&human, ALL));
     for _ in 0..3 {
         done(&agents.run(&["breaker", "record", "api/claude", "failure"], b""));
     }
     // On its own host an agent's user could write any file; the server refuses.
     let reset = agents.human(&["breaker", "reset", "api/claude"]);
+    assert_eq!(reset.code, Some(3), "{reset:?}");
     assert!(reset.stderr.contains("only a human resets a breaker"), "{reset:?}");
     assert_eq!(agents.run(&["breaker", "allow", "api/claude"], b"").code, Some(1));
     assert_eq!(status(&agents)["rejected"], 1);
     done(&humans.human(&["breaker", "reset", "api/claude"]));
     done(&agents.run(&["store", "sync"], b""));
     assert_eq!(agents.run(&["breaker", "allow", "api/claude"], b"").code, Some(0));
-    // A group with members is closed to all others.
-    let member = format!("INSERT INTO policyd.member VALUES ('team', '{human}')");
-    postgres::execute(&url, &member).unwrap();
+    // A human holds it open, and agents still report failures.
+    done(&humans.human(&["breaker", "trip", "api/claude", "--for", "10m"]));
+    done(&agents.run(&["breaker", "record", "api/claude", "failure"], b""));
+    assert_eq!(status(&agents)["rejected"], 1);
+    assert_eq!(agents.run(&["breaker", "allow", "api/claude"], b"").code, Some(1));
+    // A cooldown cannot be ended or shortened by SQL either.
+    for change in ["'{state}', '\"HALF_OPEN\"'", "'{cooldown_until}', '\"2026-01-01T00:00:00Z\"'"] {
+        let update = format!(
+            "UPDATE policyd.document SET body = jsonb_set(body::jsonb, {change})::json WHERE kind = 'breaker'"
+        );
+        let refused = postgres::execute(&agent, &update).unwrap_err();
+        assert!(refused.contains("only a human ends a cooldown early"), "{refused}");
+    }
+    // A group with members is closed to all others. What they report waits until they are let in.
+    postgres::execute(&url, "INSERT INTO policyd.member VALUES ('team', 'other')").unwrap();
+    assert_eq!(agents.run(&["breaker", "record", "api/other", "failure"], b"").code, Some(0));
     let refused = agents.run(&["store", "sync"], b"");
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    done(&humans.run(&["store", "sync"], b""));
+    assert_eq!(agents.run(&["store", "status"], b"").code, Some(1));
+    assert_eq!((&status(&agents)["rejected"], &status(&agents)["waiting"]), (&json!(1), &json!(1)));
+    postgres::execute(&url, "DELETE FROM policyd.member").unwrap();
+    done(&agents.run(&["store", "sync"], b""));
+    assert_eq!(status(&agents)["waiting"], 0);
+}
+
+#[test]
+fn agents_claim_and_finish_tasks_under_any_name() {
+    let test = "agents_claim_and_finish_tasks_under_any_name";
+    let Some(server) = postgres::server(test) else { return };
+    let [agent, _] = accounts(&server.database());
+    let [one, other] = [host(&agent, ALL), host(&agent, ALL)];
+    done(&one.run(&["dlq", "add", "t1", "--error", "x", "--immediately"], b""));
+    // A container sets no `USER`.
+    done(&one.run(&["dlq", "claim", "t1"], b""));
+    assert_eq!(other.run(&["dlq", "claim", "t1"], b"").code, Some(1));
+    done(&one.run(&["dlq", "finish", "t1", "--generation", "1"], b""));
+    assert_eq!(other.run(&["dlq", "claim"], b"").code, Some(1));
+    assert_eq!(status(&one)["rejected"], 0);
+}
+
+#[test]
+fn each_project_has_its_group_and_operations_wait_for_theirs() {
+    let test = "each_project_has_its_group_and_operations_wait_for_theirs";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let machine = host(&url, ALL);
+    done(&machine.run(&["store", "init"], b""));
+    let config = machine.path("config/policyd/config.yaml");
+    let before = fs::read_to_string(&config).unwrap();
+    let groups = format!("  groups: {{{:?}: own, /: all}}\n", machine.project.to_str().unwrap());
+    // The operation is made for the first group, which cannot be reached.
+    fs::write(&config, before.replace(&url, "postgres://127.0.0.1:1/none")).unwrap();
+    machine.run(&["dlq", "add", "t1", "--error", "x", "--immediately"], b"");
+    let queued = status(&machine)["waiting"].clone();
+    assert_ne!(queued, 0);
+    fs::write(&config, format!("{before}{groups}")).unwrap();
+    assert_eq!(status(&machine)["group"], "own");
+    assert_eq!(machine.run(&["store", "status"], b"").code, Some(1), "the group does not exist");
+    done(&machine.run(&["store", "init"], b""));
+    done(&machine.run(&["store", "sync"], b""));
+    let now = status(&machine);
+    assert_eq!((&now["waiting"], &now["waiting_elsewhere"]), (&json!(0), &queued), "{now}");
+    assert_eq!(query(&url, "SELECT count(*)::text FROM policyd.document"), ["0"]);
+}
+
+#[test]
+fn clients_and_schemas_of_other_versions_work_or_say_so() {
+    let test = "clients_and_schemas_of_other_versions_work_or_say_so";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    postgres::execute(&url, include_str!("../../src/world/real/postgres/1.sql")).unwrap();
+    let first = "INSERT INTO policyd.migration (version, client_min) VALUES (1, 1); \
+                 INSERT INTO policyd.project_group (name) VALUES ('team')";
+    postgres::execute(&url, first).unwrap();
+    let machine = host(&url, ALL);
+    let fail = || done(&machine.run(&["breaker", "record", "api/claude", "failure"], b"")).code;
+    assert_eq!(fail(), Some(0), "a client works with an older schema");
+    assert_eq!((&status(&machine)["schema"], &status(&machine)["waiting"]), (&json!(1), &json!(0)));
+    let migrated = machine.run(&["store", "migrate"], b"");
+    assert!(done(&migrated).stdout.contains("schema version 1 updated to 3"), "{migrated:?}");
+    // A later version of policyd changed the schema.
+    postgres::execute(&url, "INSERT INTO policyd.migration (version, client_min) VALUES (9, 9)")
+        .unwrap();
+    assert_eq!(fail(), Some(0), "it is saved for later");
+    let shown = machine.run(&["store", "status"], b"");
+    assert_eq!(shown.code, Some(1), "{shown:?}");
+    assert!(shown.stdout.contains("needs policyd with schema version 9"), "{shown:?}");
+    assert_eq!(machine.run(&["store", "migrate"], b"").code, Some(3));
+    assert_eq!(status(&machine)["waiting"], 1);
+    postgres::execute(&url, "DELETE FROM policyd.migration WHERE version = 9").unwrap();
+    done(&machine.run(&["store", "sync"], b""));
+    assert_eq!(status(&machine)["waiting"], 0);
+    assert_eq!(query(&url, "SELECT count(*)::text FROM policyd.applied"), ["2"]);
+}
+
+#[test]
+fn a_slow_password_command_does_not_delay_a_hook() {
+    let test = "a_slow_password_command_does_not_delay_a_hook";
+    let Some(server) = postgres::server(test) else { return };
+    let url = server.database();
+    let machine = host(&url, "  password_command: [sleep, '60']\n");
+    let called = overloaded(&machine);
+    called.answer();
+    assert!(called.took < Duration::from_secs(20), "{called:?}");
+    let notice = machine.stop().notice();
+    assert!(notice.contains("password command did not end within"), "{notice}");
 }
 
 #[test]

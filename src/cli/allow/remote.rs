@@ -12,7 +12,7 @@ use crate::state::approval::{ApprovalEffect, CallRequest};
 use crate::store::file::Durability;
 use crate::store::shared::settings::SharedSubject;
 use crate::store::shared::{AnswerResult, NamedRequest, SharedStore};
-use crate::time::duration_text;
+use crate::time::short_text;
 use crate::world::World;
 
 /// The answer to a blocked call of another host.
@@ -84,7 +84,7 @@ pub(super) fn list(
             }
             ListFormat::Compact => format!("{}\n", line(request)),
             ListFormat::Text => {
-                let age = duration_text(store.now().since(request.asked));
+                let age = short_text(store.now().since(request.asked));
                 format!("{}\n    {}, {age} ago\n", line(request), place(request))
             }
         });

@@ -13,7 +13,7 @@ use crate::store::shared::settings::SharedSubject;
 use crate::store::shared::{
     NamedSignal, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError,
 };
-use crate::time::duration_text;
+use crate::time::short_text;
 
 impl SignalCommand<'_, '_> {
     /// Returns the shared store; `None` if signals are not shared. The caller synchronized the local copy.
@@ -31,7 +31,7 @@ impl SignalCommand<'_, '_> {
             console.print(&match self.format {
                 ListFormat::Json => format!("{}\n", json!(signal)),
                 ListFormat::Compact | ListFormat::Text => {
-                    let age = duration_text(self.world.now().since(signal.created));
+                    let age = short_text(self.world.now().since(signal.created));
                     format!("{}, {age} ago\n", line(signal))
                 }
             });

@@ -36,7 +36,7 @@ pub use position::SyncPosition;
 pub use runs::SharedRun;
 use settings::{SharedSettingsError, SharedStoreSettings};
 pub use signals::{NamedSignal, SharedSignal, SharedSignalEnd, SignalResponse};
-pub use sync::{COMMAND, QUICK, SyncError, SyncLimits, SyncResult};
+pub use sync::{COMMAND, QUICK, STORE_COMMAND, SyncError, SyncLimits, SyncResult};
 
 /// Directory below the user's state of a project.
 const FOLDER: &str = "shared";
@@ -64,7 +64,7 @@ impl<'a> SharedStore<'a> {
         root: &Path,
         durability: &Durability,
     ) -> Result<Option<Self>, SharedSettingsError> {
-        let Some(settings) = SharedStoreSettings::load(world)? else { return Ok(None) };
+        let Some(settings) = SharedStoreSettings::load(world, root)? else { return Ok(None) };
         let Some(folder) = user::state_folder(world, root) else { return Ok(None) };
         let (root, durability) = (root.to_owned(), durability.clone());
         Ok(Some(Self { world, root, folder: folder.join(FOLDER), durability, settings }))
@@ -98,6 +98,12 @@ impl<'a> SharedStore<'a> {
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         !self.outbox().names().is_empty()
+    }
+
+    /// Returns the number of operations that wait for another server or group. They are sent once it is configured again.
+    #[must_use]
+    pub fn waiting_elsewhere(&self) -> usize {
+        self.outbox().elsewhere()
     }
 
     /// Returns the number of operations that the server rejected for good.
@@ -138,6 +144,7 @@ impl<'a> SharedStore<'a> {
 
     fn outbox(&self) -> Outbox<'a> {
         let folder = self.folder.join(position::OUTBOX);
-        Outbox { world: self.world, folder, durability: self.durability.clone() }
+        let store = self.settings.fingerprint();
+        Outbox { world: self.world, folder, store, durability: self.durability.clone() }
     }
 }

@@ -1,5 +1,5 @@
 //! Operations that wait for the server: one file each, written before the local change and removed after the
-//! server applied the operation. Names are in the order of the operations.
+//! server applied the operation. Names are in the order of the operations, and contain which server and group they are for.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +30,8 @@ pub struct QueuedOperation {
 pub(super) struct Outbox<'a> {
     pub(super) world: &'a dyn World,
     pub(super) folder: PathBuf,
+    /// Which server and group the operations are for.
+    pub(super) store: String,
     pub(super) durability: Durability,
 }
 
@@ -59,7 +61,7 @@ impl Outbox<'_> {
         let last = names.last().and_then(|it| it.split('-').next()?.parse::<i64>().ok());
         let moment = self.world.now().millis().max(last.unwrap_or_default());
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{moment:015}-{}-{number:06}", self.world.process_id());
+        let name = format!("{moment:015}-{}-{number:06}-{}", self.world.process_id(), self.store);
         let operation = QueuedOperation { id: format!("{client}-{name}"), at, action };
         (name, operation)
     }
@@ -79,11 +81,28 @@ impl Outbox<'_> {
         }
     }
 
-    /// Returns the names of all operations, oldest first.
+    /// Returns the names of the operations for this store, oldest first.
     pub(super) fn names(&self) -> Vec<String> {
+        let mut names = self.all_names();
+        names.retain(|it| self.is_own(it));
+        names.sort();
+        names
+    }
+
+    /// Returns the number of operations for other stores.
+    pub(super) fn elsewhere(&self) -> usize {
+        self.all_names().iter().filter(|it| !self.is_own(it)).count()
+    }
+
+    /// Returns whether an operation is for this store. An earlier version wrote names without a store.
+    fn is_own(&self, name: &str) -> bool {
+        let store = name.trim_end_matches(".json").split('-').nth(3);
+        store.is_none_or(|it| it == self.store)
+    }
+
+    fn all_names(&self) -> Vec<String> {
         let mut names = self.world.list(&self.folder).unwrap_or_default();
         names.retain(|it| it.ends_with(".json") && !it.starts_with('.'));
-        names.sort();
         names
     }
 

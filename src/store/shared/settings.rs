@@ -2,7 +2,8 @@
 //!
 //! A repository cannot set it: neither a pack nor an environment variable of a hook counts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
@@ -33,6 +34,11 @@ pub const STORE_KEYS: &[Field] = &[
     ),
     field("group", Kind::Text, "Projects of one group share their breakers. Default: `default`."),
     field(
+        "groups",
+        Kind::Map(&Kind::Text),
+        "Groups of the projects below a directory, such as `~/payments: payments`. The longest directory decides.",
+    ),
+    field(
         "share",
         Kind::List(&Kind::Choice(SUBJECTS)),
         "What is shared besides breakers. Default: nothing.",
@@ -53,6 +59,7 @@ pub struct SharedStoreSettings {
     pub url: String,
     alternatives: Vec<String>,
     pub group: String,
+    groups: Vec<(PathBuf, String)>,
     share: Vec<SharedSubject>,
     password_file: Option<PathBuf>,
     password_env: Option<String>,
@@ -84,20 +91,27 @@ pub enum SharedSettingsError {
     Unreadable { path: PathBuf, source: WorldError },
     #[error("`store.url` in `config.yaml` must begin with `postgres://` or `postgresql://`")]
     Scheme,
-    #[error("`store.group` in `config.yaml` must have 1 to 100 printable characters")]
+    #[error("a group of `store` in `config.yaml` must have 1 to 100 printable characters")]
     Group,
     #[error("the environment variable `{0}` with the password is not set")]
     NoPassword(String),
+    #[error(
+        "the password command did not end within {} ms; hooks need `password_file` or `password_env`, or run \
+         `policyd store watch`",
+        .0.as_millis()
+    )]
+    SlowPassword(Duration),
     #[error("the password command failed: {0}")]
     PasswordCommand(String),
 }
 
 impl SharedStoreSettings {
-    /// Returns the settings of the organization, else those of the user; `None` if no shared store is configured.
+    /// Returns the settings of the organization, else those of the user, for the project with a state directory. `None` if
+    /// no shared store is configured.
     ///
     /// # Errors
     /// The URL or the group is invalid.
-    pub fn load(world: &dyn World) -> Result<Option<Self>, SharedSettingsError> {
+    pub fn load(world: &dyn World, root: &Path) -> Result<Option<Self>, SharedSettingsError> {
         let owners = [ConfigurationOwner::Organization, ConfigurationOwner::User];
         let configured = owners.into_iter().find_map(|it| Configuration::load(world, it).store);
         let Some(mut settings) = configured else { return Ok(None) };
@@ -107,6 +121,16 @@ impl SharedStoreSettings {
         }
         if !["postgres://", "postgresql://"].iter().any(|it| settings.url.starts_with(it)) {
             return Err(SharedSettingsError::Scheme);
+        }
+        let home = world.env("HOME").map(PathBuf::from);
+        let directory = |it: &Path| match (it.strip_prefix("~"), &home) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => it.to_owned(),
+        };
+        let directories = settings.groups.iter().map(|(at, group)| (directory(at), group));
+        let around = directories.filter(|(at, _)| root.starts_with(at));
+        if let Some((_, group)) = around.max_by_key(|(at, _)| at.components().count()) {
+            settings.group = group.clone();
         }
         let count = settings.group.chars().count();
         if count == 0 || count > 100 || settings.group.contains(char::is_control) {
@@ -132,10 +156,16 @@ impl SharedStoreSettings {
             "decisions" => Some(SharedSubject::Decisions),
             _ => None,
         };
+        let groups = |entries: &[(Node, Node)]| {
+            let entry =
+                |(at, group): &(Node, Node)| Some((at.text()?.into(), group.text()?.to_owned()));
+            entries.iter().filter_map(entry).collect()
+        };
         Some(Self {
             url: text("url").unwrap_or_default(),
             alternatives: list("alternatives").unwrap_or_default(),
             group: text("group").unwrap_or_else(|| "default".to_owned()),
+            groups: node.get("groups").and_then(Node::entries).map(groups).unwrap_or_default(),
             share: list("share").unwrap_or_default().iter().filter_map(subject).collect(),
             password_file: text("password_file").map(PathBuf::from),
             password_env: text("password_env"),
@@ -144,10 +174,14 @@ impl SharedStoreSettings {
         })
     }
 
-    /// Returns a short hash of the URL and the group: what is known of one store says nothing about another.
+    /// Returns a short hash of the server, the database, and the group: what is known of one store says nothing about
+    /// another. The account does not matter.
     #[must_use]
     pub fn fingerprint(&self) -> String {
-        let text = format!("{}\n{}", self.shown_url(), self.group);
+        let url = self.url.split_once('?').map_or(self.url.as_str(), |(url, _)| url);
+        let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+        let text = format!("{place}\n{}", self.group);
         let mut digits = hex(&Sha256::digest(text.as_bytes()));
         digits.truncate(FINGERPRINT_DIGITS);
         digits
@@ -166,11 +200,15 @@ impl SharedStoreSettings {
         }
     }
 
-    /// Reads the password and the certificates.
+    /// Reads the password and the certificates. The command that prints the password has at most `limit`.
     ///
     /// # Errors
     /// A file cannot be read, the variable is not set, or the command failed.
-    pub fn address(&self, world: &dyn World) -> Result<ServerAddress, SharedSettingsError> {
+    pub fn address(
+        &self,
+        world: &dyn World,
+        limit: Duration,
+    ) -> Result<ServerAddress, SharedSettingsError> {
         let read = |path: &PathBuf| {
             let absolute = world.working_folder().join(path);
             world
@@ -180,13 +218,17 @@ impl SharedStoreSettings {
         let authorities = self.ca_file.as_ref().map(read).transpose()?;
         Ok(ServerAddress {
             url: self.url.clone(),
-            password: self.password(world)?,
+            password: self.password(world, limit)?,
             authorities,
             group: self.group.clone(),
         })
     }
 
-    fn password(&self, world: &dyn World) -> Result<Option<String>, SharedSettingsError> {
+    fn password(
+        &self,
+        world: &dyn World,
+        limit: Duration,
+    ) -> Result<Option<String>, SharedSettingsError> {
         let line = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes);
             text.lines().next().unwrap_or_default().to_owned()
@@ -203,16 +245,20 @@ impl SharedStoreSettings {
         }
         let Some(argv) = &self.password_command else { return Ok(None) };
         let folder = user::config_folder(world).unwrap_or_else(|| world.working_folder());
+        let deadline = PASSWORD_COMMAND_TIME.min(limit);
         let command = ExternalCommand {
             argv: argv.clone(),
             folder,
-            deadline: PASSWORD_COMMAND_TIME,
+            deadline,
             output_max: PASSWORD_BYTES_MAX,
             not_from: Some(vec![world.working_folder()]),
             ..ExternalCommand::default()
         };
         let failed = |why: String| SharedSettingsError::PasswordCommand(why);
-        let output = world.run(&command).map_err(|error| failed(error.to_string()))?;
+        let output = world.run(&command).map_err(|error| match error == WorldError::TimedOut {
+            true => SharedSettingsError::SlowPassword(deadline),
+            false => failed(error.to_string()),
+        })?;
         match output.code {
             Some(0) => Ok(Some(line(&output.stdout))),
             code => Err(failed(format!("exit code {}", code.unwrap_or(-1)))),

@@ -15,7 +15,7 @@ use super::position::SyncPosition;
 use super::settings::SharedSettingsError;
 use crate::limits::{
     HOOK_LOCK_WAIT, SHARED_AGE_MAX, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE, SHARED_COMMAND_WAIT,
-    SHARED_HOOK_WAIT,
+    SHARED_HOOK_WAIT, SHARED_STORE_WAIT,
 };
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
@@ -47,6 +47,8 @@ pub const QUICK: SyncLimits =
 /// Limits of a command, which can wait longer than a hook and always works on a current copy.
 pub const COMMAND: SyncLimits =
     SyncLimits { wait: SHARED_COMMAND_WAIT, age_max: Duration::ZERO, at_once: true };
+/// Limits of a command about the store itself.
+pub const STORE_COMMAND: SyncLimits = SyncLimits { wait: SHARED_STORE_WAIT, ..COMMAND };
 
 /// Result of a synchronization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -173,6 +175,8 @@ impl SharedStore<'_> {
         });
         match &decided {
             Ok(_) => position.succeed(self.world.now()),
+            // The server answered, so it is not avoided from now on.
+            Err(SyncError::Server(error)) if !error.is_temporary() => {}
             Err(error) => position.fail(error.to_string(), self.world.now()),
         }
         position.save(self.world, &self.folder)?;
@@ -191,8 +195,9 @@ impl SharedStore<'_> {
     }
 
     fn connect(&self, end: Duration) -> Result<ServerSession<'_, '_>, SyncError> {
-        let address = self.settings.address(self.world)?;
-        let server = self.world.connect(&address, end.saturating_sub(self.world.elapsed()))?;
+        let left = || end.saturating_sub(self.world.elapsed());
+        let address = self.settings.address(self.world, left())?;
+        let server = self.world.connect(&address, left())?;
         Ok(ServerSession { store: self, server, end })
     }
 
@@ -201,7 +206,7 @@ impl SharedStore<'_> {
     /// # Errors
     /// The settings are invalid, or the server cannot be reached.
     pub fn server(&self, wait: Duration) -> Result<Box<dyn DocumentServer>, SyncError> {
-        let address = self.settings.address(self.world)?;
+        let address = self.settings.address(self.world, wait)?;
         Ok(self.world.connect(&address, wait)?)
     }
 }

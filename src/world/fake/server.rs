@@ -216,8 +216,8 @@ impl DocumentServer for FakeConnection {
             (group.version, counts)
         });
         let (schema, version, counts) = match found {
-            Ok((version, counts)) => (Some(SCHEMA), version, counts),
-            Err(_) => (None, 0, BTreeMap::new()),
+            Ok((version, counts)) => (Some(SCHEMA), Some(version), counts),
+            Err(_) => (None, None, BTreeMap::new()),
         };
         Ok(ServerStatus {
             program: "simulated".to_owned(),

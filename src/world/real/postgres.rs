@@ -21,12 +21,17 @@ use crate::world::server::{
 };
 
 /// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
-const MIGRATIONS: [(i32, &str); 2] =
-    [(1, include_str!("postgres/1.sql")), (1, include_str!("postgres/2.sql"))];
+const MIGRATIONS: [(i32, &str); 3] = [
+    (1, include_str!("postgres/1.sql")),
+    (1, include_str!("postgres/2.sql")),
+    (1, include_str!("postgres/3.sql")),
+];
 /// Version of the schema that this program knows.
-const OWN_SCHEMA: i32 = 2;
+const OWN_SCHEMA: i32 = 3;
 /// Oldest schema that this program works with.
 const SCHEMA_MIN: i32 = 1;
+/// Function of PostgreSQL that reports an error which SQL code raised.
+const RAISED: &str = "exec_stmt_raise";
 /// Key of the lock that serializes migrations.
 const MIGRATION_LOCK: i64 = 7_020_639_213;
 /// Begins a transaction with its limits: a process that dies or stops within it holds its lock for at most that
@@ -38,11 +43,14 @@ const APPLIED: &str =
     "INSERT INTO policyd.applied (grp, id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true";
 const DOCUMENT: &str = "SELECT (SELECT body::text FROM policyd.document WHERE grp = $1 AND kind = $2 AND name = $3), \
     (extract(epoch FROM clock_timestamp()) * 1000)::int8";
-const SAVE: &str = "WITH next AS (UPDATE policyd.project_group SET version = version + 1 WHERE name = $1 RETURNING version) \
-    INSERT INTO policyd.document (grp, kind, name, version, body) \
-    SELECT $1, $2, $3, next.version, $4::text::json FROM next \
-    ON CONFLICT (grp, kind, name) DO UPDATE SET version = excluded.version, body = excluded.body, \
-    updated_at = clock_timestamp() RETURNING pg_notify('policyd', $1)::text";
+/// Not `ON CONFLICT DO UPDATE`: that calls the triggers for a new document first, and these reject what an agent may do to
+/// a known one. The row of the group is locked, so no other client inserts the document in between.
+const SAVE: &str = "WITH next AS (UPDATE policyd.project_group SET version = version + 1 WHERE name = $1 RETURNING version), \
+    updated AS (UPDATE policyd.document AS it SET version = next.version, body = $4::text::json, \
+    updated_at = clock_timestamp() FROM next WHERE it.grp = $1 AND it.kind = $2 AND it.name = $3 RETURNING true), \
+    inserted AS (INSERT INTO policyd.document (grp, kind, name, version, body) \
+    SELECT $1, $2, $3, next.version, $4::text::json FROM next WHERE NOT EXISTS (SELECT FROM updated)) \
+    SELECT pg_notify('policyd', $1)::text";
 const APPEND: &str = "INSERT INTO policyd.decision (grp, id, entry) \
     SELECT $1, new.id, new.entry::json FROM unnest($2::text[], $3::text[]) AS new (id, entry) ON CONFLICT DO NOTHING";
 const CHANGES: &str = "SELECT kind, name, version, body::text FROM policyd.document WHERE grp = $1 AND version > $2 ORDER BY version";
@@ -189,6 +197,14 @@ fn cause(error: &Error) -> String {
     text
 }
 
+/// The group is unknown, as far as this account can see.
+fn no_group(group: &str) -> ServerError {
+    ServerError::NoAccess(format!(
+        "the group `{group}` does not exist, or this account must not use it; \
+         `policyd store init` creates it"
+    ))
+}
+
 fn server_error(error: &Error) -> ServerError {
     error.as_db_error().map_or_else(|| ServerError::Lost(cause(error)), database_error)
 }
@@ -202,7 +218,11 @@ fn database_error(error: &DbError) -> ServerError {
     if missing.contains(code) {
         ServerError::NoSchema
     } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
-        ServerError::NotPermitted(text)
+        // A check of a document raises it; a missing grant does not.
+        match error.routine() {
+            Some(RAISED) => ServerError::NotPermitted(text),
+            _ => ServerError::NoAccess(text),
+        }
     } else if read_only.contains(code) || class == "53" {
         ServerError::ReadOnly(text)
     } else if class == "28" || class == "3D" {
@@ -274,8 +294,7 @@ impl PostgresServer {
         })?;
         let (unknown_group, applied, rows) = found;
         if unknown_group {
-            let why = format!("the group `{group}` does not exist, or this role must not use it");
-            return Err(ServerError::NotPermitted(why));
+            return Err(no_group(group));
         }
         if applied {
             self.end_unchanged();
@@ -370,20 +389,20 @@ impl DocumentServer for PostgresServer {
             })
         };
         let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
-        let missing = || {
-            let why = format!("the group `{group}` does not exist, or this role must not use it");
-            ServerError::NotPermitted(why)
-        };
         Ok(ServerChanges {
             documents: documents.map_err(|error| server_error(&error))?,
-            version: version.ok_or_else(missing)?,
+            version: version.ok_or_else(|| no_group(group))?,
             schema,
             now: time(state, 1),
         })
     }
 
     fn status(&mut self) -> Result<ServerStatus, ServerError> {
-        let schema = self.schema()?.map(|(version, _)| version);
+        let schema = match self.check_schema() {
+            Ok(version) => Some(version),
+            Err(ServerError::NoSchema) => None,
+            Err(error) => return Err(error),
+        };
         let query = "SELECT current_setting('server_version'), session_user::text, \
             (extract(epoch FROM clock_timestamp()) * 1000)::int8";
         let rows = self.transact(async |client| client.query_typed(query, &[]).await)?;
@@ -408,13 +427,18 @@ impl DocumentServer for PostgresServer {
             status.documents = rows.iter().filter_map(count).collect();
             let rows = self
                 .transact(async |client| client.query_typed(NOW, &[(group, Type::TEXT)]).await)?;
-            status.version = rows.first().and_then(|it| it.try_get(0).ok()).unwrap_or_default();
+            status.version = rows.first().and_then(|it| it.try_get(0).ok());
         }
         Ok(status)
     }
 
     fn migrate(&mut self) -> Result<(i32, i32), ServerError> {
-        let before = self.schema()?.map_or(0, |(version, _)| version);
+        let before = match self.check_schema() {
+            Ok(version) => version,
+            Err(ServerError::NoSchema) => 0,
+            Err(ServerError::SchemaTooOld { found, .. }) => found,
+            Err(error) => return Err(error),
+        };
         let group = &self.group;
         let version = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
         self.transact(async |client| {
