@@ -61,8 +61,10 @@ impl PackRules {
     /// Returns the keys of which one must have signed the pack of a source. `None`: no signature is required.
     #[must_use]
     pub fn required_keys(&self, source: &str) -> Option<Vec<String>> {
-        let matching =
-            self.sources.iter().filter(|(prefix, _)| source.starts_with(prefix.as_str()));
+        // The host of a source is lowercase.
+        let source = source.to_ascii_lowercase();
+        let begins = |prefix: &str| source.starts_with(&prefix.to_ascii_lowercase());
+        let matching = self.sources.iter().filter(|(prefix, _)| begins(prefix));
         match matching.max_by_key(|(prefix, _)| prefix.len()) {
             Some((_, key)) => Some(vec![key.clone()]),
             None => self.require_signature.then(|| self.keys.clone()),
@@ -98,6 +100,8 @@ mod tests {
         assert_eq!(keys(&optional, "https://a.example/x.tar.zst"), listed("B"));
         assert_eq!(keys(&optional, "https://a.example/team/x.tar.zst"), listed("C"));
         assert_eq!(keys(&optional, "https://b.example/x.tar.zst"), None);
+        let host = rules("sources: {'https://A.example/': B}\n");
+        assert_eq!(keys(&host, "https://a.example/x.tar.zst"), listed("B"));
         let required = rules(&format!("require_signature: true\n{text}"));
         assert_eq!(keys(&required, "https://b.example/x.tar.zst"), listed("A"));
         let none = rules("require_signature: true\n");

@@ -45,6 +45,11 @@ pub(crate) enum AddressError {
     Revision,
     #[error("the directory after `#` must be a relative path without `..`")]
     Subdirectory,
+    #[error(
+        "write the source in one way only: the host in lowercase and without a default port, and a path without `//`, \
+         `.`, `..`, `%`, and `\\`"
+    )]
+    Spelling,
     #[error("the source has no valid name and tag; write `oci://REGISTRY/NAME:TAG`")]
     Reference,
 }
@@ -55,6 +60,12 @@ impl PackAddress {
     /// # Errors
     /// [`AddressError`] if the text is not a source.
     pub(crate) fn parse(source: &str) -> Result<Self, AddressError> {
+        let address = Self::parse_any(source)?;
+        // The configuration requires keys for sources by their beginning, so a source has one spelling.
+        if is_canonical(source) { Ok(address) } else { Err(AddressError::Spelling) }
+    }
+
+    fn parse_any(source: &str) -> Result<Self, AddressError> {
         if let Some(url) = source.strip_prefix("git+") {
             return git(url).map(Self::Git);
         }
@@ -68,6 +79,19 @@ impl PackAddress {
             false => Err(AddressError::Scheme),
         }
     }
+}
+
+/// Whether another text cannot name the same place.
+fn is_canonical(source: &str) -> bool {
+    let rest = source.split_once("://").map_or(source, |(_, rest)| rest);
+    let rest = rest.split('#').next().unwrap_or_default();
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let has_default_port = [":443", ":22"].iter().any(|it| authority.ends_with(it));
+    !source.contains(['%', '\\'])
+        && !authority.chars().any(|it| it.is_ascii_uppercase())
+        && !authority.ends_with('.')
+        && !has_default_port
+        && path.split('/').all(|it| !["", ".", ".."].contains(&it))
 }
 
 /// Returns the host of an address without its scheme, which must contain no credentials.
@@ -183,6 +207,14 @@ mod tests {
             ("git+https://a.example/r@--upload-pack=evil", AddressError::Revision),
             ("git+https://a.example/r@+main:refs/x", AddressError::Revision),
             ("git+ssh://-oProxyCommand=evil/r@v1", AddressError::Revision),
+            ("git+file:///srv/../srv/r@main", AddressError::Spelling),
+            ("git+file:////srv/r@main", AddressError::Spelling),
+            ("https://Packs.example.com/team.tar.zst", AddressError::Spelling),
+            ("https://packs.example.com:443/team.tar.zst", AddressError::Spelling),
+            ("https://packs.example.com./team.tar.zst", AddressError::Spelling),
+            ("https://packs.example.com/x/%2e%2e/team.tar.zst", AddressError::Spelling),
+            ("https://packs.example.com\\x/team.tar.zst", AddressError::Spelling),
+            ("oci://R.example/a:1", AddressError::Spelling),
             ("git+https://a.example/r@v1#../x", AddressError::Subdirectory),
             ("git+https://a.example/r@v1#/etc", AddressError::Subdirectory),
             ("oci://r.example/a", AddressError::Reference),
