@@ -195,9 +195,13 @@ pub struct LoggedRun {
     pub program: String,
     /// Start of the run.
     pub started: Timestamp,
-    /// Turns of the run.
+    /// How often the run was resumed after it had ended.
+    pub resumes: u32,
+    /// Time of the last resume.
+    pub resumed: Option<Timestamp>,
+    /// Turns of the run since its beginning.
     pub turns: u32,
-    /// Restarts of the run.
+    /// Restarts of the run since its beginning.
     pub restarts: u32,
     /// Usage of the run since its beginning.
     #[serde(flatten)]
@@ -272,6 +276,8 @@ impl Notice {
             usage: LoggedUsage::of(&run.totals()),
             reported: LoggedUsage::of(&run.at_last_end),
         };
+            resumes: run.resumes,
+            resumed: run.resumed_ms.map(Timestamp::from_millis),
         let text = format!(
             "{}: {} ({}, {} USD)",
             logged.goal,

@@ -160,7 +160,8 @@ fn add_decision(
     findings
 }
 
-/// Returns the span of a run that ended. Its id is that which the run gave to its agent.
+/// Returns the span of a run that ended. Its id is that which the run gave to its agent. A resumed run is another span in
+/// the same trace, with the usage since then.
 fn run_span(
     exported: ExportedEntry<'_>,
     entry: &Entry,
@@ -169,17 +170,19 @@ fn run_span(
 ) -> Option<(TraceContext, Value)> {
     let Notice { subject, outcome, text, run } = entry.notice.as_ref()?;
     let run = run.as_ref()?;
-    let context = TraceContext::of_run(caller, exported.project, subject);
+    let context = TraceContext::of_run(caller, exported.project, subject, run.resumes);
+    let usage = run.unreported();
     let mut attributes = Attributes::default();
     attributes.text("gen_ai.operation.name", "invoke_agent");
     attributes.text("gen_ai.agent.name", &run.program);
-    attributes.number("gen_ai.usage.input_tokens", run.usage.input_tokens);
-    attributes.number("gen_ai.usage.output_tokens", run.usage.output_tokens);
-    attributes.number("policyd.run.cached_tokens", run.usage.cached_tokens);
-    attributes.double("policyd.run.cost_usd", run.usage.cost_usd);
+    attributes.number("gen_ai.usage.input_tokens", usage.input_tokens);
+    attributes.number("gen_ai.usage.output_tokens", usage.output_tokens);
+    attributes.number("policyd.run.cached_tokens", usage.cached_tokens);
+    attributes.double("policyd.run.cost_usd", usage.cost_usd);
+    attributes.number("policyd.run.resumes", run.resumes.into());
     attributes.number("policyd.run.turns", run.turns.into());
     attributes.number("policyd.run.restarts", run.restarts.into());
-    attributes.number("policyd.run.worked_ms", run.usage.worked_ms);
+    attributes.number("policyd.run.worked_ms", usage.worked_ms);
     attributes.text("policyd.run.id", subject);
     attributes.text("policyd.run.goal", &run.goal);
     attributes.text("policyd.run.ending", outcome);
@@ -198,7 +201,7 @@ fn run_span(
         "flags": u32::from(context.sampled),
         "name": format!("invoke_agent {}", run.program),
         "kind": 1,
-        "startTimeUnixNano": nanos(run.started.min(at)),
+        "startTimeUnixNano": nanos(run.resumed.unwrap_or(run.started).min(at)),
         "endTimeUnixNano": nanos(at),
         "attributes": attributes.0,
         "status": status,
@@ -284,7 +287,7 @@ mod tests {
             "run": {"program": "claude", "started": "2026-01-02T02:04:05Z", "input_tokens": 7}}});
         let OtlpRecord { log, span } = exported(&entry);
         let span = span.unwrap();
-        let context = TraceContext::of_run(None, "/w/app", "r1");
+        let context = TraceContext::of_run(None, "/w/app", "r1", 0);
         assert_eq!(
             (&span["traceId"], &span["spanId"]),
             (&json!(context.trace_id), &json!(context.span_id))
@@ -300,5 +303,22 @@ mod tests {
         let records = [OtlpRecord { log, span: Some(span) }];
         assert!(traces_request(&records, "host").is_some());
         assert_eq!(traces_request(&[], "host"), None);
+    }
+
+    #[test]
+    fn a_resumed_run_is_another_span_of_its_trace_with_its_own_usage() {
+        let entry = |run: Value| {
+            json!({"id": "a1", "timestamp": "2026-01-02T03:04:05Z", "event": "run_end",
+                "decision": "none", "notice": {"subject": "r1", "outcome": "stuck", "run": run}})
+        };
+        let first = entry(json!({"started": "2026-01-02T02:04:05Z", "input_tokens": 7}));
+        let second =
+            entry(json!({"started": "2026-01-02T02:04:05Z", "resumes": 1, "input_tokens": 10,
+            "resumed": "2026-01-02T03:04:00Z", "reported": {"input_tokens": 7}}));
+        let [first, second] = [first, second].map(|it| exported(&it).span.unwrap());
+        assert_eq!(first["traceId"], second["traceId"]);
+        assert_ne!(first["spanId"], second["spanId"]);
+        assert_eq!(attribute(&second, "gen_ai.usage.input_tokens")["intValue"], "3");
+        assert_eq!(second["startTimeUnixNano"], "1767323040000000000");
     }
 }

@@ -42,15 +42,17 @@ impl TraceContext {
         })
     }
 
-    /// Returns the span of a supervised run: in the trace of its caller, else in a trace of its own. `directory` is the
-    /// main checkout of the project.
+    /// Returns the span of a supervised run from its start or its last resume to its end: in the trace of its caller, else
+    /// in a trace of its own. `directory` is the main checkout of the project, `resumes` how often the run was resumed.
     #[must_use]
-    pub fn of_run(caller: Option<&Self>, directory: &str, run: &str) -> Self {
-        let digits = hex(&Sha256::digest(format!("{directory}\n{run}").as_bytes()));
-        let part = |skip: usize, count: usize| digits.chars().skip(skip).take(count).collect();
+    pub fn of_run(caller: Option<&Self>, directory: &str, run: &str, resumes: u32) -> Self {
+        let digits = |text: &str| hex(&Sha256::digest(text.as_bytes()));
+        let whole = format!("{directory}\n{run}");
+        let part = if resumes == 0 { whole.clone() } else { format!("{whole}\n{resumes}") };
+        let trace_id = || digits(&whole).chars().take(32).collect();
         Self {
-            trace_id: caller.map_or_else(|| part(0, 32), |it| it.trace_id.clone()),
-            span_id: part(32, 16),
+            trace_id: caller.map_or_else(trace_id, |it| it.trace_id.clone()),
+            span_id: digits(&part).chars().skip(32).take(16).collect(),
             sampled: caller.is_none_or(|it| it.sampled),
         }
     }

@@ -158,6 +158,10 @@ pub struct Run {
     pub session_spend: Spend,
     /// Tokens, cost, and duration at the last end, if the run was resumed since.
     pub at_last_end: RunTotals,
+    /// How often the run was resumed after it had ended.
+    pub resumes: u32,
+    /// Time of the last resume, in milliseconds since 1970.
+    pub resumed_ms: Option<i64>,
     /// Turns of unknown cost.
     pub unpriced: u32,
     /// Duration of all turns in milliseconds.

@@ -13,7 +13,7 @@ use crate::report::run;
 use crate::report::standing::RunStatusLine;
 use crate::report::trace::{TRACEPARENT, TraceContext};
 use crate::state::context::MeterKind;
-use crate::state::run::{RestartReason, RunEffect, RunPhase};
+use crate::state::run::{RestartReason, Run, RunEffect, RunPhase};
 use crate::store::{decision_log, log};
 
 impl Supervisor<'_> {
@@ -21,7 +21,8 @@ impl Supervisor<'_> {
     pub(super) fn trace_variable(&self) -> (String, String) {
         let caller = self.world.env(TRACEPARENT).and_then(|it| TraceContext::parse(&it));
         let directory = self.project.main.display().to_string();
-        let span = TraceContext::of_run(caller.as_ref(), &directory, &self.run.id);
+        let Run { id, resumes, .. } = &self.run;
+        let span = TraceContext::of_run(caller.as_ref(), &directory, id, *resumes);
         (TRACEPARENT.to_owned(), span.to_text())
     }
 

@@ -133,6 +133,8 @@ impl Step<'_> {
     fn reopen(&mut self) {
         let run = &mut self.run;
         run.at_last_end = run.totals();
+        run.resumes = run.resumes.saturating_add(1);
+        run.resumed_ms = Some(self.now.millis());
         run.phase = RunPhase::Ready;
         run.idle = 0;
         run.aborts = 0;
