@@ -22,6 +22,17 @@ pub struct Hover {
     pub text: String,
     /// The explained word.
     pub range: Range<usize>,
+    /// The expression around a fact, which has a value in a session.
+    pub fact: Option<FactInExpression>,
+}
+
+/// A fact in an expression that reads facts only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactInExpression {
+    /// The whole expression.
+    pub expression: String,
+    /// The last word of the fact in it.
+    pub word: Range<usize>,
 }
 
 /// Screen of a page as plain text.
@@ -45,14 +56,21 @@ pub fn explain(
         && let Some(expression) = keys::expression_at(view, file, at, &place)
     {
         let mark = mark_at(&expression)?;
-        let range = expression.source(scalar, &mark.inner(&expression.text));
+        let word = mark.inner(&expression.text);
+        let range = expression.source(scalar, &word);
         let text = explain_mark(view, &expression, &mark, ids)?;
-        return Some(Hover { text, range });
+        let is_fact = matches!(&mark.kind, WordSense::Fact { path, .. } if path.contains('.'));
+        let has_value = is_fact && expression.names.record.is_none();
+        let fact = has_value.then(|| FactInExpression {
+            expression: expression.text.to_string(),
+            word: word.clone(),
+        });
+        return Some(Hover { text, range, fact });
     }
     if let Some(found) = ids.iter().find(|it| it.is_at(FilePlace { file: name, at }))
         && let Some(text) = entry_page(view, ids, found)
     {
-        return Some(Hover { text, range: found.span.start..found.span.end });
+        return Some(Hover { text, range: found.span.start..found.span.end, fact: None });
     }
     let Role::Key { range, .. } = &place.role else { return None };
     let key = file.text.get(range.clone())?;
@@ -67,7 +85,7 @@ pub fn explain(
     });
     let above = above.unwrap_or_default();
     let text = format!("`{key}`{above}{required}: {}{default}", field.doc);
-    Some(Hover { text, range: range.clone() })
+    Some(Hover { text, range: range.clone(), fact: None })
 }
 
 /// The word of an expression at the place.
@@ -194,7 +212,7 @@ fn excerpt(span: &Span) -> String {
 fn lint_page(text: &str, at: usize) -> Option<Hover> {
     let range = lint::code_at(text, at)?;
     let rule = lint::find(text.get(range.clone())?)?;
-    Some(Hover { text: rule.page.to_owned(), range })
+    Some(Hover { text: rule.page.to_owned(), range, fact: None })
 }
 
 /// The page of the rule of a finding at a place.

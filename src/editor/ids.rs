@@ -153,6 +153,13 @@ const FACTS: &[(&str, &[IdKind])] = &[
     ("event.class", &[IdKind::FailureClass]),
     ("task.trigger", &[IdKind::Trigger]),
     ("context.tier", &[IdKind::Tier]),
+    ("event.tool", &[IdKind::Tool]),
+    ("action.tool", &[IdKind::Tool]),
+    ("tools.count", &[IdKind::Tool]),
+    ("tools.last", &[IdKind::Tool]),
+    ("program.name", &[IdKind::Program]),
+    ("commands.ran", &[IdKind::Program]),
+    ("commands.last", &[IdKind::Program]),
     ("session.type", &[IdKind::SessionType]),
     ("session.forge", &[IdKind::Forge]),
 ];

@@ -1,5 +1,7 @@
 //! Values of facts as hints behind the facts.
 
+use std::ops::Range;
+
 use super::view::PackView;
 use crate::expr::parts::{Found, Part};
 use crate::lint::{Site, Subject};
@@ -32,6 +34,19 @@ pub fn hints(
     }
     found.sort();
     found
+}
+
+/// Returns the value of the fact whose last word is at a place of an expression. `None` if it was not evaluated.
+#[must_use]
+pub fn value_of(expression: &str, parts: &[Part], word: &Range<usize>) -> Option<String> {
+    let is_call = expression.get(word.end..)?.starts_with('(');
+    let is_meant = |it: &&Part| {
+        let written = expression.get(it.start..it.end).unwrap_or_default();
+        let ends = if is_call { it.end > word.end } else { it.end == word.end };
+        ends && it.start <= word.start && is_path(written)
+    };
+    let part = parts.iter().filter(is_meant).min_by_key(|it| it.end.saturating_sub(it.start))?;
+    (part.found != Found::NotReached).then(|| drawing::value(&part.found))
 }
 
 /// Whether a part is a fact, and not a comparison.

@@ -15,7 +15,7 @@ use lsp_types::{
 use serde_json::{Value, json};
 
 use super::actions::DocumentParams;
-use super::convert::{TextLines, location};
+use super::convert::{TextLines, location, uri_of};
 use super::server::{RequestError, Server};
 use crate::cases;
 use crate::editor::completion::{self, CURSOR, Completion, CompletionKind};
@@ -24,6 +24,7 @@ use crate::editor::keys::FileText;
 use crate::editor::outline::{self, Symbol, TOKEN_TYPES};
 use crate::editor::view::PackView;
 use crate::editor::{hover, text::LineIndex};
+use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
 use crate::source::Span;
 
@@ -104,6 +105,12 @@ impl Server<'_> {
         let at = FilePlace { file: &name, at: place.at };
         let found = hover::explain(&view, place.file(), at, &ids);
         let mut text = found.as_ref().map(|it| it.text.clone()).unwrap_or_default();
+        let fact = found.as_ref().and_then(|it| it.fact.as_ref());
+        if let Some(value) = fact.and_then(|it| self.value_of(&place.folder, it)) {
+            let session = self.settings.session.as_deref().map(|it| format!("session {it}"));
+            let session = session.unwrap_or_else(|| "the newest session".to_owned());
+            text.push_str(&format!("\n\nValue in {session}: `{value}`"));
+        }
         let mut range = found.map(|it| lines.range(&it.range));
         let findings = self.packs.get(&place.folder)?.findings.as_ref();
         let findings = findings.map(|(_, it)| it.as_slice()).unwrap_or_default();
@@ -141,11 +148,12 @@ impl Server<'_> {
         let place = self.place(&params.text_document_position_params)?;
         let (view, ids, wanted) = self.id_at(&place)?;
         let own = ids.iter().filter(|it| it.entry.is_some() && it.means(&wanted));
-        let mut found: Vec<Location> = own.filter_map(|it| self.location(&it.span)).collect();
+        let mut found: Vec<Location> =
+            own.filter_map(|it| self.location(&place.folder, &it.span)).collect();
         // An entry that overrides another one leads to that one, too.
         let below = ids::inherited(&view);
         let below = below.iter().filter(|it| it.means(&wanted));
-        found.extend(below.filter_map(|it| self.location(&it.span)));
+        found.extend(below.filter_map(|it| self.location(&place.folder, &it.span)));
         Some(json!(found))
     }
 
@@ -154,19 +162,28 @@ impl Server<'_> {
         let (_, ids, wanted) = self.id_at(&place)?;
         let all = ids.iter().filter(|it| it.means(&wanted));
         let all = all.filter(|it| params.context.include_declaration || it.entry.is_none());
-        let found: Vec<Location> = all.filter_map(|it| self.location(&it.span)).collect();
+        let found: Vec<Location> =
+            all.filter_map(|it| self.location(&place.folder, &it.span)).collect();
         Some(json!(found))
     }
 
-    /// The location of a span; of a file of the built-in pack only if the client can show it.
-    fn location(&self, span: &Span) -> Option<Location> {
+    /// The location of a span. A file of the built-in pack has one if the client can show it, or if `policyd init` copied it
+    /// below the pack.
+    fn location(&self, folder: &Path, span: &Span) -> Option<Location> {
         if let Some(found) = location(span) {
             return Some(found);
         }
         let name = builtin::wrote(&span.source).then_some(&span.source.name)?;
-        let uri = format!("{}{name}", super::actions::BUILTIN_SCHEME).parse().ok()?;
+        let uri = if self.settings.virtual_files {
+            format!("{}{name}", super::actions::BUILTIN_SCHEME).parse().ok()?
+        } else {
+            let copy = folder.join(name);
+            let text = self.world.read(&copy, POLICY_FILE_BYTES_MAX).ok()?;
+            // A copy of another version has other lines.
+            uri_of(&copy).filter(|_| text == span.source.text.as_bytes())?
+        };
         let range = TextLines::new(&span.source.text).range(&(span.start..span.end));
-        self.settings.virtual_files.then_some(Location { uri, range })
+        Some(Location { uri, range })
     }
 
     pub(super) fn prepare_rename(

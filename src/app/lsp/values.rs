@@ -17,10 +17,11 @@ use super::features::OpenPlace;
 use super::server::{RequestError, Server, read};
 use crate::app::sessions::named::{Session, SessionSelector};
 use crate::app::workspace::project;
+use crate::editor::hover::FactInExpression;
 use crate::editor::keys;
 use crate::editor::lenses;
 use crate::editor::place;
-use crate::editor::values::hints;
+use crate::editor::values::{hints, value_of};
 use crate::expr::Evaluator;
 use crate::expr::context::Context;
 use crate::expr::parts::Found;
@@ -43,10 +44,14 @@ pub(super) struct SessionValues {
     context: Rc<Context>,
     /// When the session was read.
     read: Duration,
+    /// How long that took.
+    took: Duration,
 }
 
 /// How long the values of a session are kept: it may go on meanwhile.
 const VALUES_KEPT: Duration = Duration::from_secs(2);
+/// How long a session may take to read so that each hover reads it. A request waits for it.
+const HOVER_READ_MAX: Duration = Duration::from_millis(250);
 
 impl Server<'_> {
     /// The facts of the chosen session as the rules of a pack see them.
@@ -78,9 +83,23 @@ impl Server<'_> {
         let context = found.map_err(|error| failed(error.to_string()))?.context;
         if let Some(state) = self.packs.get_mut(folder) {
             let context = Rc::clone(&context);
-            state.values = Some(SessionValues { generation, session, context, read });
+            let took = self.world.elapsed().saturating_sub(read);
+            state.values = Some(SessionValues { generation, session, context, read, took });
         }
         Ok(context)
+    }
+
+    /// The value of a fact in the chosen session, else in the newest one.
+    pub(super) fn value_of(&mut self, folder: &Path, fact: &FactInExpression) -> Option<String> {
+        let known = self.packs.get(folder)?.values.as_ref();
+        let known = known.filter(|it| it.session == self.settings.session);
+        let context = match known.filter(|it| it.took > HOVER_READ_MAX) {
+            Some(slow) => Rc::clone(&slow.context),
+            None => self.context(folder).ok()?,
+        };
+        let FactInExpression { expression, word } = fact;
+        let parts = masked_parts(&Evaluator::new(context).explain(expression));
+        value_of(expression, &parts, word)
     }
 
     /// Values of facts behind the facts. Nothing without a chosen session.

@@ -90,8 +90,14 @@ fn keys_words_and_ids_are_completed() {
     assert!(types.contains(&"DEVELOPMENT".to_owned()), "{types:?}");
     let signals = in_guard(&mut client, &guards, "when: signals.pending.contains(\"|\")");
     assert!(signals.contains(&"COMPLETION_REQUESTED".to_owned()), "{signals:?}");
-    let programs = in_guard(&mut client, &guards, "commands: [gi|]");
-    assert!(programs.contains(&"git".to_owned()), "{programs:?}");
+    for place in ["commands: [gi|]", "when: commands.ran(\"|\")", "when: program.name == \"|\""] {
+        let programs = in_guard(&mut client, &guards, place);
+        assert!(programs.contains(&"git".to_owned()), "{place}: {programs:?}");
+    }
+    for place in ["when: event.tool == \"|\"", "when: tools.count(\"|\") > 1"] {
+        let tools = in_guard(&mut client, &guards, place);
+        assert!(tools.contains(&"Bash".to_owned()), "{place}: {tools:?}");
+    }
     let codes = in_guard(&mut client, &guards, "# policyd: ignore[PD6|]");
     assert!(codes.contains(&"PD601".to_owned()), "{codes:?}");
     client.stop();

@@ -90,6 +90,27 @@ fn a_client_that_can_show_the_built_in_pack_gets_definitions_in_it() {
 }
 
 #[test]
+fn other_clients_get_definitions_in_the_copy_of_the_built_in_pack() {
+    let machine = Machine::new();
+    let mut client = opened(&machine);
+    let checks = pack_file(&machine, "considerations.yaml");
+    client.open(&checks);
+    let place = |client: &mut Client| {
+        let at = client.at(&checks, "DEVEL|OPMENT");
+        client.request("textDocument/definition", at)
+    };
+    assert_eq!(place(&mut client), json!([]), "there is no copy");
+    let text = include_str!("../../../policies/session_types.yaml");
+    let copy = ".policyd/policies/builtin/session_types.yaml";
+    machine.put(copy, text);
+    let found = place(&mut client);
+    assert!(found[0]["uri"].as_str().unwrap().ends_with(copy), "{found}");
+    machine.put(copy, &format!("# of another version\n{text}"));
+    assert_eq!(place(&mut client), json!([]), "a copy of another version has other lines");
+    client.stop();
+}
+
+#[test]
 fn a_rename_changes_every_use_in_open_and_closed_files() {
     let machine = Machine::new();
     let mut client = opened(&machine);

@@ -181,6 +181,13 @@ fn values_of_the_chosen_session_stand_behind_the_facts() {
             "satisfied: files.matching(\"**/CHANGELOG.md\").count > 0 = false",
         ]
     );
+    let explained = |client: &mut Client| {
+        let at = client.at(&checks, "CHANGELOG.md\").cou|nt");
+        let found = client.request("textDocument/hover", at);
+        found["contents"]["value"].as_str().unwrap().to_owned()
+    };
+    let text = explained(&mut client);
+    assert!(text.contains("Value in session ") && text.ends_with(": `0`"), "{text}");
     let at = client.at(&checks, "count >| 0");
     let params = json!({"command": "policyd.evaluate", "arguments": [at]});
     let value = client.request("workspace/executeCommand", params);
