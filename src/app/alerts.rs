@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::app::channel_program::{ChannelProgram, ProgramError};
-use crate::app::sessions::log_reader::LogReader;
+use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader};
 use crate::app::webhook;
 use crate::app::workspace::{local_time, project};
 use crate::limits::{
@@ -132,7 +132,8 @@ pub(crate) fn deliver(
     let mut reader = LogReader::of_all_projects(world);
     reader.resume(&state.cursors);
     let now = world.now();
-    let (entries, unread) = reader.read(Some(now.minus(age)));
+    let LogContent { entries, problems: unread, .. } =
+        reader.read(LogQuery::since(Some(now.minus(age))));
     for (path, error) in unread {
         delivery.problems.push(format!("could not read {}: {error}", path.display()));
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::alerts::{self, AlertError};
 use crate::app::overview::{self, ActivitySource};
-use crate::app::sessions::log_reader::LogReader;
+use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader};
 use crate::app::workspace::local_time;
 use crate::app::workspace::project::Project;
 use crate::cores;
@@ -79,7 +79,7 @@ pub(crate) fn collect(
         }
     };
     let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
-    let (entries, problems) = reader.read(Some(start));
+    let LogContent { entries, problems, .. } = reader.read(LogQuery::since(Some(start)));
     for it in &entries {
         nights.entry(it.project.clone()).or_default().add(&time, &it.entry);
     }

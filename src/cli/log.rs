@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
-use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
+use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectEntry};
 use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
 use crate::app::workspace::project;
 use crate::evaluation::message::in_one_line;
@@ -41,14 +41,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         true => LogReader::of_all_projects(world),
         false => LogReader::of_projects(world, &[project::find(world, None)]),
     };
-    let entries = read(console, &mut reader, Some(oldest));
-    let wanted: Vec<&ProjectEntry> = entries.iter().filter(|it| is_wanted(it, arguments)).collect();
-    if arguments.would_block && wanted.is_empty() && !arguments.follow {
-        console.eprint(&nothing_observed(entries.first(), arguments.since.as_deref()));
+    let newest = if arguments.summary { usize::MAX } else { arguments.lines };
+    let LogContent { entries, oldest, .. } =
+        read(console, &mut reader, arguments, Some(oldest), newest);
+    if arguments.would_block && entries.is_empty() && !arguments.follow {
+        console.eprint(&nothing_observed(oldest, arguments.since.as_deref()));
     }
     if arguments.summary {
         let is_decision = |it: &&Value| NoticeKind::find(text(it, "event")).is_none();
-        let decisions = wanted.into_iter().map(|it| &it.entry).filter(is_decision);
+        let decisions = entries.iter().map(|it| &it.entry).filter(is_decision);
         let summary = Summary::of(&decisions.collect::<Vec<_>>());
         console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
@@ -56,32 +57,34 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         });
         return EXIT_OK;
     }
-    let surplus = wanted.len().saturating_sub(arguments.lines);
-    let shown = wanted.get(surplus..).unwrap_or_default();
+    let surplus = entries.len().saturating_sub(arguments.lines);
+    let shown = entries.get(surplus..).unwrap_or_default();
     if print(console, shown, arguments) && arguments.follow {
         follow(world, console, &mut reader, arguments);
     }
     EXIT_OK
 }
 
-/// Reads new entries; reports logs that cannot be read.
+/// Reads the new entries that the arguments ask for; reports logs that cannot be read.
 fn read(
     console: &mut Console<'_>,
     reader: &mut LogReader<'_>,
+    arguments: &LogArguments,
     since: Option<Timestamp>,
-) -> Vec<ProjectEntry> {
-    let (entries, problems) = reader.read(since);
-    for (path, error) in problems {
+    newest: usize,
+) -> LogContent {
+    let LogArguments { session, notable, would_block: observed, .. } = arguments;
+    let accepts = |entry: &Value| {
+        session.as_ref().is_none_or(|id| text(entry, "session_id").starts_with(id))
+            && (!notable || is_notable(entry))
+            && (!observed || would_block(entry))
+    };
+    let asks = session.is_some() || *notable || *observed;
+    let reading = reader.read(LogQuery { since, newest, accepts: asks.then_some(&accepts) });
+    for (path, error) in &reading.problems {
         console.eprint(&format!("could not read {}: {error}", path.display()));
     }
-    entries
-}
-
-fn is_wanted(it: &ProjectEntry, arguments: &LogArguments) -> bool {
-    let session = arguments.session.as_deref();
-    session.is_none_or(|id| text(&it.entry, "session_id").starts_with(id))
-        && (!arguments.notable || is_notable(&it.entry))
-        && (!arguments.would_block || would_block(&it.entry))
+    reading
 }
 
 /// Prints new entries until the user interrupts, or nobody reads the output any more.
@@ -99,9 +102,7 @@ fn follow(
         if arguments.all {
             reader.add_projects();
         }
-        let entries = read(console, reader, None);
-        let new: Vec<&ProjectEntry> =
-            entries.iter().filter(|it| is_wanted(it, arguments)).collect();
+        let new = read(console, reader, arguments, None, usize::MAX).entries;
         if !print(console, &new, arguments) {
             return;
         }
@@ -109,13 +110,13 @@ fn follow(
 }
 
 /// Prints entries; returns whether a reader is left.
-fn print(console: &mut Console<'_>, shown: &[&ProjectEntry], arguments: &LogArguments) -> bool {
+fn print(console: &mut Console<'_>, shown: &[ProjectEntry], arguments: &LogArguments) -> bool {
     if shown.is_empty() {
         return true;
     }
     let screen = match arguments.format {
         ListFormat::Json => {
-            let json = |it: &&ProjectEntry| {
+            let json = |it: &ProjectEntry| {
                 let mut entry = it.entry.clone();
                 if let Some(fields) = entry.as_object_mut().filter(|_| arguments.all) {
                     fields.insert("project".to_owned(), it.project.as_str().into());
@@ -148,20 +149,19 @@ fn would_block(entry: &Value) -> bool {
         || guards(entry).is_some_and(|it| it.iter().any(|it| !text(it, "would").is_empty()))
 }
 
-/// That no entry would have been blocked, and how far back the log was searched; `first` is the first entry.
-fn nothing_observed(first: Option<&ProjectEntry>, since: Option<&str>) -> String {
-    match (since, first) {
+/// That no entry would have been blocked, and how far back the log was searched; `oldest` is the time of its first entry.
+fn nothing_observed(oldest: Option<Timestamp>, since: Option<&str>) -> String {
+    match (since, oldest) {
         (Some(since), _) => format!("no rule would have blocked or asked within {since}"),
         (None, None) => "no decision of this project is logged yet".to_owned(),
-        (None, Some(first)) => {
-            let first = text(&first.entry, "timestamp");
-            format!("no rule would have blocked or asked since the first entry of {first}")
+        (None, Some(oldest)) => {
+            format!("no rule would have blocked or asked since the first entry of {oldest}")
         }
     }
 }
 
 /// `time  id  session  what  findings`; with `all`, the name of the project comes after the time.
-fn table(entries: &[&ProjectEntry], all: bool) -> TextTable {
+fn table(entries: &[ProjectEntry], all: bool) -> TextTable {
     let columns = vec![Align::Left; if all { 6 } else { 5 }];
     let mut table = TextTable::new(0, &columns);
     let mut projects: Vec<&str> = entries.iter().map(|it| it.project.as_str()).collect();
@@ -306,7 +306,7 @@ mod tests {
 
     fn line(entry: &Value) -> String {
         let entry = ProjectEntry { project: "/w/app".to_owned(), at: None, entry: entry.clone() };
-        table(&[&entry], false).render(Screen::default())
+        table(&[entry], false).render(Screen::default())
     }
 
     #[test]

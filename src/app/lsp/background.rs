@@ -12,7 +12,7 @@ use crate::app::cases::{CaseRequest, run_suite};
 use crate::app::packs::places;
 use crate::app::replay::Task;
 use crate::app::replay::sessions::{self, Found, Session};
-use crate::app::sessions::log_reader::LogReader;
+use crate::app::sessions::log_reader::{LogQuery, LogReader};
 use crate::app::sessions::recordings;
 use crate::app::workspace::project;
 use crate::cases::result::CaseResult;
@@ -111,7 +111,8 @@ impl SlowWorker<'_> {
         let project = project::at(self.world, folder);
         let oldest = self.oldest();
         // A log that cannot be read is reported by `policyd doctor`.
-        let (entries, _unread) = LogReader::of_projects(self.world, &[project]).read(Some(oldest));
+        let query = LogQuery::since(Some(oldest));
+        let entries = LogReader::of_projects(self.world, &[project]).read(query).entries;
         let mut counts = FiredCounts::new(REPLAY_DAYS);
         entries.iter().filter_map(|it| Entry::read(&it.entry)).for_each(|it| counts.add(&it));
         SlowResult::Logged { folder: folder.to_owned(), counts }

@@ -1,7 +1,7 @@
 //! Reads the decision logs of one project, or of all projects of the registry, and again what was added since.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -24,6 +24,28 @@ pub(crate) struct ProjectEntry {
     /// Time of the entry; `None` if it has none.
     pub(crate) at: Option<Timestamp>,
     pub(crate) entry: Value,
+}
+
+/// Which of the new entries a reading returns.
+#[derive(Clone, Copy)]
+pub(crate) struct LogQuery<'a> {
+    /// Time of the oldest entry; `None` for no limit.
+    pub(crate) since: Option<Timestamp>,
+    /// Number of entries of each log: the newest ones.
+    pub(crate) newest: usize,
+    /// Whether an entry is meant; `None` for all.
+    pub(crate) accepts: Option<&'a (dyn Fn(&Value) -> bool + Sync)>,
+}
+
+/// Result of a reading.
+#[derive(Default)]
+pub(crate) struct LogContent {
+    /// Entries that the query accepts, oldest first.
+    pub(crate) entries: Vec<ProjectEntry>,
+    /// Time of the oldest entry within the time of the query, accepted or not.
+    pub(crate) oldest: Option<Timestamp>,
+    /// Logs that could not be read. They are read the next time.
+    pub(crate) problems: Vec<(PathBuf, WorldError)>,
 }
 
 /// A decision log, and how far it was read.
@@ -107,7 +129,7 @@ impl<'a> LogReader<'a> {
         number: usize,
     ) -> Result<Vec<ProjectEntry>, (PathBuf, WorldError)> {
         let Some(log) = self.logs.get_mut(number) else { return Ok(Vec::new()) };
-        match read(self.world, log, None) {
+        match read(self.world, log, LogQuery::since(None)) {
             Ok(Some(new)) => {
                 (log.cursor, log.seen) = (new.cursor, Some(new.seen));
                 Ok(new.entries)
@@ -117,27 +139,31 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    /// Returns the entries that were added since the last call, from `since` on and sorted by time, and which logs could
-    /// not be read. These are read the next time.
-    pub(crate) fn read(
-        &mut self,
-        since: Option<Timestamp>,
-    ) -> (Vec<ProjectEntry>, Vec<(PathBuf, WorldError)>) {
+    /// Returns the entries that were added since the last call.
+    pub(crate) fn read(&mut self, query: LogQuery<'_>) -> LogContent {
         let world = self.world;
-        let read = cores::on_all(world.cores(), &self.logs, |log| read(world, log, since));
-        let (mut entries, mut problems) = (Vec::new(), Vec::new());
+        let read = cores::on_all(world.cores(), &self.logs, |log| read(world, log, query));
+        let mut reading = LogContent::default();
         for (log, read) in self.logs.iter_mut().zip(read) {
             match read {
                 Ok(Some(new)) => {
                     (log.cursor, log.seen) = (new.cursor, Some(new.seen));
-                    entries.extend(new.entries);
+                    reading.oldest = [reading.oldest, new.oldest].into_iter().flatten().min();
+                    reading.entries.extend(new.entries);
                 }
                 Ok(None) => {}
-                Err(error) => problems.push((log.path.clone(), error)),
+                Err(error) => reading.problems.push((log.path.clone(), error)),
             }
         }
-        entries.sort_by_key(|it| it.at);
-        (entries, problems)
+        reading.entries.sort_by_key(|it| it.at);
+        reading
+    }
+}
+
+impl LogQuery<'_> {
+    /// Returns a query for all entries from a time on.
+    pub(crate) const fn since(since: Option<Timestamp>) -> Self {
+        Self { since, newest: usize::MAX, accepts: None }
     }
 }
 
@@ -157,6 +183,7 @@ fn logs_of(world: &dyn World, project: &Project) -> Vec<ProjectLog> {
 /// What was added to a log.
 struct NewEntries {
     entries: Vec<ProjectEntry>,
+    oldest: Option<Timestamp>,
     cursor: LogCursor,
     seen: (u64, u64),
 }
@@ -165,7 +192,7 @@ struct NewEntries {
 fn read(
     world: &dyn World,
     log: &ProjectLog,
-    since: Option<Timestamp>,
+    query: LogQuery<'_>,
 ) -> Result<Option<NewEntries>, WorldError> {
     let seen = match world.stat(&log.path) {
         Ok(stat) => (stat.identity, stat.length),
@@ -175,18 +202,37 @@ fn read(
     if log.seen == Some(seen) {
         return Ok(None);
     }
-    let mut entries = Vec::new();
+    let LogQuery { since, newest, accepts } = query;
+    // A log is much larger as values than as lines, so only what is returned is parsed, unless the query asks.
+    let (mut lines, mut oldest) = (VecDeque::new(), None);
     let cursor = read_new(world, &log.path, &log.cursor, |line| {
         let at = time_of(line);
         if since.is_some_and(|since| at.is_some_and(|at| at < since)) {
             return;
         }
-        let Ok(entry) = serde_json::from_slice::<Value>(line) else { return };
-        if entry.is_object() {
-            entries.push(ProjectEntry { project: log.project.clone(), at, entry });
+        oldest = [oldest, at].into_iter().flatten().min();
+        let is_meant = match accepts {
+            Some(accepts) => parse(line).is_some_and(|it| accepts(&it)),
+            None => at.is_some() || parse(line).is_some(),
+        };
+        if !is_meant {
+            return;
+        }
+        lines.push_back((at, line.to_owned()));
+        if lines.len() > newest {
+            lines.pop_front();
         }
     })?;
-    Ok(Some(NewEntries { entries, cursor, seen }))
+    let entry = |(at, line): (Option<Timestamp>, Vec<u8>)| {
+        Some(ProjectEntry { project: log.project.clone(), at, entry: parse(&line)? })
+    };
+    let entries = lines.into_iter().filter_map(entry).collect();
+    Ok(Some(NewEntries { entries, oldest, cursor, seen }))
+}
+
+/// Returns the entry of a line. `None` for a line that is not an entry.
+fn parse(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(line).ok().filter(Value::is_object)
 }
 
 /// Returns the time of a line without the rest of it.
@@ -198,4 +244,48 @@ fn time_of(line: &[u8]) -> Option<Timestamp> {
     }
     let line: LoggedTime<'_> = serde_json::from_slice(line).ok()?;
     Timestamp::parse(&line.timestamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::world::fake::FakeWorld;
+
+    #[test]
+    fn the_newest_entries_that_are_meant_are_returned() {
+        let world = FakeWorld::new();
+        let line = |second: u8, decision: &str| {
+            let timestamp = format!("2026-01-02T03:04:{second:02}Z");
+            json!({"id": second, "timestamp": timestamp, "decision": decision}).to_string()
+        };
+        let lines = [
+            line(1, "block"),
+            line(2, "none"),
+            line(3, "block"),
+            line(4, "none"),
+            json!({"id": 5}).to_string(),
+            "{\"id\": 6".to_owned(),
+        ];
+        world.put("/work/.policyd/logs/decisions.jsonl", lines.join("\n") + "\n");
+        let project = project::at(&world, Path::new("/work"));
+        let read = |newest, accepts: Option<&(dyn Fn(&Value) -> bool + Sync)>| {
+            let mut reader = LogReader::of_projects(&world, std::slice::from_ref(&project));
+            let reading = reader.read(LogQuery { since: None, newest, accepts });
+            assert_eq!(reading.oldest, Timestamp::parse("2026-01-02T03:04:01Z"));
+            let mut ids: Vec<u64> =
+                reading.entries.iter().map(|it| it.entry["id"].as_u64().unwrap()).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let blocks = |it: &Value| it["decision"] == "block";
+        assert_eq!(read(usize::MAX, None), [1, 2, 3, 4, 5]);
+        assert_eq!(read(2, None), [4, 5]);
+        assert_eq!(read(2, Some(&blocks)), [1, 3]);
+        assert_eq!(read(1, Some(&blocks)), [3]);
+        assert_eq!(read(0, None), [0; 0]);
+    }
 }
