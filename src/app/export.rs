@@ -232,7 +232,8 @@ fn rejected(response: &HttpResponse) -> Option<String> {
     });
     let why = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
     let count = count.filter(|it| *it > 0)?;
-    Some(format!("the collector rejected {count} records: {why}"))
+    let records = if count == 1 { "record" } else { "records" };
+    Some(format!("the collector rejected {count} {records}: {why}"))
 }
 
 /// Reads headers as OpenTelemetry writes them: `key=value,key=value`.

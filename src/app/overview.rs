@@ -14,7 +14,8 @@ use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::report::activity::Activity;
 use crate::report::breakers::BreakerView;
-use crate::report::overview::{ProjectRow, RunProgress, RunRow};
+use crate::report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
+use crate::state::breaker::BreakerPhase;
 use crate::state::run::{Run, RunPhase};
 use crate::store::projects::KnownProject;
 use crate::store::runs::{RunStore, Unusable};
@@ -207,6 +208,8 @@ impl Overview<'_> {
             if it.breaker.needs_human {
                 row.breakers_for_human.push(it.key.clone());
             }
+            } else if it.breaker.phase == BreakerPhase::HalfOpen {
+                row.half_open_breakers = row.half_open_breakers.saturating_add(1);
         }
         breakers
     }

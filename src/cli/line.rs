@@ -59,6 +59,10 @@ fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
     let Some(long) = argument.get_long().filter(|it| *it != OWN_VARIABLE) else {
         return argument;
     };
+    // A variable of a standard stays.
+    if argument.get_env().is_some() {
+        return argument;
+    }
     let former = FORMER_NAMES.iter().find(|(name, _)| *name == long);
     let long = former.map_or(long, |(_, former)| *former);
     let name = format!("{prefix}_{}", long.to_uppercase().replace('-', "_"));

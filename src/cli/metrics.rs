@@ -1,10 +1,9 @@
 //! `policyd metrics`: metrics of all projects for Prometheus.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, MetricsArguments, error};
 use crate::app::metrics;
-use crate::store::file::{self, Durability, Saved};
 use crate::world::World;
 
 /// Prints the metrics, or writes them to a file that a reader never sees half written.
@@ -29,12 +28,18 @@ pub(super) fn run(
     write(world, console, &path, &text)
 }
 
+/// Writes a file that every user can read, such as that of node_exporter.
 fn write(world: &dyn World, console: &mut Console<'_>, path: &Path, text: &str) -> u8 {
-    let quick = Durability { fsync: false, ..Durability::default() };
-    match file::save(world, path, text.as_bytes(), &quick) {
-        Saved::Durable { .. } | Saved::Degraded { .. } => EXIT_OK,
-        Saved::NotSaved { why, .. } => {
-            console.eprint(&format!("could not write {}: {why}", path.display()));
+    let new = PathBuf::from(format!("{}.{}.tmp", path.display(), world.process_id()));
+    let written = world
+        .write(&new, text.as_bytes())
+        .and_then(|()| world.publish(&new))
+        .and_then(|()| world.rename(&new, path));
+    match written {
+        Ok(()) => EXIT_OK,
+        Err(error) => {
+            drop(world.remove(&new));
+            console.eprint(&format!("could not write {}: {error}", path.display()));
             EXIT_BROKEN
         }
     }

@@ -144,6 +144,12 @@ pub fn take_directory(arguments: &mut Vec<OsString>) -> Option<PathBuf> {
     Some(directory)
 }
 
+/// Whether the arguments contain `-C` where a command does not know it.
+fn is_late_directory(error: &clap::Error) -> bool {
+    let unknown = error.get(clap::error::ContextKind::InvalidArg);
+    matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
+}
+
 /// Runs the command that the arguments name.
 fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
@@ -156,6 +162,10 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
     let parsed = match line::parse(arguments) {
         Ok(parsed) => parsed,
+        Err(error) if is_late_directory(&error) => {
+            console.eprint("`-C DIR` must be the first option");
+            return EXIT_USAGE;
+        }
         Err(error) => return usage(&error, world, console, arguments),
     };
     if parsed.directory.is_some() {

@@ -296,6 +296,8 @@ fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
     };
     let number = |count: usize| Some(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
     let help = "Breakers that reject calls.";
+    let help = "Breakers that permit trial calls only.";
+    out.gauge("policyd_breakers_half_open", help, &values(&|it| number(it.half_open_breakers)));
     out.gauge("policyd_breakers_open", help, &values(&|it| number(it.open_breakers.len())));
     let help = "Tasks in the dead-letter queue.";
     out.gauge("policyd_dead_letters", help, &values(&|it| number(it.dead_letters)));

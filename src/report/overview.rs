@@ -101,6 +101,8 @@ pub struct ProjectRow {
     pub open_breakers: Vec<String>,
     /// Breakers that a human must reset.
     pub breakers_for_human: Vec<String>,
+    /// Number of breakers that permit trial calls only.
+    pub half_open_breakers: usize,
     /// Titles of escalations and names of signals that wait for an answer.
     pub questions: Vec<String>,
     /// Used part of the context window in percent, in the session that was evaluated last.

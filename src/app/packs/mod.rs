@@ -367,12 +367,14 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
 pub(crate) fn explain(broken: &InvalidPack) -> String {
     const SHOWN: usize = 5;
     let errors = broken.diagnostics.iter().filter(|it| it.level == crate::source::Level::Error);
-    let lines: Vec<String> = broken
+    let mut lines: Vec<String> = broken
         .unreadable
         .iter()
         .cloned()
         .chain(errors.map(|it| format!("{}: {}", it.span.place(), it.message)))
         .collect();
+    // Several readers of a file can find the same error.
+    lines.dedup();
     let more = lines.len().saturating_sub(SHOWN);
     let mut text = lines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
     if more > 0 {

@@ -62,7 +62,7 @@ pub(in crate::cli) enum ExportAction {
 /// Format of exported entries.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(in crate::cli) enum ExportFormat {
-    /// Detection Findings of OCSF 1.3
+    /// Detection Findings of OCSF 1.4
     Ocsf,
 }
 
