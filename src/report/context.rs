@@ -224,10 +224,10 @@ impl EventOrigin<'_> {
 }
 
 /// `loop.context_usage` of shipwright: once in a turn. `usage_pct` is the cumulative percentage, as there;
-/// `occupancy_pct` is what stands before the model.
+/// `occupancy_pct` is what stands before the model. `cost_usd` is the cost of the session, if it is known.
 #[must_use]
 pub fn usage(whose: EventOrigin<'_>, gauge: &ContextUsage) -> Value {
-    whose.event(
+    let mut event = whose.event(
         "loop.context_usage",
         json!({
             "input_tokens": gauge.input_tokens,
@@ -236,7 +236,11 @@ pub fn usage(whose: EventOrigin<'_>, gauge: &ContextUsage) -> Value {
             "occupancy_pct": gauge.known.then_some(gauge.percent),
             "threshold": gauge.threshold,
         }),
-    )
+    );
+    if let Some(fields) = event.as_object_mut().filter(|_| gauge.cost_nano > 0) {
+        fields.insert("cost_usd".to_owned(), dollars(gauge.cost_nano).into());
+    }
+    event
 }
 
 /// `loop.context_exhaustion_warning`: the threshold of shipwright was crossed.

@@ -220,7 +220,8 @@ fn run(machine: &Machine) {
             .push(json!({"ts": at(turn * 3), "type": "loop.iteration_complete", "iteration": turn,
             "tokens": 3000, "cost_usd": 0.5, "failure": failure, "took_ms": 1000}));
         events.push(json!({"timestamp": at(turn * 3), "type": "loop.context_usage",
-            "occupancy_pct": turn * 20, "usage_pct": turn * 25}));
+            "session_id": "s1", "occupancy_pct": turn * 20, "usage_pct": turn * 25,
+            "cost_usd": f64::from(turn) * 0.25}));
     }
     events.push(json!({"ts": at(10), "type": "loop.end", "run": "r1", "status": "human_needed",
         "reason": "a human must answer", "iteration": 3}));
@@ -333,6 +334,8 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(!dashboard.page("/?state=quiet").contains("dead letter"));
     let one = dashboard.page(&format!("/project?project={project}"));
     assert!(one.contains("Used percentage of the context window over time"), "{one}");
+    assert!(one.contains("Cost of sessions over time"), "{one}");
+    assert!(!one.contains("Nothing is logged"), "{one}");
     let decisions = dashboard.page("/decisions");
     assert!(decisions.contains("stop blocked") && decisions.contains("Bash"), "{decisions}");
     let blocked = dashboard.page("/decisions?outcome=blocked_call");

@@ -1,5 +1,6 @@
 //! Supervised runs: a list, and the timeline of one run. The events of a project also tell the use of the context window.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use maud::{Markup, html};
@@ -280,6 +281,16 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
         // `usage_pct` counts all tokens of the session, so it says nothing about the window.
         .filter_map(|(at, it)| Some((at, it.number("occupancy_pct")?)))
         .collect();
+    // A run also reports the usage of its agents, whose sessions report their own.
+    let of_sessions =
+        timed("loop.context_usage").filter(|(_, it)| !it.text("session_id").starts_with("run-"));
+    let mut by_session: BTreeMap<&str, f64> = BTreeMap::new();
+    let session_cost: Vec<(Timestamp, f64)> = of_sessions
+        .filter_map(|(at, it)| {
+            by_session.insert(it.text("session_id"), it.number("cost_usd")?);
+            Some((at, by_session.values().sum()))
+        })
+        .collect();
     let mut sum = 0.0;
     let cost: Vec<(Timestamp, f64)> = timed("loop.iteration_complete")
         .map(|(at, it)| {
@@ -300,6 +311,8 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
     Ok(html! {
         h2 { "Context window" }
         (plot("tokens", used, ("%", Some(100.0)), "Used percentage of the context window over time"))
+        h2 { "Cost of sessions" }
+        (plot("cost", session_cost, ("USD", None), "Cost of sessions over time"))
         h2 { "Cost of supervised runs" }
         (plot("cost", cost, ("USD", None), "Cost of supervised runs over time"))
     })
