@@ -19,6 +19,7 @@ use crate::state::breaker::BreakerPhase;
 use crate::state::run::{Run, RunPhase};
 use crate::store::projects::KnownProject;
 use crate::store::runs::{RunStore, Unusable};
+use crate::store::signals::StoredSignal;
 use crate::store::{file::Durability, log};
 use crate::time::Timestamp;
 use crate::world::{FileKind, World};
@@ -189,11 +190,14 @@ impl Overview<'_> {
         let waiting = stores.waiting();
         row.dead_letters = waiting.depth;
         row.dead_letters_for_human = waiting.awaiting_human;
-        row.questions = waiting.open;
+        let escalations = stores.escalations.all();
+        let open = escalations.iter().filter(|it| it.closed.is_none());
+        row.questions = open.map(OpenQuestion::of_escalation).collect();
         let now = self.world.now();
         let view = stores.signals.view(now);
         let signals = view.awaiting_human(&self.policy.signals, now);
-        row.questions.extend(signals.map(|it| it.name.clone()));
+        let asked = |it: &StoredSignal| OpenQuestion::of_signal(it.message(), &it.name);
+        row.questions.extend(signals.map(asked));
         let breakers = stores.breakers.all().into_iter();
         let breakers: Vec<BreakerView> = breakers
             .map(|(key, breaker)| {
@@ -204,12 +208,12 @@ impl Overview<'_> {
         for it in &breakers {
             if it.breaker.is_open(&it.settings, now) {
                 row.open_breakers.push(it.key.clone());
+            } else if it.breaker.phase == BreakerPhase::HalfOpen {
+                row.half_open_breakers = row.half_open_breakers.saturating_add(1);
             }
             if it.breaker.needs_human {
                 row.breakers_for_human.push(it.key.clone());
             }
-            } else if it.breaker.phase == BreakerPhase::HalfOpen {
-                row.half_open_breakers = row.half_open_breakers.saturating_add(1);
         }
         breakers
     }

@@ -206,6 +206,7 @@ fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
         NoticeKind::BreakerOpen
         | NoticeKind::DeadLetter
         | NoticeKind::Escalation
+        | NoticeKind::SignalRequest
         | NoticeKind::CallRequest
         | NoticeKind::Switch(_) => kind.name().replace('_', " "),
     };

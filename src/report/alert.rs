@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::decision_log::Entry;
+use super::inert::TextFormat;
 use super::notice::{NoticeKind, NoticeSeverity};
 use crate::evaluation::message::cut;
 use crate::limits::ALERT_CHARS_MAX;
@@ -53,6 +54,9 @@ impl Alert {
                 "a human must decide".to_owned(),
                 format!("escalation resolve {subject} --decision TEXT"),
             ),
+            NoticeKind::SignalRequest => {
+                ("a human must decide".to_owned(), format!("signal approve {subject}"))
+            }
             NoticeKind::CallRequest => {
                 ("a blocked call waits for an answer".to_owned(), "allow --waiting".to_owned())
             }
@@ -89,7 +93,8 @@ impl Alert {
         let position =
             NoticeSeverity::ALL.iter().position(|it| *it == self.severity()).unwrap_or(1);
         let level = parameters.recipe.levels.get(position).copied().unwrap_or_default();
-        let text = cut(&self.text, parameters.recipe.chars_max.min(ALERT_CHARS_MAX));
+        let Recipe { format, chars_max, .. } = parameters.recipe;
+        let text = cut(&format.inert(&self.text), (*chars_max).min(ALERT_CHARS_MAX));
         match name {
             "id" => self.id.clone(),
             "key" => self.key.clone(),
@@ -97,9 +102,9 @@ impl Alert {
             "severity" => self.severity.clone(),
             "level" => level.to_owned(),
             "kind" => self.kind.clone(),
-            "project" => self.project.clone(),
-            "subject" => self.subject.clone(),
-            "title" => self.title.clone(),
+            "project" => format.inert(&self.project),
+            "subject" => format.inert(&self.subject),
+            "title" => format.inert(&self.title),
             "text" => text,
             "topic" => parameters.topic().to_owned(),
             "secret" => parameters.secret.to_owned(),
@@ -121,6 +126,8 @@ pub struct Recipe {
     pub needs_secret: bool,
     /// Words for the four severities, the lowest first.
     pub levels: [&'static str; 4],
+    /// Format in which the channel shows texts.
+    pub format: TextFormat,
     /// Longest text, in characters.
     pub chars_max: usize,
     /// Body as JSON; `{{name}}` is a placeholder, and `{{#name}}` a number.
@@ -150,6 +157,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: [":white_circle:", ":large_yellow_circle:", ":red_circle:", ":rotating_light:"],
+        format: TextFormat::Slack,
         chars_max: 2_800,
         body: r#"{"text": "{{level}} {{title}}", "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": "{{title}}"}},
@@ -162,6 +170,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["default", "warning", "attention", "attention"],
+        format: TextFormat::Markdown,
         chars_max: 8_000,
         body: r#"{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive",
             "content": {"type": "AdaptiveCard", "version": "1.4", "body": [
@@ -175,6 +184,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["8421504", "15844367", "15158332", "15158332"],
+        format: TextFormat::Markdown,
         chars_max: 3_500,
         body: r#"{"allowed_mentions": {"parse": []}, "embeds": [{"title": "{{title}}", "description": "{{text}}",
             "color": "{{#level}}", "timestamp": "{{at}}", "footer": {"text": "{{severity}} · {{project}}"}}]}"#,
@@ -185,6 +195,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["2", "3", "4", "5"],
+        format: TextFormat::Markdown,
         chars_max: 3_500,
         body: r#"{"topic": "{{topic}}", "title": "{{title}}", "message": "{{text}}", "priority": "{{#level}}",
             "tags": ["policyd", "{{severity}}"], "markdown": "{{#true}}"}"#,
@@ -195,6 +206,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: Some("https://events.pagerduty.com/v2/enqueue"),
         needs_secret: true,
         levels: ["info", "warning", "error", "critical"],
+        format: TextFormat::Plain,
         chars_max: 8_000,
         body: r#"{"routing_key": "{{secret}}", "event_action": "trigger", "dedup_key": "{{key}}", "client": "policyd",
             "payload": {"summary": "{{title}}", "source": "{{project}}", "severity": "{{level}}",
@@ -207,6 +219,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["5", "3", "1", "1"],
+        format: TextFormat::Plain,
         chars_max: usize::MAX,
         body: "{}",
     },
@@ -216,6 +229,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["low", "medium", "high", "critical"],
+        format: TextFormat::Plain,
         chars_max: usize::MAX,
         body: r#"{"type": "policyd.{{kind}}", "timestamp": "{{at}}", "data": {"id": "{{id}}", "key": "{{key}}",
             "severity": "{{severity}}", "project": "{{project}}", "subject": "{{subject}}",
@@ -227,6 +241,7 @@ pub const RECIPES: [Recipe; 8] = [
         url: None,
         needs_secret: false,
         levels: ["low", "medium", "high", "critical"],
+        format: TextFormat::Plain,
         chars_max: usize::MAX,
         body: "{}",
     },
@@ -347,16 +362,38 @@ pub fn mail(alert: &Alert, to: &[String], from: Option<&str>) -> String {
     }
     let to: Vec<String> = to.iter().map(|it| line(it)).collect();
     out.push_str(&format!(
-        "To: {}\nSubject: =?utf-8?B?{}?=\nMessage-ID: <{}.{}@policyd>\nX-Priority: {}\n\
+        "To: {}\nSubject: {}\nMessage-ID: <{}.{}@policyd>\nX-Priority: {}\n\
          Auto-Submitted: auto-generated\nMIME-Version: 1.0\nContent-Type: {kind}; charset=utf-8\n\
          Content-Transfer-Encoding: 8bit\n\n{body}\n",
         to.join(", "),
-        base64(line(&alert.title).as_bytes()),
+        header_text(&line(&alert.title)),
         line(&alert.id),
         alert.at.millis(),
         level.unwrap_or("3"),
     ));
     out
+}
+
+/// Returns the text of a mail header. Other characters than ASCII are encoded words of at most 75 characters (RFC 2047), one
+/// on each line.
+fn header_text(text: &str) -> String {
+    /// Bytes of a text that fit into an encoded word.
+    const WORD_BYTES_MAX: usize = 45;
+    if text.is_ascii() && !text.contains("=?") {
+        return text.to_owned();
+    }
+    let mut words = vec![String::new()];
+    for it in text.chars() {
+        let is_full = words.last().is_some_and(|word| word.len() + it.len_utf8() > WORD_BYTES_MAX);
+        if is_full {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(it);
+        }
+    }
+    let words = words.iter().map(|it| format!("=?utf-8?B?{}?=", base64(it.as_bytes())));
+    words.collect::<Vec<_>>().join("\n ")
 }
 
 /// Returns bytes in base64 with padding (RFC 4648).

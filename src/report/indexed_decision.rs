@@ -100,7 +100,7 @@ impl DecisionOutcome {
     fn of_notice(kind: NoticeKind, outcome: &str) -> Self {
         match kind {
             NoticeKind::RunEnd => Self::RunEnded,
-            NoticeKind::Escalation => Self::Escalated,
+            NoticeKind::Escalation | NoticeKind::SignalRequest => Self::Escalated,
             NoticeKind::CallRequest => Self::CallRequested,
             NoticeKind::BreakerChange if outcome == "half_open" => Self::BreakerHalfOpened,
             NoticeKind::BreakerChange if outcome == "closed" => Self::BreakerClosed,

@@ -273,8 +273,7 @@ fn add_totals(out: &mut Exposition, totals: &MetricTotals) {
 
 /// Adds what happened beside decisions.
 fn add_notices(out: &mut Exposition, totals: &MetricTotals) {
-    let help =
-        "Runs that ended, escalations, openings of breakers, and tasks that became dead letters.";
+    let help = "Runs that ended, escalations, signals that ask, openings of breakers, and new dead letters.";
     out.counts("policyd_notices_total", help, ["project", "event"], &totals.notices);
     let help = "Supervised runs that ended.";
     out.counts("policyd_runs_ended_total", help, ["project", "ending"], &totals.endings);
@@ -296,9 +295,9 @@ fn add_projects(out: &mut Exposition, rows: &[&ProjectRow]) {
     };
     let number = |count: usize| Some(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
     let help = "Breakers that reject calls.";
+    out.gauge("policyd_breakers_open", help, &values(&|it| number(it.open_breakers.len())));
     let help = "Breakers that permit trial calls only.";
     out.gauge("policyd_breakers_half_open", help, &values(&|it| number(it.half_open_breakers)));
-    out.gauge("policyd_breakers_open", help, &values(&|it| number(it.open_breakers.len())));
     let help = "Tasks in the dead-letter queue.";
     out.gauge("policyd_dead_letters", help, &values(&|it| number(it.dead_letters)));
     let help = "Questions that wait for a human.";

@@ -14,6 +14,7 @@ pub mod explanation;
 pub mod exported;
 pub mod fact_pages;
 pub mod indexed_decision;
+pub mod inert;
 pub mod junit;
 pub mod lint;
 mod logged_line;

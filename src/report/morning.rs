@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::decision_log::Entry;
+use super::inert::TextFormat;
 use super::notice::{LoggedRun, NoticeKind};
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
 use super::table::{Align, Screen, TextTable};
@@ -149,6 +150,7 @@ impl ProjectNight {
             }
             // Open questions are in the row of the project.
             NoticeKind::Escalation
+            | NoticeKind::SignalRequest
             | NoticeKind::CallRequest
             | NoticeKind::BreakerChange
             | NoticeKind::Switch(_) => {}
@@ -545,7 +547,8 @@ fn text_table(it: &ReportTable, screen: Screen) -> String {
 }
 
 fn markdown(title: &str, sections: &[ReportSection]) -> String {
-    let escaped = |it: &str| in_one_line(it).replace('\\', "\\\\").replace('|', "\\|");
+    let inert = |it: &str| TextFormat::Markdown.inert(&in_one_line(it));
+    let escaped = |it: &str| inert(&it.replace('\\', "\\\\").replace('|', "\\|"));
     let mut out = format!("# {title}\n");
     for section in sections {
         if !section.title.is_empty() {
@@ -553,7 +556,7 @@ fn markdown(title: &str, sections: &[ReportSection]) -> String {
         }
         for part in &section.parts {
             match part {
-                ReportPart::Text(text) => out.push_str(&format!("\n{}\n", in_one_line(text))),
+                ReportPart::Text(text) => out.push_str(&format!("\n{}\n", inert(text))),
                 ReportPart::Numbers(numbers) => {
                     out.push('\n');
                     for (name, value) in numbers {
@@ -585,7 +588,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::overview::RunRow;
+    use crate::report::overview::{OpenQuestion, RunRow};
 
     fn at(hour: i64) -> Timestamp {
         Timestamp::from_millis(1_770_000_000_000 + hour * 3_600_000)
@@ -631,7 +634,7 @@ mod tests {
             row: ProjectRow {
                 directory: "/w/billing".to_owned(),
                 run: Some(run),
-                questions: vec!["May I delete <it>?".to_owned()],
+                questions: vec![OpenQuestion::of_signal("May I delete <it>?", "")],
                 open_breakers: vec!["api/x".to_owned()],
                 dead_letters: 1,
                 ..ProjectRow::default()

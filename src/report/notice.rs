@@ -28,6 +28,8 @@ pub enum NoticeKind {
     RunEnd,
     /// A human was asked for a decision.
     Escalation,
+    /// A signal asks a human.
+    SignalRequest,
     /// A blocked tool call waits for a human on any host of the shared store.
     CallRequest,
     /// A closed breaker began to reject calls.
@@ -63,7 +65,7 @@ pub enum SwitchKind {
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -75,6 +77,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Revoke),
         Self::RunEnd,
         Self::Escalation,
+        Self::SignalRequest,
         Self::CallRequest,
         Self::BreakerOpen,
         Self::BreakerChange,
@@ -96,6 +99,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Revoke) => "revoke",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
+            Self::SignalRequest => "signal_request",
             Self::CallRequest => "call_request",
             Self::BreakerOpen => "breaker_open",
             Self::BreakerChange => "breaker_change",
@@ -123,6 +127,7 @@ impl NoticeKind {
                 Some(_) | None => NoticeSeverity::Medium,
             },
             Self::Escalation => NoticeSeverity::find(outcome).unwrap_or(NoticeSeverity::High),
+            Self::SignalRequest => NoticeSeverity::High,
             Self::CallRequest
             | Self::BreakerOpen
             | Self::DeadLetter
@@ -172,7 +177,7 @@ impl NoticeSeverity {
 #[serde(default)]
 #[schemars(extend("required" = ["subject", "text"]))]
 pub struct Notice {
-    /// Id of the run, the escalation, the request, or the task; name of the breaker.
+    /// Id of the run, the escalation, the signal, the request, or the task; name of the breaker.
     pub subject: String,
     /// How the run ended, severity of the escalation, rule by which the task entered the queue, or new state of the
     /// breaker: `open`, `half_open`, or `closed`.
@@ -271,13 +276,13 @@ impl Notice {
             goal: shown(&run.goal),
             program: program.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
             started: Timestamp::from_millis(run.started_ms),
+            resumes: run.resumes,
+            resumed: run.resumed_ms.map(Timestamp::from_millis),
             turns: run.iteration,
             restarts: run.restarts,
             usage: LoggedUsage::of(&run.totals()),
             reported: LoggedUsage::of(&run.at_last_end),
         };
-            resumes: run.resumes,
-            resumed: run.resumed_ms.map(Timestamp::from_millis),
         let text = format!(
             "{}: {} ({}, {} USD)",
             logged.goal,
@@ -294,6 +299,13 @@ impl Notice {
     pub fn of_escalation(it: &Escalation) -> Self {
         let text = shown(&format!("{}: {}", it.title, it.reason));
         Self { subject: it.id.clone(), outcome: it.severity.clone(), text, run: None }
+    }
+
+    /// Returns the notice of a signal that asks a human.
+    #[must_use]
+    pub fn of_signal(id: &str, name: &str, message: &str) -> Self {
+        let text = if message.is_empty() { name.to_owned() } else { format!("{name}: {message}") };
+        Self { subject: id.to_owned(), outcome: String::new(), text: shown(&text), run: None }
     }
 
     /// Returns the notice of a blocked call that waits for a human.
@@ -331,7 +343,8 @@ impl Notice {
 }
 
 /// Returns a text on one line, secrets masked, cut.
-fn shown(text: &str) -> String {
+#[must_use]
+pub fn shown(text: &str) -> String {
     cut(&in_one_line(&mask(text).0), NOTICE_CHARS_MAX)
 }
 

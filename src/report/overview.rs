@@ -6,8 +6,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::activity::{LastStop, StopOutcomeWord};
+use super::notice::shown;
 use super::paint::TextColor;
 use super::table::{Align, Screen, TextCell, TextTable};
+use crate::state::escalation::Escalation;
 use crate::state::run::RunStatus;
 use crate::state::run::budget::usd_text;
 use crate::time::{Timestamp, duration_text, short_text};
@@ -99,12 +101,12 @@ pub struct ProjectRow {
     pub dead_letters_for_human: usize,
     /// Breakers that reject calls.
     pub open_breakers: Vec<String>,
-    /// Breakers that a human must reset.
-    pub breakers_for_human: Vec<String>,
     /// Number of breakers that permit trial calls only.
     pub half_open_breakers: usize,
-    /// Titles of escalations and names of signals that wait for an answer.
-    pub questions: Vec<String>,
+    /// Breakers that a human must reset.
+    pub breakers_for_human: Vec<String>,
+    /// Escalations and signals that wait for an answer.
+    pub questions: Vec<OpenQuestion>,
     /// Used part of the context window in percent, in the session that was evaluated last.
     pub context_percent: Option<u64>,
     /// Cost in USD of that session.
@@ -187,10 +189,9 @@ impl ProjectRow {
             text,
             command: command.to_owned(),
         };
-        let questions = self.questions.iter();
         let question =
-            |it: &String| item(WaitingKind::Question, it.clone(), "policyd escalation list");
-        let mut items: Vec<WaitingItem> = questions.map(question).collect();
+            |it: &OpenQuestion| item(WaitingKind::Question, it.text.clone(), &it.command);
+        let mut items: Vec<WaitingItem> = self.questions.iter().map(question).collect();
         if self.dead_letters_for_human > 0 {
             let text =
                 format!("{} for a human", counted(self.dead_letters_for_human, "dead letter"));
@@ -227,7 +228,7 @@ impl ProjectRow {
         let mut details = Vec::new();
         let mut add = |color, text: String| details.push((color, text));
         for question in &self.questions {
-            add(TextColor::Red, format!("question: {question}"));
+            add(TextColor::Red, format!("question: {}", question.text));
         }
         for key in &self.breakers_for_human {
             add(TextColor::Red, format!("breaker {key}: waits for `policyd breaker reset {key}`"));
@@ -254,6 +255,36 @@ impl ProjectRow {
         }
         details.extend(self.problems.iter().map(|it| (TextColor::Red, it.clone())));
         details
+    }
+}
+
+/// A question to a human.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct OpenQuestion {
+    /// What is asked, in one line.
+    pub text: String,
+    /// The command that shows it.
+    #[serde(skip)]
+    pub command: String,
+}
+
+impl OpenQuestion {
+    /// Returns the question of an escalation.
+    #[must_use]
+    pub fn of_escalation(it: &Escalation) -> Self {
+        Self::new(&it.reason, &it.title, "policyd escalation list")
+    }
+
+    /// Returns the question of a signal by its message and name.
+    #[must_use]
+    pub fn of_signal(message: &str, name: &str) -> Self {
+        Self::new(message, name, "policyd signal list")
+    }
+
+    fn new(text: &str, name: &str, command: &str) -> Self {
+        let parts: Vec<&str> = [name, text].into_iter().filter(|it| !it.is_empty()).collect();
+        Self { text: shown(&parts.join(": ")), command: command.to_owned() }
     }
 }
 
@@ -515,7 +546,7 @@ mod tests {
     #[test]
     fn the_table_shows_what_waits_below_its_project() {
         let rows = [ProjectRow {
-            questions: vec!["may I deploy?".to_owned()],
+            questions: vec![OpenQuestion::of_signal("may I deploy?", "")],
             dead_letters: 2,
             dead_letters_for_human: 1,
             blocked_stops: 3,

@@ -313,6 +313,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use crate::report::overview::OpenQuestion;
 
     fn rows() -> Vec<ProjectRow> {
         let row = |directory: &str, blocked_stops, cost: f64| ProjectRow {
@@ -323,7 +324,7 @@ mod tests {
             ..ProjectRow::default()
         };
         let asked = ProjectRow {
-            questions: vec!["may I\u{1b}[2J deploy?".to_owned()],
+            questions: vec![OpenQuestion::of_signal("may I\u{1b}[2J deploy?", "")],
             context_percent: Some(71),
             ..row("/w/billing", 1, 2.0)
         };

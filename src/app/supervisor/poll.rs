@@ -52,13 +52,15 @@ impl Supervisor<'_> {
                     }
                 }
                 "pause" => look.pause = true,
-                "input" => look.input.extend(self.take(&found.id).map(|it| text_of(&it))),
+                "input" => {
+                    look.input.extend(self.take(&found.id).map(|it| it.message().to_owned()))
+                }
                 _ => {}
             }
             let asks = kind.is_some_and(|it| it.awaits_human(kinds));
             let blocking = found.fields.get("blocking").and_then(Value::as_bool) != Some(false);
             if asks && blocking && look.review.is_none() {
-                let reason = text_of(&found);
+                let reason = found.message().to_owned();
                 let answer = format!("`policyd signal approve {}` answers it", found.id);
                 look.review = Some(format!("{}: {reason}; {answer}", found.name));
             }
@@ -156,11 +158,4 @@ impl Supervisor<'_> {
         let known = stores.signals.exists() && self.policy().signals.kind(name).is_some();
         known && stores.signals.pending(self.world.now()).iter().any(|it| it.name == name)
     }
-}
-
-/// What a signal says.
-fn text_of(found: &StoredSignal) -> String {
-    let said = ["text", "reason", "message", "input", "decision"];
-    let said = said.iter().map(|it| found.text(it)).find(|it| !it.is_empty());
-    said.unwrap_or_default().to_owned()
 }

@@ -6,8 +6,9 @@ use super::found::id_of;
 use super::{FOLDER, SignalStore, StoredSignal, View, file_names};
 use crate::limits::SIGNAL_FILE_BYTES_MAX;
 use crate::policy::signals::SignalStorage;
+use crate::report::notice::{Notice, NoticeKind};
 use crate::state::signal::{Signal, SignalPhase};
-use crate::store::log;
+use crate::store::{decision_log, log};
 use crate::time::Timestamp;
 use crate::world::WorldError;
 
@@ -117,6 +118,13 @@ impl SignalStore<'_> {
         }
         self.share(&made, now)?;
         self.documents.save(&format!("{FOLDER}/{}", made.file), &text)?;
+        if kind.is_some_and(|it| it.awaits_human(self.kinds)) {
+            let notice = Notice::of_signal(&made.id, &made.name, made.message());
+            let root = &self.documents.root;
+            // The question is asked even if the log cannot be written.
+            let _unlogged =
+                decision_log::notify(self.world, root, NoticeKind::SignalRequest, notice);
+        }
         Ok(made)
     }
 }

@@ -131,6 +131,13 @@ impl StoredSignal {
         self.fields.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Returns what the signal says; empty if it has fields of other names only.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        let fields = ["text", "reason", "message", "input", "decision"];
+        fields.iter().map(|it| self.text(it)).find(|it| !it.is_empty()).unwrap_or_default()
+    }
+
     /// Returns the content of the file.
     pub(super) fn to_json(&self) -> Value {
         Value::Object(fields(&SignalFile {

@@ -86,7 +86,7 @@ fn what_waits_for_a_human_comes_first_and_sets_the_exit_code() {
     assert_eq!(opened.code, 0, "{}", opened.stderr);
     let all = called(&scene, "status --all");
     assert_eq!(all.code, 1);
-    assert!(all.stdout.contains("question: deploy"), "{}", all.stdout);
+    assert!(all.stdout.contains("question: deploy: production"), "{}", all.stdout);
     let [first, second] = rows(&scene, "status --all --format json").try_into().unwrap();
     assert_eq!((&first["directory"], &first["urgency"]), (&json!("/work"), &json!("human")));
     assert_eq!(second["directory"], "/other");
