@@ -24,6 +24,7 @@ pub mod pattern;
 pub mod prose;
 pub mod record;
 mod scope;
+pub mod spacing;
 pub mod table;
 pub mod template;
 pub mod text_list;

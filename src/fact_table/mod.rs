@@ -30,7 +30,7 @@ mod work_facts;
 
 pub use policyd_expr::{
     ExprSource, FactError, ScriptError, ScriptErrorKind, Value, ast, check, compiled, completion,
-    marks, parts, pattern, prose, record, template, watch, words,
+    marks, parts, pattern, prose, record, spacing, template, watch, words,
 };
 use policyd_expr::{dynamic, text_list};
 

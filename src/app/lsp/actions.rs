@@ -84,6 +84,7 @@ impl Server<'_> {
                 }
                 .into(),
             ),
+            document_formatting_provider: Some(OneOf::Left(true)),
             code_lens_provider: Some(CodeLensOptions { resolve_provider: Some(false) }),
             inlay_hint_provider: Some(OneOf::Left(true)),
             execute_command_provider: Some(ExecuteCommandOptions {
@@ -119,6 +120,7 @@ impl Server<'_> {
             "textDocument/documentSymbol" => Ok(json!(self.symbols(&read(params)?))),
             "textDocument/foldingRange" => Ok(json!(self.folds(&read(params)?))),
             "textDocument/semanticTokens/full" => Ok(json!(self.tokens(&read(params)?))),
+            "textDocument/formatting" => Ok(json!(self.format(&read(params)?))),
             "textDocument/codeLens" => Ok(json!(self.lenses(&read(params)?))),
             "textDocument/inlayHint" => Ok(json!(self.inlay_hints(&read(params)?))),
             "workspace/executeCommand" => self.execute(read(params)?),

@@ -1,6 +1,7 @@
 //! Answers about a place of an open file: completion, explanations, ids, outline, colors.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::editor::ids::{self, FilePlace, Occurrence};
 use crate::editor::keys::FileText;
 use crate::editor::outline::{self, Symbol, TOKEN_TYPES};
 use crate::editor::view::PackView;
-use crate::editor::{hover, text::LineIndex};
+use crate::editor::{format, hover, text::LineIndex};
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::builtin;
 use crate::source::Span;
@@ -287,6 +288,19 @@ impl Server<'_> {
             });
         }
         Some(json!(SemanticTokens { result_id: None, data }))
+    }
+
+    /// The edits that format the expressions of a file.
+    pub(super) fn format(&mut self, params: &DocumentParams) -> Option<Value> {
+        let (path, folder, text) = self.opened(&params.text_document.uri)?;
+        let view = self.view(&folder)?;
+        let lines = TextLines::new(&text);
+        let changes = format::changes(&view, &path.display().to_string(), self.world.now());
+        let edit = |(range, wanted): (Range<usize>, &str)| TextEdit {
+            range: lines.range(&range),
+            new_text: wanted.to_owned(),
+        };
+        Some(json!(changes.into_iter().map(edit).collect::<Vec<_>>()))
     }
 
     pub(super) fn signature(&mut self, params: &SignatureHelpParams) -> Option<Value> {

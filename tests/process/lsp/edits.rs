@@ -197,6 +197,7 @@ const REQUESTS: &[(&str, MoreParams)] = &[
     ("textDocument/documentSymbol", |_| json!({})),
     ("textDocument/foldingRange", |_| json!({})),
     ("textDocument/semanticTokens/full", |_| json!({})),
+    ("textDocument/formatting", |_| json!({})),
     ("textDocument/codeLens", |_| json!({})),
     ("textDocument/inlayHint", |_| json!({})),
 ];

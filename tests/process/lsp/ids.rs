@@ -199,6 +199,40 @@ fn the_outline_has_entries_with_their_questions() {
 }
 
 #[test]
+fn expressions_are_formatted_and_everything_else_stays() {
+    let machine = Machine::new();
+    let mut client = opened(&machine);
+    let guards = pack_file(&machine, "guards.yaml");
+    let text = |[plain, quoted, first, second]: [&str; 4]| {
+        format!(
+            "- {{id: a, on: pre_tool_use, when: {plain}, message:  m}}  # why\n\
+             - id: b\n  on: pre_tool_use\n  when: {quoted}\n  message: |\n    ${{{first}}}  m\n\
+             - id: c\n  on: pre_tool_use\n  when: >-\n    {first}\n    {second}\n  message: m\n"
+        )
+    };
+    let loose = [
+        "files.count>1",
+        r#""event.tool==\"Bash\"&&true""#,
+        r#"commands.ran( "git" )  ||  ! true"#,
+        r#"&&  event.tool  ==  "x  y""#,
+    ];
+    client.open_with(&guards, &text(loose));
+    let params = json!({"textDocument": {"uri": uri(&guards)}, "options": {"tabSize": 2}});
+    let edits = client.request("textDocument/formatting", params.clone());
+    let document = json!({"uri": uri(&guards), "version": null});
+    client.apply(&json!({"documentChanges": [{"textDocument": document, "edits": edits}]}));
+    let regular = [
+        "files.count > 1",
+        r#""event.tool == \"Bash\" && true""#,
+        r#"commands.ran("git") || !true"#,
+        r#"&& event.tool == "x  y""#,
+    ];
+    assert_eq!(client.text(&guards), text(regular));
+    assert_eq!(client.request("textDocument/formatting", params), json!([]));
+    client.stop();
+}
+
+#[test]
 fn words_of_expressions_have_colors() {
     let machine = Machine::new();
     let mut client = opened(&machine);

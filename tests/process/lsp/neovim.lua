@@ -78,6 +78,8 @@ local whole = { start = { line = 0, character = 0 }, ['end'] = here.position }
 out.hints = request('textDocument/inlayHint', { textDocument = document.textDocument, range = whole })
 out.folds = #request('textDocument/foldingRange', at())
 out.tokens = #request('textDocument/semanticTokens/full', at()).data
+local options = { tabSize = 2, insertSpaces = true }
+out.formatted = #request('textDocument/formatting', at({ options = options }))
 vim.lsp.util.apply_workspace_edit(request('textDocument/rename', at({ newName = 'no_release' })), 'utf-16')
 out.renamed = vim.fn.getline(1)
 out.other = #vim.fn.getbufline('cases.yaml', 1, '$') > 0

@@ -60,6 +60,7 @@ fn neovim_shows_findings_and_applies_fixes() {
     assert_eq!(shown["symbols"], "no_deploy");
     assert_eq!((&shown["definition"], &shown["references"]), (&json!(1), &json!(2)));
     assert_eq!((&shown["folds"], &shown["tokens"]), (&json!(1), &json!(10)));
+    assert_eq!(shown["formatted"], 0, "it is formatted");
     assert_eq!((&shown["renamed"], &shown["other"]), (&json!("- id: no_release"), &json!(true)));
     assert_eq!((&shown["symbol"], &shown["renamable"]), (&json!("no_deploy"), &json!("no_deploy")));
     assert_eq!(
