@@ -27,7 +27,9 @@ pub(crate) fn accounts(url: &str) -> [String; 2] {
     let name = name.split('?').next().unwrap();
     ["agent", "human"].map(|role| {
         let account = format!("{role}_{name}");
-        let sql = format!("CREATE ROLE {account} LOGIN; GRANT policyd_{role} TO {account}");
+        let sql = format!(
+            "DROP ROLE IF EXISTS {account}; CREATE ROLE {account} LOGIN; GRANT policyd_{role} TO {account}"
+        );
         postgres::execute(url, &sql).unwrap();
         url.replace("postgres@", &format!("{account}@"))
     })
