@@ -50,8 +50,9 @@ pub(super) struct SessionValues {
 
 /// How long the values of a session are kept: it may go on meanwhile.
 const VALUES_KEPT: Duration = Duration::from_secs(2);
-/// How long a session may take to read so that each hover reads it. A request waits for it.
-const HOVER_READ_MAX: Duration = Duration::from_millis(250);
+/// Number of times that a reading takes until a hover reads the session again. Requests wait for a reading, so readings take
+/// at most a twentieth of the time.
+const HOVER_READ_FACTOR: u32 = 20;
 
 impl Server<'_> {
     /// The facts of the chosen session as the rules of a pack see them.
@@ -92,9 +93,13 @@ impl Server<'_> {
     /// The value of a fact in the chosen session, else in the newest one.
     pub(super) fn value_of(&mut self, folder: &Path, fact: &FactInExpression) -> Option<String> {
         let known = self.packs.get(folder)?.values.as_ref();
-        let known = known.filter(|it| it.session == self.settings.session);
-        let context = match known.filter(|it| it.took > HOVER_READ_MAX) {
-            Some(slow) => Rc::clone(&slow.context),
+        let now = self.world.elapsed();
+        let is_current = |it: &&SessionValues| {
+            let age = now.saturating_sub(it.read);
+            it.session == self.settings.session && age < it.took.saturating_mul(HOVER_READ_FACTOR)
+        };
+        let context = match known.filter(is_current) {
+            Some(known) => Rc::clone(&known.context),
             None => self.context(folder).ok()?,
         };
         let FactInExpression { expression, word } = fact;
