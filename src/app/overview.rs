@@ -187,10 +187,10 @@ impl Overview<'_> {
             lock_wait: COMMAND_LOCK_WAIT,
         };
         let stores = Stores::new(self.world, self.policy, location);
-        let waiting = stores.waiting();
+        let escalations = stores.escalations.all();
+        let waiting = stores.waiting_with(&escalations);
         row.dead_letters = waiting.depth;
         row.dead_letters_for_human = waiting.awaiting_human;
-        let escalations = stores.escalations.all();
         let open = escalations.iter().filter(|it| it.closed.is_none());
         row.questions = open.map(OpenQuestion::of_escalation).collect();
         let now = self.world.now();

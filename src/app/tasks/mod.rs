@@ -20,6 +20,7 @@ use crate::expr::queue_facts::QueueSnapshot;
 use crate::expr::watch::CoverageRecorder;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
+use crate::state::escalation::Escalation;
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::EscalationStore;
 use crate::store::file::Durability;
@@ -85,10 +86,15 @@ impl<'a> Stores<'a> {
 
     /// What waits, as expressions see it.
     pub(crate) fn waiting(&self) -> QueueSnapshot {
+        self.waiting_with(&self.escalations.all())
+    }
+
+    /// The same for a caller that read the escalations.
+    pub(crate) fn waiting_with(&self, escalations: &[Escalation]) -> QueueSnapshot {
         let lists = self.queues.peek();
         let tasks: Vec<_> = lists.tasks.iter().collect();
         let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
-        waiting(&self.policy.dead_letter, queue.0, queue.1, &self.escalations.all(), self.now)
+        waiting(&self.policy.dead_letter, queue.0, queue.1, escalations, self.now)
     }
 
     /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).
