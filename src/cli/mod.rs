@@ -161,17 +161,15 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         return help::run(console, &words);
     }
     let parsed = match line::parse(arguments) {
-        Ok(parsed) => parsed,
-        Err(error) if is_late_directory(&error) => {
+        Ok(parsed) if parsed.directory.is_none() => parsed,
+        Err(error) if !is_late_directory(&error) => {
+            return usage(&error, world, console, arguments);
+        }
+        Ok(_) | Err(_) => {
             console.eprint("`-C DIR` must be the first option");
             return EXIT_USAGE;
         }
-        Err(error) => return usage(&error, world, console, arguments),
     };
-    if parsed.directory.is_some() {
-        console.eprint("`-C DIR` must be the first option");
-        return EXIT_USAGE;
-    }
     set_terminal(world, console, parsed.color);
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it),

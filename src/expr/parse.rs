@@ -119,6 +119,11 @@ const OPERATORS: [Operator; 22] = [
     operator(">>", 210),
 ];
 
+/// Whether a sign is a binary operator of Rhai.
+pub(super) fn is_binary(sign: &str) -> bool {
+    OPERATORS.iter().any(|it| it.sign == sign)
+}
+
 const RELATIONS: [Relation; 6] = [
     Relation::Equal,
     Relation::NotEqual,

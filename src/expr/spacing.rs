@@ -3,10 +3,8 @@
 use std::ops::Range;
 
 use super::lexer::{Token, TokenKind, tokens};
+use super::parse;
 
-/// Operators between two operands.
-const BINARY: [&str; 15] =
-    ["==", "!=", "<=", ">=", "<", ">", "&&", "||", "+", "-", "*", "/", "%", "**", "??"];
 /// Keywords before an operand.
 const BEFORE_OPERAND: [&str; 5] = ["in", "if", "else", "let", "return"];
 
@@ -46,7 +44,9 @@ fn wanted(
     gap: &str,
 ) -> Option<&'static str> {
     let is_binary = |it: &Token<'_>, before: Option<&Token<'_>>| {
-        it.kind == TokenKind::Sign && BINARY.contains(&it.text) && before.is_some_and(ends_operand)
+        // A bar encloses the arguments of a function.
+        let is_operator = it.kind == TokenKind::Sign && it.text != "|" && parse::is_binary(it.text);
+        is_operator && before.is_some_and(ends_operand)
     };
     let is_any = |it: &Token<'_>, signs: &[&str]| signs.iter().any(|sign| it.is(sign));
     if right.is(",") {

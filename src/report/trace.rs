@@ -43,7 +43,7 @@ impl TraceContext {
     }
 
     /// Returns the span of a supervised run from its start or its last resume to its end: in the trace of its caller, else
-    /// in a trace of its own. `directory` is the main checkout of the project, `resumes` how often the run was resumed.
+    /// in a trace of its own. `directory` is the main checkout of the project, `resumes` is the number of its resumes.
     #[must_use]
     pub fn of_run(caller: Option<&Self>, directory: &str, run: &str, resumes: u32) -> Self {
         let digits = |text: &str| hex(&Sha256::digest(text.as_bytes()));

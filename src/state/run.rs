@@ -115,6 +115,9 @@ pub struct RunTotals {
     pub worked_ms: u64,
 }
 
+/// Beginning of the ids under which runs report events.
+pub const EVENT_SESSION_PREFIX: &str = "run-";
+
 /// State of a run: `runs/<id>/state.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -269,6 +272,12 @@ impl Run {
     #[must_use]
     pub fn same_error_of_session(&self) -> u32 {
         self.trail.same_error().min(self.session_iteration)
+    }
+
+    /// Returns the id under which the run itself reports events. Sessions of its agents have ids of their own.
+    #[must_use]
+    pub fn event_session(&self) -> String {
+        format!("{EVENT_SESSION_PREFIX}{}", self.id)
     }
 
     /// Returns what the run used so far.

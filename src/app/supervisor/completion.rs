@@ -53,7 +53,7 @@ impl Supervisor<'_> {
     /// The stop that a claim is judged as.
     fn request(&self, answer: &str, dry_run: bool) -> Option<Request<'static>> {
         let fields = json!({
-            "session_id": format!("run-{}", self.run.id),
+            "session_id": self.run.event_session(),
             "transcript_path": self.transcript(),
             "cwd": self.project.folder,
             "prompt_id": self.mark(),

@@ -105,7 +105,7 @@ impl Supervisor<'_> {
     fn report_restart(&mut self, why: RestartReason) {
         let (restart, iteration) = (self.run.restarts, self.run.iteration);
         if why == RestartReason::Exhausted {
-            let (session, now) = (format!("run-{}", self.run.id), self.world.now());
+            let (session, now) = (self.run.event_session(), self.world.now());
             let number = self.run.session_iteration.into();
             let whose = EventOrigin { session: &session, now, iteration: number };
             self.report_event(context::restart(whose, restart.into(), iteration.into()));

@@ -238,7 +238,7 @@ impl Supervisor<'_> {
         if gauge.input_tokens == 0 && gauge.output_tokens == 0 {
             return; // The command tells no tokens.
         }
-        let session = format!("run-{}", self.run.id);
+        let session = self.run.event_session();
         let now = self.world.now();
         let whose = EventOrigin { session: &session, now, iteration: self.run.iteration.into() };
         self.report_event(usage(whose, &gauge));

@@ -14,8 +14,8 @@ use crate::report::event_log::EVENT_LOG;
 use crate::report::indexed_decision::DecisionOutcome;
 use crate::report::overview::{ProjectRow, Urgency};
 use crate::report::run;
-use crate::state::run::Run;
 use crate::state::run::budget::usd_text;
+use crate::state::run::{EVENT_SESSION_PREFIX, Run};
 use crate::store::decision_index::{DecisionFilter, DecisionRow};
 use crate::store::file::Durability;
 use crate::store::log;
@@ -282,13 +282,14 @@ pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageErro
         .filter_map(|(at, it)| Some((at, it.number("occupancy_pct")?)))
         .collect();
     // A run also reports the usage of its agents, whose sessions report their own.
-    let of_sessions =
-        timed("loop.context_usage").filter(|(_, it)| !it.text("session_id").starts_with("run-"));
-    let mut by_session: BTreeMap<&str, f64> = BTreeMap::new();
+    let of_sessions = timed("loop.context_usage")
+        .filter(|(_, it)| !it.text("session_id").starts_with(EVENT_SESSION_PREFIX));
+    let (mut by_session, mut total) = (BTreeMap::new(), 0.0);
     let session_cost: Vec<(Timestamp, f64)> = of_sessions
         .filter_map(|(at, it)| {
-            by_session.insert(it.text("session_id"), it.number("cost_usd")?);
-            Some((at, by_session.values().sum()))
+            let cost = it.number("cost_usd")?;
+            total += cost - by_session.insert(it.text("session_id"), cost).unwrap_or(0.0);
+            Some((at, total))
         })
         .collect();
     let mut sum = 0.0;
