@@ -476,4 +476,14 @@ mod tests {
         assert_eq!(base64(b"any carnal pleas"), "YW55IGNhcm5hbCBwbGVhcw==");
         assert_eq!(base64(b"any carnal pleasure"), "YW55IGNhcm5hbCBwbGVhc3VyZQ==");
     }
+
+    #[test]
+    fn the_subject_of_a_mail_is_plain_or_in_short_encoded_words() {
+        assert_eq!(header_text("policyd: 4 projects"), "policyd: 4 projects");
+        let lines = header_text(&"Grüße ".repeat(30));
+        let lines: Vec<&str> = lines.split("\n ").collect();
+        assert!(lines.len() > 1 && lines.iter().all(|it| it.len() <= 75), "{lines:?}");
+        assert!(lines.iter().all(|it| it.starts_with("=?utf-8?B?") && it.ends_with("?=")));
+        assert_eq!(header_text("=?x?="), format!("=?utf-8?B?{}?=", base64(b"=?x?=")));
+    }
 }

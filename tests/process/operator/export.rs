@@ -122,7 +122,8 @@ fn export(
     requests: &Receiver<Received>,
     mut decide: impl FnMut(&Received) -> Option<u16>,
 ) -> bool {
-    let mut command = machine.command(&["export", "otlp", "--endpoint", url]);
+    let mut command = machine.command(&["export", "otlp"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", url);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     loop {
         match requests.recv_timeout(std::time::Duration::from_millis(20)) {

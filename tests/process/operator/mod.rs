@@ -27,6 +27,27 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
+#[cfg(unix)]
+fn every_user_can_read_the_metrics_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let file = machine.path("policyd.prom");
+    for _ in 0..2 {
+        let written = machine.run(&["metrics", "--textfile", file.to_str().unwrap()], b"");
+        assert_eq!(written.code, Some(0), "{written:?}");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+        assert!(fs::read_to_string(&file).unwrap().contains("policyd_breakers_half_open"));
+    }
+}
+
+#[test]
+fn a_directory_behind_the_command_is_refused_with_its_place() {
+    let called = Machine::new().run(&["status", "-C", "."], b"");
+    assert_eq!(called.code, Some(2), "{called:?}");
+    assert!(called.stderr.contains("`-C DIR` must be the first option"), "{called:?}");
+}
+
+#[test]
 fn one_log_shows_what_happened_in_all_projects() {
     let machine = Machine::new();
     assert!(machine.untested().stop().blocks());
