@@ -19,6 +19,7 @@ mod policy_cases;
 mod policy_load;
 mod rationalizations;
 mod schemas;
+mod stops;
 mod tables;
 mod yaml_limits;
 mod yaml_reports;
