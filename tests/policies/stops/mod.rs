@@ -1,7 +1,7 @@
 //! Ordinary sessions and runs of commands, written before the rules that judge them: is the stop blocked?
 //!
-//! The files `held_back.yaml` contain a third of each list. They measure whether the rules are general, so
-//! nobody reads them while the rules change. Set `POLICYD_HELD_BACK=1` to print their misjudged entries.
+//! The files `held_back.yaml` contain a third of each list. They measure whether the rules are general: do not
+//! read them while the rules change. `POLICYD_HELD_BACK=1` prints their misjudged entries.
 //!
 //! An entry with the key `miss` is misjudged today, and the key says why. The test fails if such an entry is
 //! judged correctly, too.
