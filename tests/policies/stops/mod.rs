@@ -28,6 +28,9 @@ const NO_TEST: &str = "blocked: no test was run";
 /// Text of a block without a known run.
 const NO_TEST_TEXT: &str = "no test was run";
 
+/// Characters of a line of output that a block quotes at least.
+const QUOTED_CHARS: usize = 40;
+
 /// An entry of a list and where it is from.
 struct Entry {
     value: Value,
@@ -83,35 +86,51 @@ fn from_shared(file: &str) -> Option<Vec<Entry>> {
     Some(cases.into_iter().map(|value| Entry { value, held_back: false }).collect())
 }
 
-/// Whether a block is of the expected kind.
-fn is_right(expected: &str, blocked: Option<&str>) -> bool {
-    let says_no_test = blocked.is_some_and(|it| it.contains(NO_TEST_TEXT));
+/// Whether a block is of the expected kind. The block for a failed run quotes a line of its output.
+fn is_right(expected: &str, blocked: Option<&str>, output: &str) -> bool {
+    let found = blocked.map(findings).unwrap_or_default();
+    let quotes = |reason: &str| {
+        output.lines().map(str::trim).any(|it| !it.is_empty() && reason.contains(beginning(it)))
+    };
     match expected {
         "either" => true,
         NOT_BLOCKED => blocked.is_none(),
         "block" | "blocked" => blocked.is_some(),
-        FAILED => blocked.is_some_and(|it| it.contains("failed")) && !says_no_test,
-        NO_TEST => blocked.is_some_and(|it| !it.contains("run failed")),
+        FAILED => {
+            found.contains("failed") && !found.contains(NO_TEST_TEXT) && blocked.is_some_and(quotes)
+        }
+        NO_TEST => blocked.is_some() && !found.contains("run failed"),
         other => panic!("unknown expectation: {other}"),
     }
 }
 
-/// What the stop did, in one line: the findings of the block, each without its evidence.
+/// The findings of a block without their evidence, in one line.
+fn findings(reason: &str) -> String {
+    let found = reason.lines().filter_map(|it| it.strip_prefix("- "));
+    found.collect::<Vec<_>>().join("; ")
+}
+
+/// The part of a line of output that a block quotes at least.
+fn beginning(line: &str) -> &str {
+    let end = line.char_indices().nth(QUOTED_CHARS).map_or(line.len(), |(at, _)| at);
+    line.get(..end).unwrap_or(line)
+}
+
+/// What the stop did, in one line.
 fn in_short(blocked: Option<&str>) -> String {
-    let Some(reason) = blocked else { return "no block".to_owned() };
-    let findings = reason.lines().filter(|it| it.starts_with("- "));
-    let findings: Vec<_> = findings.map(|it| it.trim_start_matches("- ")).collect();
-    format!("block ({})", findings.join("; "))
+    blocked.map_or_else(|| "no block".to_owned(), |it| format!("block ({})", findings(it)))
 }
 
 fn judged(entry: &Entry, name: &str, blocked: Option<&str>) -> Judged {
-    let expected = entry.value["expect"].as_str().unwrap();
-    let right = is_right(expected, blocked);
+    let it = &entry.value;
+    let expected = it["expect"].as_str().unwrap();
+    let output = it["output"].as_str().unwrap_or_default();
+    let right = is_right(expected, blocked, output);
     Judged {
         name: name.to_owned(),
         held_back: entry.held_back,
         right,
-        known_miss: entry.value["miss"].is_string(),
+        known_miss: it["miss"].is_string(),
         false_block: expected == NOT_BLOCKED && !right,
         missed: expected.starts_with("block") && blocked.is_none(),
         expected: expected.to_owned(),

@@ -102,7 +102,7 @@ impl Player {
     pub(super) fn stop(&mut self) -> Option<String> {
         let fields = json!({"stop_hook_active": false, "last_assistant_message": self.said,
             "background_tasks": [], "session_crons": []});
-        let answer = self.hook("stop", fields);
+        let answer = &self.hook("stop", fields);
         let blocks = answer["decision"] == "block";
         blocks.then(|| answer["reason"].as_str().unwrap().to_owned())
     }
@@ -284,11 +284,13 @@ impl Player {
         self.result(text, true, json!({"toolUseResult": format!("Error: {text}")}));
     }
 
-    fn result(&mut self, text: &str, failed: bool, mut fields: Value) {
+    /// Appends the result of the last call, with the fields that the client puts beside it.
+    fn result(&mut self, text: &str, failed: bool, fields: Value) {
         let content = json!([{"type": "tool_result", "tool_use_id": self.call_id(),
             "content": text, "is_error": failed}]);
-        fields["message"] = json!({"role": "user", "content": content});
-        self.line("user", fields);
+        let mut line = json!({"message": {"role": "user", "content": content}});
+        extend(&mut line, fields);
+        self.line("user", line);
     }
 
     fn call_id(&self) -> String {
@@ -308,8 +310,7 @@ impl Player {
             "timestamp": self.world.now().to_string(), "userType": "external",
             "entrypoint": entrypoint, "sessionId": SESSION, "version": "2.1.329",
             "gitBranch": "main"});
-        let Value::Object(fields) = fields else { panic!("fields are a map") };
-        line.as_object_mut().unwrap().extend(fields);
+        extend(&mut line, fields);
         self.lines.push(line.to_string());
         let text: String = self.lines.iter().map(|it| format!("{it}\n")).collect();
         self.world.put(TRANSCRIPT, text);
@@ -323,8 +324,7 @@ impl Player {
     fn hook(&self, event: &str, fields: Value) -> Value {
         let mut payload = json!({"session_id": SESSION, "transcript_path": TRANSCRIPT,
             "cwd": PROJECT, "prompt_id": self.prompt_id(), "permission_mode": "default"});
-        let Value::Object(fields) = fields else { panic!("fields are a map") };
-        payload.as_object_mut().unwrap().extend(fields);
+        extend(&mut payload, fields);
         let words = ["eval", "--hook", event, "--harness", "claude-code"];
         let said = console::call(&self.world, &words, payload.to_string().as_bytes());
         assert_eq!(said.code, 0, "{event}: {}", said.err);
@@ -339,4 +339,10 @@ impl Player {
 /// A path in the project, or an absolute path unchanged.
 fn absolute(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{PROJECT}/{path}") }
+}
+
+/// Adds the fields of one map to another.
+fn extend(map: &mut Value, fields: Value) {
+    let Value::Object(fields) = fields else { panic!("fields are a map") };
+    map.as_object_mut().unwrap().extend(fields);
 }
