@@ -36,16 +36,12 @@ pub fn scan(
     prefix: &[u8],
     is_exempt: impl Fn(&[u8]) -> bool,
 ) -> Scan {
-    let Some(header) = bytes.get(..HEADER_BYTES) else { return Scan::Incomplete };
-    let (Some(b"DIRC"), Some(version), Some(count)) =
-        (header.get(..4), number(header, 4), number(header, 8))
-    else {
+    if bytes.len() < HEADER_BYTES {
+        return Scan::Incomplete;
+    }
+    let Some((mut entries, count)) = IndexEntries::new(bytes, id_bytes) else {
         return Scan::Malformed;
     };
-    if !(2..=4).contains(&version) {
-        return Scan::Malformed;
-    }
-    let mut entries = IndexEntries { bytes, id_bytes, version, at: HEADER_BYTES, name: Vec::new() };
     for _ in 0..count {
         if entries.advance().is_none() {
             return Scan::Incomplete;
@@ -63,6 +59,19 @@ pub fn scan(
     Scan::Untracked
 }
 
+/// Returns at most `most` names of an index, or of its first part, in order. `None` if the bytes are
+/// not an index of a supported version.
+#[must_use]
+pub fn names(bytes: &[u8], id_bytes: usize, most: usize) -> Option<Vec<String>> {
+    let (mut entries, count) = IndexEntries::new(bytes, id_bytes)?;
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(most);
+    let names = (0..count).map_while(|_| {
+        entries.advance()?;
+        Some(String::from_utf8_lossy(&entries.name).into_owned())
+    });
+    Some(names.collect())
+}
+
 /// Iterator over the entries of an index.
 struct IndexEntries<'b> {
     bytes: &'b [u8],
@@ -70,6 +79,17 @@ struct IndexEntries<'b> {
     version: u32,
     at: usize,
     name: Vec<u8>,
+}
+
+impl<'b> IndexEntries<'b> {
+    /// Reads the header. Returns the entries and their number; `None` for another format.
+    fn new(bytes: &'b [u8], id_bytes: usize) -> Option<(Self, u32)> {
+        let header = bytes.get(..HEADER_BYTES)?;
+        let (version, count) = (number(header, 4)?, number(header, 8)?);
+        let is_known = header.starts_with(b"DIRC") && (2..=4).contains(&version);
+        let entries = Self { bytes, id_bytes, version, at: HEADER_BYTES, name: Vec::new() };
+        is_known.then_some((entries, count))
+    }
 }
 
 impl IndexEntries<'_> {

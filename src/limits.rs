@@ -78,6 +78,10 @@ pub const COMMAND_OUTPUT_KEPT_MAX: usize = 2 * 1024;
 pub const COMMAND_OUTPUTS_KEPT_MAX: usize = 16;
 /// Stored text of one command line, in bytes.
 pub const COMMAND_TEXT_MAX: usize = 1024;
+/// Maximum number of failures, such as failed tests, that facts keep of one command.
+pub const FAILURES_KEPT_MAX: usize = 20;
+/// Maximum number of failures before the first edit that facts keep of a command class.
+pub const FAILURES_BEFORE_MAX: usize = 100;
 /// Time for the analysis of a tool call and the evaluation of its guards.
 pub const CALL_TIME_MAX: Duration = Duration::from_secs(1);
 /// Paths of one tool call whose symbolic links are resolved.
@@ -94,6 +98,19 @@ pub const PROGRAM_ARGS_MAX: usize = 64;
 pub const SHELL_LINES_KEPT_MAX: usize = 512;
 /// A command line with a cached analysis, in bytes.
 pub const SHELL_LINE_KEPT_BYTES_MAX: usize = 1024;
+/// Files of a project that are searched for tests.
+pub const PROJECT_FILES_MAX: usize = 20_000;
+/// Files whose text is searched for a sign of tests.
+pub const SIGN_FILES_MAX: usize = 40;
+/// Text of such a file that is searched, in bytes.
+pub const SIGN_BYTES_MAX: usize = 64 * 1024;
+/// Bytes and lines at the beginning of a file that can say that it is generated.
+pub const HEADER_BYTES_MAX: usize = 1024;
+pub const HEADER_LINES_MAX: usize = 10;
+/// A file whose content is compared with that before an edit, in bytes.
+pub const SNAPSHOT_BYTES_MAX: usize = 1024 * 1024;
+/// Positions and changes that are stored of one edited file, the last.
+pub const FILE_EDITS_KEPT_MAX: usize = 16;
 /// Edited files that are stored, the most recently edited.
 pub const FILES_KEPT_MAX: usize = 300;
 /// Command classes that are stored. Further classes are not distinguished.

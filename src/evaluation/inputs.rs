@@ -14,6 +14,7 @@ use super::situation::{EventContext, ExcludedFacts};
 use crate::checksum::{checksum, hex};
 use crate::expr::breaker_facts::BreakersSnapshot as Breakers;
 use crate::expr::context::{Context, ProbeResult};
+use crate::expr::project_facts::ProjectView;
 use crate::expr::queue_facts::QueueSnapshot;
 use crate::expr::signal_facts::SignalSnapshot;
 use crate::facts::Facts;
@@ -63,6 +64,9 @@ pub struct Inputs {
     /// Host of the project's remote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote_host: Option<String>,
+    /// What the disk showed of the project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_view: Option<ProjectView>,
     /// Settings of the context window in the environment.
     #[serde(skip_serializing_if = "Overrides::is_empty")]
     pub window: Overrides,
@@ -304,6 +308,7 @@ impl Inputs {
             interactive: context.interactive,
             project: text(&context.project),
             remote_host: besides.remote_host.map(str::to_owned),
+            project_view: context.project_view.clone(),
             window: context.overrides.clone(),
             forced_type: besides.forced_type.map(str::to_owned),
             memory: remembered(besides.state, &guard_of(besides.state, event)),
@@ -355,6 +360,7 @@ impl Inputs {
             interactive: self.interactive,
             project: PathBuf::from(&self.project),
             remote_host: self.remote_host.clone(),
+            project_view: self.project_view.clone(),
             overrides: self.window.clone(),
             now: whose.at,
         }

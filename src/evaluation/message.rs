@@ -7,6 +7,7 @@ use crate::expr::{Evaluator, template};
 use crate::limits;
 use crate::policy::Policy;
 
+use super::exemption::ExemptionTexts;
 use super::verdict::{CheckVerdict, Consequence};
 
 /// Maximum characters of a header or footer. The finding uses the rest.
@@ -34,13 +35,15 @@ pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
 pub(super) fn block_reason(
     policy: &Policy,
     verdicts: &[CheckVerdict],
+    texts: &ExemptionTexts,
     report_path: &str,
     evaluator: &mut Evaluator,
 ) -> String {
     let header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
     let mut footer = cut(&text(policy, "block_footer", evaluator), FRAME_CHARS_MAX);
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
-    let mut body: Vec<String> = of(Consequence::Blocks).map(item).collect();
+    let mut body: Vec<String> = texts.insists.clone();
+    body.extend(of(Consequence::Blocks).map(item));
     let warnings: Vec<String> =
         of(Consequence::Warns).map(|it| format!("- {}: {}", it.id, below(&it.details))).collect();
     if !warnings.is_empty() {

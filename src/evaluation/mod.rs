@@ -10,6 +10,7 @@ mod consider;
 pub mod context;
 pub mod dead_letter;
 pub mod escalation;
+mod exemption;
 pub mod guards;
 pub mod inputs;
 pub mod message;
@@ -160,8 +161,12 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     let guard = guard_of(bench.state, &bench.context.event);
     bench.context.learned.borrow_mut().memory = memory(bench.state, &bench.context.event);
     learn_context(bench);
-    let verdicts: Vec<CheckVerdict> =
+    let mut verdicts: Vec<CheckVerdict> =
         bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
+    let facts = &bench.context.facts;
+    let episode = episode(&bench.context.event, facts, &guard);
+    let blocked_before = guard.episode == episode && guard.consecutive_blocks > 0;
+    let texts = exemption::apply(&mut verdicts, blocked_before, bench, evaluator);
     let failed: Vec<FailedConsideration> = verdicts
         .iter()
         .filter(|it| it.consequence == Consequence::Blocks)
@@ -172,8 +177,6 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
         })
         .collect();
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
-    let facts = &bench.context.facts;
-    let episode = episode(&bench.context.event, facts, &guard);
     // Evidence can be text of a model, which is never the same twice.
     let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
     let stop = Stop {
@@ -186,7 +189,7 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     };
     let (guard, ruling) =
         block_limiter::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
-    outcome::outcome(bench, verdicts, guard, ruling, evaluator)
+    outcome::outcome(bench, verdicts, (guard, ruling), &texts, evaluator)
 }
 
 /// Adds the saved tier to the context usage, if an expression reads it.

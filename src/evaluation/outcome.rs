@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::combine::Decision;
+use super::exemption::ExemptionTexts;
 use super::verdict::{CheckStatus, CheckVerdict, Consequence};
 use super::{EvaluationContext, message, release_reason};
 use crate::checksum::{checksum, hex};
@@ -50,8 +51,8 @@ impl StopOutcome {
 pub(super) fn outcome(
     bench: EvaluationContext<'_>,
     verdicts: Vec<CheckVerdict>,
-    mut guard: BlockLimiterState,
-    ruling: LimiterDecision,
+    (mut guard, ruling): (BlockLimiterState, LimiterDecision),
+    texts: &ExemptionTexts,
     evaluator: &mut Evaluator,
 ) -> StopOutcome {
     let check_results = check_results(bench, &verdicts);
@@ -60,7 +61,7 @@ pub(super) fn outcome(
     let policy = bench.policy;
     let blocked = matches!(ruling, LimiterDecision::Block { .. });
     let reason = if blocked {
-        message::block_reason(policy, &verdicts, bench.report_path, evaluator)
+        message::block_reason(policy, &verdicts, texts, bench.report_path, evaluator)
     } else {
         String::new()
     };
@@ -72,6 +73,9 @@ pub(super) fn outcome(
     let mut said = Vec::new();
     if matches!(ruling, LimiterDecision::Release(_)) {
         said.push(message::text(policy, "release", evaluator));
+    }
+    if !blocked {
+        said.extend(texts.notices.iter().cloned());
     }
     let unreported: Vec<String> = once_keys(policy, &verdicts)
         .filter(|(_, key)| !blocked && !bench.state.notified.contains(key))

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::expr::context::{Context, ConversationProse, EvaluationState};
 use crate::expr::excuse_facts::RationalizationMatcher;
 use crate::expr::pattern::{StoredPattern, TextPattern};
-use crate::facts::Facts;
+use crate::expr::project_facts::ProjectView;
 use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::Event;
+use crate::facts::{EditedFile, Facts};
 use crate::policy::Policy;
 use crate::state::context::Overrides;
 use crate::time::Timestamp;
@@ -36,6 +37,8 @@ pub struct EventContext {
     pub remote_host: Option<String>,
     /// Settings of the context window from the environment.
     pub overrides: Overrides,
+    /// What the disk shows of the project, if somebody looked.
+    pub project_view: Option<ProjectView>,
     /// Whether any expression reads the context usage.
     pub gauged: bool,
     /// Wall-clock time.
@@ -82,6 +85,7 @@ impl EventContext {
             project,
             remote_host: None,
             overrides: Overrides::default(),
+            project_view: None,
             gauged: true,
             now,
         }
@@ -104,6 +108,7 @@ impl EventContext {
             interactive: self.interactive,
             recorded: self.recorded,
             project: self.project,
+            project_view: self.project_view,
             main_branches: policy.main_branches.clone(),
             forge: forge.unwrap_or_default(),
             patterns: Rc::clone(&words.patterns),
@@ -139,6 +144,16 @@ pub struct ExcludedFacts {
     /// Fixed findings, as indexes into the remaining findings.
     #[serde(rename = "mended")]
     pub fixed: Vec<usize>,
+    /// Files that are generated or vendored, as indexes into the remaining files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub generated: Vec<usize>,
+    /// Files whose last edits changed nothing, as indexes into the remaining files, each with the
+    /// position of its last edit that changed the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settled: Vec<(usize, u64)>,
+    /// Files whose edits changed nothing together, as indexes into the remaining files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<usize>,
 }
 
 impl ExcludedFacts {
@@ -149,14 +164,86 @@ impl ExcludedFacts {
     }
 
     /// Excludes the same facts again.
-    pub fn again(&self, facts: &mut Facts) {
+    pub fn again(&self, facts: &mut Facts, lens: &CompiledMatchers) {
         fn at<T>(places: &[usize]) -> impl FnMut(usize, &T) -> bool {
             |place, _| places.contains(&place)
         }
         forget(&mut facts.files, at(&self.files));
         forget(&mut facts.findings, at(&self.findings));
         forget(&mut facts.findings, at(&self.fixed));
+        for place in &self.generated {
+            facts.files.get_mut(*place).into_iter().for_each(|it| lose_generated(it, lens));
+        }
+        for (place, seq) in &self.settled {
+            facts.files.get_mut(*place).into_iter().for_each(|it| it.last_seq = *seq);
+        }
+        forget_undone(facts, &self.undone);
     }
+}
+
+/// Removes files whose edits changed nothing.
+fn forget_undone(facts: &mut Facts, places: &[usize]) {
+    let last = places.iter().filter_map(|place| Some(facts.files.get(*place)?.last_seq)).max();
+    facts.undone_seq = last.unwrap_or(facts.undone_seq);
+    forget(&mut facts.files, |place, _| places.contains(&place));
+}
+
+/// Removes the classes to which a generated file does not belong.
+fn lose_generated(file: &mut EditedFile, lens: &CompiledMatchers) {
+    file.kinds.retain(|kind| !lens.excepts_generated(kind));
+}
+
+/// Effect of the edits of a file on its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditEffect {
+    /// The file has another content than before, or the content before is not known.
+    Changed,
+    /// The last edits changed nothing. The number counts them.
+    LastUndone(usize),
+    /// The file has the content that it had before the first edit.
+    Undone,
+}
+
+/// Takes back edits that changed nothing. Returns the settled and the undone files as in
+/// [`ExcludedFacts`].
+pub fn exclude_undone(
+    facts: &mut Facts,
+    mut effect: impl FnMut(&EditedFile) -> EditEffect,
+) -> (Vec<(usize, u64)>, Vec<usize>) {
+    let (mut settled, mut undone) = (Vec::new(), Vec::new());
+    for (place, file) in facts.files.iter_mut().enumerate() {
+        match effect(file) {
+            EditEffect::Changed => {}
+            EditEffect::Undone => undone.push(place),
+            EditEffect::LastUndone(count) => {
+                let kept = file.edited_at.len().checked_sub(count.saturating_add(1));
+                if let Some(seq) = kept.and_then(|at| file.edited_at.get(at)) {
+                    file.last_seq = *seq;
+                    settled.push((place, *seq));
+                }
+            }
+        }
+    }
+    forget_undone(facts, &undone);
+    (settled, undone)
+}
+
+/// Removes generated and vendored files from the classes to which they do not belong. Returns their
+/// indexes.
+pub fn exclude_generated(
+    facts: &mut Facts,
+    lens: &CompiledMatchers,
+    mut is_generated: impl FnMut(&str) -> bool,
+) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (place, file) in facts.files.iter_mut().enumerate() {
+        let matters = file.kinds.iter().any(|kind| lens.excepts_generated(kind));
+        if matters && is_generated(&file.path) {
+            lose_generated(file, lens);
+            found.push(place);
+        }
+    }
+    found
 }
 
 /// Removes items and returns their indexes.
@@ -198,7 +285,7 @@ pub fn exclude_scratch(facts: &mut Facts, own: &[&Path], more: &[PathBuf]) -> Ex
     ExcludedFacts {
         files: forget(&mut facts.files, |_, it| is_scratch(&it.path, own, more)),
         findings: forget(&mut facts.findings, |_, it| is_scratch(&it.path, own, more)),
-        fixed: Vec::new(),
+        ..ExcludedFacts::default()
     }
 }
 

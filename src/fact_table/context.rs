@@ -16,7 +16,8 @@ use super::names::TableOfFacts;
 use super::pattern::TextPattern;
 use super::prose::Prose;
 use super::snapshots::{
-    BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, QueueSnapshot, SignalSnapshot,
+    BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, ProjectView, QueueSnapshot,
+    SignalSnapshot,
 };
 use super::types::Subject;
 use super::{globals, members};
@@ -46,6 +47,8 @@ pub struct Context {
     pub recorded: bool,
     /// The project's folder.
     pub project: PathBuf,
+    /// What the disk shows of the project, if somebody looked.
+    pub project_view: Option<ProjectView>,
     /// Branches that everybody builds on.
     pub main_branches: Vec<String>,
     /// The forge that the project's remote is on, empty where none of the known ones is.
@@ -333,6 +336,8 @@ pub enum Part {
     Places(Rc<[ResolvedPath]>),
     /// `rationalizations`
     Rationalizations,
+    /// `project`
+    Project,
 }
 
 impl Part {
@@ -368,6 +373,7 @@ impl Part {
             Self::Call => Subject::Call,
             Self::Program => Subject::Invocation,
             Self::Places(_) => Subject::Places,
+            Self::Project => Subject::Project,
         }
     }
 }

@@ -41,6 +41,17 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Files,
+        "undone_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last edit of a file whose edits changed nothing together, 0 when none.",
+            "commands.kind(\"test\").last.at > files.undone_at",
+        ],
+        |it, _| Ok(count(it.context.facts.undone_seq)),
+    ),
+    field(
+        Subject::Files,
         "paths",
         Type::Texts,
         Structure,
@@ -98,6 +109,24 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, args| {
             let text = text_argument(args, 0)?;
             Ok(some_files(it, |file| names_file(&text, base_name(&file.path))))
+        },
+    ),
+    method(
+        Subject::Files,
+        "called_in",
+        FREE,
+        (Subject::Files.as_type(), Structure),
+        [
+            "Those whose name occurs in a command line or in its output, with or without its ending.",
+            "files.kind(\"test\").called_in(commands.kind(\"test\").last.text).count > 0",
+        ],
+        |it, args| {
+            let text = text_argument(args, 0)?;
+            Ok(some_files(it, |file| {
+                let name = base_name(&file.path);
+                let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+                names_file(&text, name) || (stem.len() >= STEM_MIN && names_file(&text, stem))
+            }))
         },
     ),
     field(
@@ -217,6 +246,9 @@ fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
 fn places(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Rc<[usize]> {
     numbered_files(it).filter(|(_, file)| keep(file)).map(|(place, _)| place).collect()
 }
+
+/// Shorter names without an ending occur in texts by chance.
+const STEM_MIN: usize = 4;
 
 fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

@@ -84,6 +84,12 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Files(None),
         ["Files the agent edited.", "files.count > 0"],
     ),
+    global(
+        "project",
+        Subject::Project,
+        || Part::Project,
+        ["The files of the project on the disk.", "project.has_tests"],
+    ),
     global("todos", Subject::Todos, || Part::Todos, ["The agent's todo list.", "todos.open == 0"]),
     global(
         "tokens",

@@ -171,6 +171,7 @@ tables! {
     call_facts: Call;
     program_facts: Invocation;
     place_facts: Places;
+    project_facts: Project;
 }
 
 #[cfg(test)]

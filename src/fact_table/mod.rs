@@ -17,6 +17,7 @@ mod pack_facts;
 pub mod paths;
 pub mod place_facts;
 pub mod program_facts;
+pub mod project_facts;
 pub mod queue_facts;
 pub mod relations;
 pub mod reply;

@@ -94,6 +94,25 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| Ok(any_quote(it, args, it.context.prompts())?.unwrap_or_default().into()),
     ),
+    method(
+        Subject::Patterns,
+        "in_last_prompt",
+        PATTERN,
+        (Type::Bool, Words),
+        ["Whether the last prompt by a human matches.", "patterns.in_last_prompt(\"operations\")"],
+        |it, args| Ok(any_quote(it, args, it.context.prompts().last())?.is_some().into()),
+    ),
+    method(
+        Subject::Patterns,
+        "last_prompt_quote",
+        PATTERN,
+        (Type::Text, Words),
+        [
+            "The sentence of the last prompt by a human that matches, else empty.",
+            "patterns.last_prompt_quote(\"operations\") != \"\"",
+        ],
+        |it, args| Ok(any_quote(it, args, it.context.prompts().last())?.unwrap_or_default().into()),
+    ),
     field(
         Subject::Probe,
         "ok",

@@ -212,6 +212,17 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::Transcript,
+        "interrupted",
+        Type::Bool,
+        Structure,
+        [
+            "Whether the turn before the last prompt was cut off: a human interrupted it.",
+            "transcript.interrupted",
+        ],
+        |it, _| Ok(interrupted(&it.context.facts).into()),
+    ),
+    field(
+        Subject::Transcript,
         "position",
         Type::Int,
         Structure,
@@ -339,6 +350,14 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| Ok(it.context.facts.tokens.meters.model.clone().into()),
     ),
 ];
+
+/// Whether the newest cut-off of a turn is between the last two prompts.
+fn interrupted(facts: &crate::facts::Facts) -> bool {
+    let mut prompts = facts.prompts.last.iter().rev().chain(facts.prompts.first.iter().rev());
+    let (last, before) = (prompts.next(), prompts.next());
+    let after = |prompt: Option<&crate::facts::Prompt>| prompt.map_or(0, |it| it.seq);
+    facts.cut_off_seq > after(before) && facts.cut_off_seq < after(last)
+}
 
 /// Whether a long word of the first prompt occurs in what the agent said since the compaction.
 fn objective_kept(context: &super::context::Context) -> bool {

@@ -9,6 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::facts::call::{Call, CallEnvironment};
 use crate::state::breaker::BreakerPhase;
 
+/// What the disk shows of a project at a stop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct ProjectView {
+    /// Whether the project has tests.
+    pub has_tests: bool,
+    /// Packages with edited code that no test run after the edit covers, by their directories.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untested_packages: Vec<String>,
+}
+
 /// Snapshot of the circuit breakers of a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -124,6 +124,41 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(texts(recent.iter().map(|it| format!("{} ({})", it.text, came_to(it)))))
         },
     ),
+    field(
+        Subject::Commands,
+        "after_edit",
+        Type::Texts,
+        Structure,
+        [
+            "The last commands after the last edit with their results, oldest first, at most five.",
+            "commands.after_edit.len() == 0",
+        ],
+        |it, _| {
+            let facts = &it.context.facts;
+            let edited = facts.files.iter().map(|it| it.last_seq).max().unwrap_or(0);
+            let after = facts.commands.recent.iter().filter(|it| it.seq > edited);
+            let after: Vec<String> =
+                after.map(|it| format!("`{}` ({})", it.text, result(it))).collect();
+            let older = after.len().saturating_sub(COMMANDS_SHOWN_MAX);
+            Ok(texts(after.into_iter().skip(older)))
+        },
+    ),
+    field(
+        Subject::Commands,
+        "unrecognized",
+        Subject::Command.as_type(),
+        Structure,
+        [
+            "The newest command that ended without an error and has a program in no command kind.",
+            "commands.unrecognized.at > files.last_at",
+        ],
+        |it, _| {
+            let unknown =
+                |it: &&Rc<ShellCommand>| it.unrecognized && it.outcome == CommandOutcome::Succeeded;
+            let newest = it.context.facts.commands.recent.iter().rev().find(unknown);
+            Ok(it.part(Part::Command(newest.cloned())))
+        },
+    ),
     method(
         Subject::Commands,
         "ran",
@@ -200,6 +235,50 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::CommandKind,
+        "passed_text",
+        Type::Text,
+        Structure,
+        [
+            "The command line of the last one that passed, else empty.",
+            "files.kind(\"test\").called_in(commands.kind(\"test\").passed_text).count > 0",
+        ],
+        |it, _| Ok(of_kind(it, |it| it.last_passed_text.clone()).into()),
+    ),
+    field(
+        Subject::CommandKind,
+        "denied_at",
+        Type::Int,
+        Structure,
+        [
+            "Position of the last one that was denied, 0 when none.",
+            "commands.kind(\"test\").denied_at > files.last_at",
+        ],
+        |it, _| Ok(count(of_kind(it, |it| it.last_denied_seq))),
+    ),
+    field(
+        Subject::CommandKind,
+        "failures",
+        Type::Texts,
+        Structure,
+        [
+            "Failures of the last one that failed: the lines that name failed tests, otherwise its last line.",
+            "commands.kind(\"test\").failures.len() > 3",
+        ],
+        |it, _| Ok(texts(of_kind(it, |it| it.failures.clone()))),
+    ),
+    field(
+        Subject::CommandKind,
+        "new_failures",
+        Type::Texts,
+        Structure,
+        [
+            "Those failures that no command before the first edit had.",
+            "commands.kind(\"test\").new_failures.len() == 0",
+        ],
+        |it, _| Ok(texts(of_kind(it, new_failures))),
+    ),
+    field(
+        Subject::CommandKind,
         "last",
         Subject::Command.as_type(),
         Structure,
@@ -253,7 +332,7 @@ pub(super) const ROWS: &[FactRow] = &[
             ["What it came to.", "commands.kind(\"test\").last.verdict == \"failed\""],
             |it, _| Ok(of_command(it, |it| verdict_name(it.verdict).into())),
         ),
-        &["", "unknown", "passed", "failed"],
+        &["", "unknown", "empty", "unable", "passed", "failed"],
     ),
     field(
         Subject::Command,
@@ -326,6 +405,22 @@ fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
     facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()
 }
 
+/// Commands that a message shows.
+const COMMANDS_SHOWN_MAX: usize = 5;
+
+/// Returns how a command ended: its exit code if the client reports one.
+fn result(command: &ShellCommand) -> String {
+    match command.exit_code {
+        Some(code) => format!("exit code {code}"),
+        None => outcome_name(command.outcome).to_owned(),
+    }
+}
+
+fn new_failures(kind: &KindFacts) -> Vec<String> {
+    let known = &kind.failures_before;
+    kind.failures.iter().filter(|it| !known.contains(*it)).cloned().collect()
+}
+
 fn came_to(command: &ShellCommand) -> String {
     match command.quote.as_str() {
         "" => outcome_name(command.outcome).to_owned(),
@@ -346,6 +441,8 @@ const fn outcome_name(outcome: CommandOutcome) -> &'static str {
 const fn verdict_name(verdict: CommandVerdict) -> &'static str {
     match verdict {
         CommandVerdict::Unknown => "unknown",
+        CommandVerdict::Empty => "empty",
+        CommandVerdict::Unable => "unable",
         CommandVerdict::Passed => "passed",
         CommandVerdict::Failed => "failed",
     }

@@ -19,6 +19,10 @@ pub struct ShellCommand {
     pub understood: bool,
     /// Command classes that one of the programs matches.
     pub kinds: BTreeSet<String>,
+    /// Whether its output can be evidence: a program is not in a class without evidence.
+    pub evidential: bool,
+    /// Whether a program is in no class, so that its purpose is unknown.
+    pub unrecognized: bool,
     pub outcome: CommandOutcome,
     /// Exit code, if the result contains one.
     pub exit_code: Option<i32>,
@@ -58,6 +62,10 @@ pub enum CommandVerdict {
     /// the result.
     #[default]
     Unknown,
+    /// It ran, but did nothing: no test was found.
+    Empty,
+    /// It could not run: the program or a module is missing, or it cannot be executed.
+    Unable,
     Passed,
     Failed,
 }

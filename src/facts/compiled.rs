@@ -9,7 +9,7 @@ use std::sync::Arc;
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
 
 use super::Program;
-use super::glob::PathGlob;
+use super::glob::{PathGlob, word_matches};
 use super::lazy::{LazyRegex, LinePatterns};
 use super::lens::{CommandKind, ContentPattern, FileKindRow, MatcherConfig};
 use super::pattern::CommandPattern;
@@ -34,6 +34,10 @@ pub struct CommandLine {
     pub understood: bool,
     /// Command classes that the line belongs to.
     pub kinds: BTreeSet<String>,
+    /// Whether its output can be evidence.
+    pub evidential: bool,
+    /// Whether a program is in no class.
+    pub unrecognized: bool,
     /// Files that the line writes.
     pub writes: Vec<String>,
 }
@@ -44,6 +48,17 @@ pub struct CompiledKind {
     pub name: String,
     programs: Vec<CommandPattern>,
     except: Vec<CommandPattern>,
+    except_kinds: Vec<String>,
+    tasks: Vec<String>,
+    except_tasks: Vec<String>,
+    /// Whether its commands are never evidence for another class.
+    pub no_evidence: bool,
+    /// Whether the output alone can show that a command belongs to the class.
+    pub by_output: bool,
+    /// Output lines that mean that the command could not run.
+    pub unable: LinePatterns,
+    /// Output lines that name one failure each.
+    failures: Vec<LazyRegex>,
     /// Output lines that mean failure.
     pub failed: LinePatterns,
     /// Output lines that mean failure if the exit status is hidden.
@@ -62,6 +77,8 @@ struct CompiledFiles {
     name: String,
     globs: Vec<PathGlob>,
     except: Vec<PathGlob>,
+    except_generated: bool,
+    shows_tests: bool,
 }
 
 /// Matchers of one content pattern.
@@ -123,6 +140,18 @@ impl CompiledMatchers {
         self.kinds().iter().find(|kind| kind.name == name)
     }
 
+    /// Returns whether the operands of a program are names of tasks.
+    #[must_use]
+    pub fn is_task_runner(&self, program: &str) -> bool {
+        self.lens.task_runners.iter().any(|it| word_matches(it, program))
+    }
+
+    /// Returns whether the first operand of a program is a script.
+    #[must_use]
+    pub fn is_script_runner(&self, program: &str) -> bool {
+        self.lens.script_runners.iter().any(|it| word_matches(it, program))
+    }
+
     /// Returns the content patterns.
     pub fn contents(&self) -> &[CompiledContent] {
         self.contents.get_or_init(|| self.lens.contents.iter().map(CompiledContent::new).collect())
@@ -131,12 +160,24 @@ impl CompiledMatchers {
     /// Returns the file classes that a path belongs to.
     #[must_use]
     pub fn file_kinds(&self, path: &str) -> BTreeSet<String> {
-        self.files
-            .get_or_init(|| self.lens.files.iter().map(CompiledFiles::new).collect())
-            .iter()
-            .filter(|kind| kind.includes(path))
-            .map(|kind| kind.name.clone())
-            .collect()
+        let kinds = self.files().iter().filter(|kind| kind.includes(path));
+        kinds.map(|kind| kind.name.clone()).collect()
+    }
+
+    /// Returns whether a project with this file has tests.
+    #[must_use]
+    pub fn shows_tests(&self, path: &str) -> bool {
+        self.files().iter().any(|kind| kind.shows_tests && kind.includes(path))
+    }
+
+    /// Returns whether generated and vendored files do not belong to a file class.
+    #[must_use]
+    pub fn excepts_generated(&self, kind: &str) -> bool {
+        self.files().iter().any(|it| it.except_generated && it.name == kind)
+    }
+
+    fn files(&self) -> &[CompiledFiles] {
+        self.files.get_or_init(|| self.lens.files.iter().map(CompiledFiles::new).collect())
     }
 }
 
@@ -161,7 +202,14 @@ impl ShellVocabulary for CompiledMatchers {
 impl CompiledFiles {
     fn new(kind: &FileKindRow) -> Self {
         let globs = |texts: &[String]| texts.iter().map(|text| PathGlob::new(text)).collect();
-        Self { name: kind.name.clone(), globs: globs(&kind.globs), except: globs(&kind.except) }
+        let FileKindRow { name, globs: included, except, except_generated, shows_tests } = kind;
+        Self {
+            name: name.clone(),
+            globs: globs(included),
+            except: globs(except),
+            except_generated: *except_generated,
+            shows_tests: *shows_tests,
+        }
     }
 
     fn includes(&self, path: &str) -> bool {
@@ -176,6 +224,13 @@ impl CompiledKind {
             name: kind.name.clone(),
             programs: kind.programs.iter().map(|text| CommandPattern::parse(text)).collect(),
             except: kind.except.iter().map(|text| CommandPattern::parse(text)).collect(),
+            except_kinds: kind.except_kinds.clone(),
+            tasks: kind.tasks.clone(),
+            except_tasks: kind.except_tasks.clone(),
+            no_evidence: kind.no_evidence,
+            by_output: kind.by_output,
+            unable: LinePatterns::new(&kind.unable),
+            failures: kind.failures.iter().map(|text| LazyRegex::new(text)).collect(),
             failed: LinePatterns::new(&kind.failed),
             failed_if_hidden: LinePatterns::new(&kind.failed_if_hidden),
             empty: LinePatterns::new(&kind.empty),
@@ -184,11 +239,59 @@ impl CompiledKind {
         }
     }
 
-    /// Returns whether the program belongs to this class.
+    /// Returns whether the program belongs to this class: the class lists it, or the shape of the
+    /// call says so.
     #[must_use]
     pub fn includes(&self, program: &Program, lens: &CompiledMatchers) -> bool {
+        if self.lists(program, lens) {
+            return true;
+        }
+        let other = |it: &CompiledKind| it.no_evidence && it.names(program, lens);
+        self.has_tasks()
+            && !self.excludes(program, lens)
+            && (!program.folder.is_empty() || !lens.kinds().iter().any(other))
+            && (self.is_named_by(program, lens) || self.runs_inside(program, lens))
+    }
+
+    /// Returns whether the class lists the program.
+    pub(super) fn lists(&self, program: &Program, lens: &CompiledMatchers) -> bool {
+        self.names(program, lens) && !self.excludes(program, lens)
+    }
+
+    fn names(&self, program: &Program, lens: &CompiledMatchers) -> bool {
         self.programs.iter().any(|pattern| lens.runs(program, pattern))
-            && !self.except.iter().any(|pattern| lens.runs(program, pattern))
+    }
+
+    fn excludes(&self, program: &Program, lens: &CompiledMatchers) -> bool {
+        self.except.iter().any(|pattern| lens.runs(program, pattern))
+            || self
+                .except_kinds
+                .iter()
+                .any(|name| lens.kind(name).is_some_and(|kind| kind.names(program, lens)))
+    }
+
+    /// Returns whether the class lists the program with the first of its operands: `npm run build`,
+    /// and not only `npm`.
+    pub(super) fn names_task_of(&self, program: &Program, lens: &CompiledMatchers) -> bool {
+        let exact = |it: &&CommandPattern| it.as_str().contains(' ');
+        self.programs.iter().filter(exact).any(|pattern| lens.runs(program, pattern))
+    }
+
+    pub(super) fn has_tasks(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    pub(super) fn tasks(&self) -> &[String] {
+        &self.tasks
+    }
+
+    pub(super) fn except_tasks(&self) -> &[String] {
+        &self.except_tasks
+    }
+
+    /// Returns the lines of an output that name one failure each.
+    pub fn failures<'t>(&self, output: &'t str) -> impl Iterator<Item = &'t str> {
+        self.failures.iter().flat_map(|regex| regex.lines(output))
     }
 }
 

@@ -19,10 +19,19 @@ pub struct MatcherConfig {
     pub files: Lazy<Vec<FileKindRow>>,
     /// Patterns that are searched in edited text.
     pub contents: Lazy<Vec<ContentPattern>>,
+    /// Globs of files that show that a project has tests, each with a regex that their text must
+    /// match.
+    pub test_signs: Lazy<Vec<TestSign>>,
+    /// Names of files that describe a package: `package.json`.
+    pub package_files: Vec<String>,
     /// Tools that edit files.
     pub edit_tools: Vec<String>,
     /// Tools that run a shell command.
     pub shell_tools: Vec<String>,
+    /// Programs whose operands are names of tasks, such as `make`.
+    pub task_runners: Vec<String>,
+    /// Programs whose first operand is a script, such as `python`.
+    pub script_runners: Vec<String>,
 }
 
 /// A command class.
@@ -35,6 +44,22 @@ pub struct CommandKind {
     /// Command patterns of commands that `programs` matches and that do not belong to the class:
     /// `cargo test --no-run`.
     pub except: Vec<String>,
+    /// Names of classes whose commands do not belong to this class: `dry_run`.
+    pub except_kinds: Vec<String>,
+    /// Words in the names of tasks and scripts of this class: `test`, `spec`.
+    pub tasks: Vec<String>,
+    /// Words in the names of tasks and scripts that do not belong to the class: `lint`.
+    pub except_tasks: Vec<String>,
+    /// Whether commands of the class are never evidence for another class, whatever they print:
+    /// `git log`.
+    pub no_evidence: bool,
+    /// Whether a command belongs to the class if its output matches `passed` or `failed`.
+    pub by_output: bool,
+    /// Regexes of output lines that mean that the command could not run, which is neither success
+    /// nor failure.
+    pub unable: Vec<String>,
+    /// Regexes of output lines that name one failure each: the name of a failed test.
+    pub failures: Vec<String>,
     /// Regexes of output lines that mean failure, whatever the exit status.
     pub failed: Vec<String>,
     /// Regexes of output lines that mean failure if the exit status is hidden. They can match more
@@ -58,6 +83,19 @@ pub struct FileKindRow {
     pub globs: Vec<String>,
     /// Path globs of files that `globs` matches and that do not belong to the class.
     pub except: Vec<String>,
+    /// Whether generated and vendored files do not belong to the class.
+    pub except_generated: bool,
+    /// Whether a project with a file of the class has tests.
+    pub shows_tests: bool,
+}
+
+/// A sign in files of a project that it has tests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestSign {
+    /// Glob of the files.
+    pub files: String,
+    /// Regex that their text must match.
+    pub regex: String,
 }
 
 /// A pattern that is searched in edited text.

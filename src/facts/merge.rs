@@ -76,17 +76,20 @@ impl Facts {
         for kind in self.commands.by_kind.values_mut().map(Rc::make_mut) {
             change(&mut kind.last_passed_seq);
             change(&mut kind.last_failed_seq);
+            change(&mut kind.last_denied_seq);
             command(&mut kind.last);
         }
         for file in &mut self.files {
             change(&mut file.first_seq);
             change(&mut file.last_seq);
+            file.edited_at.iter_mut().for_each(&change);
         }
         self.findings.iter_mut().for_each(|it| change(&mut it.seq));
         change(&mut self.todos.last_seq);
         change(&mut self.compactions.last_seq);
         self.pending.iter_mut().chain(&mut self.background).for_each(|it| change(&mut it.seq));
         self.subagents.iter_mut().for_each(|it| change(&mut it.seq));
+        change(&mut self.cut_off_seq);
         change(&mut self.stop_seq);
     }
 
@@ -121,6 +124,9 @@ impl Facts {
                     own.edits = own.edits.saturating_add(file.edits);
                     own.written = own.written.saturating_add(file.written);
                     own.first_seq = own.first_seq.min(file.first_seq);
+                    own.edited_at.extend(file.edited_at);
+                    own.edited_at.sort_unstable();
+                    own.open_changes.extend(file.open_changes);
                     if file.last_seq > own.last_seq {
                         own.last_seq = file.last_seq;
                         own.tool = file.tool;
@@ -155,8 +161,15 @@ impl Facts {
 fn add_kind(own: &mut KindFacts, other: &KindFacts) {
     own.count = own.count.saturating_add(other.count);
     own.failed = own.failed.saturating_add(other.failed);
-    own.last_passed_seq = own.last_passed_seq.max(other.last_passed_seq);
-    own.last_failed_seq = own.last_failed_seq.max(other.last_failed_seq);
+    if other.last_passed_seq > own.last_passed_seq {
+        own.last_passed_seq = other.last_passed_seq;
+        own.last_passed_text.clone_from(&other.last_passed_text);
+    }
+    if other.last_failed_seq > own.last_failed_seq {
+        own.last_failed_seq = other.last_failed_seq;
+        own.failures.clone_from(&other.failures);
+    }
+    own.last_denied_seq = own.last_denied_seq.max(other.last_denied_seq);
     if other.last.seq > own.last.seq {
         own.last = Rc::clone(&other.last);
     }

@@ -14,6 +14,7 @@ pub mod lines;
 pub mod merge;
 pub mod meters;
 pub mod record;
+mod task_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -51,6 +52,9 @@ pub struct Facts {
     pub commands: Commands,
     /// Edited files, the most recently edited last.
     pub files: Vec<EditedFile>,
+    /// Position of the last edit of a file whose edits changed nothing together, or 0. Known at a
+    /// stop only.
+    pub undone_seq: u64,
     /// Matches of content patterns in edited text that have not been removed since.
     pub findings: Vec<Finding>,
     pub todos: Todos,
@@ -80,6 +84,9 @@ pub struct Facts {
     pub ended: Vec<u64>,
     /// Reports of subagents, oldest first.
     pub subagents: Vec<SubagentReport>,
+    /// Position of the last turn that ended without a stop, because a user interrupted it or the
+    /// API failed, or 0.
+    pub cut_off_seq: u64,
     /// Position of the last stop that the client recorded, or 0.
     pub stop_seq: u64,
     /// Payload time of the last stop hook that the client recorded, in milliseconds,
@@ -216,6 +223,14 @@ pub struct KindFacts {
     pub last_passed_seq: u64,
     /// Position of the last command that failed, or 0.
     pub last_failed_seq: u64,
+    /// Position of the last command that was denied, or 0.
+    pub last_denied_seq: u64,
+    /// Command line of the last command that passed.
+    pub last_passed_text: String,
+    /// Failures of the last command that failed: names of tests, or its last line.
+    pub failures: Vec<String>,
+    /// Failures of commands before the first edit.
+    pub failures_before: BTreeSet<String>,
     /// The newest command.
     pub last: Rc<ShellCommand>,
 }
@@ -237,6 +252,11 @@ pub struct EditedFile {
     pub tool: String,
     /// File classes that the path matches.
     pub kinds: BTreeSet<String>,
+    /// Positions of the last edits, oldest first.
+    pub edited_at: Vec<u64>,
+    /// Changes that no later edit reverted: hashes of the removed and of the added text, oldest
+    /// first. Empty: all edits together changed nothing.
+    pub open_changes: Vec<(u64, u64)>,
 }
 
 /// A match of a content pattern in an edited file.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::builder::{AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder};
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
+use super::exemptions::Exemption;
 use super::guards::{Guard, Guards};
 use super::layers::{self, Entry, Layers, wanted};
 use super::rationalizations::Rationalizations;
@@ -80,6 +81,7 @@ pub(super) struct Built {
     pub(super) vocabulary: Arc<Vocabulary>,
     pub(super) names: Arc<Names>,
     pub(super) considerations: Vec<Check>,
+    exemptions: Vec<Exemption>,
     session_types: Vec<SessionType>,
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
@@ -88,6 +90,7 @@ pub(super) struct Built {
     reads_waiting: bool,
     reads_signals: bool,
     reads_context: bool,
+    reads_project: bool,
     tables: Vec<Table>,
     pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
@@ -127,6 +130,7 @@ pub(super) fn build(
     let considerations = wanted(layers.list("considerations.yaml"));
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
+    let exemptions = builder.exemptions(layers);
     builder.unknown_here = BEFORE_CLASSIFYING;
     let session_types = wanted(layers.list("session_types.yaml"));
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
@@ -151,7 +155,7 @@ pub(super) fn build(
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
-    let Builder { reads_breakers, reads_waiting, reads_context, .. } = builder;
+    let Builder { reads_breakers, reads_waiting, reads_context, reads_project, .. } = builder;
     Built {
         settings,
         guards,
@@ -159,6 +163,7 @@ pub(super) fn build(
         vocabulary,
         names,
         considerations,
+        exemptions,
         session_types,
         preferences,
         probes,
@@ -167,6 +172,7 @@ pub(super) fn build(
         reads_waiting,
         reads_signals: builder.reads_signals,
         reads_context,
+        reads_project,
         tables: builder.tables(layers),
         context: match base.filter(|_| !layers.owns(&[context::FILE])) {
             Some(base) => base.context.clone(),
@@ -216,6 +222,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         settings: built.settings,
         judged_at: events(built.considerations.iter().map(|it| &it.on)),
         considerations: built.considerations.into(),
+        exemptions: built.exemptions.into(),
         session_types: built.session_types,
         preferences: built.preferences.into(),
         probes: built.probes.into(),
@@ -241,6 +248,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         context: context.into(),
         context_told_at,
         reads_context: built.reads_context,
+        reads_project: built.reads_project,
         lens_key: Key::of(&vocabulary.lens),
         lens: vocabulary.lens,
         texts: vocabulary.texts,

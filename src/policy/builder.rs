@@ -58,6 +58,8 @@ pub(super) struct Builder<'a> {
     pub(super) reads_signals: bool,
     /// Whether an expression reads the context usage.
     pub(super) reads_context: bool,
+    /// Whether an expression reads the files of the project.
+    pub(super) reads_project: bool,
     /// Facts that expressions read since the set was last cleared.
     pub(super) uses: BTreeSet<String>,
     /// Whether only entries of packs above the built-in one are built.
@@ -82,6 +84,7 @@ impl<'a> Builder<'a> {
             reads_waiting: false,
             reads_signals: false,
             reads_context: false,
+            reads_project: false,
             uses: BTreeSet::new(),
             unknown_here: AT_A_CHECK,
             at_guards: false,
@@ -185,6 +188,7 @@ impl Builder<'_> {
             let reads = |wanted: &[Subject]| subject.is_some_and(|it| wanted.contains(&it));
             self.reads_signals |= is_read && reads(&[Subject::Signals]);
             self.reads_context |= is_read && reads(&[Subject::Context]);
+            self.reads_project |= is_read && reads(&[Subject::Project]);
             self.reads_waiting |= is_read && reads(&[Subject::DeadLetters, Subject::Escalations]);
             self.reads_breakers |= reads(&[Subject::Breakers]);
             let unknown = |name: &str| self.unknown_here.contains(&name);

@@ -57,6 +57,7 @@ pub const FILES: &[File] = files![
     "session_types"
     "checkers"
     "considerations"
+    "exemptions"
     "messages"
 ];
 

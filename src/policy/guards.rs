@@ -237,7 +237,7 @@ record! {
 
 /// Facts that are unknown to guards.
 const AT_A_GUARD: &[&str] =
-    &["session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+    &["session.type", "prefs", "probes", "project", "state", "rule", "outcome", "rationalizations"];
 
 /// Returns whether a fact is unknown to guards.
 #[must_use]
@@ -251,8 +251,17 @@ fn continues_name(rest: &str) -> bool {
 }
 
 /// Facts that are unknown to guards without `commands`.
-const NO_PROGRAM: &[&str] =
-    &["program", "session.type", "prefs", "probes", "state", "rule", "outcome", "rationalizations"];
+const NO_PROGRAM: &[&str] = &[
+    "program",
+    "session.type",
+    "prefs",
+    "probes",
+    "project",
+    "state",
+    "rule",
+    "outcome",
+    "rationalizations",
+];
 
 /// Facts from the stores of the project.
 const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];

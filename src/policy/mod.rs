@@ -9,6 +9,7 @@ mod builder;
 pub mod builtin;
 mod considerations;
 pub mod context;
+pub mod exemptions;
 mod expression;
 pub mod failures;
 pub mod field_value;
@@ -76,6 +77,8 @@ pub struct Policy {
     pub settings: ManifestSettings,
     /// Checks at a stop, in the order of the files.
     pub considerations: Lazy<Vec<Check>>,
+    /// Situations in which checks do not block, in the order of the files.
+    pub exemptions: Lazy<Vec<exemptions::Exemption>>,
     /// Events of all checks, including disabled ones.
     pub judged_at: Vec<EventKind>,
     /// Session types. The first true condition classifies a session.
@@ -140,6 +143,8 @@ pub struct Policy {
     pub context_told_at: Vec<String>,
     /// Whether an expression reads the context usage.
     pub reads_context: bool,
+    /// Whether an expression reads the files of the project.
+    pub reads_project: bool,
 }
 
 /// The files of a pack.

@@ -3,6 +3,7 @@
 use super::breakers::{BREAKER, ROUTE};
 use super::considerations::{CHECKER, CONSIDERATION, SESSION_TYPE};
 use super::context::CONTEXT;
+use super::exemptions::EXEMPTION;
 use super::failures::FAILURES;
 use super::guards::GUARD;
 use super::manifest::MANIFEST;
@@ -51,6 +52,7 @@ pub const FILES: &[FileShape] = &[
     FileShape { file: "session_types.yaml", kind: SESSION_TYPE.list },
     FileShape { file: "checkers.yaml", kind: Kind::Map(&CHECKER.map) },
     FileShape { file: "considerations.yaml", kind: CONSIDERATION.list },
+    FileShape { file: "exemptions.yaml", kind: EXEMPTION.list },
     FileShape { file: "messages.yaml", kind: Kind::Map(&MESSAGE_CHOICE.list) },
 ];
 

@@ -14,7 +14,7 @@ use crate::facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
 use crate::facts::lens::{
-    CommandKind, ContentPattern, FileKindRow, MatcherConfig, ValueOptions, Wrapper,
+    CommandKind, ContentPattern, FileKindRow, MatcherConfig, TestSign, ValueOptions, Wrapper,
 };
 use crate::facts::pattern::CommandPattern;
 use crate::source::layered_map::LayeredMap;
@@ -126,6 +126,23 @@ record! {
              it, options left out (`cargo test`, `npm run test*`, `check.sh`); a word with `-` \
              must be among the options (`cargo fmt --check`). `*` matches any characters.";
         except: TEXTS => except, "Command patterns that are not of this kind.";
+        except_kinds: TEXTS => except_kinds,
+            "Kinds whose commands are not of this kind, whatever else they are: `dry_run`.";
+        tasks: TEXTS => tasks,
+            "Words in the names of tasks and scripts of this kind: `test` for `make unit-test`, \
+             `bin/test`, and `mise run test`. A command of the kind behind another program \
+             (`docker run image pytest`) is of the kind, too.";
+        except_tasks: TEXTS => except_tasks,
+            "Words in the names of tasks and scripts that are not of this kind: `lint`.";
+        no_evidence: Kind::Bool => no_evidence,
+            "Whether its commands are never evidence for another kind, whatever they print: \
+             `git log`.";
+        by_output: Kind::Bool => by_output,
+            "Whether a command is of this kind if its output matches `passed` or `failed`.";
+        unable: REGEX_LIST => unable by REGEXES,
+            "Output lines that mean that it could not run, which is neither.";
+        failures: REGEX_LIST => failures by REGEXES,
+            "Output lines that name one failure each, such as a failed test.";
         failed: REGEX_LIST => failed by REGEXES,
             "Output lines that mean failure, whatever the exit status.";
         failed_if_hidden: REGEX_LIST => failed_if_hidden by REGEXES,
@@ -143,6 +160,11 @@ record! {
     const FILE_KIND: Record<FileKindRow> = {
         globs: GLOBS => globs, "Path globs.";
         except: GLOBS => except, "Path globs that are not of this kind.";
+        except_generated: Kind::Bool => except_generated,
+            "Whether generated and vendored files are not of this kind: by `.gitattributes`, or by \
+             their first lines.";
+        shows_tests: Kind::Bool => shows_tests,
+            "Whether a project with such a file has tests: `project.has_tests`.";
         use REPLACES;
     }
 
@@ -164,6 +186,10 @@ record! {
     pub(super) const VOCABULARY: Record<Vocabulary> = {
         shell_tools: TEXTS => lens.shell_tools, "Tools that run a shell command.";
         edit_tools: TEXTS => lens.edit_tools, "Tools that edit files.";
+        task_runners: TEXTS => lens.task_runners,
+            "Programs whose operands are names of tasks: `make`.";
+        script_runners: TEXTS => lens.script_runners,
+            "Programs whose first operand is a script: `python*`.";
         wrappers: WRAPPER.list => lens.wrappers by WRAPPERS, "Programs that run another program.";
         value_options: Kind::Map(&TEXTS) => lens.value_options by VALUE_OPTIONS,
             "Options that take a value, per program, or per program and subcommand (`git \
@@ -182,6 +208,11 @@ record! {
         files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
         contents: Kind::Map(&CONTENT.map) => lens.contents by CONTENTS, "Patterns in edited text.";
         texts: Kind::Map(&TEXT_PATTERN.map) => texts by TEXT_PATTERNS, "Patterns in prose.";
+        test_signs: Kind::Map(&Kind::Text) => lens.test_signs by TEST_SIGNS,
+            "Globs of files that show that the project has tests, each with a regex that their \
+             text must match.";
+        package_files: TEXTS => lens.package_files,
+            "Names of files that describe a package: `package.json`.";
         main_branches: TEXTS => main_branches, "Shared branches, such as `main`.";
         forges: Kind::Map(&TEXTS) => forges by NAMED_TEXTS,
             "What the host of a remote on each forge contains, in small letters.";
@@ -225,6 +256,13 @@ const VALUE_OPTIONS: Conversion<Lazy<Vec<ValueOptions>>> = Conversion::reading(|
 const COMMANDS: Conversion<Lazy<Vec<CommandKind>>> = Conversion::reading(|map, builder| {
     let kinds = named(map, &COMMAND_KIND, builder);
     Some(kinds.map(|(name, kind)| CommandKind { name, ..kind }).collect::<Vec<_>>().into())
+});
+
+const TEST_SIGNS: Conversion<Lazy<Vec<TestSign>>> = Conversion::reading(|map, _| {
+    let signs = map.entries()?.iter();
+    let signs =
+        signs.map(|(files, regex)| TestSign { files: text(Some(files)), regex: text(Some(regex)) });
+    Some(signs.collect::<Vec<_>>().into())
 });
 
 const FILES: Conversion<Lazy<Vec<FileKindRow>>> = Conversion::reading(|map, builder| {

@@ -175,7 +175,7 @@ impl ValuesOf<'_> {
     }
 
     /// Returns whether a subcommand takes a value by this option: `docker compose -f file down`.
-    fn taken_by(&self, sub: &str, option: &str) -> bool {
+    pub(crate) fn taken_by(&self, sub: &str, option: &str) -> bool {
         let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((self.program, sub));
         let mut rows = self.rows.iter().filter(of_both);
         rows.any(|row| row.options.iter().any(|known| known == option))
@@ -187,6 +187,13 @@ impl ValuesOf<'_> {
         let (short, value) = option.split_at_checked(end)?;
         (!option.starts_with("--") && self.takes_value(short)).then_some((short, value))
     }
+}
+
+/// Returns the operands of a program: its arguments without options and their values.
+#[must_use]
+pub fn operands<'p>(program: &'p Program, value_options: &[ValueOptions]) -> Vec<&'p str> {
+    let values = ValuesOf { program: &program.name, rows: value_options };
+    ProgramArguments::read(program.args.iter().map(String::as_str), &values).positional
 }
 
 /// Arguments separated into operands and options with their values.

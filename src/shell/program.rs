@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Program {
     /// Base name of the program: `cargo` for `/usr/bin/cargo`.
     pub name: String,
+    /// Directory by which the line calls a file, such as `bin` of `bin/check` or `.` of `./test`.
+    /// Empty for a program that the shell searches for, or of a directory of the system.
+    pub folder: String,
     /// Arguments after quote removal. Unexpanded parts stay as written (`$HOME/x`).
     pub args: Vec<String>,
     /// Files that its output is redirected to.

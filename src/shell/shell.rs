@@ -315,9 +315,10 @@ impl ProgramReader<'_> {
             return;
         }
         let mut words = words.into_iter();
-        let name = words.next().map(|it| base_name(&it).to_owned()).unwrap_or_default();
+        let called = words.next().unwrap_or_default();
+        let (name, folder) = (base_name(&called).to_owned(), own_folder(&called).to_owned());
         let (args, decisive) = (words.collect(), weight.decisive());
-        self.programs.push(Program { name, args, decisive, ..Program::default() });
+        self.programs.push(Program { name, folder, args, decisive, ..Program::default() });
     }
 
     /// Scans the programs inside `$(…)`, backticks and `<(…)` at any depth of quotes and
@@ -476,6 +477,14 @@ pub(crate) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(word)
 }
 
+/// Returns the directory of a program that is called by a path. Empty for directories of the
+/// system.
+fn own_folder(word: &str) -> &str {
+    const SYSTEM: [&str; 5] = ["/bin/", "/sbin/", "/usr/", "/opt/", "/nix/"];
+    let folder = word.rsplit_once('/').map_or("", |(folder, _)| folder);
+    if SYSTEM.iter().any(|system| word.starts_with(system)) { "" } else { folder }
+}
+
 /// Returns whether a word is a keyword. A function may follow it.
 pub(crate) fn is_keyword(word: &str) -> bool {
     RESERVED.contains(&word) || word == COPROCESS
@@ -535,7 +544,7 @@ fn after_command<'a, W: ShellWord>(
         return None;
     }
     let values = ValuesOf { program: name, rows: lens.value_options() };
-    let mut rest = args;
+    let (mut rest, mut sub) = (args, None);
     for word in wanted {
         loop {
             let (next, tail) = rest.split_first()?;
@@ -547,10 +556,11 @@ fn after_command<'a, W: ShellWord>(
             if !next.starts_with('-') {
                 return None;
             }
-            if values.takes_value(next) {
+            if values.takes_value(next) || sub.is_some_and(|sub| values.taken_by(sub, next)) {
                 rest = rest.get(1..)?;
             }
         }
+        sub = sub.or(Some(word));
     }
     Some(rest)
 }

@@ -10,6 +10,7 @@ pub mod decision_index;
 pub mod decision_log;
 pub mod diagnostic;
 pub mod document;
+pub mod edit_log;
 pub mod enforcement;
 pub mod escalations;
 pub mod file;

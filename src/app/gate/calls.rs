@@ -28,6 +28,9 @@ pub(super) fn record(context: &GateContext<'_>) {
         drop(store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It creates the folder.
     }
     hook_calls::append(*world, &folder, line);
+    if event.kind == EventKind::PreToolUse {
+        context.record_before_edits(&folder);
+    }
 }
 
 /// Records that a stop of the main agent was evaluated: later stops look at later calls only.

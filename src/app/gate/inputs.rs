@@ -1,6 +1,7 @@
 //! What is read and asked before deciding: the transcript's tail, the files that findings speak
 //! of, preferences, probes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use super::context::GateContext;
 use super::output::Report;
 use super::probes::ProbeRunner;
+use super::project_view::ProjectReader;
 use super::request::Request;
 use crate::app::packs;
 use crate::app::tasks::Stores;
@@ -15,7 +17,8 @@ use crate::app::workspace::project::{self, Project};
 use crate::checksum::{checksum, hex};
 use crate::evaluation::inputs::{DecisionMetadata, Inputs, SubagentRead, TranscriptPosition};
 use crate::evaluation::situation::{
-    EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_scratch,
+    EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_generated, exclude_scratch,
+    exclude_undone,
 };
 use crate::evaluation::standing::standing;
 use crate::evaluation::{self, Plan, preference};
@@ -30,6 +33,7 @@ use crate::report::mask::mask_json;
 use crate::state::context::Overrides;
 use crate::state::{SessionState, StopMark};
 use crate::store::breakers::BreakerStore;
+use crate::store::edit_log;
 use crate::store::hook_calls;
 use crate::store::probe_cache::Answers;
 use crate::store::signals::SignalStore;
@@ -120,8 +124,11 @@ impl GateContext<'_> {
                 read.facts.lines_foreign
             ));
         }
+        let reads_project = self.policy.reads_project && event.kind.is_stop();
+        let project_view = reads_project.then(|| self.reader().view(&read.facts)).flatten();
         let situation = EventContext {
             gauged: true,
+            project_view,
             event,
             transcript_problem: read.problem.map(|it| it.to_string()),
             facts: read.facts,
@@ -229,8 +236,21 @@ impl GateContext<'_> {
         let own: Vec<&Path> =
             [folder, root, main].into_iter().map(PathBuf::as_path).chain(said).collect();
         let scratch = exclude_scratch(facts, &own, &project::scratch_folders(self.world));
+        let lens = &*self.words.lens;
+        let generated = exclude_generated(facts, lens, |path| self.reader().is_generated(path));
+        let session_folder = self.store.paths(&self.request.event.session_id).folder;
+        let before = match facts.files.is_empty() {
+            true => BTreeMap::new(),
+            false => edit_log::read(self.world, &session_folder),
+        };
+        let (settled, undone) = exclude_undone(facts, |file| self.edit_effect(file, &before));
         let fixed = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));
-        ExcludedFacts { fixed, ..scratch }
+        ExcludedFacts { fixed, generated, settled, undone, ..scratch }
+    }
+
+    fn reader(&self) -> ProjectReader<'_> {
+        let Project { folder, root, .. } = self.project;
+        ProjectReader { world: self.world, root, folder, lens: &self.words.lens }
     }
 
     fn file_now(&self, path: &Path) -> FileNow {

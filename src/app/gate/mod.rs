@@ -15,6 +15,7 @@ mod on_disk;
 mod organization;
 mod output;
 mod probes;
+mod project_view;
 mod reactions;
 mod request;
 mod sharing;

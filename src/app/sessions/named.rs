@@ -143,6 +143,7 @@ fn from_file(
         interactive: true,
         project: project.root.clone(),
         remote_host: checkout::remote_host(world, &project.main),
+        project_view: None,
         overrides: project::overrides(world).0,
         now: world.now(),
     };

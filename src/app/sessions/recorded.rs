@@ -194,7 +194,7 @@ fn facts(
             let mut facts = transcript::read_again(world, read, &words.lens, deadline)?;
             reader.add_again(&mut facts, &inputs.subagents)?;
             facts.tools.unseen = inputs.unseen;
-            inputs.forgotten.again(&mut facts);
+            inputs.forgotten.again(&mut facts, &words.lens);
             Ok(facts)
         }
         ReadLimit::Now => {

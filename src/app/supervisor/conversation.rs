@@ -129,7 +129,7 @@ impl Supervisor<'_> {
         let told = kinds.filter_map(|(_, it)| match it.last.verdict {
             CommandVerdict::Passed => Some((it.last_passed_seq, true)),
             CommandVerdict::Failed => Some((it.last_failed_seq, false)),
-            CommandVerdict::Unknown => None,
+            CommandVerdict::Unknown | CommandVerdict::Empty | CommandVerdict::Unable => None,
         });
         told.max().map(|it| it.1)
     }

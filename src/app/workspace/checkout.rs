@@ -66,10 +66,6 @@ pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Opt
     let top = around(world, main)?;
     let below = state.strip_prefix(&top).ok()?.to_str()?;
     let git = git_dir(world, &top.join(".git"))?;
-    let is_sha256 = || {
-        let config = text(world, &git.join("config")).unwrap_or_default().to_ascii_lowercase();
-        config.lines().any(|it| it.trim().replace(' ', "") == "objectformat=sha256")
-    };
     let prefix = format!("{}/", below.replace('\\', "/"));
     let policies = format!("{prefix}policies/").to_ascii_lowercase();
     let ignore = format!("{prefix}.gitignore").to_ascii_lowercase();
@@ -92,7 +88,7 @@ pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Opt
             }
         }
         bytes.truncate(length);
-        let id_bytes = *id_bytes.get_or_insert_with(|| if is_sha256() { 32 } else { 20 });
+        let id_bytes = *id_bytes.get_or_insert_with(|| object_id_bytes(world, &git));
         match git_index::scan(&bytes, id_bytes, prefix.as_bytes(), is_exempt) {
             Scan::Tracked(path) => return Some(path),
             Scan::Untracked => return None,
@@ -101,6 +97,25 @@ pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Opt
         }
     }
     Some("the index of git is too large to search".to_owned())
+}
+
+/// Length of an object id in bytes: 20, or 32 in the SHA-256 format.
+fn object_id_bytes(world: &dyn World, git: &Path) -> usize {
+    let config = text(world, &git.join("config")).unwrap_or_default().to_ascii_lowercase();
+    let is_sha256 = config.lines().any(|it| it.trim().replace(' ', "") == "objectformat=sha256");
+    if is_sha256 { 32 } else { 20 }
+}
+
+/// Paths that git tracks in the checkout around `folder`, relative to `folder`, in order, at most
+/// `most`. `None` without a checkout, or if its index cannot be read.
+pub(crate) fn tracked_files(world: &dyn World, folder: &Path, most: usize) -> Option<Vec<String>> {
+    let top = around(world, folder)?;
+    let git = git_dir(world, &top.join(".git"))?;
+    let bytes = world.read(&git.join("index"), limits::GIT_INDEX_BYTES_MAX).ok()?;
+    let names = git_index::names(&bytes, object_id_bytes(world, &git), most)?;
+    let below = folder.strip_prefix(&top).ok()?;
+    let own = names.iter().filter_map(|it| Path::new(it).strip_prefix(below).ok()?.to_str());
+    Some(own.map(str::to_owned).collect())
 }
 
 /// Host of the remote that the project is published to, in small letters: of `origin`, else of the

@@ -8,6 +8,7 @@ use super::super::record::wire::Input;
 use super::super::{Facts, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
 use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+use policyd_shell::call::shape;
 use policyd_shell::vocabulary::ShellVocabulary;
 
 /// Codex's tool that polls a command that runs in a session.
@@ -35,7 +36,7 @@ impl Facts {
             }
             Either::Many(_) | Either::None => (&empty, ""),
         };
-        let edited = if lens.is_edit_tool(name) {
+        let edited = if lens.is_edit_tool(name) || writes_files(name, input, lens) {
             self.edit_call(name, input, text, lens)
         } else if lens.is_shell_tool(name) {
             self.command_call(name, input, lens)
@@ -58,6 +59,32 @@ impl Facts {
         };
         push_bounded(&mut self.pending, pending, PENDING_TOOLS_MAX);
     }
+}
+
+impl Facts {
+    /// Returns the files that a tool call would edit, as the fold records them. `input` is the JSON
+    /// of the tool input.
+    #[must_use]
+    pub fn edited_paths(tool: &str, input: &str, lens: &CompiledMatchers) -> Vec<String> {
+        let Some(decoded) = decode_input(input) else { return Vec::new() };
+        if lens.is_shell_tool(tool) {
+            return super::commands::edited_paths(&decoded, lens);
+        }
+        if !lens.is_edit_tool(tool) && !writes_files(tool, &decoded, lens) {
+            return Vec::new();
+        }
+        let edits = Self::default().edit_call(tool, &decoded, "", lens);
+        edits.into_iter().map(|it| it.path).collect()
+    }
+}
+
+/// Returns whether a tool that the vocabulary does not list writes files, by its name and input.
+fn writes_files(name: &str, input: &Input<'_>, lens: &CompiledMatchers) -> bool {
+    let names_file = !input.file_path.is_empty() || !input.path.is_empty();
+    let has_edits = input.edits.elements().next().is_some();
+    let has_content = has_edits
+        || [&input.content, &input.new_string, &input.input].iter().any(|it| !it.is_empty());
+    names_file && !lens.is_shell_tool(name) && shape::writes_files(name, has_content)
 }
 
 impl Tools {

@@ -2,6 +2,7 @@
 //! output.
 
 use policyd_shell::patch;
+use std::collections::BTreeSet;
 use std::iter;
 use std::rc::Rc;
 
@@ -10,11 +11,13 @@ use super::super::compiled::{CommandLine, CompiledKind, CompiledMatchers};
 use super::super::lazy::LinePatterns;
 use super::super::record::lenient::Either;
 use super::super::record::wire::{Empty, Input};
+use super::super::task_names::is_unrecognized;
 use super::super::{EditUndo, Facts, KindFacts, Program, shell};
 use super::{cut, masked_end, masked_front, push_bounded};
 use crate::limits::{
     COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
-    EVIDENCE_CHARS_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX, PROGRAM_ARGS_MAX,
+    EVIDENCE_CHARS_MAX, FAILURES_BEFORE_MAX, FAILURES_KEPT_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX,
+    PROGRAM_ARGS_MAX,
 };
 use crate::source::secrets::{MARK, mask, mask_words, secrets};
 
@@ -41,6 +44,8 @@ impl Facts {
             understood: line.understood,
             branch: self.branch.clone(),
             kinds: line.kinds.clone(),
+            evidential: line.evidential,
+            unrecognized: line.unrecognized,
             programs: line.programs.clone(),
             ..ShellCommand::default()
         });
@@ -68,6 +73,8 @@ impl Facts {
         command.exit_code = ending.exit_code;
         command.result_seq = self.seq;
         command.output = masked_end(ending.output, COMMAND_OUTPUT_KEPT_MAX);
+        let shown = kinds_by_output(command, ending, lens);
+        command.kinds.extend(shown.iter().cloned());
         let mut judged = Vec::new();
         for kind in lens.kinds().iter().filter(|kind| command.kinds.contains(&kind.name)) {
             let (verdict, quote) = verdict(kind, command, ending, lens);
@@ -76,7 +83,7 @@ impl Facts {
                 command.verdict = verdict;
                 quote.as_ref().clone_into(&mut command.quote);
             }
-            judged.push((kind.name.as_str(), verdict, quote));
+            judged.push((kind, verdict, quote));
         }
         let command = Rc::clone(shared);
         if command.outcome == CommandOutcome::Succeeded
@@ -84,30 +91,59 @@ impl Facts {
         {
             cut(branch, NAME_TEXT_MAX).clone_into(&mut self.branch);
         }
-        for (name, verdict, quote) in judged {
-            self.kind_ended(name, &command, verdict, &quote);
+        shown.iter().for_each(|name| self.kind_shown(name, &command));
+        for (kind, verdict, quote) in judged {
+            self.kind_ended(kind, &command, verdict, &quote, ending.output);
         }
         drop_older_outputs(&mut self.commands.recent);
     }
 
+    /// Adds a command to a class to which its output assigns it.
+    fn kind_shown(&mut self, name: &str, command: &Rc<ShellCommand>) {
+        let kind = Rc::make_mut(self.commands.by_kind.entry(name.to_owned()).or_default());
+        kind.count += 1;
+        if kind.last.seq < command.seq {
+            kind.last = Rc::clone(command);
+        }
+    }
+
     fn kind_ended(
         &mut self,
-        name: &str,
+        class: &CompiledKind,
         command: &Rc<ShellCommand>,
         verdict: CommandVerdict,
         quote: &str,
+        output: &str,
     ) {
+        let name = class.name.as_str();
         if command.outcome == CommandOutcome::Denied {
             return self.kind_not_run(name, command.seq);
         }
+        let before_edits = self.files.iter().all(|file| command.seq < file.first_seq);
         let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         match verdict {
             CommandVerdict::Failed => {
+                let failures = failures(class, command, quote, output);
                 kind.failed += 1;
-                kind.last_failed_seq = kind.last_failed_seq.max(command.seq);
+                if before_edits {
+                    kind.failures_before.extend(failures.iter().cloned());
+                    while kind.failures_before.len() > FAILURES_BEFORE_MAX {
+                        kind.failures_before.pop_first();
+                    }
+                }
+                if command.seq >= kind.last_failed_seq {
+                    kind.last_failed_seq = command.seq;
+                    kind.failures = failures;
+                }
             }
-            CommandVerdict::Passed => kind.last_passed_seq = kind.last_passed_seq.max(command.seq),
-            CommandVerdict::Unknown => {}
+            CommandVerdict::Passed if command.seq >= kind.last_passed_seq => {
+                kind.last_passed_seq = command.seq;
+                kind.last_passed_text.clone_from(&command.text);
+            }
+            CommandVerdict::Passed
+            | CommandVerdict::Unknown
+            | CommandVerdict::Empty
+            | CommandVerdict::Unable => {}
         }
         if kind.last.seq == command.seq {
             kind.last = judged(command, verdict, quote);
@@ -118,8 +154,9 @@ impl Facts {
     fn kind_not_run(&mut self, name: &str, seq: u64) {
         let Some(kind) = self.commands.by_kind.get_mut(name).map(Rc::make_mut) else { return };
         kind.count = kind.count.saturating_sub(1);
+        kind.last_denied_seq = kind.last_denied_seq.max(seq);
         if kind.count == 0 {
-            self.commands.by_kind.remove(name);
+            kind.last = Rc::default();
             return;
         }
         let earlier = self.commands.recent.iter().rev().find(|command| {
@@ -136,14 +173,20 @@ impl Facts {
 /// Parses a command line.
 fn command_line(text: &str, lens: &CompiledMatchers) -> CommandLine {
     let (programs, understood) = shell::parse(text, lens);
-    let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, lens));
-    let kinds = lens.kinds().iter().filter(is_of).map(|it| it.name.clone()).collect();
+    let mut kinds = BTreeSet::new();
+    let (mut evidential, mut unrecognized) = (false, false);
+    for program in &programs {
+        let own = || lens.kinds().iter().filter(|kind| kind.includes(program, lens));
+        kinds.extend(own().map(|kind| kind.name.clone()));
+        evidential |= !own().any(|kind| kind.no_evidence);
+        unrecognized |= is_unrecognized(program, lens);
+    }
     let writes = written_paths(&programs, text);
     // A word alone does not always show that it is a secret, such as `me:SECRET@db` of an address.
     let known: Vec<&str> =
         secrets(text).into_iter().filter_map(|(range, _)| text.get(range)).collect();
     let programs = programs.into_iter().map(|it| bounded(it, &known)).collect();
-    CommandLine { programs, understood, kinds, writes }
+    CommandLine { programs, understood, kinds, evidential, unrecognized, writes }
 }
 
 /// Returns an earlier command with the verdict of one class. The stored verdict combines all
@@ -197,29 +240,105 @@ fn verdict<'o>(
         }
         CommandOutcome::Failed | CommandOutcome::Succeeded => {}
     }
-    let meant: Vec<&Program> =
-        command.programs.iter().filter(|program| kind.includes(program, lens)).collect();
-    let decisive = !meant.is_empty() && meant.iter().all(|program| program.decisive);
+    let decisive = is_decisive(kind, command, lens);
     let line = |patterns: &LinePatterns| patterns.last_line(ending.output).map(str::trim);
     let hidden = || line(&kind.failed_if_hidden).filter(|_| !decisive);
-    let failed = line(&kind.failed).or_else(hidden);
-    if ending.outcome == CommandOutcome::Failed || failed.is_some() {
-        let quote = failed.unwrap_or_else(|| last_line(ending.output));
-        return (CommandVerdict::Failed, cut(quote, EVIDENCE_CHARS_MAX));
+    let exit_failed = ending.outcome == CommandOutcome::Failed;
+    let (failed, passed, empty) = (line(&kind.failed), line(&kind.passed), line(&kind.empty));
+    let last = || last_line(ending.output);
+    let code_says = exit_failed && matches!(ending.exit_code, Some(NOT_EXECUTABLE | NOT_FOUND));
+    let unable = line(&kind.unable).or_else(|| code_says.then(last));
+    let (verdict, quote) = if let Some(quote) = failed {
+        (CommandVerdict::Failed, quote)
+    } else if let Some(quote) = unable.filter(|_| passed.is_none() && (exit_failed || !decisive)) {
+        (CommandVerdict::Unable, quote)
+    } else if let Some(quote) = empty.filter(|_| passed.is_none() && exit_failed) {
+        (CommandVerdict::Empty, quote)
+    } else if exit_failed {
+        (CommandVerdict::Failed, hidden().unwrap_or_else(last))
+    } else if let Some(quote) = hidden() {
+        (CommandVerdict::Failed, quote)
+    } else if let Some(quote) = passed {
+        (CommandVerdict::Passed, quote)
+    } else if let Some(quote) = empty {
+        (CommandVerdict::Empty, quote)
+    } else if let Some(quote) = line(&kind.passed_unless_empty) {
+        (CommandVerdict::Passed, quote)
+    } else if decisive {
+        (CommandVerdict::Passed, last())
+    } else {
+        (CommandVerdict::Unknown, "")
+    };
+    (verdict, cut(quote, EVIDENCE_CHARS_MAX))
+}
+
+/// Exit code of a shell for a program that it cannot execute.
+const NOT_EXECUTABLE: i32 = 126;
+/// Exit code of a shell for a program that it does not find.
+const NOT_FOUND: i32 = 127;
+
+/// Returns whether success of the line implies success of its commands of a class. Without such a
+/// command, the output assigned the line to the class, and every program whose output is evidence
+/// counts.
+fn is_decisive(kind: &CompiledKind, command: &ShellCommand, lens: &CompiledMatchers) -> bool {
+    let all = |meant: Vec<&Program>| !meant.is_empty() && meant.iter().all(|it| it.decisive);
+    let programs = command.programs.iter();
+    let own: Vec<&Program> = programs.clone().filter(|it| kind.includes(it, lens)).collect();
+    if !own.is_empty() {
+        return all(own);
     }
-    if let Some(quote) = line(&kind.passed) {
-        return (CommandVerdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+    let silent = |it: &&Program| lens.kinds().iter().any(|k| k.no_evidence && k.lists(it, lens));
+    all(programs.filter(|it| !silent(it)).collect())
+}
+
+/// Returns the classes to which the output of a command assigns it.
+fn kinds_by_output(
+    command: &ShellCommand,
+    ending: &CallEnd<'_>,
+    lens: &CompiledMatchers,
+) -> Vec<String> {
+    let ended = matches!(ending.outcome, CommandOutcome::Succeeded | CommandOutcome::Failed);
+    if !ended || !command.evidential || ending.output.is_empty() {
+        return Vec::new();
     }
-    if let Some(quote) = line(&kind.empty) {
-        return (CommandVerdict::Unknown, cut(quote, EVIDENCE_CHARS_MAX));
+    // A text of the command line that is printed again is not a result.
+    let is_result = |line: &str| !command.text.contains(line.trim());
+    let shows = |patterns: &LinePatterns| patterns.last_line(ending.output).is_some_and(is_result);
+    let kinds = lens.kinds().iter().filter(|kind| {
+        kind.by_output
+            && !command.kinds.contains(&kind.name)
+            && (shows(&kind.passed) || shows(&kind.failed))
+    });
+    kinds.map(|kind| kind.name.clone()).collect()
+}
+
+/// Returns the failures of a failed command: the lines that name one each, otherwise the deciding
+/// line with the command. Times are left out, so that the same failure has the same text.
+fn failures(kind: &CompiledKind, command: &ShellCommand, quote: &str, output: &str) -> Vec<String> {
+    let mut named: Vec<String> = Vec::new();
+    for line in kind.failures(output) {
+        let name = without_times(&masked_front(line.trim(), EVIDENCE_CHARS_MAX));
+        if !named.contains(&name) && named.len() < FAILURES_KEPT_MAX {
+            named.push(name);
+        }
     }
-    if let Some(quote) = line(&kind.passed_unless_empty) {
-        return (CommandVerdict::Passed, cut(quote, EVIDENCE_CHARS_MAX));
+    if named.is_empty() {
+        named.push(format!("{} (`{}`)", without_times(quote), cut(&command.text, NAME_TEXT_MAX)));
     }
-    if decisive {
-        return (CommandVerdict::Passed, cut(last_line(ending.output), EVIDENCE_CHARS_MAX));
-    }
-    (CommandVerdict::Unknown, "")
+    named
+}
+
+/// Removes durations such as `0.31s` and `12 ms` from a text.
+fn without_times(text: &str) -> String {
+    let is_number =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_time = |word: &str| {
+        let word = word.trim_matches(|it| matches!(it, '(' | ')' | ',' | '[' | ']'));
+        ["ms", "s", "sec", "seconds"]
+            .iter()
+            .any(|unit| word.strip_suffix(unit).is_some_and(is_number))
+    };
+    text.split_whitespace().filter(|word| !is_time(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn last_line(output: &str) -> &str {
@@ -229,8 +348,10 @@ fn last_line(output: &str) -> &str {
 fn rank(verdict: CommandVerdict) -> u8 {
     match verdict {
         CommandVerdict::Unknown => 0,
-        CommandVerdict::Passed => 1,
-        CommandVerdict::Failed => 2,
+        CommandVerdict::Empty => 1,
+        CommandVerdict::Unable => 2,
+        CommandVerdict::Passed => 3,
+        CommandVerdict::Failed => 4,
     }
 }
 
@@ -260,6 +381,17 @@ fn bounded(mut program: Program, secrets: &[&str]) -> Program {
         }
     }
     program
+}
+
+/// Texts of which a command line that edits a file contains at least one.
+const EDIT_SIGNS: [&str; 4] = [">", "sed", "tee", "apply_patch"];
+
+/// Returns the files that a call of a shell tool would edit.
+pub(super) fn edited_paths(input: &Input<'_>, lens: &CompiledMatchers) -> Vec<String> {
+    let text = command_text(&input.command).or_else(|| command_text(&input.cmd));
+    let text = text.filter(|it| EDIT_SIGNS.iter().any(|sign| it.contains(sign)));
+    let Some(text) = text else { return Vec::new() };
+    written_paths(&shell::parse(&text, lens).0, &text)
 }
 
 /// Returns the files that a command line edits: redirections, `tee`, `sed -i`, and patches piped to

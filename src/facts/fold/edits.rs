@@ -9,7 +9,10 @@ use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{EditUndo, EditedFile, Facts, Finding};
 use super::{cut, masked_front};
-use crate::limits::{EVIDENCE_CHARS_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX};
+use crate::checksum::checksum;
+use crate::limits::{
+    EVIDENCE_CHARS_MAX, FILE_EDITS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX,
+};
 use crate::source::secrets::{MARK, mask};
 
 /// The text that an edit removes from a file and adds to it.
@@ -107,6 +110,7 @@ impl Facts {
             file.written += u64::from(change.whole && !undo.whole);
             undo.whole |= change.whole;
         }
+        record_change(file, change);
         let kinds = file.kinds.clone();
         let removed = self.remove_findings(path, change, lens);
         let known: BTreeSet<String> = removed.iter().map(|it| it.excerpt.clone()).collect();
@@ -132,6 +136,7 @@ impl Facts {
         });
         file.edits += 1;
         file.last_seq = self.seq;
+        super::push_bounded(&mut file.edited_at, self.seq, FILE_EDITS_KEPT_MAX);
         tool.clone_into(&mut file.tool);
         super::push_bounded(&mut self.files, file, FILES_KEPT_MAX);
         before
@@ -204,6 +209,26 @@ impl Facts {
     }
 }
 
+/// Records what an edit changed. An edit that is the opposite of the one before removes it.
+fn record_change(file: &mut EditedFile, change: &EditChange<'_>) {
+    let hash = |text: &str| u64::from_le_bytes(checksum(&[text.as_bytes()]));
+    let is_known = !change.whole && (!change.old.is_empty() || !change.new.is_empty());
+    let (old, new) = if is_known { (hash(change.old), hash(change.new)) } else { UNKNOWN_CHANGE };
+    if is_known && (old == new || file.open_changes.last() == Some(&(new, old))) {
+        if old != new {
+            file.open_changes.pop();
+        }
+        return;
+    }
+    if file.open_changes.len() >= FILE_EDITS_KEPT_MAX {
+        file.open_changes = vec![UNKNOWN_CHANGE];
+    }
+    file.open_changes.push((old, new));
+}
+
+/// A change whose texts are not known. No later edit is its opposite.
+const UNKNOWN_CHANGE: (u64, u64) = (0, 0);
+
 /// Returns the stored part of the line of a finding.
 fn excerpt_of(line: &str) -> String {
     masked_front(line.trim(), EVIDENCE_CHARS_MAX)
@@ -219,7 +244,14 @@ fn holds_excerpt(text: &str, excerpt: &str) -> bool {
 /// counters can stem from later edits.
 fn without_one(file: EditedFile, whole: bool) -> EditedFile {
     let edits = file.edits.saturating_sub(1).max(1);
-    EditedFile { edits, written: file.written.saturating_sub(u64::from(whole)), ..file }
+    // Which of the changes did not happen is not known.
+    let open_changes = vec![UNKNOWN_CHANGE];
+    EditedFile {
+        edits,
+        written: file.written.saturating_sub(u64::from(whole)),
+        open_changes,
+        ..file
+    }
 }
 
 /// Appends a finding. Above the bound, the oldest finding of the same pattern is removed, so that a

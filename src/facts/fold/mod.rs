@@ -99,7 +99,7 @@ impl Facts {
         let mut calls = 0;
         for entry in record.entries {
             match entry {
-                RecordEntry::CutOff => {}
+                RecordEntry::CutOff => self.cut_off_seq = self.seq,
                 RecordEntry::Stopped { .. } => self.stop_seq = self.seq,
                 RecordEntry::Stopping { sent_at } => self.stop_sent_at = sent_at,
                 RecordEntry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),

@@ -169,7 +169,15 @@ pub struct Input<'a> {
     pub command: Either<'a, Empty>,
     #[serde(borrow)]
     pub cmd: Either<'a, Empty>,
-    #[serde(alias = "notebook_path", alias = "filePath", alias = "filename", borrow)]
+    #[serde(
+        alias = "notebook_path",
+        alias = "filePath",
+        alias = "filename",
+        alias = "relative_path",
+        alias = "absolute_path",
+        alias = "target_file",
+        borrow
+    )]
     pub file_path: Text<'a>,
     #[serde(borrow)]
     pub path: Text<'a>,

@@ -150,7 +150,9 @@ fn tests(facts: &Facts) -> Vec<String> {
             let (word, at) = match it.last.verdict {
                 CommandVerdict::Passed => ("passing", it.last_passed_seq),
                 CommandVerdict::Failed => ("failing", it.last_failed_seq),
-                CommandVerdict::Unknown => return None,
+                CommandVerdict::Unknown | CommandVerdict::Empty | CommandVerdict::Unable => {
+                    return None;
+                }
             };
             let quote = if it.last.quote.is_empty() { "" } else { &it.last.quote };
             let quote = if quote.is_empty() { String::new() } else { format!(" ({quote})") };

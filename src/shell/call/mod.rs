@@ -12,7 +12,7 @@ mod paths;
 mod powershell;
 mod programs;
 mod scope;
-mod shape;
+pub mod shape;
 mod statements;
 mod words;
 mod wrappers;

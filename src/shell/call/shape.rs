@@ -132,6 +132,17 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     }
 }
 
+/// Returns whether a tool that the vocabulary does not list writes the files that its input names.
+/// `holds_content`: whether the input contains text for a file.
+#[must_use]
+pub fn writes_files(tool: &str, holds_content: bool) -> bool {
+    match ToolVerb::of(&words(tool)) {
+        Some(ToolVerb::Write) => true,
+        Some(ToolVerb::Read) | None => holds_content,
+        Some(ToolVerb::Copy | ToolVerb::Move | ToolVerb::Delete) => false,
+    }
+}
+
 struct ToolInput<'a> {
     fields: InputFields<'a>,
     /// Words in the name of the tool.
