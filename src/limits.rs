@@ -285,6 +285,15 @@ pub const CASE_DRAFT_CHARS_MAX: usize = 100;
 pub const DASHBOARD_SECRET_BYTES_MAX: usize = 4 * 1024;
 /// Projects of the registry that are listed.
 pub const KNOWN_PROJECTS_MAX: usize = 10_000;
+/// Sessions whose project is remembered; the oldest are forgotten.
+pub const SESSION_PROJECTS_MAX: usize = 1_000;
+/// Age at which the project of a session is forgotten.
+pub const SESSION_PROJECTS_MAX_AGE: std::time::Duration =
+    std::time::Duration::from_secs(90 * 86_400);
+/// Directories of one session whose project is remembered, the first ones.
+pub const SESSION_DIRECTORIES_MAX: usize = 16;
+/// File with the projects of a session, in bytes. A larger file is not used.
+pub const SESSION_PROJECTS_BYTES_MAX: usize = 256 * 1024;
 /// Rotated logs that are kept beside the current log.
 pub const LOG_FILES_MAX: usize = 3;
 

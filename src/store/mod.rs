@@ -35,6 +35,7 @@ pub mod runs;
 pub mod schemas;
 pub mod session;
 mod session_file;
+pub mod session_projects;
 pub mod shared;
 pub mod signals;
 pub mod subagents;

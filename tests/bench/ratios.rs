@@ -331,6 +331,7 @@ impl Machine {
     fn project(&self, name: &str) -> PathBuf {
         let project = self.folder.path().join(name);
         fs::create_dir_all(project.join(".git")).unwrap();
+        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         project
     }
 

@@ -83,6 +83,7 @@ impl Machine<'_> {
     fn fill(&self, projects: usize, entries: usize, files: usize) -> u64 {
         let template = self.folder.join("template");
         fs::create_dir_all(template.join(".git")).unwrap();
+        fs::write(template.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::create_dir_all(self.folder.join("home")).unwrap();
         let call = |arguments: &[&str]| {
             let _code = self.command(&template, arguments).status().unwrap();

@@ -81,8 +81,10 @@ fn state_that_git_tracks_is_not_used() {
     assert!(machine.stop().blocks());
     assert!(!machine.file(".policyd/sessions").exists(), "the state is kept elsewhere");
     let names = fs::read_dir(machine.path("state/policyd")).unwrap();
-    let names = names.map(|it| it.unwrap().file_name()).filter(|it| it != "projects");
-    assert_eq!(names.count(), 1, "beside the list of projects");
+    let lists = ["projects", "session-projects"];
+    let names = names.map(|it| it.unwrap().file_name());
+    let names = names.filter(|name| lists.iter().all(|it| name != it));
+    assert_eq!(names.count(), 1, "beside the lists of projects");
     git(&machine.project, &["rm", "-rq", "--cached", ".policyd/signals"]);
     assert!(machine.stop().blocks());
     assert!(machine.file(".policyd/sessions").exists(), "policies alone may be tracked");
@@ -126,6 +128,7 @@ fn a_directory_is_a_worktree_only_if_the_main_checkout_lists_it() {
     fs::create_dir_all(evil.join("g")).unwrap();
     fs::write(evil.join(".git"), "gitdir: g\n").unwrap();
     fs::write(evil.join("g/commondir"), machine.file(".git").to_str().unwrap()).unwrap();
+    fs::write(evil.join("g/HEAD"), "ref: refs/heads/main\n").unwrap();
     fs::write(evil.join("g/gitdir"), evil.join(".git").to_str().unwrap()).unwrap();
     assert!(machine.stop_with(&json!({"cwd": evil})).blocks());
     assert!(evil.join(".policyd").exists(), "its state is its own");

@@ -91,6 +91,12 @@ pub(crate) fn skipped(test: &str, why: &str) {
     drop(writeln!(std::io::stderr(), "SKIPPED {test}: {why}"));
 }
 
+/// Makes a directory a checkout, as far as policyd looks at it.
+pub(crate) fn git_directory(project: &Path) {
+    fs::create_dir_all(project.join(".git")).unwrap();
+    fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+}
+
 impl Machine {
     pub(crate) fn new() -> Self {
         Self::with_project("project")
@@ -100,7 +106,7 @@ impl Machine {
     pub(crate) fn with_project(name: impl AsRef<OsStr>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join(name.as_ref());
-        fs::create_dir_all(project.join(".git")).unwrap();
+        git_directory(&project);
         for name in ["home", "config", "cache", "state"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }

@@ -42,6 +42,7 @@ mod replay;
 mod replies;
 mod run;
 mod samples;
+mod session_project;
 mod shared_answers;
 mod shared_store;
 mod trying;

@@ -29,7 +29,7 @@ pub(crate) fn machine() -> FakeWorld {
     world.set_now(Timestamp::parse("2026-01-25T12:00:00Z").unwrap());
     world.set_env("HOME", "/home/me");
     world.set_env("USER", "ada");
-    world.put_folder("/work/.git");
+    world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
     world
 }
 

@@ -73,7 +73,7 @@ impl<'a> Machine<'a> {
     /// An empty project under git with no transcript yet.
     pub(crate) fn new(ready: &'a mut LoadedPolicy, read_file: ReadFile<'a>) -> Self {
         let world = FakeWorld::new();
-        world.put_folder(format!("{PROJECT}/.git"));
+        world.put(format!("{PROJECT}/.git/HEAD"), "ref: refs/heads/main\n");
         let unchanged = Unchanged::of(&ready.policy);
         script_tree(&world, false);
         // A case may give a switch file, whose user honors it.

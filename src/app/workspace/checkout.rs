@@ -8,9 +8,10 @@ use crate::limits;
 use crate::path::normal;
 use crate::world::{FileKind, World};
 
-/// The checkout around a directory: the nearest directory at or above it with a `.git`.
+/// The checkout around a directory: the nearest directory at or above it with a `.git` that git uses.
 ///
-/// A `.git` of another user does not count, as in git itself: anybody can put one into `/tmp`.
+/// git ignores a `.git` without `HEAD`: the sandbox of Codex creates empty ones in each directory that it may
+/// write to. A `.git` of another user does not count, as in git itself: anybody can put one into `/tmp`.
 pub(crate) fn around(world: &dyn World, folder: &Path) -> Option<PathBuf> {
     let user = world.user();
     let is_own = |path: &Path| match (user, world.entry(path).map(|it| it.owner)) {
@@ -18,7 +19,16 @@ pub(crate) fn around(world: &dyn World, folder: &Path) -> Option<PathBuf> {
         (_, Ok(_)) => true,
         (_, Err(_)) => false,
     };
-    folder.ancestors().find(|it| is_own(&it.join(".git"))).map(Path::to_path_buf)
+    let is_checkout = |folder: &&Path| {
+        let git = folder.join(".git");
+        is_own(&git) && git_dir(world, &git).is_some_and(|it| has_head(world, &it))
+    };
+    folder.ancestors().find(is_checkout).map(Path::to_path_buf)
+}
+
+/// Whether a git directory has a `HEAD`. It can be a symbolic link to a branch that has no commit yet.
+fn has_head(world: &dyn World, git_dir: &Path) -> bool {
+    world.entry(&git_dir.join("HEAD")).is_ok()
 }
 
 /// The main checkout of a worktree: `.git` is a file that leads into the main `.git` directory, which

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::checkout;
 use crate::probe::git::{self, NO_SUBMODULE_TREES};
 use crate::report::summary::known::Git;
 use crate::world::World;
@@ -15,8 +16,8 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Asks git about a folder. `since`: a commit from which on changes count, where one is known.
 pub(crate) fn ask(world: &dyn World, folder: &Path, since: Option<&str>) -> Git {
-    let checkout = folder.ancestors().find(|it| world.stat(&it.join(".git")).is_ok());
-    let project = checkout.unwrap_or(folder);
+    let checkout = checkout::around(world, folder);
+    let project = checkout.as_deref().unwrap_or(folder);
     let git = git::Git::new(world, folder, project, DEADLINE, ANSWER_BYTES_MAX);
     let run = |arguments: &[&str]| {
         Some(String::from_utf8_lossy(&git.ask(arguments)?.stdout).into_owned())

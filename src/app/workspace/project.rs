@@ -12,6 +12,7 @@ use crate::state::context::Overrides;
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
 use crate::store::session::{Layout, SessionStore};
+use crate::store::session_projects::{SessionProject, SessionProjects};
 use crate::store::{root, user};
 use crate::world::fenced::WriteProtectedWorld;
 use crate::world::{FileKind, World};
@@ -38,14 +39,36 @@ pub(crate) struct Project {
     pub(crate) tracked: Option<String>,
 }
 
-/// Finds the project of an event.
+/// Finds the project of an event, or of this process.
+///
+/// The first event of a session decides, and the user's state remembers it: an agent that creates a checkout around
+/// its directory must not leave the rules and the state of its project.
 pub(crate) fn find(world: &dyn World, event: Option<&Event>) -> Project {
     let exists = |path: &PathBuf| world.stat(path).is_ok_and(|it| it.kind == FileKind::Folder);
     let said = event.and_then(|it| it.folder.clone()).filter(exists);
     let folder = said.unwrap_or_else(|| world.working_folder());
     let named = world.env("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(exists);
-    let root = named.or_else(|| checkout::around(world, &folder)).unwrap_or_else(|| folder.clone());
-    rooted(world, folder, root)
+    let directory = named.clone().unwrap_or_else(|| folder.clone());
+    let session = event.filter(|it| it.session_known);
+    let mut known = session.map(|it| SessionProjects::load(world, &it.session_id));
+    let remembered = known.as_ref().and_then(|it| it.of(&directory)).filter(|it| exists(&it.root));
+    if let Some(SessionProject { root, main, .. }) = remembered {
+        let (root, main) = (root.clone(), main.clone());
+        return with_state(world, folder, root, main);
+    }
+    let checkout = || checkout::around(world, &folder);
+    let above = || known.as_ref().and_then(|it| it.around(&folder)).filter(|it| exists(it));
+    let root = named.or_else(|| match (checkout(), above()) {
+        // A checkout inside of the session's project is a project of its own.
+        (Some(checkout), Some(above)) if !checkout.starts_with(&above) => Some(above),
+        (checkout, above) => checkout.or(above),
+    });
+    let project = rooted(world, folder, root.unwrap_or_else(|| directory.clone()));
+    if let Some(known) = &mut known {
+        let (root, main) = (project.root.clone(), project.main.clone());
+        known.remember(SessionProject { directory, root, main });
+    }
+    project
 }
 
 /// Finds the project of a directory, whatever the environment of this process says about its own project.
@@ -56,6 +79,10 @@ pub(crate) fn at(world: &dyn World, folder: &Path) -> Project {
 
 fn rooted(world: &dyn World, folder: PathBuf, root: PathBuf) -> Project {
     let main = checkout::main_checkout(world, &root).unwrap_or_else(|| root.clone());
+    with_state(world, folder, root, main)
+}
+
+fn with_state(world: &dyn World, folder: PathBuf, root: PathBuf, main: PathBuf) -> Project {
     let (state, tracked) = state_root(world, &main);
     Project { folder, root, main, state, tracked }
 }

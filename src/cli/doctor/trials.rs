@@ -214,7 +214,7 @@ pub(super) fn time(world: &dyn World, project: &Project) -> Check {
 /// A machine on which the agent has just worked.
 fn machine() -> FakeWorld {
     let world = FakeWorld::new();
-    world.put_folder("/work/.git");
+    world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
     world.put(TRANSCRIPT_PATH, TRANSCRIPT);
     world
 }

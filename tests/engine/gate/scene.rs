@@ -46,7 +46,7 @@ impl Called {
 impl Scene {
     pub(crate) fn new() -> Self {
         let world = FakeWorld::new();
-        world.put_folder("/work/.git");
+        world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
         crate::support::machine::trusting(&world);
         crate::support::machine::cached(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }

@@ -52,7 +52,7 @@ fn a_project_is_listed_from_its_first_stop_until_it_is_forgotten() {
     let scene = Scene::new();
     scene.world.set_env("XDG_STATE_HOME", "/state");
     assert!(called(&scene, "status --all").stdout.contains("no project is known yet"));
-    scene.world.put_folder("/other/.git");
+    scene.world.put("/other/.git/HEAD", "ref: refs/heads/main\n");
     let start = |folder: &str| {
         let changes =
             json!({"hook_event_name": "SessionStart", "source": "startup", "cwd": folder});
@@ -77,7 +77,7 @@ fn a_project_is_listed_from_its_first_stop_until_it_is_forgotten() {
 fn what_waits_for_a_human_comes_first_and_sets_the_exit_code() {
     let scene = blocked();
     scene.world.set_env("XDG_STATE_HOME", "/state");
-    scene.world.put_folder("/other/.git");
+    scene.world.put("/other/.git/HEAD", "ref: refs/heads/main\n");
     assert_eq!(scene.stop().decision(), "block");
     let changes = json!({"hook_event_name": "SessionStart", "source": "startup", "cwd": "/other"});
     scene.call("session-start", &scene.payload(&changes).to_string(), &[]);

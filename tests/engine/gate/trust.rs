@@ -120,6 +120,7 @@ fn a_worktree_is_trusted_as_its_main_checkout_is() {
     assert_eq!(policyd(&scene, &["trust"]).code, 0);
     let worktree = "/elsewhere/wt";
     scene.world.put(format!("{worktree}/.git"), "gitdir: /work/.git/worktrees/wt\n");
+    scene.world.put("/work/.git/worktrees/wt/HEAD", "ref: refs/heads/wt\n");
     scene.world.put("/work/.git/worktrees/wt/commondir", "../..\n");
     scene.world.put("/work/.git/worktrees/wt/gitdir", format!("{worktree}/.git\n"));
     for file in ["considerations.yaml", "probes.yaml"] {

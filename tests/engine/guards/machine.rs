@@ -17,7 +17,7 @@ impl Machine {
     /// A machine with a project in this folder.
     pub(crate) fn new(folder: &str) -> Self {
         let world = FakeWorld::new();
-        world.put_folder(format!("{folder}/.git"));
+        world.put(format!("{folder}/.git/HEAD"), "ref: refs/heads/main\n");
         world.set_env("HOME", "/home/dev");
         cached(&world);
         Self { world, folder: folder.to_owned(), transcript: None }

@@ -28,7 +28,7 @@ pub(super) fn machine() -> FakeWorld {
     thread_local! {
         static WARM: FakeWorld = {
             let world = FakeWorld::new();
-            world.put_folder("/work/.git");
+            world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
             world.set_env("HOME", "/home/dev");
             let stop = br#"{"session_id": "warm", "cwd": "/work", "hook_event_name": "Stop"}"#;
             call(&world, &["eval", "--hook", "stop"], stop).is_an_answer();

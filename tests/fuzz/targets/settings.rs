@@ -10,7 +10,7 @@ const SETTINGS: &str = "/home/dev/.claude/settings.json";
 pub(super) fn run(data: &[u8]) {
     let Some(("claude-code", bytes)) = headed(data) else { return };
     let world = FakeWorld::new();
-    world.put_folder("/work/.git");
+    world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
     world.set_env("HOME", "/home/dev");
     world.put(SETTINGS, bytes);
     let harness = ["--harness", "claude-code", "--scope", "user"];

@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use serde_json::{Value, json};
 
-use crate::machine::{BOUND, Machine, skipped};
+use crate::machine::{BOUND, Machine, git_directory, skipped};
 
 /// An entry of the registry of projects.
 fn register(machine: &Machine, name: &str, directory: &Path) {
@@ -52,7 +52,7 @@ fn one_log_shows_what_happened_in_all_projects() {
     let machine = Machine::new();
     assert!(machine.untested().stop().blocks());
     let other = machine.path("other");
-    fs::create_dir_all(other.join(".git")).unwrap();
+    git_directory(&other);
     register(&machine, "other", &other);
     let there = other.to_str().unwrap();
     let call = |arguments: &[&str], code: i32| {

@@ -16,7 +16,7 @@ api/claude/*: {threshold: 1, permanent: [billing_error], ignore: [invalid_reques
 
 fn machine() -> FakeWorld {
     let world = FakeWorld::new();
-    world.put_folder("/work/.git");
+    world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
     crate::support::machine::trusting(&world);
     world.put("/work/.policyd/policies/breakers.yaml", PACK);
     world
