@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, error};
 use crate::app::error::AppError;
-use crate::app::gate::{self, Report, Request};
+use crate::app::gate::{self, Report, Request, Supervision};
 use crate::app::workspace::project;
 use crate::evaluation::Detail;
 use crate::facts::event::{EVENT_NAMES, EventKind};
@@ -90,7 +90,10 @@ fn read<'a>(
     };
     let dry_run = arguments.dry_run;
     let line = format!("{} {}", arguments.harness.as_deref().unwrap_or("-"), arguments.hook);
-    Ok(Some(Request { event, now, policies, detail, dry_run, line, watch: None }))
+    let supervision = Supervision::of_hook(world);
+    let caller = *caller;
+    let watch = None;
+    Ok(Some(Request { event, caller, supervision, now, policies, detail, dry_run, line, watch }))
 }
 
 /// Whether the event is one of ours, or one of the harness; without a harness, of any.

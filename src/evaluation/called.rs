@@ -46,6 +46,9 @@ pub struct LoggedEvent {
     /// Whether no user was present.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+    /// Whether it happened in a turn of a supervised run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub supervised: bool,
     /// Type of the subagent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_type: Option<String>,
@@ -118,6 +121,7 @@ impl LoggedEvent {
             left_out,
             permission_mode: event.permission_mode.clone(),
             unattended: false,
+            supervised: false,
             agent_type: event.agent_type.clone(),
             continued: Some(event.continued).filter(|it| *it != ContinuedConversation::default()),
             elsewhere: Vec::new(),

@@ -58,6 +58,9 @@ pub struct Inputs {
     pub event: PayloadFields,
     /// Whether the session was interactive.
     pub interactive: bool,
+    /// Whether the session was a turn of a supervised run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub supervised: bool,
     /// Root directory of the project.
     #[schemars(length(min = 1))]
     pub project: String,
@@ -306,6 +309,7 @@ impl Inputs {
                 background: event.background.iter().map(task).collect(),
             },
             interactive: context.interactive,
+            supervised: context.supervised,
             project: text(&context.project),
             remote_host: besides.remote_host.map(str::to_owned),
             project_view: context.project_view.clone(),
@@ -358,6 +362,7 @@ impl Inputs {
             transcript_problem: None,
             recorded: false,
             interactive: self.interactive,
+            supervised: self.supervised,
             project: PathBuf::from(&self.project),
             remote_host: self.remote_host.clone(),
             project_view: self.project_view.clone(),

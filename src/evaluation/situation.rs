@@ -29,6 +29,8 @@ pub struct EventContext {
     pub transcript_problem: Option<String>,
     /// Whether a user is present.
     pub interactive: bool,
+    /// Whether a supervised run started the session, and another turn follows.
+    pub supervised: bool,
     /// Whether this is a new evaluation of a recorded event, for which no probe can run.
     pub recorded: bool,
     /// Directory of the project.
@@ -81,6 +83,7 @@ impl EventContext {
             facts: Facts::default(),
             transcript_problem: None,
             interactive: true,
+            supervised: false,
             recorded: false,
             project,
             remote_host: None,
@@ -106,6 +109,7 @@ impl EventContext {
             facts: self.facts,
             lens: Rc::clone(&words.lens),
             interactive: self.interactive,
+            supervised: self.supervised,
             recorded: self.recorded,
             project: self.project,
             project_view: self.project_view,

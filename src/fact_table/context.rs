@@ -43,6 +43,8 @@ pub struct Context {
     pub last_message: String,
     /// Whether a human watches (false for headless runs).
     pub interactive: bool,
+    /// Whether a supervised run started the session, and another turn follows.
+    pub supervised: bool,
     /// Whether this happened before and is judged again: what was not asked then is not known.
     pub recorded: bool,
     /// The project's folder.

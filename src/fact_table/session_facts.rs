@@ -155,8 +155,22 @@ pub(super) const ROWS: &[FactRow] = &[
         "interactive",
         Type::Bool,
         Neutral,
-        ["Whether a human watches.", "session.interactive"],
+        [
+            "Whether a user is present: not in a supervised run, else as the client states.",
+            "session.interactive",
+        ],
         |it, _| Ok(it.context.interactive.into()),
+    ),
+    field(
+        Subject::Session,
+        "supervised",
+        Type::Bool,
+        Neutral,
+        [
+            "Whether this is a turn of `policyd run`, after which another one follows.",
+            "!session.supervised",
+        ],
+        |it, _| Ok(it.context.supervised.into()),
     ),
     field(
         Subject::Session,

@@ -227,6 +227,8 @@ pub struct Event {
     pub folder: Option<PathBuf>,
     /// Permission mode: `default`, `plan`, `acceptEdits`, ….
     pub permission_mode: Option<String>,
+    /// Whether a user is present, if the payload states it.
+    pub attended: Option<bool>,
     /// Whether the client reports that it continues because of a stop hook. The flag is unreliable.
     pub stop_active: bool,
     /// Last text of the agent. It takes precedence over the transcript, which can lag behind.
@@ -283,6 +285,7 @@ impl Event {
             subagent_transcript: false,
             folder: None,
             permission_mode: None,
+            attended: None,
             stop_active: false,
             last_message: None,
             background: Vec::new(),

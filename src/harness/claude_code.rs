@@ -13,7 +13,8 @@ use crate::facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::{
-    Capability, ClientEvent, Field, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
+    AbsenceSigns, Capability, ClientEvent, Field, Harness, ProcessSigns, ResponseField,
+    ResponseTemplate, moment,
 };
 
 /// Notice to the user.
@@ -300,6 +301,11 @@ pub const HARNESS: Harness = Harness {
         ],
         programs: &["claude"],
         packages: &["@anthropic-ai/claude-code", "claude/versions"],
+    },
+    absence: AbsenceSigns {
+        // `claude -p`, and a session without a user, such as a scheduled one.
+        variables: &[("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CLAUDE_CODE_SESSION_ATTENDED", "0")],
+        ..AbsenceSigns::NONE
     },
     neutral: |_, _| true,
 };

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::claude_code::{
     ASKS_ANYWAY, BLOCK, CONTEXT, DENY, GRANT, HALT, INPUT_ALLOWED, NOTICE, REFUSE,
 };
-use super::{ClientEvent, Harness, ProcessSigns, moment, rename, unmapped};
+use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment, rename, unmapped};
 
 /// Maximum bytes of a context that is not moved to a file: 2,500 tokens of about 4 bytes, minus a
 /// reserve.
@@ -83,6 +83,8 @@ pub const HARNESS: Harness = Harness {
         ],
         packages: &["@openai/codex"],
     },
+    // Neither payloads nor variables tell `codex exec` from the terminal.
+    absence: AbsenceSigns { commands: &["exec", "e", "review"], ..AbsenceSigns::NONE },
     neutral: |_, payload| {
         // A continued stop keeps its turn; a prompt begins a new turn.
         rename(payload, "turn_id", "prompt_id");

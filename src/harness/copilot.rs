@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::claude_code::BLOCK;
 use super::{
-    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
-    rename, unmapped, unpack,
+    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
+    moment, rename, unmapped, unpack,
 };
 
 const PERMISSION: &str = "permissionDecision";
@@ -126,6 +126,7 @@ pub const HARNESS: Harness = Harness {
         programs: &["copilot"],
         packages: &["@github/copilot"],
     },
+    absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     neutral: |moment, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

@@ -10,8 +10,8 @@ use crate::facts::event::EventKind;
 use serde_json::{Value, json};
 
 use super::{
-    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
-    rename, unmapped, unpack,
+    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
+    moment, rename, unmapped, unpack,
 };
 
 const PERMISSION: &str = "permission";
@@ -98,6 +98,7 @@ pub const HARNESS: Harness = Harness {
         programs: &["cursor-agent"],
         packages: &["cursor-agent/versions"],
     },
+    absence: AbsenceSigns { options: &["-p", "--print"], ..AbsenceSigns::NONE },
     neutral: |moment, payload| {
         rename(payload, "conversation_id", "session_id");
         let first = payload.get("workspace_roots").and_then(|it| it.get(0)).cloned();

@@ -4,7 +4,7 @@
 use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
-use super::{ClientEvent, Harness, ProcessSigns, moment, rename};
+use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment, rename};
 use crate::facts::event::EventKind;
 
 const MOMENTS: [ClientEvent; 9] = [
@@ -45,6 +45,7 @@ pub const HARNESS: Harness = Harness {
         programs: &["droid"],
         packages: &[],
     },
+    absence: AbsenceSigns { commands: &["exec"], ..AbsenceSigns::NONE },
     neutral: |_, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::claude_code::{CONTEXT, HALT, NOTICE};
 use super::{
-    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, moment,
-    rename, unmapped,
+    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
+    moment, rename, unmapped,
 };
 use crate::checksum::{checksum, hex};
 use crate::facts::event::EventKind;
@@ -80,6 +80,7 @@ pub const HARNESS: Harness = Harness {
         programs: &["gemini"],
         packages: &["@google/gemini-cli"],
     },
+    absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");
         if moment.kind == Some(EventKind::Stop)

@@ -145,6 +145,50 @@ pub struct ProcessSigns {
     pub packages: &'static [&'static str],
 }
 
+/// How a client states that no user is present. A client that states nothing counts as attended: a question then
+/// waits for an answer, and nothing is lost.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AbsenceSigns {
+    /// Variables in the environment of its hooks, each with the value that states it.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// Field of its payloads that is `false` if no user is present. Empty if there is none.
+    pub field: &'static str,
+    /// First operands of its program that make it run without a user.
+    pub commands: &'static [&'static str],
+    /// Options of its program that make it run without a user.
+    pub options: &'static [&'static str],
+}
+
+impl AbsenceSigns {
+    /// A client that never states it.
+    pub const NONE: Self = Self { variables: &[], field: "", commands: &[], options: &[] };
+
+    /// Returns whether arguments of the program, without its name, state that no user is present.
+    #[must_use]
+    pub fn are_in(&self, arguments: &[String]) -> bool {
+        let words = || arguments.iter().map(String::as_str);
+        let is_option =
+            |word: &str| self.options.contains(&word.split_once('=').map_or(word, |it| it.0));
+        words().take_while(|it| *it != "--").any(is_option) || self.is_command(words())
+    }
+
+    /// Returns whether the first operand is one of the commands. The word after an option can be its value.
+    fn is_command<'w>(&self, words: impl Iterator<Item = &'w str>) -> bool {
+        let mut is_value = false;
+        for word in words {
+            let is_option = word.starts_with('-');
+            if !is_option && self.commands.contains(&word) {
+                return true;
+            }
+            if !is_option && !is_value {
+                return false;
+            }
+            is_value = is_option && !word.contains('=');
+        }
+        false
+    }
+}
+
 /// A client: a row of [`HARNESSES`].
 #[derive(Debug)]
 pub struct Harness {
@@ -166,6 +210,8 @@ pub struct Harness {
     pub variable: &'static str,
     /// Signs of its processes.
     pub process: ProcessSigns,
+    /// How it states that no user is present.
+    pub absence: AbsenceSigns,
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
     /// event needs an evaluation.
     pub neutral: fn(&ClientEvent, &mut Map<String, Value>) -> bool,
@@ -296,6 +342,36 @@ mod tests {
                 says.dedup();
                 assert_eq!(says.len(), moment.ways.len(), "{}: twice", moment.native);
             }
+        }
+    }
+
+    #[test]
+    fn arguments_state_that_no_user_is_present() {
+        let stated = |name: &str, line: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            find(name).unwrap().absence.are_in(&arguments)
+        };
+        for (name, line, expected) in [
+            ("codex", "exec --json", true),
+            ("codex", "-m gpt-5 --config=a=b exec -", true),
+            ("codex", "--search exec", true),
+            ("codex", "e x", true),
+            ("codex", "", false),
+            ("codex", "resume exec", false),
+            ("codex", "-m gpt-5", false),
+            ("codex", "-p exec-profile hello exec", false),
+            ("gemini", "-m x -p hello", true),
+            ("gemini", "--prompt=hello", true),
+            ("gemini", "-i -- -p", false),
+            ("gemini", "--prompt-interactive hello", false),
+            ("copilot", "-p hello --allow-all-tools", true),
+            ("copilot", "--resume", false),
+            ("cursor", "agent --print x", true),
+            ("droid", "exec x", true),
+            ("droid", "", false),
+            ("claude-code", "-p x", false),
+        ] {
+            assert_eq!(stated(name, line), expected, "{name} {line}");
         }
     }
 

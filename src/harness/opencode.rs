@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::codex::name_files;
 use super::plain::{BLOCK, CONTEXT, HARNESS as PLAIN, INPUT, NOTICE};
-use super::{ClientEvent, Harness, ProcessSigns, moment};
+use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment};
 
 const MOMENTS: [ClientEvent; 6] = [
     moment("session.created", EventKind::SessionStart, &[&NOTICE]),
@@ -54,6 +54,8 @@ pub const HARNESS: Harness = Harness {
         programs: &["opencode"],
         packages: &["opencode-ai"],
     },
+    // The plugin knows whether it is in `opencode run`.
+    absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     neutral: |moment, payload| {
         let judged = (PLAIN.neutral)(moment, payload);
         let is_patch = payload.get("tool_name").is_some_and(|it| it == "apply_patch");

@@ -6,7 +6,8 @@
 //! `updated_input`, `updated_output`; `{}` without a decision.
 
 use super::{
-    Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate, rename,
+    AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
+    rename,
 };
 use crate::facts::event::EventKind;
 
@@ -82,6 +83,7 @@ pub const HARNESS: Harness = Harness {
     signs: |payload| payload.contains_key("event") && !payload.contains_key("hook_event_name"),
     variable: "",
     process: ProcessSigns { variables: &[], programs: &[], packages: &[] },
+    absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
     neutral: |_, payload| {
         for (native, neutral) in [
             ("event", "hook_event_name"),

@@ -146,6 +146,7 @@ fn event(harness: &Harness, mut fields: Map<String, Value>, kind: EventKind) -> 
         transcript: own.or_else(|| filled("transcript_path")).map(PathBuf::from),
         folder: filled("cwd").map(PathBuf::from),
         permission_mode: filled("permission_mode"),
+        attended: Some(harness.absence.field).filter(|it| !it.is_empty()).and_then(flag),
         stop_active: flag("stop_hook_active").or_else(|| flag("stopHookActive")).unwrap_or(false),
         last_message: text("last_assistant_message")
             .map(|it| cut_front(&it, limits::LAST_MESSAGE_BYTES_MAX).to_owned()),

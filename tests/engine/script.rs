@@ -102,6 +102,7 @@ fn context() -> Context {
         transcript_problem: None,
         last_message: "All done.".to_owned(),
         interactive: true,
+        supervised: false,
         recorded: false,
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),

@@ -60,6 +60,7 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResul
         facts,
         transcript_problem: None,
         interactive: true,
+        supervised: false,
         recorded: false,
         project: "/work".into(),
         remote_host: Some("github.com".to_owned()),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::actions::{perform, waits};
 use super::error::CaseError;
-use crate::app::gate::{self, LoadedPolicy, Report, Request};
+use crate::app::gate::{self, LoadedPolicy, Report, Request, Supervision};
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, Project};
 use crate::cases::happens::StepAction;
@@ -21,7 +21,8 @@ use crate::evaluation::Detail;
 use crate::evaluation::guards::GuardsOutcome;
 use crate::expr::watch::CoverageRecorder;
 use crate::facts::event::{Event, EventKind};
-use crate::hook::payload;
+use crate::harness::claude_code;
+use crate::hook::{Caller, payload};
 use crate::id::SessionId;
 use crate::limits;
 use crate::policy::Policy;
@@ -126,6 +127,8 @@ impl<'a> Machine<'a> {
         let before = Before { entries: self.log(&project).len(), commands: self.world.ran().len() };
         let now = self.world.now();
         let request = Request {
+            caller: Caller::at(&claude_code::HARNESS, event.kind.name()),
+            supervision: Supervision::of_hook(&self.world),
             event,
             now,
             policies: None,

@@ -16,13 +16,8 @@ use crate::store::shared::settings::SharedSubject;
 use crate::store::shared::{AskedCall, SharedStore};
 
 /// Asks about a blocked call. A user who is present answers a question at the terminal instead.
-pub(super) fn ask(
-    context: &GateContext<'_>,
-    guarded: &GuardsOutcome,
-    is_attended: bool,
-    report: &mut Report,
-) {
-    let is_asked_here = is_attended && guarded.decision == Decision::Ask;
+pub(super) fn ask(context: &GateContext<'_>, guarded: &GuardsOutcome, report: &mut Report) {
+    let is_asked_here = guarded.decision == Decision::Ask && context.is_attended();
     if context.request.dry_run || context.is_organization || is_asked_here {
         return;
     }

@@ -1,11 +1,12 @@
 //! What the evaluation of one event works with: the event, the loaded policy, the project, and where the
 //! session keeps its state.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::request::Request;
+use super::request::{Request, Supervision};
 use crate::app::packs::Found;
 use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::project::{self, Project};
@@ -51,6 +52,8 @@ pub(super) struct GateContext<'a> {
     pub(super) allowances: Option<Vec<Allowance>>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
+    /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
+    pub(super) attended: OnceCell<bool>,
 }
 
 impl<'a> GateContext<'a> {
@@ -76,7 +79,18 @@ impl<'a> GateContext<'a> {
             state_dir,
             allowances,
             is_organization,
+            attended: OnceCell::new(),
         }
+    }
+
+    /// Whether a user is present who can answer a question.
+    pub(super) fn is_attended(&self) -> bool {
+        *self.attended.get_or_init(|| self.request.is_attended(self.world))
+    }
+
+    /// Whether the event happens in a turn of a supervised run, after which another one follows.
+    pub(super) fn is_supervised(&self) -> bool {
+        self.request.supervision == Supervision::Turn
     }
 
     /// The breakers. Those of the organization's probes are its own: a user cannot force them open.

@@ -12,10 +12,9 @@ use super::context::GateContext;
 use super::inputs::RequiredState;
 use super::on_disk;
 use super::output::{self, Report};
-use super::request::{Request, is_attended};
+use super::request::Request;
 use super::work_tree::CleanTrees;
 use crate::app::packs;
-use crate::app::workspace::human::RUN_VARIABLE;
 use crate::app::workspace::project;
 use crate::evaluation::call_code;
 use crate::evaluation::called::{By, LoggedEvent};
@@ -78,14 +77,8 @@ impl GuardEvaluation<'_> {
         let context =
             match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognized(&it)) {
                 true => self.read_session(report),
-                false => {
-                    let (project, now) =
-                        (self.context.project.root.clone(), self.context.request.now);
-                    let alone = EventContext::alone(event.clone(), project, now);
-                    let alone =
-                        EventContext { gauged: false, interactive: self.attended(), ..alone };
-                    Rc::new(alone.context(self.context.policy, self.context.words))
-                }
+                // Looking for the client costs time, and a guard that no program matches does not fire.
+                false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
             };
         if concerned.iter().filter(|it| it.reads_stores).any(|it| recognized(&it)) {
             it.load_state(&context, RequiredState::ALL);
@@ -118,10 +111,17 @@ impl GuardEvaluation<'_> {
         true
     }
 
-    /// Whether a user is present who can answer a question.
-    fn attended(&self) -> bool {
-        let world = self.context.world;
-        is_attended(world) && world.env(RUN_VARIABLE).is_none()
+    /// The event without the session. Whether a user is present is looked for if `is_read`.
+    fn event_alone(&self, is_read: bool) -> Rc<Context> {
+        let it = self.context;
+        let (event, project) = (it.request.event.clone(), it.project.root.clone());
+        let alone = EventContext {
+            gauged: false,
+            interactive: !is_read || it.is_attended(),
+            supervised: it.is_supervised(),
+            ..EventContext::alone(event, project, it.request.now)
+        };
+        Rc::new(alone.context(it.policy, it.words))
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
@@ -154,7 +154,7 @@ impl GuardEvaluation<'_> {
     fn read_session(&self, report: &mut Report) -> Rc<Context> {
         let it = self.context;
         let cursor = it.cursor_path();
-        let inputs = it.gather(&cursor, self.attended(), report);
+        let inputs = it.gather(&cursor, report);
         inputs.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
         inputs.context
     }
@@ -179,7 +179,7 @@ impl GuardEvaluation<'_> {
         }
         if guarded.decision >= Decision::Ask && self.context.allowances.is_some() {
             report.answer.override_hint = Some(allowances::hint_for_guards(self.context, guarded));
-            approvals::ask(self.context, guarded, self.attended(), report);
+            approvals::ask(self.context, guarded, report);
         }
     }
 
@@ -229,7 +229,8 @@ impl GuardEvaluation<'_> {
         };
         let mut called = LoggedEvent::new(event, &seen.around, &patches, by, mask_json);
         let said = guarded.verdicts.iter().map(|it| &it.id);
-        called.unattended = !self.attended();
+        called.unattended = !self.context.is_attended();
+        called.supervised = self.context.is_supervised();
         called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
         let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
         let own = self.context.project.state.clone();

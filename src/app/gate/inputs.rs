@@ -82,12 +82,7 @@ impl EvaluationInputs {
 
 impl GateContext<'_> {
     /// Reads the transcript's tail, and puts together what expressions see.
-    pub(super) fn gather(
-        &self,
-        cursor_path: &Path,
-        interactive: bool,
-        report: &mut Report,
-    ) -> EvaluationInputs {
+    pub(super) fn gather(&self, cursor_path: &Path, report: &mut Report) -> EvaluationInputs {
         let event = self.request.event.clone();
         let deadline = self.world.elapsed().saturating_add(self.policy.settings.deadline);
         let mut read = match &event.transcript {
@@ -132,7 +127,8 @@ impl GateContext<'_> {
             event,
             transcript_problem: read.problem.map(|it| it.to_string()),
             facts: read.facts,
-            interactive,
+            interactive: self.is_attended(),
+            supervised: self.is_supervised(),
             recorded: false,
             project: self.project.root.clone(),
             remote_host: remote_host.clone(),

@@ -37,7 +37,7 @@ pub(crate) use gate_status::switched;
 use guards::GuardEvaluation;
 pub(crate) use organization::OrganizationLayer;
 pub(crate) use output::{Report, Unjudged};
-pub(crate) use request::{Request, caller, named_harness};
+pub(crate) use request::{Request, Supervision, caller, named_harness};
 use stop::StopEvaluation;
 
 /// Evaluates an event by the rules of its project and of the organization.

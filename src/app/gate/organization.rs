@@ -106,6 +106,8 @@ pub(super) fn add(
 ) -> Report {
     let changed = report.answer.updated_input.clone().map(|tool_input| Request {
         event: Event { tool_input, ..request.event.clone() },
+        caller: request.caller,
+        supervision: request.supervision,
         now: request.now,
         policies: None,
         detail: request.detail,

@@ -18,7 +18,7 @@ use crate::evaluation::{StopOutcome, message};
 use crate::expr::record::Record;
 use crate::expr::{Evaluator, ScriptError, template};
 use crate::facts::event::EventKind;
-use crate::harness::{Capability, claude_code};
+use crate::harness::Capability;
 use crate::limits::{EVIDENCE_CHARS_MAX, HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::failures::Classified;
 use crate::policy::resilience::Reaction;
@@ -211,7 +211,7 @@ impl ReactionRunner<'_> {
         }
         let text = message::cut(&mask(text).0, SPOKEN_CHARS_MAX);
         let event = self.context.request.event.kind;
-        if claude_code::HARNESS.can(event, Capability::Context) {
+        if self.context.request.caller.harness.can(event, Capability::Context) {
             report.answer.context = Some(text);
         } else {
             let before = report.answer.notice.take().filter(|it| !it.is_empty());

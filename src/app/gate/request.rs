@@ -4,6 +4,8 @@ use std::path::Path;
 use std::rc::Rc;
 
 use crate::app::error::AppError;
+use crate::app::workspace::attendance;
+use crate::app::workspace::human::RUN_VARIABLE;
 use crate::evaluation::Detail;
 use crate::expr::watch::CoverageRecorder;
 use crate::facts::event::Event;
@@ -19,15 +21,31 @@ pub(crate) fn caller(harness: Option<&'static Harness>, hook: &str) -> Caller {
     Caller { moment: caller.moment.or(caller.harness.moment("stop")), ..caller }
 }
 
-/// Whether the client says that a user is present.
-pub(super) fn is_attended(world: &dyn World) -> bool {
-    world.env("CLAUDE_CODE_ENTRYPOINT").as_deref() != Some("sdk-cli")
-        && world.env("CLAUDE_CODE_SESSION_ATTENDED").as_deref() != Some("0")
+/// How a supervised run concerns an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Supervision {
+    /// No run started the session.
+    None,
+    /// The event happens in a turn of a run.
+    Turn,
+    /// The run evaluates between two turns whether it is complete.
+    Completion,
+}
+
+impl Supervision {
+    /// The supervision of the process of a hook.
+    pub(crate) fn of_hook(world: &dyn World) -> Self {
+        if world.env(RUN_VARIABLE).is_some() { Self::Turn } else { Self::None }
+    }
 }
 
 /// What is asked of this call.
 pub(crate) struct Request<'a> {
     pub(crate) event: Event,
+    /// The client that reports the event.
+    pub(crate) caller: Caller,
+    /// The supervised run in which it happens.
+    pub(crate) supervision: Supervision,
     pub(crate) now: Timestamp,
     pub(crate) policies: Option<&'a Path>,
     pub(crate) detail: Detail,
@@ -36,6 +54,14 @@ pub(crate) struct Request<'a> {
     pub(crate) line: String,
     /// Records the value of each evaluated expression. Set only by `policyd test --coverage`.
     pub(crate) watch: Option<Rc<CoverageRecorder>>,
+}
+
+impl Request<'_> {
+    /// Whether a user is present: not in a supervised run, else as the client states.
+    pub(super) fn is_attended(&self, world: &dyn World) -> bool {
+        self.supervision == Supervision::None
+            && attendance::is_attended(world, self.caller.harness, &self.event)
+    }
 }
 
 /// The harness that the command line names.

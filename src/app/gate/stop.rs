@@ -7,7 +7,6 @@ use super::allowances;
 use super::context::GateContext;
 use super::output::{self, Report};
 use super::reactions::ReactionRunner;
-use super::request::is_attended;
 use super::{calls, context_usage};
 use crate::evaluation::combine::Decision;
 use crate::evaluation::{self, EvaluationContext, StopOutcome};
@@ -34,11 +33,11 @@ impl StopEvaluation<'_> {
         let it = self.context;
         let (world, request, event) = (it.world, it.request, &it.request.event);
         let (store, own) = (&it.store, it.state_dir.as_path());
-        let interactive = is_attended(world);
+        let interactive = it.is_attended();
 
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = it.cursor_path();
-        let gathered = it.gather(&cursor_path, interactive, &mut report);
+        let gathered = it.gather(&cursor_path, &mut report);
         let context = &gathered.context;
         let keep =
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));

@@ -28,7 +28,7 @@ const evaluate = (event, payload) =>
     const answered = (_error, stdout) => resolve(parse(stdout))
     const child = execFile(PROGRAM, ["eval", "--hook", event, "--harness", "opencode"], options, answered)
     child.stdin?.on("error", () => {})
-    child.stdin?.end(JSON.stringify({ event, ...payload }))
+    child.stdin?.end(JSON.stringify({ event, attended: !HEADLESS, ...payload }))
   })
 
 // ---- messages of a session

@@ -194,7 +194,11 @@ fn guard_again(
     let seen = Rc::new(CallFacts { call, around: Rc::new(called.around.clone()) });
     let situation =
         EventContext::alone(event.clone(), called.around.project.clone().into(), whose.at);
-    let situation = EventContext { interactive: !called.unattended, ..situation };
+    let situation = EventContext {
+        interactive: !called.unattended,
+        supervised: called.supervised,
+        ..situation
+    };
     let context = Rc::new(situation.context(&policy, &words));
     context.learned.borrow_mut().call = Some(seen.clone());
     let mut evaluator = Evaluator::new(context.clone());

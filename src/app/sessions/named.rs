@@ -141,6 +141,7 @@ fn from_file(
         transcript_problem: None,
         recorded: false,
         interactive: true,
+        supervised: false,
         project: project.root.clone(),
         remote_host: checkout::remote_host(world, &project.main),
         project_view: None,

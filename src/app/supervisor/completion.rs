@@ -4,11 +4,11 @@
 use serde_json::json;
 
 use super::Supervisor;
-use crate::app::gate::{self, Request};
-use crate::evaluation::verdict::Consequence;
+use crate::app::gate::{self, Request, Supervision};
+use crate::evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
 use crate::evaluation::{Detail, StopOutcome};
 use crate::facts::event::{Event, EventKind};
-use crate::hook::payload;
+use crate::hook::{Caller, payload};
 use crate::state::run::{Claim, StopGateSwitches};
 
 /// What is said of a gate that was switched off while the run was at work.
@@ -67,6 +67,8 @@ impl Supervisor<'_> {
         let (now, detail) = (self.world.now(), Detail::Findings);
         Some(Request {
             event,
+            caller: Caller::default(),
+            supervision: Supervision::Completion,
             now,
             policies: None,
             detail,

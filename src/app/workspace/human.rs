@@ -11,7 +11,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::harness::HARNESSES;
+use crate::harness::{HARNESSES, Harness};
 use crate::world::{Ancestor, Confirmation, World};
 
 /// The variable that marks the processes of a supervised run: its value names the run and the turn, so
@@ -150,36 +150,54 @@ fn client_of_variable(name: &str) -> Option<&'static str> {
 }
 
 fn client_of_program(ancestor: &Ancestor) -> Option<&'static str> {
-    let started_as = ancestor.arguments.first().map_or("", String::as_str);
-    let script = script(ancestor).unwrap_or_default();
-    let paths = [ancestor.program.as_str(), started_as, script];
-    if paths.iter().any(|it| file_name(it) == "policyd") {
+    if paths(ancestor).iter().any(|it| file_name(it) == "policyd") {
         let is_supervisor = ancestor.arguments.iter().skip(1).any(|it| it == "run");
         return is_supervisor.then_some(SUPERVISOR);
     }
-    let client = HARNESSES.into_iter().find(|client| {
-        let signs = &client.process;
-        paths.iter().any(|path| {
-            signs.programs.contains(&file_name(path))
-                || signs.packages.iter().any(|it| is_in_package(path, it))
-        })
-    });
+    let client = HARNESSES.into_iter().find(|it| is_process_of(ancestor, it));
     client.map(|it| it.title)
+}
+
+/// Whether a process is one of a client.
+pub(super) fn is_process_of(ancestor: &Ancestor, client: &Harness) -> bool {
+    let signs = &client.process;
+    paths(ancestor).iter().any(|path| {
+        signs.programs.contains(&file_name(path))
+            || signs.packages.iter().any(|it| is_in_package(path, it))
+    })
+}
+
+/// The paths of what a process runs: its program, the name by which it was started, and the script.
+fn paths(ancestor: &Ancestor) -> [&str; 3] {
+    let started_as = ancestor.arguments.first().map_or("", String::as_str);
+    [ancestor.program.as_str(), started_as, script(ancestor).unwrap_or_default()]
 }
 
 /// The script that an interpreter runs.
 fn script(ancestor: &Ancestor) -> Option<&str> {
-    let (first, rest) = ancestor.arguments.split_first()?;
+    ancestor.arguments.get(script_index(ancestor)?).map(String::as_str)
+}
+
+/// The arguments of the program of a process, or of the script that it runs.
+pub(super) fn arguments(ancestor: &Ancestor) -> &[String] {
+    let first = script_index(ancestor).unwrap_or_default().saturating_add(1);
+    ancestor.arguments.get(first..).unwrap_or_default()
+}
+
+fn script_index(ancestor: &Ancestor) -> Option<usize> {
+    let first = ancestor.arguments.first()?;
     let is_interpreter = |path: &str| INTERPRETERS.contains(&file_name(path));
     if !is_interpreter(&ancestor.program) && !is_interpreter(first) {
         return None;
     }
     let mut is_value = false;
-    rest.iter().map(String::as_str).find(|it| {
+    let mut words = ancestor.arguments.iter().map(String::as_str).enumerate().skip(1);
+    let script = words.find(|(_, it)| {
         let is_skipped = is_value || it.starts_with('-') || INTERPRETER_WORDS.contains(it);
         is_value = !is_value && OPTIONS_WITH_VALUE.contains(it);
         !is_skipped
-    })
+    });
+    script.map(|it| it.0)
 }
 
 /// Whether the directory of a file contains the directories of a package, one directly in the other.

@@ -1,6 +1,7 @@
 //! The project, its checkout and its user: directories, switches, time, and whether a human is present.
 
 pub(crate) mod amplihack;
+pub(crate) mod attendance;
 pub(crate) mod checkout;
 pub(crate) mod folders;
 pub(crate) mod gate_status;

@@ -38,6 +38,7 @@ impl Known {
             facts: Facts::default(),
             transcript_problem: None,
             interactive: true,
+            supervised: false,
             recorded: false,
             project: "/work".into(),
             remote_host: None,
