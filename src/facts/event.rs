@@ -164,6 +164,12 @@ impl EventKind {
     pub const fn is_stop(self) -> bool {
         matches!(self, Self::Stop | Self::SubagentStop)
     }
+
+    /// Returns whether the event ends a turn of an agent: it stops, or the call to the model failed.
+    #[must_use]
+    pub const fn ends_turn(self) -> bool {
+        self.is_stop() || matches!(self, Self::StopFailure)
+    }
 }
 
 /// A task that the client runs in the background.

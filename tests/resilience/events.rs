@@ -67,6 +67,33 @@ fn what_no_waiting_cures_goes_to_a_human_once() {
 }
 
 #[test]
+fn the_end_of_a_supervised_turn_is_left_to_the_run() {
+    let own = "- id: mine\n  on: [stop_failure]\n  breaker: api/mine\n  result: failure\n";
+    let asked = "- id: asked\n  on: [stop_failure]\n  breaker: api/asked\n  result: failure\n  supervised: true\n";
+    for (is_supervised, breakers, tasks) in [
+        (false, vec!["api/asked", "api/claude", "api/mine"], false),
+        (true, vec!["api/asked"], true),
+    ] {
+        let desk = Desk::new();
+        desk.world.set_env("POLICYD_POLICIES", "/pack");
+        desk.world.put("/pack/policyd.yaml", "version: 1\nextends: [builtin]\n");
+        desk.world.put("/pack/reactions.yaml", format!("{own}{asked}"));
+        if is_supervised {
+            desk.world.set_env("POLICYD_RUN", "/work/.policyd/runs/r/1");
+        }
+        for _ in 0..4 {
+            turn_fails(&desk, "unknown");
+        }
+        let file = desk.file("state/circuit-breakers.json");
+        let mut names: Vec<&str> = file.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, breakers, "{is_supervised}");
+        let listed = desk.call("dlq list --in all").out;
+        assert_eq!(listed == "no failed tasks\n", tasks, "{listed}");
+    }
+}
+
+#[test]
 fn a_breaker_that_opened_closes_when_turns_end_well() {
     let desk = Desk::new();
     for _ in 0..3 {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::context::GateContext;
 use super::output::Report;
+use super::request::Supervision;
 use crate::app::tasks::{Report as Failed, Stores};
 use crate::app::workspace::local_time::WallClock;
 use crate::evaluation::escalation::EscalationDetails;
@@ -61,7 +62,11 @@ impl ReactionRunner<'_> {
         if self.context.request.dry_run {
             return; // A dry run shows decisions only.
         }
-        let reactions = self.context.policy.reactions.iter().filter(|it| it.on.contains(&kind));
+        let is_supervised = self.context.request.supervision != Supervision::None;
+        let reactions =
+            self.context.policy.reactions.iter().filter(|it| {
+                it.on.contains(&kind) && (!is_supervised || it.applies_supervised(kind))
+            });
         let reactions: Vec<&Reaction> = reactions.collect();
         let stores = self.context.stores(HOOK_LOCK_WAIT);
         let (now, watch) = (self.context.request.now, self.context.request.watch.clone());

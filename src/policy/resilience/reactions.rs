@@ -37,6 +37,8 @@ pub struct Reaction {
     pub options: Vec<String>,
     /// Text for the agent or the user; a template. Empty: none.
     pub say: String,
+    /// Whether the reaction applies in turns of a supervised run. `None`: see [`Reaction::applies_supervised`].
+    pub supervised: Option<bool>,
 }
 
 /// The task whose attempt failed. All fields are templates.
@@ -73,11 +75,22 @@ impl Default for Reaction {
             severity: "high".to_owned(),
             options: Vec::new(),
             say: String::new(),
+            supervised: None,
         }
     }
 }
 
 impl Reaction {
+    /// Whether the reaction applies to an event of a turn that `policyd run` supervises.
+    ///
+    /// The supervisor records the result of each turn in a breaker and at a task. A hook that records the end of the
+    /// same turn would count one failure twice, so it does that only if the reaction asks for it.
+    #[must_use]
+    pub fn applies_supervised(&self, event: EventKind) -> bool {
+        let records = !self.breaker.is_empty() || !self.task.id.is_empty();
+        self.supervised.unwrap_or(!(records && event.ends_turn()))
+    }
+
     /// Whether the only effect of the reaction is that a breaker records a success.
     #[must_use]
     pub fn only_tells_success(&self) -> bool {
@@ -88,6 +101,9 @@ impl Reaction {
 
 /// Result of a call: `success` or `failure`.
 const WORKED: Conversion<bool> = Conversion::reading(|node, _| Some(node.text()? == "success"));
+
+/// A boolean that can be absent.
+const SUPERVISED: Conversion<Option<bool>> = Conversion::reading(|node, _| Some(node.bool()));
 
 record! {
     const TASK: Record<Reaction> = {
@@ -121,6 +137,8 @@ record! {
         ask_human: part ASK_HUMAN, "A human is asked, once for each reason.";
         say: Kind::Template => say by TEMPLATE,
             "Message to the agent, or to the user if the event does not accept one.";
+        supervised: Kind::Bool => supervised by SUPERVISED,
+            "Whether it applies in turns of `policyd run`. By default, a `breaker` or a `task` is not recorded at the end of such a turn, because the run records it.";
         use DESCRIPTION;
         use ENABLED;
         use OVERRIDE;
@@ -158,5 +176,30 @@ impl Builder<'_> {
             );
         }
         reaction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_supervised_turn_is_recorded_by_the_run() {
+        let breaker = Reaction { breaker: "api/claude".to_owned(), ..Reaction::default() };
+        let task = ReactionTask { id: "t".to_owned(), ..ReactionTask::default() };
+        let task = Reaction { task, ..Reaction::default() };
+        let say = Reaction { say: "x".to_owned(), ..Reaction::default() };
+        for (reaction, at_end, at_call) in
+            [(&breaker, false, true), (&task, false, true), (&say, true, true)]
+        {
+            for event in [EventKind::Stop, EventKind::SubagentStop, EventKind::StopFailure] {
+                assert_eq!(reaction.applies_supervised(event), at_end, "{event:?}");
+            }
+            assert_eq!(reaction.applies_supervised(EventKind::PostToolUseFailure), at_call);
+        }
+        let asked = Reaction { supervised: Some(true), ..breaker };
+        assert!(asked.applies_supervised(EventKind::StopFailure));
+        let never = Reaction { supervised: Some(false), ..say };
+        assert!(!never.applies_supervised(EventKind::SessionStart));
     }
 }
