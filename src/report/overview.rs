@@ -328,7 +328,10 @@ impl WaitingKind {
 fn urgency_after(status: RunStatus) -> Urgency {
     match status {
         RunStatus::Complete | RunStatus::Stopped => Urgency::Quiet,
-        RunStatus::HumanNeeded | RunStatus::Unverified | RunStatus::DeadLetter => Urgency::Human,
+        RunStatus::CompleteUnclaimed
+        | RunStatus::HumanNeeded
+        | RunStatus::Unverified
+        | RunStatus::DeadLetter => Urgency::Human,
         RunStatus::Stuck
         | RunStatus::Budget
         | RunStatus::MaxIterations

@@ -177,6 +177,8 @@ pub struct Run {
     pub same_class: u32,
     /// Consecutive turns without a change.
     pub idle: u32,
+    /// Whether a turn changed something.
+    pub worked: bool,
     /// The last turns, oldest first.
     pub trail: TurnHistory,
     /// Turns because of which the last fresh session began, oldest first.

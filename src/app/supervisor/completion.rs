@@ -9,24 +9,34 @@ use crate::evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
 use crate::evaluation::{Detail, StopOutcome};
 use crate::facts::event::{Event, EventKind};
 use crate::hook::{Caller, payload};
+use crate::policy::Mode;
 use crate::state::run::{Claim, StopGateSwitches};
 
 /// What is said of a gate that was switched off while the run was at work.
 const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";
 const CURE: &str = "Undo it; a human who wants it so ends the run and goes on with `--resume`.";
 
+/// Why the gate is asked whether a run is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// The agent claims so.
+    Claim,
+    /// The agent claims nothing, and nothing happens any more. Logs nothing and creates no signal: no one was blocked.
+    Unclaimed,
+}
+
 impl Supervisor<'_> {
     /// What the gate says to a claim.
-    pub(super) fn judge(&self, answer: &str) -> Claim {
+    pub(super) fn judge(&self, answer: &str, look: Look) -> Claim {
         if let Some(why) = &self.run.switched_at_work {
             return Claim::Refused(format!("{SWITCHED_OFF} ({why}). {CURE}"));
         }
-        let Some(request) = self.request(answer, false) else {
+        let Some(request) = self.request(answer, look == Look::Unclaimed) else {
             return Claim::Refused("the gate could not be asked".to_owned());
         };
         let report = gate::evaluate_by(self.world, &request, self.ready);
         let mut lines = match &report.outcome {
-            Some(outcome) => findings(outcome),
+            Some(outcome) => findings(outcome, look),
             None => {
                 let why = report.around.no_opinion.clone().unwrap_or_default();
                 // A human who switched the gate off takes the agent's word.
@@ -38,16 +48,16 @@ impl Supervisor<'_> {
                 Vec::new()
             }
         };
-        lines.extend(self.organization_findings(&request));
+        lines.extend(self.organization_findings(&request, look));
         if lines.is_empty() { Claim::Accepted } else { Claim::Refused(lines.join("\n")) }
     }
 
     /// The checks of the organization that a claim does not pass.
-    fn organization_findings(&self, request: &Request<'_>) -> Vec<String> {
+    fn organization_findings(&self, request: &Request<'_>, look: Look) -> Vec<String> {
         let mut report = gate::Report::default();
         let layer = gate::OrganizationLayer::load(self.world, request.event.kind, &mut report);
         let report = layer.and_then(|it| it.evaluate(self.world, request));
-        report.and_then(|it| it.outcome).iter().flat_map(findings).collect()
+        report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, look)).collect()
     }
 
     /// The stop that a claim is judged as.
@@ -120,8 +130,17 @@ impl Supervisor<'_> {
 }
 
 /// The checks that block, each with what to do. The block limiter releases an agent, but the work is not done.
-fn findings(outcome: &StopOutcome) -> Vec<String> {
-    let blocking = outcome.verdicts.iter().filter(|it| it.consequence == Consequence::Blocks);
+///
+/// A blocker that did not pass and only warns, such as open todos after a turn without a tool call, objects as well if
+/// the agent claimed nothing.
+fn findings(outcome: &StopOutcome, look: Look) -> Vec<String> {
+    let is_softened = |it: &CheckVerdict| {
+        let is_enforced = it.mode == Mode::Enforce && it.consequence == Consequence::Warns;
+        is_enforced && it.status == CheckStatus::Unsatisfied && it.softened.is_some()
+    };
+    let blocking = outcome.verdicts.iter().filter(|it| {
+        it.consequence == Consequence::Blocks || (look == Look::Unclaimed && is_softened(it))
+    });
     let lines = blocking.map(|it| {
         let what = if it.guidance.is_empty() { "" } else { " What to do: " };
         format!("- {}: {}{what}{}", it.id, it.details, it.guidance)

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use super::changes::Tree;
+use super::completion::Look;
 use super::failures::CONTEXT_CLASS;
 use super::process_output::{TurnExit, TurnOutput};
 use crate::evaluation::context::of_meters;
@@ -85,6 +86,7 @@ impl Supervisor<'_> {
             failure,
             ..TurnResult::default()
         };
+        turn.looks_complete = self.looks_complete(&turn, &answer(&heard));
         self.raise(&mut turn);
         self.keep_said(&said);
         self.report_turn(&heard, &turn);
@@ -173,13 +175,8 @@ impl Supervisor<'_> {
         if !claimed {
             return Claim::None;
         }
-        let answer = if heard.output.answer.is_empty() {
-            heard.output.last_texts()
-        } else {
-            heard.output.answer.clone()
-        };
         let unseen = unseen::after(&self.run.unseen, files, heard.output.tools > 0);
-        let verdict = match self.judge(&answer) {
+        let verdict = match self.judge(&answer(heard), Look::Claim) {
             // A human who switched the gate off takes the agent's word.
             Claim::Accepted if !unseen.is_empty() && self.run.switched.off.is_none() => {
                 Claim::Unverified(format!("{}.", unseen::describe(&unseen)))
@@ -192,6 +189,23 @@ impl Supervisor<'_> {
             self.report("loop.completion_refused", &[("reason", json!(why))]);
         }
         verdict
+    }
+
+    /// Whether a run in which nothing happens any more looks complete: earlier turns worked, this one changed nothing and
+    /// failed in nothing, and the stop gate would accept a claim.
+    fn looks_complete(&self, turn: &TurnResult, answer: &str) -> bool {
+        // `idle: 0` lets a run wait as long as it likes.
+        let is_quiet = self.limits.idle > 0
+            && self.run.worked
+            && turn.claim == Claim::None
+            && turn.failure.is_none()
+            && turn.moved == Some(false)
+            && turn.context == ContextRequest::Fits;
+        // Changes that could not be observed, and a gate that is switched off, are no evidence.
+        is_quiet
+            && self.run.unseen.is_empty()
+            && self.run.switched.off.is_none()
+            && self.judge(answer, Look::Unclaimed) == Claim::Accepted
     }
 
     fn said_path(&self) -> PathBuf {
@@ -228,6 +242,15 @@ impl Supervisor<'_> {
         ];
         self.report("loop.iteration_complete", &fields);
         self.report_context(turn.context);
+    }
+}
+
+/// What the agent answered last.
+fn answer(heard: &TurnOutput) -> String {
+    if heard.output.answer.is_empty() {
+        heard.output.last_texts()
+    } else {
+        heard.output.answer.clone()
     }
 }
 

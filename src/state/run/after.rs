@@ -35,6 +35,11 @@ impl Step<'_> {
                     }
                 }
             }
+            Claim::None if turn.looks_complete => {
+                let why = "the work looks complete, but was never claimed: the last turn changed \
+                           nothing, and the gate agrees";
+                return self.end(RunStatus::CompleteUnclaimed, why);
+            }
             Claim::None => {}
         }
         if let Some(failure) = &turn.failure {
@@ -76,6 +81,7 @@ impl Step<'_> {
         if run.unseen.is_empty() {
             run.unverified = 0;
         }
+        run.worked |= turn.moved == Some(true);
         run.phase = RunPhase::Ready;
         if turn.failure.as_ref().is_none_or(|it| it.retry.is_none()) {
             run.human.clear();

@@ -98,6 +98,8 @@ pub struct TurnResult {
     pub failure: Option<TurnFailure>,
     /// Claim of the agent.
     pub claim: Claim,
+    /// Whether the stop gate would accept a claim, although the agent made none.
+    pub looks_complete: bool,
     /// Tokens and cost.
     pub spend: Spend,
     /// Whether the command reported the cost.

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum RunStatus {
     /// The agent claimed to be done, and the stop gate agreed.
     Complete,
+    /// The work looks complete, because nothing changed any more and the stop gate agrees, but the agent never claimed
+    /// to be done.
+    CompleteUnclaimed,
     /// The agent made no progress.
     Stuck,
     /// The budget is spent.
@@ -38,8 +41,9 @@ pub enum RunStatus {
 }
 
 /// Every status with its name and exit code.
-pub const STATUSES: [(RunStatus, &str, u8); 14] = [
+pub const STATUSES: [(RunStatus, &str, u8); 15] = [
     (RunStatus::Complete, "complete", 0),
+    (RunStatus::CompleteUnclaimed, "complete_unclaimed", 0),
     (RunStatus::Stuck, "stuck", 10),
     (RunStatus::Budget, "budget", 11),
     (RunStatus::MaxIterations, "max_iterations", 11),
@@ -73,7 +77,7 @@ impl RunStatus {
         self.row().0
     }
 
-    /// Returns the exit code of the program; 0 only for a complete run.
+    /// Returns the exit code of the program; 0 only if the stop gate agrees that the run is complete.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         self.row().1

@@ -22,6 +22,7 @@
 //! |---|---|
 //! | a claim that the stop gate accepts | over: complete. Finished work is never discarded |
 //! | a claim with changes that could not be observed, if `unseen_changes` requires it, or the third in a row | over: unverified |
+//! | no claim, nothing changed after earlier turns worked, and the stop gate agrees | over: complete, unclaimed |
 //! | a failure that no wait fixes | over: human needed |
 //! | the task was dead-lettered | over: dead letter |
 //! | the money or the time is spent | over |

@@ -374,9 +374,9 @@ fn whoever_goes_on_with_a_run_has_seen_to_what_ended_it() {
 #[test]
 fn none_of_the_failures_is_0_and_no_two_kinds_share_a_code() {
     let zero: Vec<&str> = STATUSES.iter().filter(|it| it.2 == 0).map(|it| it.1).collect();
-    assert_eq!(zero, ["complete"]);
+    assert_eq!(zero, ["complete", "complete_unclaimed"], "the gate agrees");
     let codes = STATUSES.map(|it| it.2);
-    assert_eq!(codes, [0, 10, 11, 11, 11, 12, 13, 13, 14, 14, 14, 15, 130, 130]);
+    assert_eq!(codes, [0, 0, 10, 11, 11, 11, 12, 13, 13, 14, 14, 14, 15, 130, 130]);
     for (status, name, code) in STATUSES {
         assert_eq!((status.as_str(), status.exit_code()), (name, code));
         let known = policyd::cli::EXIT_CODES.iter().any(|it| it.0 == code);
@@ -505,4 +505,21 @@ fn a_claim_that_could_not_be_verified_goes_as_the_pack_says() {
         let (after, _) = step(&after, &RunEvent::Looked(&ControlSignals::default()), &limits, NOW);
         assert_eq!(after.unseen.is_empty(), asks, "{setting:?}");
     }
+}
+
+#[test]
+fn work_that_looks_complete_ends_unclaimed_and_can_be_resumed() {
+    let mut before = run(RunPhase::Working);
+    before.worked = true;
+    let quiet = TurnResult { moved: Some(false), looks_complete: true, ..TurnResult::default() };
+    let (after, effects) = step(&before, &RunEvent::Ended(&quiet), &limits(), NOW);
+    assert_eq!(effects, [RunEffect::End(RunStatus::CompleteUnclaimed)]);
+    assert_eq!(after.status().map(RunStatus::exit_code), Some(0));
+    assert_eq!(word(&step(&after, &RunEvent::Resumed(None), &limits(), NOW).0), "ready");
+    let claimed = TurnResult { claim: Claim::Accepted, ..quiet };
+    let (after, _) = step(&before, &RunEvent::Ended(&claimed), &limits(), NOW);
+    assert_eq!(word(&after), "complete", "a claim comes first");
+    let moved = TurnResult { moved: Some(true), ..TurnResult::default() };
+    let (after, _) = step(&run(RunPhase::Working), &RunEvent::Ended(&moved), &limits(), NOW);
+    assert!(after.worked);
 }

@@ -116,6 +116,39 @@ fn a_task_that_fails_again_and_again_becomes_a_dead_letter() {
 }
 
 #[test]
+fn finished_work_without_a_claim_ends_after_one_quiet_turn() {
+    let stage = Stage::new();
+    stage.play(turn("a", vec![]));
+    stage.play(usage(10, 1, 0.01));
+    let said = stage.run(&[]);
+    let ended = (said.code, said.status(), stage.prompts().len());
+    assert_eq!(ended, (0, "complete_unclaimed".to_owned(), 2), "{said:?}");
+    assert!(said.out.contains("the work looks complete, but was never claimed"), "{said:?}");
+    assert!(said.of("loop.completion_refused").is_empty());
+}
+
+#[test]
+fn open_work_without_a_claim_goes_on_until_nothing_changes() {
+    let todo =
+        json!({"todos": [{"content": "test it", "status": "pending", "activeForm": "testing"}]});
+    let stage = Stage::new();
+    stage.play(turn("a", vec![tool("t", "TodoWrite", &todo)]));
+    stage.play(usage(10, 1, 0.01));
+    let said = stage.run(&[]);
+    let ended = (said.status(), stage.prompts().len());
+    assert_eq!(ended, ("circuit_breaker".to_owned(), 4), "{said:?}");
+    assert!(said.of("loop.completion_refused").is_empty(), "nothing was claimed");
+}
+
+#[test]
+fn a_quiet_turn_is_no_end_where_runs_may_be_idle() {
+    let stage = Stage::new().with_pack("run.yaml", "stuckness: {idle: 0, signs: 5}\n");
+    stage.play(turn("a", vec![]));
+    stage.play(usage(10, 1, 0.01));
+    assert_eq!(stage.run(&["--max-iterations", "4"]).status(), "max_iterations");
+}
+
+#[test]
 fn nothing_changes_three_times_and_it_is_over() {
     let stage = Stage::new();
     stage.play(usage(10, 1, 0.01));
