@@ -388,7 +388,7 @@ fn the_tree_is_compared_with_the_tree_before_the_turn() {
     assert_eq!(seen, [(300, true), (1, true), (2, true), (1, true), (4, true), (0, false)]);
     let trail = theatre.state().unwrap()["trail"].clone();
     let content = |at: usize| trail[at]["content"].as_str().unwrap().to_owned();
-    assert_eq!(content(0), content(5), "committed or not, it is the same tree: {trail:#}");
+    assert_eq!(content(0), content(4), "committed or not, it is the same tree: {trail:#}");
     assert_ne!(content(0), content(1));
 }
 
