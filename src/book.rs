@@ -35,6 +35,12 @@ pub struct ExamplePack {
 }
 
 impl ExamplePack {
+    /// The ids of the checks that the pack adds.
+    fn checks(&self) -> impl Iterator<Item = &'static str> {
+        let file = self.files.iter().find(|it| it.0 == "considerations.yaml").map_or("", |it| it.1);
+        file.lines().filter_map(|line| line.strip_prefix("- id: ")).map(str::trim_end)
+    }
+
     /// The purpose of the pack: the comment on the first line of its manifest, without its period.
     #[must_use]
     pub fn summary(&self) -> &'static str {
@@ -55,6 +61,12 @@ pub fn page(topic: &str) -> Option<&'static Page> {
 #[must_use]
 pub fn example(name: &str) -> Option<&'static ExamplePack> {
     EXAMPLES.iter().find(|it| it.name == name)
+}
+
+/// The example pack that defines a check.
+#[must_use]
+pub fn example_with(check: &str) -> Option<&'static ExamplePack> {
+    EXAMPLES.iter().find(|it| it.checks().any(|id| id == check))
 }
 
 /// The first sentence of the first paragraph of a Markdown text, without its period.

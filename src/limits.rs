@@ -312,6 +312,8 @@ pub const DRAWN_VALUE_COLUMNS_MAX: usize = 60;
 pub const EVIDENCE_MAX: usize = 10;
 /// One piece of evidence, in characters.
 pub const EVIDENCE_CHARS_MAX: usize = 300;
+/// Reports of a linter or a compiler about the edited files that a rule reads.
+pub const REPORTS_SHOWN_MAX: usize = 3;
 /// Probe result that is logged with a decision, in bytes of JSON. A longer result is not logged.
 pub const READING_LOGGED_BYTES_MAX: usize = 16 * 1024;
 /// Stored standard output of one probe, in bytes.

@@ -201,8 +201,9 @@ impl ExpectationReader<'_> {
             }
             "guards" => {
                 for (id, result) in value.entries().unwrap_or_default() {
-                    check_name(id, NameKind::GUARD, &self.known.guards, self.findings);
-                    let path = ["guards", id.text().unwrap_or_default()];
+                    let known = &self.known.guards;
+                    let id = self.known.rule(id, NameKind::GUARD, known, self.findings);
+                    let path = ["guards", id];
                     match result.text() {
                         Some("passed") => self.push(&path, result, Matcher::Is("silent".into())),
                         _ => self.is(&path, result),
@@ -210,10 +211,22 @@ impl ExpectationReader<'_> {
                 }
             }
             "decided_by" => {
+                let known = &self.known.guards;
+                let items = value.items().unwrap_or_default().iter();
+                let ids = items
+                    .map(|it| self.known.rule(it, NameKind::GUARD, known, self.findings))
+                    .collect::<Vec<_>>();
+                let wanted = value.items().map_or_else(|| value.json(), |_| ids.into());
+                self.push(&[key], value, Matcher::Is(wanted));
+            }
+            "classes" => {
                 for item in value.items().unwrap_or_default() {
-                    check_name(item, NameKind::GUARD, &self.known.guards, self.findings);
+                    let known = &self.known.classes_of_commands;
+                    let kind = NameKind { noun: "command class", code: "unknown-name" };
+                    check_name(item, kind, known, self.findings);
+                    let path = [key, item.text().unwrap_or_default()];
+                    self.push(&path, item, Matcher::Is(true.into()));
                 }
-                self.is(&[key], value);
             }
             "updated_input" => self.updated_input(value),
             "updated_output" => self.is(&[key], value),
@@ -282,14 +295,9 @@ impl ExpectationReader<'_> {
 
     fn considerations(&mut self, node: &Node) {
         for (key, value) in node.entries().unwrap_or_default() {
+            let kind = NameKind { noun: "consideration", code: "unknown-consideration" };
             let known = &self.known.considerations;
-            check_name(
-                key,
-                NameKind { noun: "consideration", code: "unknown-consideration" },
-                known,
-                self.findings,
-            );
-            let id = key.text().unwrap_or_default();
+            let id = self.known.rule(key, kind, known, self.findings);
             let path = ["considerations", id];
             if let Some(word) = value.text().map(stored_word) {
                 let part = match word {

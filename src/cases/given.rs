@@ -54,12 +54,10 @@ fn breakers(node: Option<&Node>, known: &NameTable, findings: &mut Vec<Diagnosti
 
 fn pack(node: Option<&Node>, known: &NameTable, findings: &mut Vec<Diagnostic>) -> PackChanges {
     let Some(node) = node else { return PackChanges::default() };
-    let mut switched = |key: &str, what: &str, known: &[String]| -> Vec<String> {
-        let items = node.get(key).and_then(Node::items).unwrap_or_default();
-        for item in items {
-            check_name(item, NameKind { noun: what, code: "unknown-name" }, known, findings);
-        }
-        items.iter().filter_map(Node::text).map(str::to_owned).collect()
+    let mut switched = |key: &str, what: &str, ids: &[String]| -> Vec<String> {
+        let items = node.get(key).and_then(Node::items).unwrap_or_default().iter();
+        let kind = NameKind { noun: what, code: "unknown-name" };
+        items.map(|it| known.rule(it, kind, ids, findings).to_owned()).collect()
     };
     let enable = switched("enable", "consideration or probe", &known.switched_on());
     let what = "consideration, probe or guard";

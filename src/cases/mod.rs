@@ -53,6 +53,15 @@ pub struct CaseStep {
     pub expect: Expect,
 }
 
+impl CaseStep {
+    /// Whether the step expects something of a key.
+    #[must_use]
+    pub fn expects(&self, key: &str) -> bool {
+        let Expect::Wanted(wanted) = &self.expect else { return false };
+        wanted.iter().any(|it| it.path.first().is_some_and(|first| first == key))
+    }
+}
+
 /// Additions to a transcript.
 #[derive(Debug, Default)]
 pub enum TranscriptAddition {

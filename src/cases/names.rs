@@ -1,5 +1,7 @@
 //! Names of a pack that cases can use. Any other name in a case is an error.
 
+use std::collections::BTreeMap;
+
 use crate::facts::glob::word_matches;
 use crate::policy::Policy;
 use crate::policy::review::Meant;
@@ -21,6 +23,9 @@ pub struct NameTable {
     pub(super) signals: Vec<String>,
     pub(super) classes: Vec<String>,
     pub(super) guards: Vec<String>,
+    pub(super) classes_of_commands: Vec<String>,
+    /// Earlier ids of checks and guards, each with the present one.
+    former: BTreeMap<String, String>,
 }
 
 impl NameTable {
@@ -36,7 +41,10 @@ impl NameTable {
             let (before, _) = reaction.breaker.split_once("${")?;
             Some(format!("{before}*"))
         });
+        let former = policy.former_ids().map(|(former, id)| (former.to_owned(), id.to_owned()));
         Self {
+            former: former.collect(),
+            classes_of_commands: policy.lens.commands.iter().map(|it| it.name.clone()).collect(),
             considerations: policy.considerations.iter().map(|it| it.id.clone()).collect(),
             session_types: policy.session_types.iter().map(|it| it.id.clone()).collect(),
             preferences: policy.preferences.iter().map(|it| it.id.clone()).collect(),
@@ -55,7 +63,11 @@ impl NameTable {
     pub fn of_meant(meant: &Meant) -> Self {
         let texts = |ids: &mut dyn Iterator<Item = &str>| ids.map(str::to_owned).collect();
         let ids = |file| texts(&mut meant.ids_of(file));
+        let former = ["considerations.yaml", "guards.yaml"].into_iter();
+        let former = former.flat_map(|file| meant.former_ids_of(file));
         Self {
+            former: former.map(|(former, id)| (former.to_owned(), id.to_owned())).collect(),
+            classes_of_commands: meant.command_classes().map(str::to_owned).collect(),
             considerations: ids("considerations.yaml"),
             session_types: ids("session_types.yaml"),
             preferences: ids("preferences.yaml"),
@@ -68,6 +80,24 @@ impl NameTable {
             guards: texts(&mut meant.guards()),
             classes: texts(&mut meant.ids("failures.yaml", "classes")),
         }
+    }
+
+    /// Returns the present id of the check or the guard that a node names. Reports a name that is not known.
+    pub(super) fn rule<'n>(
+        &'n self,
+        node: &'n Node,
+        kind: NameKind<'_>,
+        known: &[String],
+        findings: &mut Vec<Diagnostic>,
+    ) -> &'n str {
+        let name = node.text().unwrap_or_default();
+        self.former.get(name).map_or_else(
+            || {
+                check_name(node, kind, known, findings);
+                name
+            },
+            String::as_str,
+        )
     }
 
     pub(super) fn probe_ids(&self) -> Vec<String> {

@@ -270,6 +270,7 @@ const EXPECT: &[Field] = &[
         Kind::Map(&Kind::Choice(&["passed", "fired", "unknown", "silent"])),
         "Results of guards, by id.",
     ),
+    field("classes", TEXTS, "Classes of the vocabulary that the command of the call belongs to."),
     field("decided_by", TEXTS, "Guards that determine the decision, in order."),
     field(
         "updated_input",

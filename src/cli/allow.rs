@@ -16,6 +16,7 @@ use crate::evaluation::call_code;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::id::SessionId;
 use crate::limits::{ALLOWANCE_MAX, ALLOWANCE_ONCE, EVIDENCE_CHARS_MAX};
+use crate::policy::Policy;
 use crate::report::decision_log::Entry;
 use crate::report::notice::SwitchKind;
 use crate::source::suggest;
@@ -79,18 +80,20 @@ fn request_for_rules(
     project: &Project,
     arguments: &AllowArguments,
 ) -> Result<AllowanceRequest, u8> {
-    let rules = &arguments.rules;
-    let of_organization = organization_rules(world);
-    if let Some(name) = rules.iter().find(|it| of_organization.contains(it)) {
+    let of_organization = organization_policy(world);
+    let is_of_organization =
+        |it: &&String| of_organization.as_ref().is_some_and(|own| own.rule_id(it).is_some());
+    if let Some(name) = arguments.rules.iter().find(is_of_organization) {
         return Err(refuse(console, &format!("the rule `{name}`")));
     }
     let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
-    let known = rule_ids(&policy);
-    if let Some(name) = rules.iter().find(|it| !known.contains(&it.as_str())) {
-        let help = suggest::did_you_mean(name, &known).unwrap_or_default();
+    if let Some(name) = arguments.rules.iter().find(|it| policy.rule_id(it).is_none()) {
+        let help = suggest::did_you_mean(name, &rule_ids(&policy)).unwrap_or_default();
         console.eprint(&format!("unknown rule `{name}`\nhelp: {help}"));
         return Err(EXIT_USAGE);
     }
+    let rules = arguments.rules.iter().filter_map(|it| policy.rule_id(it));
+    let rules: Vec<String> = rules.map(str::to_owned).collect();
     let length = match arguments.duration.as_deref().map(parse_duration) {
         None => ALLOWANCE_ONCE,
         Some(Ok(length)) if !length.is_zero() && length <= ALLOWANCE_MAX => length,
@@ -163,11 +166,9 @@ fn request_for_call(
     }))
 }
 
-/// Ids of the rules of the organization.
-fn organization_rules(world: &dyn World) -> Vec<String> {
-    let found = organization::find(world).ok().flatten();
-    let policy = found.and_then(|it| packs::policy(world, &it).ok());
-    policy.iter().flat_map(rule_ids).map(str::to_owned).collect()
+/// The rules of the organization.
+fn organization_policy(world: &dyn World) -> Option<Policy> {
+    packs::policy(world, &organization::find(world).ok().flatten()?).ok()
 }
 
 /// Refuses to let a rule of the organization pass.

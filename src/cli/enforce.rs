@@ -34,17 +34,18 @@ pub(super) fn run(
         console.eprint(&format!("unknown rule or guard set `{name}`\nhelp: {help}"));
         return EXIT_USAGE;
     }
+    let names: Vec<&str> = names.iter().map(|it| policy.rule_id(it).unwrap_or(it)).collect();
     let list = names.join(", ");
     let (kind, action) = match observe {
         true => (SwitchKind::Observe, format!("stop enforcing {list} where the rest observes")),
         false => (SwitchKind::Enforce, format!("enforce {list} in every project")),
     };
     change(world, console, kind, &action, |choice| {
-        for name in names {
+        for name in &names {
             if *observe {
-                choice.enforced.remove(name);
+                choice.enforced.retain(|it| policy.rule_id(it).unwrap_or(it) != *name);
             } else {
-                choice.enforced.insert(name.clone());
+                choice.enforced.insert((*name).to_owned());
             }
         }
     })
@@ -143,5 +144,5 @@ fn known(policy: &Policy) -> Vec<&str> {
 }
 
 fn is_known(policy: &Policy, name: &str) -> bool {
-    known(policy).binary_search(&name).is_ok()
+    policy.rule_id(name).is_some() || known(policy).binary_search(&name).is_ok()
 }

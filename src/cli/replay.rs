@@ -48,6 +48,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
         console.eprint(&problem);
         return EXIT_USAGE;
     }
+    let rule = arguments.rule.as_deref().map(|it| policy.rule_id(it).unwrap_or(it));
     let (found, searched) = match is_search {
         true => find_recorded(world, oldest),
         false => (sessions::find(world, &arguments.paths, oldest), Vec::new()),
@@ -75,12 +76,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     }
     let overview =
         OverviewScope { pack: &policy.name, since: since.unwrap_or_default(), searched: &searched };
-    let text = format_report(console, arguments, &tally, overview);
+    let text = format_report(console, arguments, &tally, overview, rule);
     console.print(&text);
     if let Some(directory) = &arguments.save_cases {
         let pack = own_pack.pack().into_owned();
         let recorder = CaseRecorder::new(world, pack, &policy, directory.clone());
-        save_cases(console, &recorder, &tally, arguments.rule.as_deref());
+        save_cases(console, &recorder, &tally, rule);
     }
     exit_code(console, arguments, &tally)
 }
@@ -122,10 +123,11 @@ fn format_report(
     arguments: &ReplayArguments,
     tally: &Tally,
     overview: OverviewScope<'_>,
+    rule: Option<&str>,
 ) -> String {
     let is_search = arguments.paths.is_empty();
     let is_full = arguments.all_rules || arguments.rule.is_some() || arguments.compare.is_some();
-    let scope = report::Scope { pack: overview.pack, rule: arguments.rule.as_deref() };
+    let scope = report::Scope { pack: overview.pack, rule };
     let json = || report::to_json(tally, scope);
     match arguments.format {
         ReportFormat::Json if is_search => {
@@ -185,7 +187,7 @@ fn unknown_rule(wanted: Option<&str>, policy: &Policy, other: Option<&Policy>) -
     };
     let known: Vec<String> = std::iter::once(policy).chain(other).flat_map(ids).collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    if known.contains(&wanted) {
+    if std::iter::once(policy).chain(other).any(|it| it.rule_id(wanted).is_some()) {
         return None;
     }
     let help = suggest::did_you_mean(wanted, &known);

@@ -11,6 +11,7 @@ use crate::app::workspace::project;
 use crate::policy::Policy;
 use crate::report::pack_layer::PackLayer;
 use crate::report::paint::TextColor;
+use crate::report::rule_patterns;
 use crate::report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
 use crate::source::suggest;
 use crate::store::pause::Pause;
@@ -104,15 +105,18 @@ fn page(
     format: ListFormat,
 ) -> Option<String> {
     let now = world.now();
-    let find = |it: &ActivePack| rules_of(&it.policy).iter().any(|it| it.id() == name);
-    let pack = packs.iter().find(|it| find(it))?;
-    let rule = rules_of(&pack.policy).into_iter().find(|it| it.id() == name)?;
+    let (pack, id) = packs.iter().find_map(|it| Some((it, it.policy.rule_id(name)?)))?;
+    let rule = rules_of(&pack.policy).into_iter().find(|it| it.id() == id)?;
     let texts = RuleTexts::new(world, &pack.found);
     let examples = texts.examples(&pack.policy, rule.id());
     let notes = RuleNotes {
         description: texts.description(rule.id()),
         caught: examples.fires,
         not_caught: examples.passes,
+        patterns: match rule {
+            ActiveRule::Check(it) => rule_patterns::of(it, &pack.policy),
+            ActiveRule::Guard(_) => Vec::new(),
+        },
         layer: pack.layer,
     };
     Some(match format {

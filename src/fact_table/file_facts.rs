@@ -5,6 +5,7 @@ use std::rc::Rc;
 use rhai::Dynamic;
 
 use super::context::{Object, Part};
+use super::diagnostic_lines;
 use super::dynamic::{count, text_argument, texts};
 use super::row::{FactRow, field, method};
 use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
@@ -127,6 +128,22 @@ pub(super) const ROWS: &[FactRow] = &[
                 let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
                 names_file(&text, name) || (stem.len() >= STEM_MIN && names_file(&text, stem))
             }))
+        },
+    ),
+    method(
+        Subject::Files,
+        "reported_in",
+        FREE,
+        (Type::Texts, Structure),
+        [
+            "What a linter or a compiler prints about them: the first lines of a text that name one of them, each with the message beside it. Errors come before warnings.",
+            "files.reported_in(commands.last(\"eslint\").output).len() > 0",
+        ],
+        |it, args| {
+            let text = text_argument(args, 0)?;
+            let names: Vec<&str> = files(it).map(|file| base_name(&file.path)).collect();
+            let is_named = |line: &str| names.iter().any(|name| names_file(line, name));
+            Ok(texts(diagnostic_lines::reports(&text, is_named)))
         },
     ),
     field(

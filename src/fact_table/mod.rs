@@ -7,6 +7,7 @@ pub mod breaker_facts;
 pub mod call_facts;
 pub mod context;
 pub mod context_facts;
+mod diagnostic_lines;
 pub mod excuse_facts;
 mod file_facts;
 mod globals;

@@ -218,13 +218,19 @@ pub(super) const ROWS: &[FactRow] = &[
         PATH,
         (Type::Texts, Structure),
         [
-            "The values at a path; `[]` is every element of a list, `[0]` the first, `[key=text]` those with that value. Nulls and empty texts are left out.",
+            "The values at a path; `[]` is every element of a list, `[0]` the first, `[key=text]` those with that value, `[key!=text]` those with another. A last step `{name,url}` joins the values of several keys with a space. Nulls and empty texts are left out.",
             "probes.pr.list(\"statusCheckRollup[].conclusion\").contains(\"FAILURE\")",
         ],
         |it, args| {
-            at_path(it, args, |found| {
-                texts(found.into_iter().map(json_text).filter(|it| !it.is_empty()))
-            })
+            let path = text_argument(args, 0)?;
+            let (path, keys) = split_keys(&path);
+            with_reading(it, |reading| match reading {
+                ProbeResult::Answer { value, .. } => {
+                    let found = values(value, path).into_iter().map(|it| joined_text(it, keys));
+                    Ok(texts(found.filter(|it| !it.is_empty())))
+                }
+                ProbeResult::Failed(why) => Err(why.as_str().into()),
+            })?
         },
     ),
 ];
@@ -312,14 +318,29 @@ fn values<'v>(root: &'v Value, path: &str) -> Vec<&'v Value> {
     found
 }
 
-/// Elements of lists: all of them, one by its place, or those with a certain value; one such
-/// condition may follow another.
+/// Splits the keys of a last step `{name,url}` off a path.
+fn split_keys(path: &str) -> (&str, Option<&str>) {
+    let keys = path.strip_suffix('}').and_then(|it| it.rsplit_once('{'));
+    keys.map_or((path, None), |(path, keys)| (path.trim_end_matches('.'), Some(keys)))
+}
+
+/// Returns a value as text: that of its keys, joined, if keys are asked for.
+fn joined_text(value: &Value, keys: Option<&str>) -> String {
+    let Some(keys) = keys else { return json_text(value) };
+    let texts = keys.split(',').filter_map(|key| value.get(key.trim())).map(json_text);
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Elements of lists: all of them, one by its place, or those with or without a certain value; one such
+/// condition may follow another. An element that lacks the key is not among either.
 fn elements<'v>(found: Vec<&'v Value>, wanted: &str) -> Vec<&'v Value> {
     let (lists, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|it| it.is_array());
     let lists = lists.into_iter().filter_map(Value::as_array);
     match (wanted.split_once('='), wanted.parse::<usize>()) {
         (Some((key, text)), _) => {
-            let fits = |it: &&Value| it.get(key).is_some_and(|it| json_text(it) == text);
+            let (key, is_wanted) = key.strip_suffix('!').map_or((key, true), |key| (key, false));
+            let fits =
+                |it: &&Value| it.get(key).is_some_and(|it| (json_text(it) == text) == is_wanted);
             others.into_iter().chain(lists.flatten()).filter(fits).collect()
         }
         (None, Ok(place)) => lists.filter_map(|it| it.get(place)).collect(),
@@ -363,6 +384,15 @@ mod tests {
         for nowhere in ["[head=other].ci", "[head", "[9].head", "[-1].head", "[x].head", "[]head"] {
             assert!(texts(nowhere).is_empty(), "{nowhere}");
         }
+        assert_eq!(texts("[ci!=success].head"), ["main", "v1.2"]);
+        assert_eq!(texts("[ci!=success][ci!=pending].head"), ["main"]);
+        assert!(texts("[state!=open].head").is_empty(), "no element has the key");
+        let joined = |path: &str| {
+            let (path, keys) = split_keys(path);
+            values(&pulls, path).into_iter().map(|it| joined_text(it, keys)).collect::<Vec<_>>()
+        };
+        assert_eq!(joined("[].{head,ci,url}"), ["v1.2 success", "main failure", "v1.2 pending"]);
+        assert_eq!(joined("[head=main].head"), ["main"]);
         let odd = serde_json::json!([{"head": "feat]x", "ci": "failure"}]);
         assert_eq!(values(&odd, "[head=feat]x].ci"), [&serde_json::json!("failure")]);
     }

@@ -13,6 +13,7 @@ use super::glob::{PathGlob, word_matches};
 use super::lazy::{LazyRegex, LinePatterns};
 use super::lens::{CommandKind, ContentPattern, FileKindRow, MatcherConfig};
 use super::pattern::CommandPattern;
+use super::text_block;
 use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
 /// A lens with the matchers that are compiled from it on first use.
@@ -89,6 +90,7 @@ pub struct CompiledContent {
     except_files: Vec<String>,
     regexes: Vec<LazyRegex>,
     unless: Vec<LazyRegex>,
+    unless_inside: Vec<LazyRegex>,
 }
 
 impl CompiledMatchers {
@@ -132,6 +134,12 @@ impl CompiledMatchers {
             lines.insert(text.to_owned(), Rc::clone(&line));
         }
         line
+    }
+
+    /// Returns the names of the command classes that one of the programs belongs to.
+    pub fn kinds_of(&self, programs: &[Program]) -> impl Iterator<Item = &str> {
+        let is_of = |kind: &&CompiledKind| programs.iter().any(|it| kind.includes(it, self));
+        self.kinds().iter().filter(is_of).map(|kind| kind.name.as_str())
     }
 
     /// Returns the command class with this name.
@@ -304,6 +312,7 @@ impl CompiledContent {
             except_files: pattern.except_files.clone(),
             regexes: compile(&pattern.regexes),
             unless: compile(&pattern.unless),
+            unless_inside: compile(&pattern.unless_inside),
         }
     }
 
@@ -314,8 +323,8 @@ impl CompiledContent {
         (self.files.is_empty() || any(&self.files)) && !any(&self.except_files)
     }
 
-    /// Returns the lines of a text that the pattern matches, or none if an `unless` pattern matches
-    /// the text.
+    /// Returns the lines of a text that the pattern matches, except those in a block that
+    /// `unless_inside` excuses. Returns none if an `unless` pattern matches the text.
     #[must_use]
     pub fn lines<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut found: Vec<&str> = Vec::new();
@@ -326,7 +335,12 @@ impl CompiledContent {
                 }
             }
         }
-        let excused = !found.is_empty() && self.unless.iter().any(|regex| regex.is_match(text));
-        if excused { Vec::new() } else { found }
+        if found.is_empty() || self.unless.iter().any(|regex| regex.is_match(text)) {
+            return Vec::new();
+        }
+        let heads = self.unless_inside.iter().flat_map(|regex| regex.places(text));
+        let excused: Vec<&str> = heads.flat_map(|head| text_block::lines(text, head)).collect();
+        found.retain(|line| !excused.iter().any(|known| std::ptr::eq(*known, *line)));
+        found
     }
 }

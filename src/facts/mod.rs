@@ -15,6 +15,7 @@ pub mod merge;
 pub mod meters;
 pub mod record;
 mod task_names;
+mod text_block;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

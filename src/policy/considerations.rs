@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
 use super::field_value::words;
-use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, OVERRIDE, TEXTS, enabled};
+use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, FORMERLY, ID, OVERRIDE, TEXTS, enabled};
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
 use super::{Choice, Expression, OnError, SessionType, SourceLocation};
@@ -57,6 +57,8 @@ words! {
 pub struct Check {
     /// Id, unique in `considerations.yaml`.
     pub id: String,
+    /// Earlier ids.
+    pub formerly: Vec<String>,
     /// Heading of the check in reports.
     pub category: Arc<str>,
     /// Question with a yes/no answer; yes is good.
@@ -139,7 +141,6 @@ const ERROR: Field = field("error", CHOICES, "What went wrong outside, such as a
 /// Keys of a check that need no further checks.
 #[derive(Debug, Default)]
 pub(super) struct CheckKeys {
-    id: String,
     category: String,
     question: String,
     guidance: String,
@@ -156,7 +157,8 @@ pub(super) struct CheckKeys {
 record! {
     /// An entry of `considerations.yaml`, a superset of amplihack's format.
     pub(super) const CONSIDERATION: Record<CheckKeys> = {
-        id [mandatory()]: Kind::Text => id, "Its name in messages, logs and overrides.";
+        use ID;
+        use FORMERLY;
         category [needed()]: Kind::Text => category, "Heading it is shown under.";
         question [needed()]: Kind::Text => question, "What is asked.";
         description: Kind::Text, "Reason for the check, for readers of the pack.";
@@ -291,7 +293,8 @@ impl Builder<'_> {
         let guidance = if entry.get("guidance").is_some() { &keys.guidance } else { &keys.message };
         Some(Check {
             guidance: guidance.trim().into(),
-            id: keys.id,
+            id: entry.id.clone(),
+            formerly: entry.formerly.clone(),
             category: keys.category.into(),
             question: keys.question.into(),
             severity: keys.severity,

@@ -23,6 +23,9 @@ pub(super) const EVIDENCE: Kind = Kind::List(&EVIDENCE_ITEM);
 /// The id of an entry.
 pub(super) const ID: Field =
     required("id", Kind::Text, "Its name in messages, logs and overrides.");
+/// Earlier ids of an entry. Packs, cases, commands, and logs can still use them.
+pub(super) const FORMERLY: Field =
+    field("formerly", TEXTS, "Earlier ids, which packs, cases, commands and logs can still use.");
 /// The condition under which an entry applies.
 pub(super) const WHEN: Field = field("when", Kind::Expression, "Holds where it applies.").needed();
 /// A comment for the readers of a pack.

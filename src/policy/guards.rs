@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
 use super::field_value::{FieldValue, Word, words};
-use super::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
@@ -33,6 +33,8 @@ pub struct Guards {
 pub struct Guard {
     /// Id, unique in all files of guards.
     pub id: String,
+    /// Earlier ids.
+    pub formerly: Vec<String>,
     /// Set of the guard: the name of its file without extension.
     pub set: String,
     /// Events at which the guard is evaluated.
@@ -185,7 +187,6 @@ pub fn set_of(file: &str) -> &str {
 /// Keys of a guard that need no further checks.
 #[derive(Debug, Default)]
 pub(super) struct GuardKeys {
-    id: String,
     description: String,
     tools: Vec<String>,
     commands: Vec<CommandPattern>,
@@ -206,7 +207,8 @@ const UNATTENDED: Conversion<Option<GuardAction>> =
 record! {
     /// An entry of a file of guards.
     pub(super) const GUARD: Record<GuardKeys> = {
-        use ID => id;
+        use ID;
+        use FORMERLY;
         use DESCRIPTION => description;
         on: TEXTS, "Its events; `pre_tool_use` by default.";
         tools: TEXTS => tools, "Tools it applies to; `*` matches any characters. Default: all.";
@@ -381,7 +383,8 @@ impl Builder<'_> {
         };
         let source = entry.layers.last().map(|it| it.span.source.name.as_str()).unwrap_or_default();
         Some(Guard {
-            id: keys.id,
+            id: entry.id.clone(),
+            formerly: entry.formerly.clone(),
             set: set_of(source).to_owned(),
             on,
             tools: keys.tools,

@@ -6,16 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::layers::{Entries, Entry, Layers, Section, Tops, is_amplihacks, list_name};
+use super::layers::{Entries, Entry, Layers, Section, Tops, former_ids, is_amplihacks, list_name};
 use super::parse::{Files, read_files};
 use super::remote;
 use super::shapes::{self, FileShape};
 use super::shared::Shared;
-use crate::limits;
 use crate::source::memo::Memo;
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 use crate::source::{Diagnostic, Source, suggest};
+use crate::{book, limits};
 
 /// Lists of which the first true entry decides, and the last inherited entry is always true. Entries of a pack are
 /// therefore put before the inherited ones.
@@ -164,14 +164,17 @@ fn layer(
     let into = into.to_mut();
     let inherited = into.len();
     let mut seen = BTreeSet::new();
+    let former: Vec<_> = entries.iter().flat_map(|it| former_ids(it.node)).collect();
     for Identified { id, name, node } in entries {
         if id.chars().count() > limits::ID_CHARS_MAX {
             diagnostics.push(too_long(name));
             continue;
         }
-        let repeated = !seen.insert(id);
         let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
-        let place = into.iter().position(|it| it.id == id);
+        let by_former_id = || into.iter().take(inherited).position(|it| it.is_named(id));
+        let place = into.iter().position(|it| it.id == id).or_else(by_former_id);
+        // Two ids of one entry are the same id.
+        let repeated = !seen.insert(place.unwrap_or(into.len()));
         match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
             None => {
                 if overrides {
@@ -185,7 +188,11 @@ fn layer(
                     && !repeated
                     && (overrides || implicit || is_amplihacks(node)) =>
             {
-                Arc::make_mut(entry).put_over(node);
+                let entry = Arc::make_mut(entry);
+                entry.put_over(node);
+                if entry.id != id && is_amplihacks(node) {
+                    entry.rename(id);
+                }
             }
             Some((at, entry)) => {
                 let message = format!("`{id}` is defined already");
@@ -200,6 +207,7 @@ fn layer(
             }
         }
     }
+    diagnostics.extend(former.iter().filter_map(|(id, node)| taken_id(id, node, into)));
     if into.len() > limits::RULES_MAX
         && let Some(span) = into.last().and_then(|it| it.span())
     {
@@ -208,12 +216,33 @@ fn layer(
     }
 }
 
+/// Reports an earlier id that is also the id, or an earlier id, of another entry.
+fn taken_id(id: &str, node: &Node, entries: &[Arc<Entry>]) -> Option<Diagnostic> {
+    let is_current = entries.iter().any(|it| it.id == id);
+    let is_taken = is_current || entries.iter().filter(|it| it.is_named(id)).count() > 1;
+    is_taken.then(|| {
+        let message = format!("`{id}` is the id of an entry, so it cannot be an earlier id");
+        let found = Diagnostic::error("duplicate-id", node.span.clone(), message);
+        found.with_help("remove it from `formerly`")
+    })
+}
+
 fn too_long(name: &Node) -> Diagnostic {
     let message = format!("an id of more than {} characters", limits::ID_CHARS_MAX);
     Diagnostic::error("id-too-long", name.span.clone(), message).with_help("shorten the id")
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
+    if let Some(example) = book::example_with(id) {
+        // The entry moved there. The rest of the pack stays valid.
+        let name_of = example.name;
+        let message =
+            format!("`{id}` is not in the built-in pack; the example pack `{name_of}` has it");
+        let found = Diagnostic::warning("unknown-override", name.span.clone(), message);
+        return found.with_help(format!(
+            "copy the entry from `policyd init --example {name_of}`, or remove this one"
+        ));
+    }
     let message = format!("no inherited pack defines `{id}`, so nothing can be overridden");
     let found = Diagnostic::error("unknown-override", name.span.clone(), message);
     let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();

@@ -16,14 +16,16 @@ use crate::source::node::Node;
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) id: String,
+    /// Earlier ids.
+    pub(super) formerly: Vec<String>,
     pub(super) layers: Vec<Arc<Node>>,
     is_own: bool,
 }
 
 impl Entry {
     pub(super) fn new(id: &str, node: &Node) -> Self {
-        let id = id.to_owned();
-        let mut entry = Self { id, layers: Vec::with_capacity(1), is_own: false };
+        let (id, formerly) = (id.to_owned(), Vec::new());
+        let mut entry = Self { id, formerly, layers: Vec::with_capacity(1), is_own: false };
         entry.put_over(node);
         entry
     }
@@ -31,7 +33,19 @@ impl Entry {
     /// Puts another layer on top.
     pub(super) fn put_over(&mut self, node: &Node) {
         self.is_own = !remote::is_inherited(&node.span.source);
+        self.formerly.extend(former_ids(node).map(|(id, _)| id.to_owned()));
         self.layers.insert(0, Arc::new(node.clone()));
+    }
+
+    /// Gives the entry one of its earlier ids back: that of a file that was written for another program.
+    pub(super) fn rename(&mut self, id: &str) {
+        self.formerly.retain(|it| it != id);
+        self.formerly.push(std::mem::replace(&mut self.id, id.to_owned()));
+    }
+
+    /// Whether the entry has or had an id.
+    pub(super) fn is_named(&self, id: &str) -> bool {
+        self.id == id || self.formerly.iter().any(|it| it == id)
     }
 
     /// The value of a key in the topmost layer that sets it.
@@ -139,6 +153,12 @@ impl Layers {
     pub(super) fn owns(&self, files: &[&str]) -> bool {
         files.iter().any(|file| self.own_files.contains(file))
     }
+}
+
+/// The earlier ids that an entry states, each with its node.
+pub(super) fn former_ids(entry: &Node) -> impl Iterator<Item = (&str, &Node)> {
+    let items = entry.get("formerly").and_then(Node::items).unwrap_or_default();
+    items.iter().filter_map(|node| Some((node.text()?, node)))
 }
 
 /// Whether an entry says all that amplihack's format asks for: such a file was written for another

@@ -204,15 +204,36 @@ impl Policy {
         named.cloned().chain(looked_at).collect()
     }
 
-    /// Makes rules observe: they are evaluated and logged, and have no effect. `is_observed` gets the id of a rule and
-    /// the set of a guard, which is empty for a check.
-    pub fn observe(&mut self, is_observed: impl Fn(&str, &str) -> bool) {
+    /// Returns the present id of a check or a guard, by its id or an earlier one.
+    #[must_use]
+    pub fn rule_id(&self, name: &str) -> Option<&str> {
+        let checks = self.considerations.iter().map(|it| it.id.as_str());
+        let mut present = checks.chain(self.guards.rules.iter().map(|it| it.id.as_str()));
+        let former = || self.former_ids().find(|(former, _)| *former == name).map(|(_, id)| id);
+        present.find(|id| *id == name).or_else(former)
+    }
+
+    /// Returns the earlier ids of checks and guards, each with the present id.
+    pub fn former_ids(&self) -> impl Iterator<Item = (&str, &str)> {
+        let checks = self.considerations.iter().map(|it| (&it.id, &it.formerly));
+        let rules = checks.chain(self.guards.rules.iter().map(|it| (&it.id, &it.formerly)));
+        rules.flat_map(|(id, former)| former.iter().map(|it| (it.as_str(), id.as_str())))
+    }
+
+    /// Makes rules observe: they are evaluated and logged, and have no effect. `is_observed` gets the names of a rule:
+    /// its id, its earlier ids, and the set of a guard.
+    pub fn observe(&mut self, is_observed: impl Fn(&[&str]) -> bool) {
+        let is_observed = |id: &str, formerly: &[String], set: Option<&str>| {
+            let former = formerly.iter().map(String::as_str);
+            is_observed(&std::iter::once(id).chain(former).chain(set).collect::<Vec<_>>())
+        };
         let checks = |all: &mut Vec<Check>| {
-            all.iter_mut().for_each(|it| it.observed = is_observed(&it.id, ""));
+            all.iter_mut().for_each(|it| it.observed = is_observed(&it.id, &it.formerly, None));
         };
         self.considerations.change(checks);
         let guards = |all: &mut Guards| {
-            all.rules.iter_mut().for_each(|it| it.observed = is_observed(&it.id, &it.set));
+            let rules = all.rules.iter_mut();
+            rules.for_each(|it| it.observed = is_observed(&it.id, &it.formerly, Some(&it.set)));
         };
         self.guards.change(guards);
     }

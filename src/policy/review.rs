@@ -177,6 +177,12 @@ impl Meant {
         self.layers.lists(file).flat_map(|list| list.iter().map(|it| it.id.as_str()))
     }
 
+    /// Earlier ids of the entries of a file, each with the present one.
+    pub fn former_ids_of(&self, file: &'static str) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.layers.lists(file).flat_map(|list| list.iter());
+        entries.flat_map(|it| it.formerly.iter().map(|former| (former.as_str(), it.id.as_str())))
+    }
+
     /// Ids of the guards that may be asked, those of the packs below among them.
     pub fn guards(&self) -> impl Iterator<Item = &str> {
         self.layers.list("guards.yaml").iter().filter(|it| it.is_used()).map(|it| it.id.as_str())
@@ -199,6 +205,11 @@ impl Meant {
     /// Probes, and whether each is switched on.
     pub fn all_probes(&self) -> impl Iterator<Item = (&str, bool)> {
         self.layers.list("probes.yaml").iter().map(|it| (it.id.as_str(), it.is_used()))
+    }
+
+    /// Classes of commands.
+    pub fn command_classes(&self) -> impl Iterator<Item = &str> {
+        self.vocabulary.lens.commands.iter().map(|it| it.name.as_str())
     }
 
     /// Tools that run commands.

@@ -173,6 +173,8 @@ record! {
         files: TEXTS => files, "File kinds it is looked for in; all files, where absent.";
         except_files: TEXTS => except_files, "File kinds it is not looked for in.";
         unless: REGEX_LIST => unless by REGEXES, "Found anywhere in the same text, they excuse it.";
+        unless_inside: REGEX_LIST => unless_inside by REGEXES,
+            "Found in a line, they excuse it there, and in the deeper indented lines that follow: `trait \\w+`.";
         use REPLACES;
     }
 

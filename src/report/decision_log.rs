@@ -456,6 +456,22 @@ impl Entry {
         self.session_type.is_some() || !self.guards.is_empty()
     }
 
+    /// Gives rules that were renamed since the entry was logged their present ids.
+    pub fn rename_rules(&mut self, present: impl Fn(&str) -> Option<String>) {
+        let rename = |id: &mut String| {
+            if let Some(now) = present(id) {
+                *id = now;
+            }
+        };
+        self.verdicts.iter_mut().for_each(|it| rename(&mut it.id));
+        self.skipped.values_mut().flatten().for_each(rename);
+        for guard in &mut self.guards {
+            if let Some(Json::String(id)) = guard.get_mut("id") {
+                rename(id);
+            }
+        }
+    }
+
     /// Returns whether a rule was only logged, because policyd observed.
     #[must_use]
     pub fn observes(&self, rule: &str) -> bool {

@@ -30,6 +30,7 @@ pub mod pack_layer;
 pub mod paint;
 pub mod replay;
 pub mod replay_overview;
+pub mod rule_patterns;
 pub mod rule_result;
 pub mod rules;
 pub mod run;

@@ -6,6 +6,7 @@ use super::mask::mask;
 use super::outcome::mode;
 use super::pack_layer::PackLayer;
 use super::paint::{TextColor, line};
+use super::rule_patterns::ClassPatterns;
 use super::table::{Align, Screen, TextTable};
 use crate::evaluation::message::in_one_line;
 use crate::facts::event::EventKind;
@@ -14,6 +15,9 @@ use crate::policy::field_value::Word;
 use crate::policy::guards::{Guard, GuardAction};
 use crate::policy::{Check, Mode, Severity, builtin};
 use crate::time::Timestamp;
+
+/// Patterns of a class on the page of a rule.
+const PATTERNS_SHOWN: usize = 12;
 
 /// A check or a guard.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +63,8 @@ pub struct RuleNotes {
     pub caught: Vec<String>,
     /// Examples that it does not catch, from its cases.
     pub not_caught: Vec<String>,
+    /// Patterns of the classes that it names.
+    pub patterns: Vec<ClassPatterns>,
     /// Whose pack it is in.
     pub layer: PackLayer,
 }
@@ -352,6 +358,7 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
         table.row(vec![label.into(), value.into()]);
     }
     text.push_str(&table.render(screen));
+    list_patterns(&mut text, &notes.patterns, screen);
     for (title, examples, color) in [
         ("Caught", &notes.caught, TextColor::Red),
         ("Not caught", &notes.not_caught, TextColor::Green),
@@ -378,6 +385,21 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
     text
 }
 
+/// Lists the first patterns of each class, one on each line.
+fn list_patterns(text: &mut String, classes: &[ClassPatterns], screen: Screen) {
+    for ClassPatterns { noun, name, patterns } in classes {
+        let title = format!("Class `{name}` ({noun})");
+        line(text, &format!("\n{}", screen.style().bold(&title)));
+        for pattern in patterns.iter().take(PATTERNS_SHOWN) {
+            line(text, &format!("  {}", screen.cut(pattern, 2)));
+        }
+        let more = patterns.len().saturating_sub(PATTERNS_SHOWN);
+        if more > 0 {
+            line(text, &format!("  and {more} more: policyd rules ID --format json lists all"));
+        }
+    }
+}
+
 /// Returns the page of a rule as JSON.
 #[must_use]
 pub fn page_json(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp) -> Value {
@@ -388,6 +410,11 @@ pub fn page_json(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp) -> Val
             rows.map(|(label, text)| (label.replace(' ', "_"), text.into())).collect();
         fields.insert("description".to_owned(), json!(notes.description));
         fields.insert("properties".to_owned(), Value::Object(rows));
+        let classes = notes
+            .patterns
+            .iter()
+            .map(|it| json!({"class": it.name, "matches": it.noun, "patterns": it.patterns}));
+        fields.insert("patterns".to_owned(), classes.collect());
         fields.insert("caught".to_owned(), json!(notes.caught));
         fields.insert("not_caught".to_owned(), json!(notes.not_caught));
         if notes.layer != PackLayer::Organization {

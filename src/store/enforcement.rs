@@ -42,7 +42,7 @@ impl EnforcementChoice {
     /// Makes the rules of a pack observe that this choice and the manifest do not enforce.
     pub fn apply(&self, policy: &mut Policy) {
         if self.mode_of(policy.settings.mode) == EnforcementMode::Observe {
-            policy.observe(|id, set| !self.enforced.contains(id) && !self.enforced.contains(set));
+            policy.observe(|names| !names.iter().any(|it| self.enforced.contains(*it)));
         }
     }
 

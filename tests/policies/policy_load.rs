@@ -332,3 +332,63 @@ fn more_rules_than_anybody_writes_are_an_error() {
     let codes: Vec<_> = loaded.diagnostics.iter().map(|it| it.code).collect();
     assert_eq!(codes, ["too-many-rules"]);
 }
+
+const RENAMED: &str = "- {id: new, formerly: [old], category: C, question: Q?, severity: blocker, satisfied: files.count > 0}\n";
+
+#[test]
+fn an_earlier_id_means_the_renamed_entry() {
+    let policy = sound(&[("considerations.yaml", RENAMED)]);
+    assert_eq!(policy.rule_id("old"), Some("new"));
+    assert_eq!(policy.rule_id("new"), Some("new"));
+    assert_eq!(policy.rule_id("older"), None);
+    let list = "- {id: philosophy_compliance, override: true, mode: warn, reason: x}\n";
+    let policy =
+        sound(&[("policyd.yaml", "version: 1\nname: mine\n"), ("considerations.yaml", list)]);
+    let check = policy.considerations.iter().find(|it| it.id == "no_stubs").unwrap();
+    assert_eq!(check.mode, Mode::Warn, "an override by the earlier id changes the entry");
+    assert_eq!(policy.rule_id("philosophy_compliance"), Some("no_stubs"));
+}
+
+#[test]
+fn an_entry_of_amplihack_keeps_its_own_id() {
+    let list = "- {id: philosophy_compliance, category: C, question: Q?, description: D, severity: warning, \
+                checker: _check_philosophy_compliance, enabled: true}\n";
+    let policy = sound(&[("considerations.yaml", list)]);
+    assert_eq!(policy.rule_id("no_stubs"), Some("philosophy_compliance"));
+    let named = |id: &str| policy.considerations.iter().filter(|it| it.id == id).count();
+    assert_eq!((named("philosophy_compliance"), named("no_stubs")), (1, 0));
+}
+
+#[test]
+fn an_earlier_id_belongs_to_one_entry() {
+    let manifest = ("policyd.yaml", "version: 1\nname: mine\n");
+    let other = RENAMED.replace("id: new", "id: other");
+    for (list, at) in [
+        (format!("{RENAMED}{}", RENAMED.replace("id: new, formerly: [old]", "id: old")), "an id"),
+        (format!("{RENAMED}{other}"), "an earlier id of another entry"),
+        (RENAMED.replace("[old]", "[new]"), "its own id"),
+        (RENAMED.replace("[old]", "[local_testing]"), "an inherited id"),
+        (
+            format!(
+                "- {{id: no_stubs, override: true}}\n- {{id: philosophy_compliance, override: true}}\n"
+            ),
+            "one entry twice",
+        ),
+    ] {
+        let loaded = load(&[manifest, ("considerations.yaml", &list)]);
+        let codes: Vec<&str> = loaded.diagnostics.iter().map(|it| it.code).collect();
+        assert!(codes.contains(&"duplicate-id"), "{at}: {codes:?}");
+        assert!(loaded.policy.is_none(), "{at}");
+    }
+}
+
+#[test]
+fn an_override_of_a_check_that_moved_to_an_example_leaves_the_pack_valid() {
+    let list = "- {id: presentation_needed, override: true, enabled: true, reason: x}\n";
+    let files = [("policyd.yaml", "version: 1\nname: mine\n"), ("considerations.yaml", list)];
+    let loaded = load(&files);
+    let found = loaded.diagnostics.first().unwrap();
+    assert_eq!((found.code, loaded.diagnostics.len()), ("unknown-override", 1));
+    assert!(found.message.contains("strict-delivery"), "{}", found.message);
+    assert!(loaded.policy.is_some());
+}

@@ -20,7 +20,9 @@ use crate::cases::{
 use crate::evaluation::Detail;
 use crate::evaluation::guards::GuardsOutcome;
 use crate::expr::watch::CoverageRecorder;
+use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::{Event, EventKind};
+use crate::facts::shell;
 use crate::harness::claude_code;
 use crate::hook::{Caller, payload};
 use crate::id::SessionId;
@@ -138,7 +140,10 @@ impl<'a> Machine<'a> {
             watch,
         };
         let report = gate::evaluate_by(&self.world, &request, self.ready);
-        let value = self.seen(&report, &request.event, &project, &before);
+        let mut value = self.seen(&report, &request.event, &project, &before);
+        if let (true, Value::Object(seen)) = (step.expects("classes"), &mut value) {
+            seen.insert("classes".to_owned(), classes(&self.ready.words.lens, &request.event));
+        }
         Ok(Seen { value, report })
     }
 
@@ -338,6 +343,13 @@ impl<'a> Machine<'a> {
             policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
         Value::Object(known.map(|it| phase(&it)).collect())
     }
+}
+
+/// The classes that the command of a call belongs to.
+fn classes(matchers: &CompiledMatchers, event: &Event) -> Value {
+    let command = event.tool_input.get("command").and_then(Value::as_str).unwrap_or_default();
+    let (programs, _) = shell::parse(command, matchers);
+    Value::Object(matchers.kinds_of(&programs).map(|it| (it.to_owned(), true.into())).collect())
 }
 
 /// What git answers about the work tree from here on.

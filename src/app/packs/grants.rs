@@ -95,7 +95,10 @@ fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
 }
 
 fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
-    let own = |id: &str| policy.guards.rules.iter().find(|it| it.id == id);
+    let own = |id: &str| {
+        let id = policy.rule_id(id)?;
+        policy.guards.rules.iter().find(|it| it.id == id)
+    };
     let mut sets: Vec<&str> = Vec::new();
     for it in &builtin.guards.rules {
         if !sets.contains(&it.set.as_str()) {
@@ -115,7 +118,8 @@ fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
         }
     }
     for it in &policy.guards.rules {
-        match builtin.guards.rules.iter().find(|base| base.id == it.id) {
+        let base = builtin.rule_id(&it.id);
+        match builtin.guards.rules.iter().find(|other| Some(other.id.as_str()) == base) {
             Some(base) => lines.extend(weaker_guard(it, base)),
             None => lines.extend(allows(it)),
         }
@@ -174,7 +178,10 @@ fn allows(it: &Guard) -> Option<String> {
 }
 
 fn considerations(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
-    let own = |id: &str| policy.considerations.iter().find(|it| it.id == id);
+    let own = |id: &str| {
+        let id = policy.rule_id(id)?;
+        policy.considerations.iter().find(|it| it.id == id)
+    };
     let base: Vec<&Check> = builtin.considerations.iter().filter(|it| it.enabled).collect();
     let off: Vec<&str> = base
         .iter()

@@ -66,10 +66,8 @@ pub(super) fn own_rules(mut policy: Policy) -> Policy {
 /// Leaves out rules of the built-in pack that the organization changed: the organization's version counts. A
 /// rule that the project changed stays, because it may be stricter.
 pub(crate) fn leave_out_changed(policy: &mut Policy, organization: &Policy) {
-    let guards = organization.guards.rules.iter().map(|it| &it.id);
-    let changed: Vec<&String> =
-        organization.considerations.iter().map(|it| &it.id).chain(guards).collect();
-    let is_changed = |id: &String, file: &str| changed.contains(&id) && builtin::has(file);
+    let is_changed =
+        |id: &str, file: &str| organization.rule_id(id).is_some() && builtin::has(file);
     let mut guards = (*policy.guards).clone();
     guards.rules.retain(|it| !is_changed(&it.id, &it.body.place.file));
     let mut checks = (*policy.considerations).clone();

@@ -1,6 +1,7 @@
 //! Explains a decision from its record in the decision log. It is evaluated again from what the record holds, and what
 //! differs or is not available any more is reported.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -38,11 +39,11 @@ pub(crate) enum PackChoice {
 pub(crate) fn explain(
     world: &dyn World,
     project: &Project,
-    entry: Entry,
+    mut entry: Entry,
     found: packs::Found,
     choice: PackChoice,
 ) -> Explanation {
-    let mut lost = Vec::new();
+    let (mut lost, mut former) = (Vec::new(), BTreeMap::new());
     let (mut again, mut guarded) = (None, None);
     let mut layer = entry.organization.then_some(PackLayer::Organization);
     if let Some(then) = OriginalDecision::of(&entry) {
@@ -55,6 +56,8 @@ pub(crate) fn explain(
             match decided_by(world, project, &found, &entry, then, &mut lost) {
                 Err(broken) => lost.push(packs::explain(&broken)),
                 Ok(policy) => {
+                    let ids = policy.former_ids();
+                    former = ids.map(|(old, id)| (old.to_owned(), id.to_owned())).collect();
                     let inputs = entry.inputs.as_ref();
                     again = inputs
                         .and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
@@ -70,6 +73,7 @@ pub(crate) fn explain(
     } else if entry.notice.is_none() {
         lost.push("cannot re-evaluate: policyd evaluated no rule at this event".to_owned());
     }
+    entry.rename_rules(|id| former.get(id).cloned());
     Explanation { entry, layer, again, guarded, lost }
 }
 
@@ -150,7 +154,7 @@ fn decided_by(
         false => recorded::policy(world, project, found)?,
     };
     if entry.observed {
-        policy.observe(|id, _| entry.observes(id));
+        policy.observe(|names| names.iter().any(|it| entry.observes(it)));
     }
     let name = entry.pack.as_deref().unwrap_or_default();
     if policy.name != name {

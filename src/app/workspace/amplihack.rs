@@ -107,8 +107,9 @@ impl PowerSteeringConfig {
     pub(crate) fn apply(&self, policy: &mut Policy) -> Vec<String> {
         let mut problems = Vec::new();
         for (id, on) in &self.checks {
+            let present = policy.rule_id(id).map(str::to_owned);
             let known = policy.considerations.change(|all| {
-                let check = all.iter_mut().find(|it| it.id == *id);
+                let check = all.iter_mut().find(|it| Some(&it.id) == present.as_ref());
                 check.map(|it| it.enabled &= on).is_some()
             });
             // One that is unknown and stays on is as it is anyway.

@@ -173,11 +173,10 @@ impl Facts {
 /// Parses a command line.
 fn command_line(text: &str, lens: &CompiledMatchers) -> CommandLine {
     let (programs, understood) = shell::parse(text, lens);
-    let mut kinds = BTreeSet::new();
+    let kinds = lens.kinds_of(&programs).map(str::to_owned).collect();
     let (mut evidential, mut unrecognized) = (false, false);
     for program in &programs {
         let own = || lens.kinds().iter().filter(|kind| kind.includes(program, lens));
-        kinds.extend(own().map(|kind| kind.name.clone()));
         evidential |= !own().any(|kind| kind.no_evidence);
         unrecognized |= is_unrecognized(program, lens);
     }

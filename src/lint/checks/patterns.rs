@@ -135,8 +135,8 @@ pub(super) fn hir(text: &str) -> Option<Hir> {
 
 /// Lists of patterns: keys, and what they hold.
 #[rustfmt::skip]
-const PATTERN_KEYS: [&str; 11] = [
-    "regexes", "unless", "failed", "failed_if_hidden", "empty", "passed", "passed_unless_empty",
+const PATTERN_KEYS: [&str; 12] = [
+    "regexes", "unless", "unless_inside", "failed", "failed_if_hidden", "empty", "passed", "passed_unless_empty",
     "globs", "except", "programs", "phrases",
 ];
 

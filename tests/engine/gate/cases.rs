@@ -19,6 +19,7 @@ use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
+use super::complete::{complete_policy, moved_checks};
 use super::forge;
 use super::scene::Scene;
 use crate::support::shared;
@@ -328,7 +329,8 @@ fn call_input(input: &Either<'_, Input<'_>>) -> Value {
 /// What a checker of the built-in pack says wherever it applies and whatever the session type is
 /// (`satisfied`), and what its consideration comes to in this session.
 fn checker(input: &Value) -> Value {
-    let id = input["consideration"].as_str().unwrap();
+    let policy = complete_policy();
+    let id = policy.rule_id(input["consideration"].as_str().unwrap()).unwrap();
     let mut scene = Scene::new();
     set_up(&scene.world, input);
     for program in ["gh", "glab", "tea"] {
@@ -363,7 +365,9 @@ fn situation(case: &Value, all: &[String], compiled: &mut Vec<(PathBuf, Vec<u8>)
         forge::script(&scene.world, program, &input[program]);
     }
     let switched = all.iter().map(|it| json!({"id": it, "override": true, "enabled": it == id}));
-    let pack = Value::from(switched.collect::<Vec<_>>()).to_string();
+    let mut pack: String = switched.map(|it| format!("- {it}\n")).collect();
+    let moved = moved_checks().split_inclusive("\n\n").collect::<Vec<_>>();
+    pack.extend(moved.iter().filter(|it| it.starts_with(&format!("- id: {id}\n"))).copied());
     scene.world.put("/work/.policyd/policies/considerations.yaml", pack);
     scene.world.set_env("XDG_CACHE_HOME", "/cache");
     compiled.iter().for_each(|(path, bytes)| scene.world.put(path, bytes));
@@ -403,19 +407,18 @@ thread_local! {
     /// The compiled pack of `every_checker`, which is the same for every case.
     static COMPILED: RefCell<Vec<(PathBuf, Vec<u8>)>> = const { RefCell::new(Vec::new()) };
     static EVERY_CHECKER: String = {
-        let pack = builtin::pack();
-        let policy = load::load(&pack, &pack).policy.unwrap();
+        let policy = complete_policy();
         let asked = policy.considerations.iter().map(|it| {
             json!({"id": format!("asked_{}", it.id), "category": "c", "question": "q",
                 "severity": "blocker", "satisfied": it.check.body.satisfied.text,
                 "applicable_session_types": ["*"]})
         });
-        let switched_on = json!({"id": "presentation_needed", "enabled": true});
-        Value::Array(asked.chain([switched_on]).collect()).to_string()
+        let asked: String = asked.map(|it| format!("- {it}\n")).collect();
+        format!("{}\n{asked}", moved_checks())
     };
 }
 
-/// A pack that asks every checker of the built-in one wherever it applies.
+/// A pack that asks every checker of amplihack's list and the built-in pack wherever it applies.
 fn every_checker() -> String {
     EVERY_CHECKER.with(String::clone)
 }
@@ -578,8 +581,7 @@ fn own_cases_agree() {
             case
         }));
     }
-    let pack = builtin::pack();
-    for it in load::load(&pack, &pack).policy.unwrap().considerations.into_inner() {
+    for it in complete_policy().considerations.into_inner() {
         let of_it = cases.iter().filter(|case| case["input"]["consideration"] == it.id.as_str());
         assert!(of_it.count() >= 6, "{}: fewer than six situations", it.id);
     }

@@ -404,7 +404,7 @@ fn a_stub_that_is_gone_from_the_disk_is_no_finding() {
     ));
     let stubs = |scene: &Scene| {
         let report = scene.call("stop", &scene.payload(&json!({})).to_string(), &["--dry-run"]);
-        report.stdout.contains("philosophy_compliance")
+        report.stdout.contains("no_stubs")
     };
     scene.world.put("/work/src/lexer.rs", "fn lex() {\n    todo!()\n}\n");
     assert!(stubs(&scene), "it stands on the disk");

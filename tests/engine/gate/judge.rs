@@ -32,7 +32,7 @@ fn session(said: &str, replies: &[&str]) -> Scene {
 }
 
 fn objective(scene: &Scene) -> Value {
-    verdict(&scene.report(), "objective_completion")
+    verdict(&scene.report(), "work_finished")
 }
 
 const NOT_DONE: &str = r#"{"type":"result","result":"```json\n{\"objective_completion\": \"NOT SATISFIED: the parser has no error messages\", \"shortcuts\": \"SATISFIED: none\"}\n```"}"#;

@@ -4,6 +4,7 @@ mod allow;
 mod audit_log;
 mod breakers;
 mod cases;
+mod complete;
 mod copilot;
 mod decisions;
 mod explain;
