@@ -112,6 +112,8 @@ pub(super) enum Command {
     Try(TryArguments),
     /// Let a rule, or one exact tool call that was blocked, pass once or for a limited time
     Allow(AllowArguments),
+    /// Teach policyd that a command belongs to a class, such as `test`
+    Learn(LearnArguments),
     /// Pause policyd for a limited time, in this project or in one session
     Pause(PauseArguments),
     /// End a pause
@@ -462,6 +464,16 @@ pub(super) struct AllowArguments {
         conflicts_with_all = ["rules", "once", "duration", "session", "call", "list"]
     )]
     pub(super) revoke: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LearnArguments {
+    /// Command class of the vocabulary, such as `test`, `lint` or `build`
+    #[arg(value_name = "CLASS")]
+    pub(super) kind: String,
+    /// The command as one argument, such as `bin/verify`
+    #[arg(value_name = "COMMAND")]
+    pub(super) command: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -22,6 +22,7 @@ mod help;
 mod human;
 mod init;
 mod install;
+mod learn;
 mod line;
 mod lint;
 mod log;
@@ -63,13 +64,13 @@ use arguments::{
     DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
     EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, ExportAction,
     ExportArguments, ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, Format,
-    InitArguments, InstallArguments, LintArguments, ListFormat, LogArguments, LspArguments,
-    ManifestArguments, MetricsArguments, MorningFormatName, PackAction, PauseArguments,
-    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
-    ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
-    SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace,
-    TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments,
-    Update, UpdateArguments,
+    InitArguments, InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments,
+    LspArguments, ManifestArguments, MetricsArguments, MorningFormatName, PackAction,
+    PauseArguments, PushArguments, QueueSelector, RationalizationAction, RecordArguments,
+    ReplayArguments, ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
+    SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction,
+    StorePlace, TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments,
+    UninstallArguments, Update, UpdateArguments,
 };
 pub use console::Console;
 use console::Watched;
@@ -180,6 +181,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Facts(it) => facts::run(world, console, &it),
         Command::Try(it) => try_out::run(world, console, &it),
         Command::Allow(it) => allow::run(world, console, &it),
+        Command::Learn(it) => learn::run(world, console, &it),
         Command::Pause(it) => pause::pause(world, console, &it),
         Command::Resume(it) => pause::resume(world, console, &it),
         Command::Disable(it) => pause::disable(world, console, &it),

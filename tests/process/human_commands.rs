@@ -13,7 +13,7 @@ use crate::support::machine::machine;
 const PACK: &str = "/work/.policyd/policies";
 
 /// The commands; `ID` stands for the id of the escalation, and `SIGNAL` for the one of the request.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "trust",
     "trust --changes",
     "trust --revoke",
@@ -22,6 +22,7 @@ const COMMANDS: [&str; 26] = [
     "pause 5m",
     "allow rm_recursive --for 10m",
     "disable --reason x",
+    "learn test bin/verify",
     "enforce --observe",
     "enforce rm_recursive",
     "install --harness claude-code --observe",

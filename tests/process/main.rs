@@ -32,6 +32,7 @@ mod human_commands;
 mod install;
 mod kill;
 mod layouts;
+mod learning;
 mod lsp;
 mod machine;
 mod opencode;

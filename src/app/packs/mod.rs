@@ -4,6 +4,7 @@ mod compiled;
 mod compiled_by;
 pub(crate) mod folder;
 pub(crate) mod grants;
+pub(crate) mod learned;
 pub(crate) mod organization;
 pub(crate) mod places;
 pub(crate) mod remote;

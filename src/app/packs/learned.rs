@@ -1,0 +1,351 @@
+//! `policyd learn`: adds a command to a class of the vocabulary, in the pack that is used, with a case that proves it.
+//! Files keep their order and their comments.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Found, trust_store, user};
+use crate::app::workspace::project::Project;
+use crate::cases::shape::FOLDER;
+use crate::facts::compiled::CompiledMatchers;
+use crate::facts::{Program, shell};
+use crate::limits::CASE_FILE_BYTES_MAX;
+use crate::policy::Policy;
+use crate::policy::load::Pack;
+use crate::source::node::{Node, NodeKind};
+use crate::source::{Source, suggest, yaml};
+use crate::store::trust::Trusted;
+use crate::store::user::ChoiceError;
+use crate::world::{World, WorldError};
+
+const VOCABULARY: &str = "vocabulary.yaml";
+/// File of the cases, in the directory of cases.
+const CASES: &str = "learned.yaml";
+/// Manifest of a pack that does not exist yet.
+const MANIFEST: (&str, &str) =
+    ("policyd.yaml", "# The user's own additions to the built-in pack.\nversion: 1\nname: user\n");
+/// Characters of a pattern that needs no quotes.
+const PLAIN: &str = " ._/+-";
+
+/// Why a command was not learned.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LearnError {
+    #[error("unknown command class `{kind}`\nhelp: {help}")]
+    UnknownKind { kind: String, help: String },
+    #[error("`{command}` runs {count} programs\nhelp: name the command of one program")]
+    NotOneProgram { command: String, count: usize },
+    #[error(
+        "a command pattern cannot contain the word `{0}`\nhelp: name the program and the words that always follow it"
+    )]
+    NotPlain(String),
+    /// A nearer pack is not used. Contains its text.
+    #[error("{0}")]
+    Untrusted(String),
+    #[error("{0}\nhelp: run `policyd lint`, fix the pack, and run the command again")]
+    Invalid(String),
+    #[error("neither `XDG_CONFIG_HOME` nor `HOME` is set, so no pack of the user can be written")]
+    NoDirectory,
+    #[error("cannot add a program to {path}\nhelp: add these lines:\n{lines}", path = path.display())]
+    NotExtended { path: PathBuf, lines: String },
+    #[error("{path}: {error}\nhelp: make the file writable, and run the command again", path = path.display())]
+    File { path: PathBuf, error: WorldError },
+    #[error(transparent)]
+    Trust(#[from] ChoiceError),
+}
+
+/// What the command changes.
+#[derive(Debug)]
+pub(crate) enum LearnPlan {
+    /// Nothing: the command already belongs to the class.
+    Known,
+    /// Files to write.
+    Change(Lesson),
+}
+
+/// A command that becomes a member of a class.
+#[derive(Debug)]
+pub(crate) struct Lesson {
+    /// The command pattern.
+    pub(crate) pattern: String,
+    /// Directory of the pack.
+    pub(crate) folder: PathBuf,
+    /// Files with their new texts, in the order in which they are written.
+    pub(crate) files: Vec<(PathBuf, String)>,
+    /// The pack as it is afterwards.
+    after: Found,
+}
+
+/// Plans how the pack in use learns a command.
+pub(crate) fn plan(
+    world: &dyn World,
+    project: &Project,
+    kind: &str,
+    command: &str,
+) -> Result<LearnPlan, LearnError> {
+    let found = super::find(world, project, None);
+    if let Some(pack) = found.untrusted.first() {
+        return Err(LearnError::Untrusted(pack.text()));
+    }
+    let policy = policy_of(world, &found)?;
+    let classes = CompiledMatchers::new(policy.lens.clone());
+    require_class(&policy, kind)?;
+    let (programs, _) = shell::parse(command, &classes);
+    if classes.kinds_of(&programs).any(|it| it == kind) {
+        return Ok(LearnPlan::Known);
+    }
+    let [program] = programs.as_slice() else {
+        let (command, count) = (command.to_owned(), programs.len());
+        return Err(LearnError::NotOneProgram { command, count });
+    };
+    let pattern = pattern(program)?;
+    let of_user = || user::config_folder(world).map(|it| it.join("policies"));
+    let folder = found.folder().map(PathBuf::from).or_else(of_user);
+    let folder = folder.ok_or(LearnError::NoDirectory)?;
+    let pack = found.folder.as_ref();
+    let text_of = |file: &str| pack.and_then(|it| it.files.iter().find(|(name, _)| name == file));
+    let before = text_of(VOCABULARY).map_or("", |(_, source)| source.text.as_str());
+    let path = folder.join(VOCABULARY);
+    let lines = lines(&["commands", kind, "programs"], &quoted(&pattern), 0);
+    let not_extended = || LearnError::NotExtended { path: path.clone(), lines: lines.clone() };
+    let text = with_program(before, kind, &pattern).ok_or_else(not_extended)?;
+    let mut changed = vec![(VOCABULARY.to_owned(), text)];
+    if pack.is_none() {
+        changed.insert(0, (MANIFEST.0.to_owned(), MANIFEST.1.to_owned()));
+    }
+    let after = Found { layer: found.layer, ..with_files(pack, &folder, &changed) };
+    let learned = super::loaded(&after).map_err(|_| not_extended())?;
+    if !CompiledMatchers::new(learned.lens).kinds_of(&programs).any(|it| it == kind) {
+        return Err(not_extended());
+    }
+    let cases = folder.join(FOLDER).join(CASES);
+    let case = case(kind, command);
+    let mut files: Vec<(PathBuf, String)> =
+        changed.into_iter().map(|(file, text)| (folder.join(file), text)).collect();
+    let cases_before = match world.read(&cases, CASE_FILE_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(WorldError::NotFound) => "# Cases of `policyd learn`.\n".to_owned(),
+        Err(error) => return Err(LearnError::File { path: cases, error }),
+    };
+    if !cases_before.contains(&case) {
+        files.push((cases, format!("{}\n\n{case}", cases_before.trim_end())));
+    }
+    Ok(LearnPlan::Change(Lesson { pattern, folder, files, after }))
+}
+
+impl Lesson {
+    /// Writes the files, and keeps a trusted pack trusted: a human confirmed exactly this change.
+    pub(crate) fn write(&self, world: &dyn World) -> Result<(), LearnError> {
+        let trusted = self.trusted(world)?;
+        for (path, text) in &self.files {
+            let folder = path.parent().unwrap_or(path);
+            let made =
+                world.create_folder(folder).and_then(|()| world.write(path, text.as_bytes()));
+            made.map_err(|error| LearnError::File { path: path.clone(), error })?;
+        }
+        if let (Some(trusted), Some(store)) = (trusted, trust_store(world)) {
+            let hash = Some(self.after.content_hash());
+            store.add(Trusted { hash, since: world.now(), ..trusted })?;
+        }
+        super::compile_ahead(world, &self.after);
+        Ok(())
+    }
+
+    /// Returns the trust in the content of the pack. `None` if the pack needs no trust, or is trusted with every change.
+    fn trusted(&self, world: &dyn World) -> Result<Option<Trusted>, LearnError> {
+        let Some(store) = trust_store(world) else { return Ok(None) };
+        let all = store.all()?;
+        let mut own = all.into_iter().filter(|it| Path::new(&it.folder) == self.folder);
+        Ok(own.next().filter(|it| it.hash.is_some()))
+    }
+}
+
+/// Returns the policy of the pack in use.
+fn policy_of(world: &dyn World, found: &Found) -> Result<Policy, LearnError> {
+    super::policy(world, found).map_err(|invalid| LearnError::Invalid(super::explain(&invalid)))
+}
+
+fn require_class(policy: &Policy, kind: &str) -> Result<(), LearnError> {
+    let known: Vec<&str> = policy.lens.commands.iter().map(|it| it.name.as_str()).collect();
+    if known.contains(&kind) {
+        return Ok(());
+    }
+    let near = suggest::nearest(kind, &known).map(|it| format!("did you mean `{it}`?"));
+    let help = near.unwrap_or_else(|| format!("the classes are {}", known.join(", ")));
+    Err(LearnError::UnknownKind { kind: kind.to_owned(), help })
+}
+
+/// Returns the pattern of a program and its words.
+fn pattern(program: &Program) -> Result<String, LearnError> {
+    let words = std::iter::once(&program.name).chain(&program.args);
+    for word in words.clone() {
+        let is_odd = |c: char| c.is_whitespace() || matches!(c, '$' | '`' | '"' | '\'' | '*' | '?');
+        if word.is_empty() || word.contains(is_odd) {
+            return Err(LearnError::NotPlain(word.clone()));
+        }
+    }
+    Ok(words.cloned().collect::<Vec<_>>().join(" "))
+}
+
+/// Returns a pack with changed files.
+fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Found {
+    let name = folder.display().to_string();
+    let mut pack = pack.cloned().unwrap_or(Pack { name, ..Pack::default() });
+    for (file, text) in changed {
+        let name = folder.join(file).display().to_string();
+        let source = Arc::new(Source { name, text: text.clone() });
+        match pack.files.iter_mut().find(|(name, _)| name == file) {
+            Some((_, known)) => *known = source,
+            None => pack.files.push((file.clone(), source)),
+        }
+    }
+    pack.files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Found::new(Some(pack), Vec::new())
+}
+
+/// Returns the case that proves that a command belongs to a class.
+fn case(kind: &str, command: &str) -> String {
+    let name = quoted(&format!("`{command}` is a {kind} command"));
+    let command = quoted(command);
+    format!("- name: {name}\n  on: {{command: {command}}}\n  expect: {{classes: [{kind}]}}\n")
+}
+
+/// Returns a text as YAML writes it, in double quotes if it needs any.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || PLAIN.contains(c);
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match is_word && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => serde_json::Value::from(text).to_string(),
+    }
+}
+
+/// Adds a program to a class in the text of a vocabulary. `None` if the class has a form that this does not extend.
+fn with_program(text: &str, kind: &str, pattern: &str) -> Option<String> {
+    let source = Arc::new(Source { name: VOCABULARY.to_owned(), text: text.to_owned() });
+    let (item, keys) = (quoted(pattern), ["commands", kind, "programs"]);
+    let mut path = keys.as_slice();
+    let Some(root) = yaml::parse(&source).0 else {
+        let before = if text.trim().is_empty() { "" } else { text };
+        return Some(format!("{before}{}", lines(path, &item, 0)));
+    };
+    let mut node = &root;
+    while let Some((key, rest)) = path.split_first()
+        && let Some(below) = node.get(key)
+    {
+        (node, path) = (below, rest);
+    }
+    let (at, added) = match &node.kind {
+        NodeKind::List(items) => list_item(node, items.last(), &item)?,
+        NodeKind::Map(entries) if !path.is_empty() => {
+            let first = entries.first().map(|(key, _)| key);
+            map_entry(node, first, path, &item)
+        }
+        NodeKind::Map(_) | NodeKind::Scalar(_) | NodeKind::Invalid => return None,
+    };
+    let (before, after) = text.split_at_checked(at)?;
+    Some(format!("{before}{added}{after}"))
+}
+
+/// Returns where an item of a list is inserted, and its text.
+fn list_item(list: &Node, last: Option<&Node>, item: &str) -> Option<(usize, String)> {
+    let text = &list.span.source.text;
+    if list.span.text().starts_with('[') {
+        return Some(match last {
+            Some(last) => (last.span.end, format!(", {item}")),
+            None => (list.span.start.saturating_add(1), item.to_owned()),
+        });
+    }
+    let before = text.get(..last?.span.start)?;
+    let line = before.get(before.rfind('\n').map_or(0, |at| at.saturating_add(1))..)?;
+    let indent = line.split('-').next()?;
+    Some((line_end(text, list.span.end), format!("\n{indent}- {item}")))
+}
+
+/// Returns where an entry of a map is inserted, and its text: behind the last entry, so that comments stay where they
+/// are.
+fn map_entry(map: &Node, first: Option<&Node>, path: &[&str], item: &str) -> (usize, String) {
+    if map.span.text().starts_with('{') {
+        let comma = if first.is_some() { ", " } else { "" };
+        let (last, outer) = path.split_last().map_or(("", path), |(last, rest)| (*last, rest));
+        let inner = format!("{last}: [{item}]");
+        let entry = outer.iter().rev().fold(inner, |text, key| format!("{key}: {{{text}}}"));
+        return (map.span.start.saturating_add(1), format!("{entry}{comma}"));
+    }
+    let indent = first.map_or(0, |key| key.span.line_column().1.saturating_sub(1));
+    let entry = lines(path, item, indent);
+    (line_end(&map.span.source.text, map.span.end), format!("\n{}", entry.trim_end()))
+}
+
+/// Returns keys below each other with a list of one item, as lines.
+fn lines(path: &[&str], item: &str, indent: usize) -> String {
+    let mut text = String::new();
+    for (depth, key) in path.iter().enumerate() {
+        let value = if depth.saturating_add(1) == path.len() {
+            format!(" [{item}]")
+        } else {
+            String::new()
+        };
+        let indent = indent.saturating_add(depth.saturating_mul(2));
+        text.push_str(&format!("{:indent$}{key}:{value}\n", ""));
+    }
+    text
+}
+
+/// Returns the end of the line of a byte.
+fn line_end(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at.saturating_add(rest.find('\n').unwrap_or(rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_added_in_each_form_and_the_rest_stays() {
+        for (before, after) in [
+            ("", "commands:\n  test:\n    programs: [x y]\n"),
+            ("# note\n", "# note\ncommands:\n  test:\n    programs: [x y]\n"),
+            (
+                "# note\nmain_branches: [dev]  # ours\n# end\n",
+                "# note\nmain_branches: [dev]  # ours\ncommands:\n  test:\n    programs: [x y]\n# end\n",
+            ),
+            (
+                "commands:\n  # ours\n  lint:\n    programs: [l]\ntexts: {}\n",
+                "commands:\n  # ours\n  lint:\n    programs: [l]\n  test:\n    programs: [x y]\ntexts: {}\n",
+            ),
+            (
+                "commands:\n    test:\n        except: [t]  # no\n",
+                "commands:\n    test:\n        except: [t]  # no\n        programs: [x y]\n",
+            ),
+            (
+                "commands:\n  test:\n    programs: [\"a b\"]  # ours\n",
+                "commands:\n  test:\n    programs: [\"a b\", x y]  # ours\n",
+            ),
+            (
+                "commands:\n  test:\n    programs:\n      - a  # ours\n      # more\n    failed: ['-']\n",
+                "commands:\n  test:\n    programs:\n      - a  # ours\n      - x y\n      # more\n    failed: ['-']\n",
+            ),
+            ("commands: {test: {programs: []}}\n", "commands: {test: {programs: [x y]}}\n"),
+            (
+                "commands: {lint: {programs: [l]}}\n",
+                "commands: {test: {programs: [x y]}, lint: {programs: [l]}}\n",
+            ),
+        ] {
+            assert_eq!(with_program(before, "test", "x y").as_deref(), Some(after), "{before}");
+        }
+        assert_eq!(
+            with_program("- a\n", "test", "x"),
+            Some("- a\n- x\n".to_owned()),
+            "the pack is checked afterwards"
+        );
+        assert_eq!(with_program("commands: x\n", "test", "x"), None);
+    }
+
+    #[test]
+    fn a_text_is_quoted_where_yaml_needs_it() {
+        assert_eq!(quoted("verify --all"), "verify --all");
+        assert_eq!(quoted("a: b"), "\"a: b\"");
+        assert_eq!(quoted("123"), "\"123\"");
+    }
+}
