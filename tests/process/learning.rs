@@ -69,7 +69,9 @@ fn a_trusted_pack_of_the_project_learns_and_stays_trusted() {
     );
     assert!(world.get(format!("{USER}/vocabulary.yaml")).is_none());
     assert!(run(&world, &["trust", "--list"]).out.trim_end().ends_with("trusted"));
-    assert_sound(&world);
+    let said = run(&world, &["lint"]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert!(text(&world, &format!("{PROJECT}/tests/learned.yaml")).contains("classes: [test]"));
 }
 
 #[test]
