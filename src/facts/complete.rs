@@ -28,12 +28,20 @@ pub struct HookCalls {
     pub calls: Vec<HookCall>,
     /// Tool calls in the transcript at the last stop. `None` if unknown.
     pub total_before: Option<u64>,
+    /// Agents (`""`: the main agent) whose stop waited in vain for results, each with its position in the
+    /// transcript then, newest last.
+    pub waited: Vec<(String, u64)>,
 }
 
 impl HookCalls {
     /// Returns the calls of one agent (`""`: the main agent).
     fn of<'a>(&'a self, agent: &'a str) -> impl Iterator<Item = &'a HookCall> {
         self.calls.iter().filter(move |it| it.agent == agent)
+    }
+
+    /// Returns the position up to which a stop of an agent waited for results.
+    fn waited_to(&self, agent: &str) -> u64 {
+        self.waited.iter().rev().find(|it| it.0 == agent).map_or(0, |it| it.1)
     }
 }
 
@@ -45,12 +53,12 @@ impl Facts {
             // The client records each stop, so that no earlier line can be missing.
             return self.stop_sent_at >= sent_at;
         }
-        let awaited =
-            |it: &PendingTool| it.session.is_empty() && !USER_TOOLS.contains(&it.name.as_str());
         let agent = event.agent_id.as_deref().unwrap_or_default();
-        let missing = hooks.of(agent).any(|it| !it.id.is_empty() && !self.accounts_for(&it.id));
+        let waited_to = hooks.waited_to(agent);
+        let accounts_for = |call: &HookCall| self.accounts_for(&call.id, waited_to);
+        let missing = hooks.of(agent).any(|it| !it.id.is_empty() && !accounts_for(it));
         self.shows_message(event)
-            && !self.pending.iter().any(awaited)
+            && !self.awaits_result(waited_to)
             && !missing
             && self.missing_by_count(hooks.of(agent), hooks, |_| true) == 0
     }
@@ -65,12 +73,28 @@ impl Facts {
         named.saturating_add(self.missing_by_count(hooks.of(agent), hooks, |it| it.ended))
     }
 
-    /// Returns whether a call has its result here, or is known to continue.
-    fn accounts_for(&self, id: &str) -> bool {
-        let runs_on = |it: &PendingTool| it.id == id && !it.session.is_empty();
+    /// Returns whether a stop waits for the result of a call after `waited_to`. Each result is waited for
+    /// once: the client might never write it.
+    #[must_use]
+    pub fn awaits_result(&self, waited_to: u64) -> bool {
+        let is_awaited =
+            |it: &PendingTool| it.session.is_empty() && !USER_TOOLS.contains(&it.name.as_str());
+        self.pending.iter().any(|it| is_awaited(it) && !self.is_given_up(it, waited_to))
+    }
+
+    /// Returns whether a stop waited for the result of a call in vain. In a shorter transcript, the position
+    /// is another one.
+    fn is_given_up(&self, call: &PendingTool, waited_to: u64) -> bool {
+        call.seq <= waited_to && waited_to <= self.seq
+    }
+
+    /// Returns whether a call has its result here, is known to continue, or was waited for.
+    fn accounts_for(&self, id: &str, waited_to: u64) -> bool {
+        let is_settled =
+            |it: &PendingTool| !it.session.is_empty() || self.is_given_up(it, waited_to);
         self.has_ended(id)
             || self.background.iter().any(|it| it.id == id)
-            || self.pending.iter().any(runs_on)
+            || self.pending.iter().any(|it| it.id == id && is_settled(it))
     }
 
     /// Counts the missing calls without ids, by comparing totals.
@@ -130,7 +154,7 @@ mod tests {
 
     fn hooks(id: &str, ended: bool) -> HookCalls {
         let call = HookCall { id: id.to_owned(), agent: String::new(), ended };
-        HookCalls { calls: vec![call], total_before: Some(0) }
+        HookCalls { calls: vec![call], total_before: Some(0), waited: Vec::new() }
     }
 
     #[test]
@@ -144,6 +168,19 @@ mod tests {
         assert!(!facts(&[SAID]).is_complete(&event, &hooks("t1", false)), "the call is missing");
         assert!(!facts(&[SAID]).is_complete(&event, &hooks("", false)), "a call without an id");
         assert!(!facts(&[CALL, RESULT, SAID]).is_complete(&stop("Really."), &none));
+    }
+
+    #[test]
+    fn a_result_is_waited_for_once() {
+        let event = stop("All done.");
+        let waited = HookCalls { waited: vec![(String::new(), 2)], ..hooks("t1", false) };
+        assert!(facts(&[CALL, SAID]).is_complete(&event, &waited), "its stop waited before");
+        let later = CALL.replace("t1", "t2");
+        assert!(!facts(&[CALL, SAID, &later, SAID]).is_complete(&event, &waited), "a later call");
+        let other = HookCalls { waited: vec![("a".to_owned(), 2)], ..HookCalls::default() };
+        assert!(!facts(&[CALL, SAID]).is_complete(&event, &other), "another agent waited");
+        let longer = HookCalls { waited: vec![(String::new(), 9)], ..HookCalls::default() };
+        assert!(!facts(&[CALL, SAID]).is_complete(&event, &longer), "another transcript");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The tool calls that hooks saw since the last stop: `tool-calls.log` beside the state of a session.
-//! One line per event, fields separated by tabs: `begin ID AGENT`, `end ID AGENT`, `stop TOTAL`.
+//! One line per event, fields separated by tabs: `begin ID AGENT`, `end ID AGENT`, `stop TOTAL`,
+//! `waited SEQ AGENT`.
 //! A cache of evidence: a line that is lost makes a stop less certain, never wrong. Nothing is synced.
 
 use std::path::Path;
@@ -36,6 +37,13 @@ pub enum Line<'a> {
         /// Tool calls in the transcript.
         total: u64,
     },
+    /// A stop waited in vain for the results of calls.
+    Waited {
+        /// Position in the transcript.
+        seq: u64,
+        /// See `Begin`.
+        agent: &'a str,
+    },
 }
 
 /// Size in bytes above which a stop begins the file again: only what follows the last stop is read.
@@ -50,6 +58,7 @@ pub fn append(world: &dyn World, folder: &Path, line: Line<'_>) {
         Line::Begin { id, agent } => format!("begin\t{}\t{}\n", field(id), field(agent)),
         Line::End { id, agent } => format!("end\t{}\t{}\n", field(id), field(agent)),
         Line::Stop { total } => format!("stop\t{total}\n"),
+        Line::Waited { seq, agent } => format!("waited\t{seq}\t{}\n", field(agent)),
     };
     let ends_turn = matches!(line, Line::Stop { .. });
     let full = ends_turn && world.stat(&path).is_ok_and(|it| it.length > BYTES_MAX);
@@ -89,7 +98,7 @@ fn tail<'b>(world: &dyn World, folder: &Path, buffer: &'b mut [u8]) -> Option<&'
 }
 
 fn parse(text: &str) -> HookCalls {
-    let mut found = HookCalls { calls: Vec::new(), total_before: None };
+    let mut found = HookCalls::default();
     let mut from_start = true;
     for line in text.lines() {
         let mut fields = line.split('\t');
@@ -97,8 +106,13 @@ fn parse(text: &str) -> HookCalls {
         let agent = fields.next().unwrap_or_default();
         match kind {
             "stop" => {
-                found = HookCalls { calls: Vec::new(), total_before: id.parse().ok() };
+                found.calls.clear();
+                found.total_before = id.parse().ok();
                 from_start = false;
+            }
+            "waited" => {
+                found.waited.retain(|it| it.0 != agent);
+                found.waited.extend(id.parse().ok().map(|seq| (agent.to_owned(), seq)));
             }
             "begin" | "end" => {
                 let ended = kind == "end";
@@ -137,8 +151,17 @@ mod tests {
         let call =
             |id: &str, agent: &str, ended| HookCall { id: id.into(), agent: agent.into(), ended };
         let calls = vec![call("b", "", false), call("c", "sub", true), call("", "", true)];
-        assert_eq!(read, HookCalls { calls, total_before: Some(1) });
+        assert_eq!(read, HookCalls { calls, total_before: Some(1), waited: Vec::new() });
         assert_eq!(parse("begin\ta\t\n").total_before, None);
         assert_eq!(parse("garbage\nbeg"), HookCalls::default());
+    }
+
+    #[test]
+    fn what_a_stop_waited_for_is_known_at_later_stops() {
+        let read =
+            parse("waited\t4\t\nstop\t1\nwaited\t7\tsub\nwaited\t9\t\nstop\t2\nwaited\tx\t\n");
+        assert_eq!(read.waited, [("sub".to_owned(), 7)], "an unreadable position is none");
+        let read = parse("waited\t4\t\nstop\t1\nwaited\t9\t\nstop\t2\n");
+        assert_eq!(read.waited, [(String::new(), 9)]);
     }
 }

@@ -8,7 +8,7 @@ use crate::store::hook_calls::{self, Line};
 
 /// Records a tool call that policyd does not block. Other events record nothing.
 pub(super) fn record(context: &GateContext<'_>) {
-    let GateContext { world, request, policy, store, .. } = context;
+    let GateContext { request, policy, .. } = context;
     let event = &request.event;
     let id = event.call_id.as_deref().unwrap_or_default();
     let agent = event.agent_id.as_deref().unwrap_or_default();
@@ -23,9 +23,26 @@ pub(super) fn record(context: &GateContext<'_>) {
     if request.dry_run || !event.session_known || !policy.judges(EventKind::Stop) {
         return;
     }
-    let folder = store.paths(&event.session_id).folder;
+    append(context, line);
+}
+
+/// Records that a stop waited in vain for results: later stops do not wait for the same results.
+pub(super) fn record_wait(context: &GateContext<'_>, facts: &Facts) {
+    let event = &context.request.event;
+    if context.request.dry_run || !facts.awaits_result(0) {
+        return;
+    }
+    let agent = event.agent_id.as_deref().unwrap_or_default();
+    append(context, Line::Waited { seq: facts.seq, agent });
+}
+
+/// Appends a line to the log of the session, whose directory might not exist yet.
+fn append(context: &GateContext<'_>, line: Line<'_>) {
+    let GateContext { world, request, store, .. } = context;
+    let session = &request.event.session_id;
+    let folder = store.paths(session).folder;
     if world.stat(&folder).is_err() {
-        drop(store.lock(&event.session_id, HOOK_LOCK_WAIT)); // It creates the folder.
+        drop(store.lock(session, HOOK_LOCK_WAIT)); // It creates the folder.
     }
     hook_calls::append(*world, &folder, line);
     if event.kind == EventKind::PreToolUse {

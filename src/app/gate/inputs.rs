@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::calls;
 use super::context::GateContext;
 use super::output::Report;
 use super::probes::ProbeRunner;
@@ -158,6 +159,9 @@ impl GateContext<'_> {
         let patience = Patience { complete: &complete, limit: TRANSCRIPT_WAIT_MAX };
         let mut read = transcript::read_patiently(world, places, lens, key, deadline, patience);
         read.facts.tools.unseen = read.facts.unseen_calls(event, &hooks);
+        if !read.waited.is_zero() {
+            calls::record_wait(self, &read.facts);
+        }
         read
     }
 
