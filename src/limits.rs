@@ -166,6 +166,10 @@ pub const TOOL_NAMES_MAX: usize = 200;
 
 /// Blocks that are stored with their evidence, newest last.
 pub const BLOCK_HISTORY_MAX: usize = 20;
+/// Copies of block limiters in the user's state directory.
+pub const BLOCK_COPIES_MAX: usize = 200;
+/// Age at which a copy of a block limiter is removed.
+pub const BLOCK_COPY_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Subagents that are stored in one session.
 pub const AGENTS_MAX: usize = 64;
 /// Counter above which a state file counts as corrupt. amplihack uses the same limit.

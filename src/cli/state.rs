@@ -10,6 +10,7 @@ use crate::cli::human::require_human;
 use crate::id::SessionId;
 use crate::limits;
 use crate::state::SessionState;
+use crate::store::block_copies;
 use crate::store::file::Saved;
 use crate::store::session::{Origin, SessionLookup, SessionStore};
 use crate::world::World;
@@ -120,6 +121,7 @@ fn reset(console: &mut Console<'_>, store: &SessionStore<'_>, id: &SessionId) ->
     let fresh = SessionState { revision: old.revision, ..SessionState::new(id.clone()) };
     match locked.commit(&fresh) {
         Saved::Durable { .. } | Saved::Degraded { .. } => {
+            block_copies::forget(store.world, id);
             console.print(&format!("{id}: counters reset\n"));
             EXIT_OK
         }

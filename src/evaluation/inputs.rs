@@ -189,6 +189,12 @@ pub struct LimiterSnapshot {
     /// The last release: finding, episode, and number of edits.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<(String, String, u64)>,
+    /// Fingerprints that were reported since that release.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reported: Vec<String>,
+    /// Blocks that the transcript showed at the last clean stop.
+    #[serde(skip_serializing_if = "is_zero")]
+    shown_at_clean_stop: u32,
     /// Beginning of the last block's reason.
     #[serde(skip_serializing_if = "String::is_empty")]
     reason: String,
@@ -409,7 +415,9 @@ impl Inputs {
                 episode,
                 edits,
                 reason: String::new(),
+                reported: it.reported.clone(),
             }),
+            shown_at_clean_stop: it.shown_at_clean_stop,
             reason: it.reason.clone(),
             ..BlockLimiterState::default()
         };
@@ -461,6 +469,8 @@ fn remembered(state: &SessionState, guard: &BlockLimiterState) -> LimiterSnapsho
         tools_at_block: guard.tools_at_block,
         fingerprints: guard.fingerprints.clone(),
         released: released.map(|it| (it.finding.clone(), it.episode.clone(), it.edits)),
+        reported: released.map(|it| it.reported.clone()).unwrap_or_default(),
+        shown_at_clean_stop: guard.shown_at_clean_stop,
         reason: guard.reason.clone(),
         context: known.then(|| (tier.tier.clone(), tier.compactions, tier.since)),
         calls: tier.calls,

@@ -4,9 +4,11 @@
 use std::borrow::Cow;
 
 use crate::expr::{Evaluator, template};
+use crate::facts::compiled::BLOCK_MARK;
 use crate::limits;
 use crate::policy::Policy;
 
+use super::EvaluationContext;
 use super::exemption::ExemptionTexts;
 use super::verdict::{CheckVerdict, Consequence};
 
@@ -33,13 +35,17 @@ pub fn text(policy: &Policy, id: &str, evaluator: &mut Evaluator) -> String {
 /// Formats the text that a blocked agent receives: failed checks, evidence, guidance, and the
 /// number of remaining blocks.
 pub(super) fn block_reason(
-    policy: &Policy,
+    bench: EvaluationContext<'_>,
     verdicts: &[CheckVerdict],
     texts: &ExemptionTexts,
-    report_path: &str,
     evaluator: &mut Evaluator,
 ) -> String {
-    let header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
+    let (policy, report_path) = (bench.policy, bench.report_path);
+    let mut header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
+    // The block limiter finds the reason in the transcript by its beginning.
+    if !bench.context.lens.begins_as_block(&header) {
+        header = format!("{BLOCK_MARK}\n{header}").trim_end().to_owned();
+    }
     let mut footer = cut(&text(policy, "block_footer", evaluator), FRAME_CHARS_MAX);
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
     let mut body: Vec<String> = texts.insists.clone();
@@ -124,6 +130,12 @@ pub fn quote(text: &str) -> String {
     if text.len() <= PLAIN_NAME_CHARS_MAX && text.chars().all(is_plain) {
         return text.to_owned();
     }
+    in_quotes(text)
+}
+
+/// Quotes text as [`quote`] does, also a plain name.
+#[must_use]
+pub fn in_quotes(text: &str) -> String {
     let line = text.chars().map(|c| match c {
         '"' => '\'',
         c if c.is_control() || c.is_whitespace() => ' ',

@@ -33,7 +33,7 @@ use crate::checksum::hex;
 use crate::expr::Evaluator;
 use crate::expr::context::{Context, Memory, ProbeResult, RuleFacts};
 use crate::facts::event::{Event, EventKind};
-use crate::facts::{Facts, Prompt};
+use crate::facts::{Facts, Feedback, Prompt};
 use crate::policy::{Check, Policy, Probe};
 use crate::state::block_limiter::{self, LimiterDecision, Stop};
 use crate::state::context::TierState;
@@ -53,9 +53,9 @@ pub struct Plan {
     pub preferences: Vec<String>,
 }
 
-/// Returns why an event gets no decision, whatever the rules are.
+/// Returns why an event gets no decision, whatever the rules and the transcript are.
 #[must_use]
-pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'static str> {
+pub fn no_opinion_by_event(event: &Event, interactive: bool) -> Option<&'static str> {
     if event.agent_type.as_deref() == Some("") && event.kind == EventKind::SubagentStop {
         return Some("an internal agent of the client");
     }
@@ -66,12 +66,16 @@ pub fn no_opinion(event: &Event, facts: &Facts, interactive: bool) -> Option<&'s
     if interactive && event.agents_in_background() > 0 {
         return Some("background agents are still running");
     }
+    None
+}
+
+/// Returns why an agent with these facts gets no decision, whatever the rules are.
+#[must_use]
+pub fn no_opinion_by_facts(facts: &Facts) -> Option<&'static str> {
     // The agent waits for an answer of the user, and may stop.
     let asks = |name: &str| matches!(name, "AskUserQuestion" | "ExitPlanMode");
-    if facts.pending.last().is_some_and(|it| asks(&it.name)) {
-        return Some("the agent waits for the user");
-    }
-    None
+    let waits = facts.pending.last().is_some_and(|it| asks(&it.name));
+    waits.then_some("the agent waits for the user")
 }
 
 /// Classifies the session and lists the inputs of the applicable checks.
@@ -179,6 +183,9 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     let fingerprint = fingerprint(failed.iter().map(|it| it.id.as_str()));
     // Evidence can be text of a model, which is never the same twice.
     let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
+    // In a replay, the transcript shows the blocks of the recorded pack.
+    let recorded = bench.context.recorded;
+    let shown = if recorded { Feedback::default() } else { facts.feedback };
     let stop = Stop {
         episode: &episode,
         fingerprint: fingerprint.as_deref(),
@@ -186,6 +193,9 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
         failed: &failed,
         tools: facts.tools.total,
         edits: facts.files.iter().map(|it| it.edits).sum(),
+        blocks_shown: shown.blocks,
+        tools_at_shown_block: shown.tools,
+        follows_block: bench.context.event.stop_active && !recorded,
     };
     let (guard, ruling) =
         block_limiter::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
@@ -267,10 +277,21 @@ fn digest(texts: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// Returns the block limiter's state for the agent that wants to stop.
-fn guard_of(state: &SessionState, event: &Event) -> BlockLimiterState {
+#[must_use]
+pub fn guard_of(state: &SessionState, event: &Event) -> BlockLimiterState {
     match &event.agent_id {
         Some(agent) => state.agents.get(agent).cloned().unwrap_or_default(),
         None => state.main.clone(),
+    }
+}
+
+/// Replaces the block limiter's state by the copy of it, if the copy is newer.
+pub fn restore(state: &mut SessionState, event: &Event, copy: BlockLimiterState) {
+    let saved = guard_of(state, event);
+    let guard = block_limiter::newer(saved, copy);
+    match &event.agent_id {
+        Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
+        None => state.main = guard,
     }
 }
 
@@ -316,7 +337,7 @@ fn episode(event: &Event, facts: &Facts, guard: &BlockLimiterState) -> String {
 /// Returns the reason of a release, in the words of messages.
 fn release_reason(ruling: LimiterDecision) -> &'static str {
     match ruling {
-        LimiterDecision::Release(reason) => reason.as_str(),
+        LimiterDecision::Release { reason, .. } => reason.as_str(),
         LimiterDecision::Approve | LimiterDecision::Block { .. } => "",
     }
 }

@@ -11,6 +11,7 @@ use crate::expr::Evaluator;
 use crate::expr::context::OutcomeFacts;
 use crate::limits;
 use crate::policy::Policy;
+use crate::source::secrets::mask;
 use crate::state::block_limiter::LimiterDecision;
 use crate::state::{BlockLimiterState, CheckResults, SessionState};
 
@@ -61,7 +62,7 @@ pub(super) fn outcome(
     let policy = bench.policy;
     let blocked = matches!(ruling, LimiterDecision::Block { .. });
     let reason = if blocked {
-        message::block_reason(policy, &verdicts, texts, bench.report_path, evaluator)
+        message::block_reason(bench, &verdicts, texts, evaluator)
     } else {
         String::new()
     };
@@ -71,7 +72,7 @@ pub(super) fn outcome(
     let forgotten_notice =
         if blocked { message::text(policy, "not_saved", evaluator) } else { String::new() };
     let mut said = Vec::new();
-    if matches!(ruling, LimiterDecision::Release(_)) {
+    if matches!(ruling, LimiterDecision::Release { is_repeated: false, .. }) {
         said.push(message::text(policy, "release", evaluator));
     }
     if !blocked {
@@ -133,16 +134,23 @@ fn outcome_facts(
 ) -> OutcomeFacts {
     let of = |consequence| verdicts.iter().filter(move |it| it.consequence == consequence);
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let (block, remaining) = match ruling {
-        LimiterDecision::Block { number, same_remaining, .. } => (number, same_remaining),
-        LimiterDecision::Approve | LimiterDecision::Release(_) => (0, 0),
+    let (block, remaining, idle_remaining) = match ruling {
+        LimiterDecision::Block { number, same_remaining, idle_remaining, .. } => {
+            (number, same_remaining, idle_remaining)
+        }
+        LimiterDecision::Approve | LimiterDecision::Release { .. } => (0, 0, 0),
     };
+    let explanation = mask(bench.context.last_message.trim()).0;
+    let explanation =
+        if explanation.is_empty() { String::new() } else { message::in_quotes(&explanation) };
     OutcomeFacts {
         failed: number(of(Consequence::Blocks).count()),
         warned: number(of(Consequence::Warns).count()),
         block: i64::from(block),
         max_blocks: i64::from(bench.policy.settings.guard.max_consecutive_blocks),
         remaining: i64::from(remaining),
+        idle_remaining: i64::from(idle_remaining),
+        explanation,
         release: release_reason(ruling).to_owned(),
         failed_ids: of(Consequence::Blocks).map(|it| it.id.clone()).collect(),
         failed_details: of(Consequence::Blocks)

@@ -212,6 +212,10 @@ pub struct OutcomeFacts {
     pub max_blocks: i64,
     /// Blocks that remain.
     pub remaining: i64,
+    /// Blocks without a tool call that remain.
+    pub idle_remaining: i64,
+    /// The agent's last message, quoted, or empty.
+    pub explanation: String,
     /// Why the agent was let go, or empty.
     pub release: String,
     /// Ids of the unsatisfied blockers.

@@ -124,6 +124,28 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(it.context.learned.borrow().outcome.remaining)),
     ),
+    field(
+        Subject::Outcome,
+        "idle_remaining",
+        Type::Int,
+        Neutral,
+        [
+            "Blocks that remain before policyd releases a stop without a tool call after a block.",
+            "outcome.idle_remaining == 0",
+        ],
+        |it, _| Ok(count(it.context.learned.borrow().outcome.idle_remaining)),
+    ),
+    field(
+        Subject::Outcome,
+        "explanation",
+        Type::Text,
+        Words,
+        [
+            "The agent's last message in quotes, on one line and cut, else empty.",
+            "outcome.explanation != \"\"",
+        ],
+        |it, _| Ok(it.context.learned.borrow().outcome.explanation.clone().into()),
+    ),
     with_values(
         field(
             Subject::Outcome,

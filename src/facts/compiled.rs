@@ -16,6 +16,9 @@ use super::pattern::CommandPattern;
 use super::text_block;
 use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
+/// Beginning of a block's reason if the header of the pack is too short to be recognized.
+pub const BLOCK_MARK: &str = "policyd: not done yet.";
+
 /// A lens with the matchers that are compiled from it on first use.
 #[derive(Debug, Default)]
 pub struct CompiledMatchers {
@@ -104,6 +107,24 @@ impl CompiledMatchers {
     #[must_use]
     pub fn lens(&self) -> &MatcherConfig {
         &self.lens
+    }
+
+    /// Returns whether a text begins as the pack's reason of a block does.
+    #[must_use]
+    pub fn begins_as_block(&self, text: &str) -> bool {
+        let text = text.trim_start();
+        self.block_headers().any(|header| text.starts_with(header))
+    }
+
+    /// Returns whether a text that a client marks as the feedback of hooks contains the pack's reason of
+    /// a block. Clients write words of their own before it.
+    #[must_use]
+    pub fn contains_block(&self, text: &str) -> bool {
+        self.block_headers().any(|header| text.contains(header))
+    }
+
+    fn block_headers(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(BLOCK_MARK).chain(self.lens.block_headers.iter().map(String::as_str))
     }
 
     /// Returns whether the program matches a command pattern.

@@ -32,6 +32,8 @@ pub struct MatcherConfig {
     pub task_runners: Vec<String>,
     /// Programs whose first operand is a script, such as `python`.
     pub script_runners: Vec<String>,
+    /// Beginnings of the reasons with which the pack blocks a stop.
+    pub block_headers: Vec<String>,
 }
 
 /// A command class.

@@ -88,11 +88,22 @@ pub struct Facts {
     /// Position of the last turn that ended without a stop, because a user interrupted it or the
     /// API failed, or 0.
     pub cut_off_seq: u64,
+    /// Blocks of policyd since the last prompt of the user.
+    pub feedback: Feedback,
     /// Position of the last stop that the client recorded, or 0.
     pub stop_seq: u64,
     /// Payload time of the last stop hook that the client recorded, in milliseconds,
     /// or 0.
     pub stop_sent_at: u64,
+}
+
+/// Stops that policyd blocked, as the transcript shows them: the reasons that the client passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Feedback {
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Number of tool calls of the session at the last block.
+    pub tools: u64,
 }
 
 /// A subagent whose result the agent received.

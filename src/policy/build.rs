@@ -23,6 +23,7 @@ use super::{
 use crate::expr::types::Names;
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
+use crate::facts::lens::MatcherConfig;
 use crate::limits::PROBES_DEADLINE_MAX;
 use crate::source::Diagnostic;
 use crate::source::memo::Memo;
@@ -217,6 +218,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     let resilience = built.resilience.into_owned();
     let vocabulary = Arc::unwrap_or_clone(built.vocabulary);
     let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
+    let block_headers = messages::block_headers(&built.messages);
+    let lens = MatcherConfig { block_headers, ..vocabulary.lens };
     Policy {
         name,
         settings: built.settings,
@@ -249,8 +252,8 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         context_told_at,
         reads_context: built.reads_context,
         reads_project: built.reads_project,
-        lens_key: Key::of(&vocabulary.lens),
-        lens: vocabulary.lens,
+        lens_key: Key::of(&lens),
+        lens,
         texts: vocabulary.texts,
         stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,

@@ -8,6 +8,7 @@ use super::fields::{CHOICE_TEXT, CHOICE_WHEN};
 use super::record::{TEMPLATE, record};
 use super::records;
 use super::shared::Shared;
+use crate::expr::template::{self, TemplatePart};
 use crate::source::node::Node;
 use crate::source::shape::Kind;
 
@@ -41,6 +42,23 @@ pub(super) fn voices(messages: &[Shared<Node>]) -> BTreeSet<String> {
     let choices = choices.filter_map(|(_, choices)| choices.items()).flatten();
     let said = choices.filter(|it| it.get("text").is_some());
     said.filter_map(|it| it.get("voice")?.text()).map(str::to_owned).collect()
+}
+
+/// Bytes that the beginning of a header needs, so that no other text begins with it by accident.
+const HEADER_BYTES_MIN: usize = 16;
+
+/// Returns the beginnings of the reasons with which a pack blocks a stop: the first line of each header, up to
+/// its first expression.
+pub(super) fn block_headers(messages: &BTreeMap<String, Vec<MessageChoice>>) -> Vec<String> {
+    let choices = messages.get("block_header").into_iter().flatten();
+    let beginning = |it: &MessageChoice| match template::pieces(&it.choice.text).ok()?.first()? {
+        TemplatePart::Text(text) => {
+            let line = text.trim_start().lines().next()?.trim_end();
+            (line.len() >= HEADER_BYTES_MIN).then(|| line.to_owned())
+        }
+        TemplatePart::Hole { .. } => None,
+    };
+    choices.filter_map(beginning).collect()
 }
 
 impl Builder<'_> {

@@ -89,7 +89,8 @@ impl<'p> Judge<'p> {
         if !self.policy.judges(stop.event.kind) {
             return Err("no rule for this event");
         }
-        if let Some(why) = evaluation::no_opinion(&stop.event, facts, stop.interactive) {
+        let by_event = evaluation::no_opinion_by_event(&stop.event, stop.interactive);
+        if let Some(why) = by_event.or_else(|| evaluation::no_opinion_by_facts(facts)) {
             return Err(why);
         }
         let own = [Some(stop.project), stop.event.folder.as_deref()].into_iter().flatten();

@@ -444,7 +444,7 @@ impl<'a> TranscriptContext<'a> {
                         id.as_ref().clone_into(&mut self.prompt_id);
                     }
                 }
-                RecordEntry::Stopped { blocked } => self.sent_back |= *blocked,
+                RecordEntry::Stopped { feedback } => self.sent_back |= feedback.is_some(),
                 RecordEntry::Prompt { queued: true, .. }
                 | RecordEntry::CutOff
                 | RecordEntry::Asked(_)

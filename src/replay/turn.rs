@@ -53,8 +53,8 @@ impl Turn {
                     self.last = Last::Worked;
                     None
                 }
-                RecordEntry::Stopped { blocked } => {
-                    self.end(|_| TurnEnd::Stop { blocked: *blocked })
+                RecordEntry::Stopped { feedback } => {
+                    self.end(|_| TurnEnd::Stop { blocked: feedback.is_some() })
                 }
                 RecordEntry::CutOff => self.end(|_| TurnEnd::CutOff),
                 RecordEntry::Prompt { queued: false, .. } | RecordEntry::Injected { .. } => {

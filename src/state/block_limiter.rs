@@ -9,11 +9,15 @@
 //! | the released finding, no edit since | `Release(already_released)` | `releases` grows |
 //! | a failure, blocks at the limit of the episode or of the session | `Release(max_blocks)` | finding and edits are saved |
 //! | the same finding for the last permitted time | `Release(same_failure)` | finding and edits are saved |
-//! | a failure, no tool ran after the last blocks | `Release(no_progress)` | finding and edits are saved |
+//! | a failure, no tool ran after the last block | `Release(no_progress)` | finding and edits are saved |
 //! | any other failure | `Block` | counters grow |
 //!
 //! The limit of the session holds whatever a client reports as an episode: blocks since the last
 //! clean stop never exceed `SESSION_CAP_FACTOR` times the limit of an episode.
+//!
+//! The saved state can be lost, or replaced by an older one. The transcript and the client know of
+//! blocks, too, and the largest count applies: a copy of the state ([`newer`]), the reasons of
+//! blocks in the transcript, and the flag of a stop that follows a block.
 //!
 //! INVARIANT: within an episode `consecutive_blocks` never shrinks while a blocker fails;
 //! `total_blocks` and `releases` never shrink.
@@ -41,7 +45,7 @@ pub struct BlockLimits {
 
 impl Default for BlockLimits {
     fn default() -> Self {
-        Self { max_consecutive_blocks: 5, warn_from: 2, same_failure_max: 3, idle_blocks_max: 2 }
+        Self { max_consecutive_blocks: 5, warn_from: 2, same_failure_max: 3, idle_blocks_max: 1 }
     }
 }
 
@@ -60,6 +64,12 @@ pub struct Stop<'a> {
     pub tools: u64,
     /// Number of edits.
     pub edits: u64,
+    /// Blocks of this episode that the transcript shows.
+    pub blocks_shown: u32,
+    /// Number of tool calls at the last of them.
+    pub tools_at_shown_block: u64,
+    /// Whether the client reports that the agent continued because of a block.
+    pub follows_block: bool,
 }
 
 /// Reason of a release.
@@ -101,11 +111,17 @@ pub enum LimiterDecision {
         remaining: u32,
         /// Number of blocks until the same finding releases the agent.
         same_remaining: u32,
+        /// Number of blocks without a tool call until the agent is released.
+        idle_remaining: u32,
         /// Whether the agent should be warned of the release.
         warn: bool,
     },
     /// Release the agent, and hand over to the user.
-    Release(ReleaseReason),
+    Release {
+        reason: ReleaseReason,
+        /// Whether the user was notified of this finding since the agent was released.
+        is_repeated: bool,
+    },
 }
 
 /// Decides about one stop by the saved state.
@@ -118,12 +134,43 @@ pub fn step(
 ) -> (BlockLimiterState, LimiterDecision) {
     let state = enter_episode(state, stop.episode);
     let Some(fingerprint) = stop.fingerprint else {
-        return (end_episode(state), LimiterDecision::Approve);
+        return (end_episode(state, stop), LimiterDecision::Approve);
     };
+    let state = count_lost_blocks(state, stop);
     if let Some(reason) = release_reason(&state, stop, fingerprint, limits) {
-        return (release(state, stop, reason), LimiterDecision::Release(reason));
+        return release(state, stop, fingerprint, reason);
     }
     block(state, stop, fingerprint, limits, now)
+}
+
+/// Returns the newer of a saved state and its copy. A state that git or a backup restored has smaller
+/// totals than the copy, which the restore did not reach.
+#[must_use]
+pub fn newer(saved: BlockLimiterState, copy: BlockLimiterState) -> BlockLimiterState {
+    let age = |it: &BlockLimiterState| (it.total_blocks, it.releases);
+    if age(&copy) <= age(&saved) {
+        return saved;
+    }
+    let history = if copy.history.is_empty() { saved.history } else { copy.history };
+    BlockLimiterState { history, ..copy }
+}
+
+/// Adds the blocks of this episode that the transcript or the client shows and the state does not.
+fn count_lost_blocks(state: BlockLimiterState, stop: &Stop<'_>) -> BlockLimiterState {
+    let shown = stop.blocks_shown.saturating_sub(state.shown_at_clean_stop);
+    // The flag does not say how many blocks there were, nor of which hook. It counts if nothing else does.
+    let reported = u32::from(stop.follows_block && state.total_blocks == 0);
+    let blocks = shown.max(reported);
+    if blocks <= state.consecutive_blocks {
+        return state;
+    }
+    BlockLimiterState {
+        consecutive_blocks: blocks,
+        blocks_since_clean: state.blocks_since_clean.max(blocks),
+        total_blocks: state.total_blocks.max(u64::from(blocks)),
+        tools_at_block: stop.tools_at_shown_block,
+        ..state
+    }
 }
 
 /// Returns the state at the beginning of `stop`. A new user prompt begins a new episode.
@@ -131,7 +178,11 @@ fn enter_episode(state: &BlockLimiterState, episode: &str) -> BlockLimiterState 
     if state.episode == episode {
         return state.clone();
     }
-    BlockLimiterState { episode: episode.to_owned(), ..end_counters(state.clone()) }
+    BlockLimiterState {
+        episode: episode.to_owned(),
+        shown_at_clean_stop: 0,
+        ..end_counters(state.clone())
+    }
 }
 
 fn end_counters(state: BlockLimiterState) -> BlockLimiterState {
@@ -145,8 +196,13 @@ fn end_counters(state: BlockLimiterState) -> BlockLimiterState {
     }
 }
 
-fn end_episode(state: BlockLimiterState) -> BlockLimiterState {
-    BlockLimiterState { released: None, blocks_since_clean: 0, ..end_counters(state) }
+fn end_episode(state: BlockLimiterState, stop: &Stop<'_>) -> BlockLimiterState {
+    BlockLimiterState {
+        released: None,
+        blocks_since_clean: 0,
+        shown_at_clean_stop: stop.blocks_shown,
+        ..end_counters(state)
+    }
 }
 
 fn idle_blocks(state: &BlockLimiterState, stop: &Stop<'_>) -> u32 {
@@ -189,18 +245,30 @@ fn release_reason(
 fn release(
     mut state: BlockLimiterState,
     stop: &Stop<'_>,
+    fingerprint: &str,
     reason: ReleaseReason,
-) -> BlockLimiterState {
+) -> (BlockLimiterState, LimiterDecision) {
     state.releases = state.releases.saturating_add(1);
-    if reason != ReleaseReason::AlreadyReleased {
-        state.released = Some(Release {
-            finding: stop.digest.to_owned(),
-            episode: stop.episode.to_owned(),
-            edits: stop.edits,
-            reason: reason.as_str().to_owned(),
-        });
+    let mut is_repeated = false;
+    match (&mut state.released, reason) {
+        (Some(released), ReleaseReason::AlreadyReleased) => {
+            is_repeated = released.reported.iter().any(|it| it == fingerprint);
+            if !is_repeated {
+                released.reported.push(fingerprint.to_owned());
+                drop_oldest(&mut released.reported, limits::BLOCK_HISTORY_MAX);
+            }
+        }
+        (released, _) => {
+            *released = Some(Release {
+                finding: stop.digest.to_owned(),
+                episode: stop.episode.to_owned(),
+                edits: stop.edits,
+                reason: reason.as_str().to_owned(),
+                reported: Vec::new(),
+            });
+        }
     }
-    state
+    (state, LimiterDecision::Release { reason, is_repeated })
 }
 
 fn block(
@@ -232,8 +300,10 @@ fn block(
     let same = state.fingerprints.iter().filter(|it| *it == fingerprint).count();
     let same = u32::try_from(same).unwrap_or(u32::MAX).saturating_add(1);
     let same_remaining = limits.same_failure_max.saturating_sub(same).min(remaining);
+    let idle = limits.idle_blocks_max.saturating_sub(state.idle_blocks.saturating_add(1));
+    let idle_remaining = idle.min(same_remaining);
     let warn = number >= limits.warn_from;
-    (state, LimiterDecision::Block { number, remaining, same_remaining, warn })
+    (state, LimiterDecision::Block { number, remaining, same_remaining, idle_remaining, warn })
 }
 
 fn drop_oldest<T>(items: &mut Vec<T>, keep: usize) {
@@ -260,6 +330,9 @@ mod tests {
             failed: &[],
             tools,
             edits,
+            blocks_shown: 0,
+            tools_at_shown_block: 0,
+            follows_block: false,
         }
     }
 
@@ -283,7 +356,9 @@ mod tests {
                         if warn { ", warned" } else { "" }
                     )
                 }
-                LimiterDecision::Release(reason) => reason.as_str().to_owned(),
+                LimiterDecision::Release { reason, is_repeated } => {
+                    format!("{}{}", reason.as_str(), if is_repeated { ", reported" } else { "" })
+                }
             });
         }
         words
@@ -299,7 +374,7 @@ mod tests {
                 "block 2, 3 left, warned",
                 "same_failure",
                 "already_released",
-                "already_released"
+                "already_released, reported"
             ]
         );
     }
@@ -314,16 +389,37 @@ mod tests {
     }
 
     #[test]
-    fn two_blocks_without_a_tool_call_let_go() {
-        let stops =
-            [stop("p1", Some("a"), 7, 0), stop("p1", Some("b"), 7, 0), stop("p1", Some("c"), 7, 0)];
-        assert_eq!(rulings(&stops), ["block 1, 4 left", "block 2, 3 left, warned", "no_progress"]);
+    fn a_stop_without_a_tool_call_after_a_block_is_released() {
+        let stops = [stop("p1", Some("a"), 7, 0), stop("p1", Some("b"), 7, 0)];
+        assert_eq!(rulings(&stops), ["block 1, 4 left", "no_progress"]);
+    }
+
+    #[test]
+    fn each_finding_of_a_released_agent_is_reported_once() {
+        let stops = [
+            stop("p1", Some("a"), 7, 0),
+            stop("p1", Some("a"), 7, 0),
+            stop("p1", Some("b"), 8, 1),
+            stop("p1", Some("a"), 9, 2),
+            stop("p1", Some("b"), 9, 2),
+            stop("p1", Some("a"), 9, 2),
+        ];
+        assert_eq!(
+            rulings(&stops)[1..],
+            [
+                "no_progress",
+                "already_released",
+                "already_released",
+                "already_released, reported",
+                "already_released, reported"
+            ]
+        );
     }
 
     #[test]
     fn a_tool_call_between_blocks_is_progress() {
         let stops =
-            [stop("p1", Some("a"), 7, 0), stop("p1", Some("b"), 7, 0), stop("p1", Some("c"), 8, 0)];
+            [stop("p1", Some("a"), 7, 0), stop("p1", Some("b"), 8, 0), stop("p1", Some("c"), 9, 0)];
         assert_eq!(rulings(&stops).last().unwrap(), "block 3, 2 left, warned");
     }
 
@@ -416,5 +512,71 @@ mod tests {
         }
         assert_eq!(state.history.len(), limits::BLOCK_HISTORY_MAX);
         assert_eq!(state.consecutive_blocks, 200, "{limits:?}");
+    }
+
+    /// Stops until a release, each with a new finding after a tool call and with the state that `before`
+    /// returns. The transcript shows every block, the last `hidden` ones excepted.
+    fn blocks_with(
+        hidden: u32,
+        before: impl Fn(&BlockLimiterState) -> BlockLimiterState,
+    ) -> Vec<u32> {
+        let (mut state, mut numbers) = (BlockLimiterState::default(), Vec::new());
+        for tools in 1..40 {
+            let blocks = u32::try_from(numbers.len()).unwrap();
+            let (name, follows_block) = (format!("finding {tools}"), blocks > 0);
+            let stop = Stop {
+                blocks_shown: blocks.saturating_sub(hidden),
+                tools_at_shown_block: tools - 1,
+                follows_block,
+                ..stop("p", Some(&name), tools, tools)
+            };
+            let (next, decision) = step(&before(&state), &stop, &BlockLimits::default(), NOW);
+            state = next;
+            match decision {
+                LimiterDecision::Block { number, .. } => numbers.push(number),
+                LimiterDecision::Approve | LimiterDecision::Release { .. } => break,
+            }
+        }
+        numbers
+    }
+
+    #[test]
+    fn the_transcript_counts_for_a_state_that_is_lost_at_every_stop() {
+        let lost = |_: &BlockLimiterState| BlockLimiterState::default();
+        assert_eq!(blocks_with(0, lost), [1, 2, 3, 4, 5]);
+        assert_eq!(blocks_with(1, lost).len(), 6, "the last line of a transcript can be missing");
+        assert_eq!(blocks_with(0, BlockLimiterState::clone), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn the_copy_counts_for_a_state_that_is_lost_or_old() {
+        let old = BlockLimiterState { total_blocks: 1, ..BlockLimiterState::default() };
+        for saved in [BlockLimiterState::default(), old] {
+            assert_eq!(blocks_with(99, |copy| newer(saved.clone(), copy.clone())), [1, 2, 3, 4, 5]);
+        }
+        let state = BlockLimiterState { releases: 1, ..BlockLimiterState::default() };
+        assert_eq!(newer(state.clone(), BlockLimiterState::default()), state);
+    }
+
+    #[test]
+    fn a_stop_that_follows_a_block_is_not_the_first() {
+        let follows = |tools| Stop { follows_block: true, ..stop("p", Some("a"), tools, 0) };
+        assert_eq!(rulings(&[follows(3)]), ["block 2, 3 left, warned"]);
+        assert_eq!(rulings(&[follows(0)]), ["no_progress"]);
+        assert_eq!(
+            rulings(&[stop("p", Some("a"), 1, 0), follows(3)])[1],
+            "block 2, 3 left, warned"
+        );
+    }
+
+    #[test]
+    fn a_clean_stop_ends_what_the_transcript_counts() {
+        let shown = |stop| Stop { blocks_shown: 4, tools_at_shown_block: 1, ..stop };
+        let stops = [
+            shown(stop("p", None, 2, 1)),
+            shown(stop("p", Some("a"), 3, 2)),
+            shown(stop("q", Some("b"), 4, 3)),
+        ];
+        assert_eq!(rulings(&stops), ["approve", "block 1, 4 left", "block 5, 0 left, warned"]);
     }
 }

@@ -147,6 +147,9 @@ pub struct BlockLimiterState {
     /// The last release.
     #[serde(deserialize_with = "or_default")]
     pub released: Option<Release>,
+    /// Blocks of this episode that the transcript showed at the last clean stop.
+    #[serde(deserialize_with = "count", skip_serializing_if = "is_zero")]
+    pub shown_at_clean_stop: u32,
     /// Beginning of the last block's reason: some clients send the reason back as a prompt.
     #[serde(rename = "block_reason", deserialize_with = "or_default", serialize_with = "masked")]
     pub reason: String,
@@ -168,6 +171,9 @@ pub struct Release {
     /// Reason: `max_blocks`, `same_failure`, or `no_progress`.
     #[serde(deserialize_with = "or_default")]
     pub reason: String,
+    /// Fingerprints of the findings that were reported after the release, oldest first.
+    #[serde(deserialize_with = "items", skip_serializing_if = "Vec::is_empty")]
+    pub reported: Vec<String>,
 }
 
 /// Record of one block.
@@ -208,6 +214,10 @@ pub struct FailedConsideration {
     /// Evidence of the problem.
     #[serde(deserialize_with = "items", serialize_with = "all_masked")]
     pub evidence: Vec<String>,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {

@@ -4,6 +4,7 @@
 pub mod administrator;
 pub mod alert_settings;
 pub mod allowance;
+pub mod block_copies;
 pub mod breakers;
 pub mod configuration;
 pub mod decision_index;

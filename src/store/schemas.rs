@@ -7,6 +7,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use super::block_copies::BlockCopyFile;
 use super::breakers::record::BreakerFile;
 use super::configuration::ORGANIZATION_KEYS;
 use super::diagnostic::DiagnosticEntry;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
     all.push(("config", json_schema(&configuration, "config")));
     all.extend([
         derived::<SessionRecord<'_>>("state"),
+        derived::<BlockCopyFile>("block-copy"),
         derived::<BreakerFile>("circuit-breakers"),
         derived::<SignalFile<'_>>("signal"),
         derived::<Ending>("signal-history"),

@@ -167,6 +167,7 @@ mod tests {
                 episode: "p0".to_owned(),
                 edits: 3,
                 reason: "max_blocks".to_owned(),
+                reported: vec!["6809e643187a398a".to_owned()],
             }),
             history: vec![BlockRecord {
                 number: 2,
@@ -178,6 +179,7 @@ mod tests {
                     evidence: vec!["- [ ] x".to_owned()],
                 }],
             }],
+            shown_at_clean_stop: 1,
             reason: "policyd: not done yet.".to_owned(),
         };
         SessionState {

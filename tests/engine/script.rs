@@ -159,6 +159,8 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             block: 2,
             max_blocks: 5,
             remaining: 3,
+            idle_remaining: 1,
+            explanation: "\"Done.\"".to_owned(),
             release: "cap".to_owned(),
             failed_ids: vec!["a".to_owned()],
             failed_details: vec!["b".to_owned()],

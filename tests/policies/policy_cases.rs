@@ -96,7 +96,7 @@ fn a_failure_shows_the_condition_with_its_values() {
   transcript: [{ran: git add .}]
   steps:
     - expect: {decision: none}
-    - {after: 2m, expect: {reason: {equals: "Not yet.\n\nsomething else\n"}, state: {total_blocks: 7}}}
+    - {after: 2m, transcript: [{ran: ls}], expect: {reason: {equals: "Not yet.\n\nsomething else\n"}, state: {total_blocks: 7}}}
 "#;
     check("cases__failing", 1, cases, &[]);
 }

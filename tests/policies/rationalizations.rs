@@ -215,6 +215,8 @@ fn what_was_found_is_kept_and_nothing_else() {
     let world = machine();
     let quiet = stop(&world, "a.rs is written.", &[]);
     assert!(!quiet.contains("excuse") && world.get(LOG).is_none(), "{quiet}");
+    // Another session: a second stop without a tool call is released.
+    let world = machine();
     let secret = "sk-ant-api03-abcdefghijklmnopqrstuvwx";
     let answer = stop(&world, &format!("Done. The key {secret} should be fine."), &[]);
     assert!(answer.contains("should_be_fine"), "{answer}");

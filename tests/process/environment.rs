@@ -178,6 +178,7 @@ fn a_transcript_that_cannot_be_read_ends_no_episode() {
     let before = machine.state();
     assert!(!machine.stop_with(&json!({"transcript_path": "/no/such"})).blocks());
     assert_eq!(machine.state(), before, "nothing was checked, so nothing is remembered");
+    machine.work();
     let said: [bool; 2] = [(); 2].map(|()| machine.stop().blocks());
     assert_eq!(said, [true, false]);
     let notices = |it: &Value| it["problems"].as_array().unwrap().len();

@@ -330,7 +330,7 @@ fn an_environment_without_anything_will_do() {
     let odd = OsString::from_vec(b"\xff\xfe".to_vec());
     let names =
         ["HOME", "XDG_CACHE_HOME", "POLICYD_STATE_DIR", "POLICYD_POLICIES", "CLAUDE_PROJECT_DIR"];
-    let said = machine.stop_where(&names.map(|it| (it, odd.as_os_str())));
+    let said = machine.work().stop_where(&names.map(|it| (it, odd.as_os_str())));
     assert!(said.blocks(), "{said:?}");
     assert!(!Path::new("/.policyd").exists());
 }
@@ -363,7 +363,7 @@ fn a_root_that_is_a_link_is_not_written_through() {
         // Named by the user, the same folder is where it is to be.
         let named = machine.path("named");
         symlink(&elsewhere, &named).unwrap();
-        let called = machine.stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
+        let called = machine.work().stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
         assert!(called.blocks(), "{called:?}");
     }
 }
@@ -391,7 +391,7 @@ fn a_folder_of_the_manifest_that_is_a_link_is_not_written_through() {
         let through: Vec<_> = kept.iter().filter(|it| it.starts_with(&elsewhere)).collect();
         assert!(through.is_empty(), "{paths}: {through:?}");
         let named = machine.path("named");
-        let where_named = machine.stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
+        let where_named = machine.work().stop_where(&[("POLICYD_STATE_DIR", named.as_os_str())]);
         assert!(where_named.blocks(), "the user's own folder: {where_named:?}");
         (called, emitted)
     };

@@ -45,7 +45,7 @@ fn with_worktree() -> Option<(Machine, PathBuf)> {
 fn a_worktree_shares_state_and_switch_with_its_main_checkout() {
     let Some((machine, tree)) = with_worktree() else { return };
     assert!(machine.stop().blocks());
-    assert!(machine.stop_with(&json!({"cwd": tree.join("sub")})).blocks());
+    assert!(machine.work().stop_with(&json!({"cwd": tree.join("sub")})).blocks());
     assert_eq!(machine.state()["consecutive_blocks"], 2, "the count goes on in a worktree");
     assert!(!tree.join(".policyd").exists());
     let status = |folder| printed(&machine, folder, &["git", "status", "--porcelain"]).unwrap();
@@ -94,7 +94,7 @@ fn old_sessions_go_by_age_and_by_count() {
         ".policyd/policies/policyd.yaml",
         "version: 1\nextends: [builtin]\nsessions: {max_count: 4}\n",
     );
-    assert!(machine.stop().blocks());
+    assert!(machine.work().stop().blocks());
     assert_eq!(
         names(),
         "day-1 day-2 day-3 day-4 day-5 day-6 notes s1",
@@ -168,7 +168,8 @@ fn logs_lie_under_the_root_and_are_hidden_from_git() {
     assert!(!machine.file(".policyd").exists(), "nothing is written into the project");
     // The seed's variable names the folder of the session folders; the log stays in the project.
     let seeds = machine.path("seeds");
-    assert!(machine.stop_where(&[("AMPLIHACK_PS_STATE_DIR", seeds.as_os_str())]).blocks());
+    let named = [("AMPLIHACK_PS_STATE_DIR", seeds.as_os_str())];
+    assert!(machine.work().stop_where(&named).blocks());
     assert!(seeds.join("s1/state.json").exists());
     assert_eq!(read_log(&machine.file(".policyd/logs/decisions.jsonl")).len(), 1);
     let status = printed(&machine, &machine.project, &["git", "status", "--porcelain"]);

@@ -171,6 +171,18 @@ impl Machine {
         self
     }
 
+    /// Adds a tool call: a stop without one after a block is released.
+    pub(crate) fn work(&self) -> &Self {
+        let id = format!("work-{}", fs::metadata(self.transcript()).unwrap().len());
+        let input = json!({"file_path": "/work/a.py"});
+        let call = json!({"type": "tool_use", "id": id, "name": "Read", "input": input});
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": "x = 1"});
+        self.record(&[
+            json!({"type": "assistant", "message": {"id": id, "role": "assistant", "content": [call]}}),
+            json!({"type": "user", "message": {"role": "user", "content": [result]}}),
+        ])
+    }
+
     /// A session that is blocked: code was edited and no test was run.
     pub(crate) fn untested(&self) -> &Self {
         self.record(&[asked("p1", "Add a parser")]).record(&edited("a.py"))

@@ -35,6 +35,7 @@ mod layouts;
 mod learning;
 mod lsp;
 mod machine;
+mod never_trapped;
 mod opencode;
 mod operator;
 mod outside;

@@ -95,6 +95,10 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
         failed: &[],
         tools: 0,
         edits: 0,
+        // Without a valid pack, the transcript is not read.
+        blocks_shown: 0,
+        tools_at_shown_block: 0,
+        follows_block: event.stop_active,
     };
     let (guard, ruling) =
         block_limiter::step(&state.main, &stop, &BlockLimits::default(), request.now);

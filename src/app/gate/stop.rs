@@ -15,8 +15,9 @@ use crate::facts::Facts;
 use crate::hook::HookResponse;
 use crate::policy::OnSaveFailure;
 use crate::source::suggest;
-use crate::state::SessionState;
+use crate::state::{BlockLimiterState, SessionState};
 use crate::store::allowance::BlockedEvent;
+use crate::store::block_copies::BlockCopy;
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::file::Saved;
 use crate::store::session::{LockError, LockedSession};
@@ -35,6 +36,10 @@ impl StopEvaluation<'_> {
         let (store, own) = (&it.store, it.state_dir.as_path());
         let interactive = it.is_attended();
 
+        // What the event alone decides needs no transcript, for which a stop may wait.
+        if let Some(why) = evaluation::no_opinion_by_event(event, interactive) {
+            return report.silent(why);
+        }
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = it.cursor_path();
         let gathered = it.gather(&cursor_path, &mut report);
@@ -47,7 +52,7 @@ impl StopEvaluation<'_> {
             keep();
             return report.silent("the transcript was not read");
         }
-        if let Some(why) = evaluation::no_opinion(event, &context.facts, interactive) {
+        if let Some(why) = evaluation::no_opinion_by_facts(&context.facts) {
             keep();
             return report.silent(why);
         }
@@ -71,10 +76,15 @@ impl StopEvaluation<'_> {
         if locked.is_some() {
             answers.save(world);
         }
-        let state = match &mut locked {
+        let copy = self.block_copy();
+        let copied = copy.as_ref().and_then(BlockCopy::load);
+        let mut state = match &mut locked {
             Some(locked) => locked.load().state,
             None => SessionState::new(event.session_id.clone()),
         };
+        if let Some(copied) = copied.clone() {
+            evaluation::restore(&mut state, event, copied);
+        }
         let mark = gathered.stop_mark(request);
         if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
             return report.silent("another hook line reported this stop just before");
@@ -94,13 +104,17 @@ impl StopEvaluation<'_> {
         let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
+        let spoken = remembered || it.policy.settings.when_forgotten == OnSaveFailure::Block;
+        if let Some(copy) = copy.filter(|_| spoken) {
+            update_copy(&copy, copied.as_ref(), &evaluation::guard_of(&outcome.state, event));
+        }
         calls::record_stop(it, &context.facts);
         self.report_unsafe_settings(&mut report);
         keep();
         drop(locked);
 
         // Log, then hand over what is to be spoken.
-        self.answer(&outcome, remembered, &mut report);
+        self.answer(&outcome, spoken, &mut report);
         self.react(&outcome, &context.facts, &mut report);
         output::log(it, &outcome, &inputs, &mut report);
         output::document(it, &context.learned.borrow(), &mut report);
@@ -210,9 +224,13 @@ impl StopEvaluation<'_> {
         remembered
     }
 
-    fn answer(&self, outcome: &StopOutcome, remembered: bool, report: &mut Report) {
-        let spoken =
-            remembered || self.context.policy.settings.when_forgotten == OnSaveFailure::Block;
+    /// The copy of the block limiter. The organization keeps its state beside it, where no project reaches.
+    fn block_copy(&self) -> Option<BlockCopy<'_>> {
+        let GateContext { world, request, is_organization, .. } = self.context;
+        (!is_organization).then(|| BlockCopy::of(*world, &request.event))
+    }
+
+    fn answer(&self, outcome: &StopOutcome, spoken: bool, report: &mut Report) {
         let mut notices = Vec::new();
         if outcome.decision == Decision::Block && spoken {
             report.answer = HookResponse::block(outcome.reason.clone());
@@ -228,6 +246,19 @@ impl StopEvaluation<'_> {
         let verdicts = outcome.verdicts.iter();
         let lines = verdicts.map(|it| format!("{} {}: {}", it.id, it.status.as_str(), it.details));
         report.trace.extend(lines);
+    }
+}
+
+/// Saves the block limiter in the user's directory before its block is sent. After a clean stop there is
+/// nothing to count.
+fn update_copy(copy: &BlockCopy<'_>, saved: Option<&BlockLimiterState>, now: &BlockLimiterState) {
+    let counts = now.consecutive_blocks > 0 || now.released.is_some();
+    match saved {
+        Some(_) if !counts => copy.remove(),
+        Some(saved) if (saved.total_blocks, saved.releases) == (now.total_blocks, now.releases) => {
+        }
+        _ if counts => copy.save(now),
+        _ => {}
     }
 }
 

@@ -16,7 +16,7 @@ use memchr::memmem;
 use super::compiled::CompiledMatchers;
 use super::meters::Usage;
 use super::record::{self, Record, RecordEntry, TokenUse};
-use super::{Facts, Message, Messages, Prompt, Prompts, Tokens};
+use super::{Facts, Feedback, Message, Messages, Prompt, Prompts, Tokens};
 use crate::limits::{
     COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
     SKILLS_KEPT_MAX,
@@ -100,9 +100,26 @@ impl Facts {
         for entry in record.entries {
             match entry {
                 RecordEntry::CutOff => self.cut_off_seq = self.seq,
-                RecordEntry::Stopped { .. } => self.stop_seq = self.seq,
+                RecordEntry::Stopped { feedback } => {
+                    self.stop_seq = self.seq;
+                    if !said_before && feedback.is_some_and(|text| lens.contains_block(&text)) {
+                        self.blocked();
+                    }
+                }
                 RecordEntry::Stopping { sent_at } => self.stop_sent_at = sent_at,
-                RecordEntry::Prompt { id, text, queued } => self.prompt(&id, &text, queued),
+                // Clients without a record for it send the reason of a block as a prompt.
+                RecordEntry::Prompt { text, .. } if lens.begins_as_block(&text) => {
+                    self.stop_seq = self.seq;
+                    if !said_before {
+                        self.blocked();
+                    }
+                }
+                RecordEntry::Prompt { id, text, queued } => {
+                    if !said_before {
+                        self.feedback = Feedback::default();
+                    }
+                    self.prompt(&id, &text, queued);
+                }
                 RecordEntry::Asked(name) => self.asked(&name),
                 RecordEntry::Injected { id } => self.prompts.inject(&id),
                 RecordEntry::Said(text) if !said_before => {
@@ -179,6 +196,11 @@ impl Facts {
             id: cut(id, NAME_TEXT_MAX).to_owned(),
             text: masked_front(text, MESSAGE_TEXT_MAX),
         });
+    }
+
+    fn blocked(&mut self) {
+        let blocks = self.feedback.blocks.saturating_add(1);
+        self.feedback = Feedback { blocks, tools: self.tools.total };
     }
 
     fn said(&mut self, text: &str) {

@@ -69,7 +69,7 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
             record.entries.push(RecordEntry::Compacted)
         }
         "system" if &*line.subtype == "stop_hook_summary" => {
-            record.entries.push(RecordEntry::Stopped { blocked: false });
+            record.entries.push(RecordEntry::Stopped { feedback: None });
         }
         "system" => {}
         _ => block(flat_block(line), None, &mut record.entries),
@@ -151,7 +151,8 @@ fn user<'a>(line: Line<'a>, entries: &mut Vec<RecordEntry<'a>>) {
         || line.turn_companion.0;
     if aside {
         if begins_with(&content, STOP_FEEDBACK) {
-            entries.push(RecordEntry::Stopped { blocked: true });
+            let feedback = Some(joined(content, |_| true));
+            entries.push(RecordEntry::Stopped { feedback });
         }
         return;
     }

@@ -15,12 +15,16 @@ use std::fmt::Write as _;
 
 use super::lenient::{Either, Exit, Text};
 use super::output::Output;
-use super::wire::{ApiUsage, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload};
+use super::wire::{
+    ApiUsage, Block, CodexChange, CodexItem, CodexOutput, Empty, Input, Line, Payload,
+};
 use super::{Record, RecordEntry, TokenUse, ToolResult, joined};
 
 /// Beginnings of outputs of calls that did not run.
 const REFUSED: [&str; 3] =
     ["Command blocked by PreToolUse hook", "Tool call blocked by PreToolUse hook", "rejected: "];
+/// Beginning of the message with the reason of a hook that blocked a stop.
+const HOOK_PROMPT: &str = "<hook_prompt";
 /// Beginnings of outputs of calls that failed before they had an effect.
 const NOT_DONE: [&str; 2] = ["exec_command failed", "apply_patch verification failed"];
 
@@ -50,6 +54,10 @@ pub(super) fn record(line: Line<'_>) -> Record<'_> {
 fn item(payload: Payload<'_>) -> Option<RecordEntry<'_>> {
     let id = payload.call_id.0;
     match &*payload.kind {
+        "message" if &*payload.role == "user" && is_hook_prompt(&payload.content) => {
+            let feedback = Some(joined(payload.content, |_| true));
+            Some(RecordEntry::Stopped { feedback })
+        }
         "message" if &*payload.role == "user" => {
             let text = joined(payload.content, |text| !text.starts_with(['<', '#']));
             (!text.is_empty()).then_some(RecordEntry::Prompt {
@@ -75,6 +83,11 @@ fn item(payload: Payload<'_>) -> Option<RecordEntry<'_>> {
         "function_call_output" | "custom_tool_call_output" => Some(output(id, payload.output)),
         _ => None,
     }
+}
+
+fn is_hook_prompt(content: &Either<'_, Block<'_>>) -> bool {
+    let first = content.elements().next();
+    first.and_then(Either::one).is_some_and(|block| block.text.starts_with(HOOK_PROMPT))
 }
 
 fn output<'a>(id: Cow<'a, str>, output: Either<'a, CodexOutput<'a>>) -> RecordEntry<'a> {

@@ -62,8 +62,8 @@ pub struct Origin<'a> {
 pub enum RecordEntry<'a> {
     /// A stop ended: a hook sent the agent back to work, or the client summarized its hooks.
     Stopped {
-        /// Whether a hook sent the agent back to work.
-        blocked: bool,
+        /// Text with which a hook sent the agent back to work. `None` if no hook did.
+        feedback: Option<Cow<'a, str>>,
     },
     /// The turn ended without a stop: the user interrupted it, or the API failed.
     CutOff,

@@ -157,7 +157,7 @@ fn prompt<'a>(id: &Text<'a>, part: OpenCodePart<'a>, entries: &mut Vec<RecordEnt
     }
     let is_own = part.metadata.one().is_some_and(|metadata| !metadata.policyd.is_empty());
     if is_own {
-        entries.push(RecordEntry::Stopped { blocked: true });
+        entries.push(RecordEntry::Stopped { feedback: Some(part.text.0) });
     } else if !part.synthetic.0 && !part.text.is_empty() {
         entries.push(RecordEntry::Prompt { id: id.0.clone(), text: part.text.0, queued: false });
     }

@@ -3,6 +3,7 @@
 
 use super::lens;
 use policyd::facts::{CommandOutcome, CommandVerdict, Facts};
+use serde_json::{Value, json};
 
 fn sample(name: &str) -> Facts {
     fold(&text(name))
@@ -291,4 +292,53 @@ fn a_copilot_command_that_still_runs_did_not_pass() {
         (last(&facts).1, last(&facts).3),
         (CommandOutcome::Background, CommandVerdict::Unknown)
     );
+}
+
+#[test]
+fn every_client_shows_the_blocks_since_the_last_prompt_of_the_user() {
+    let reason =
+        "policyd: not done yet. Checks that did not pass: 1.\n\n- local_testing: no test was run";
+    let claude = |text: &str| json!({"type": "user", "isMeta": true, "message": {"content": text}});
+    let codex = |text: &str| {
+        let content = json!([{"type": "input_text", "text": text}]);
+        json!({"type": "response_item", "payload": {"type": "message", "role": "user", "content": content}})
+    };
+    let copilot =
+        |id: &str, text: &str| json!({"type": "user.message", "id": id, "data": {"content": text}});
+    let gemini = |id: &str, text: &str| json!({"id": id, "timestamp": "t", "type": "user", "content": [{"text": text}]});
+    let opencode = |id: &str, text: &str, metadata: Value| {
+        let parts = json!([{"type": "text", "text": text, "metadata": metadata}]);
+        json!({"info": {"id": id, "sessionID": "s", "role": "user"}, "parts": parts})
+    };
+    let own = json!({"policyd": "stop"});
+    let hook = format!("<hook_prompt hook_run_id=\"stop:10:/h.json\">{reason}</hook_prompt>");
+    let clients = [
+        [
+            json!({"type": "user", "promptId": "p", "message": {"content": "do it"}}),
+            claude(&format!("Stop hook feedback:\n- [policyd eval]: {reason}")),
+        ],
+        [codex("do it"), codex(&hook)],
+        [copilot("u1", "do it"), copilot("u2", reason)],
+        [gemini("u1", "do it"), gemini("u2", reason)],
+        [opencode("u1", "do it", Value::Null), opencode("u2", reason, own)],
+    ];
+    for [prompt, block] in clients {
+        let read = |lines: &[&Value]| {
+            let facts = fold(&lines.iter().map(|it| format!("{it}\n")).collect::<String>());
+            (facts.feedback.blocks, facts.prompts.count)
+        };
+        assert_eq!(read(&[&prompt]), (0, 1), "{prompt}");
+        assert_eq!(read(&[&prompt, &block]).0, 1, "{block}");
+        assert_eq!(read(&[&prompt, &block]).1, 1, "no prompt of the user: {block}");
+        // A client that writes a message again keeps its id.
+        let next = prompt.to_string().replace("u1", "u3");
+        let next: Value = serde_json::from_str(&next).unwrap();
+        assert_eq!(read(&[&prompt, &block, &next]), (0, 2), "a prompt begins again: {prompt}");
+    }
+    let other = claude("Stop hook feedback:\nThe loop goes on.");
+    assert_eq!(fold(&format!("{other}\n")).feedback.blocks, 0, "the block of another hook");
+    let again = gemini("u2", reason);
+    assert_eq!(fold(&format!("{again}\n{again}\n")).feedback.blocks, 1, "the same message");
+    assert_eq!(sample("claude-code/transcript.background-pass.jsonl").feedback.blocks, 2);
+    assert_eq!(sample("copilot/events.loop.jsonl").feedback.blocks, 5);
 }

@@ -32,6 +32,7 @@ pub(crate) fn builtin() -> CompiledMatchers {
 /// Ten test runners, the usual wrappers, four kinds of files and two content patterns.
 pub(crate) fn test_lens() -> MatcherConfig {
     MatcherConfig {
+        block_headers: Vec::new(),
         wrappers: vec![
             wrapper("sudo", &["-u", "-g"], 0, ""),
             wrapper("env", &["-u", "-C"], 0, ""),

@@ -117,7 +117,7 @@ fn exactly_the_call_of_a_code_passes_once() {
 
 #[test]
 fn a_stop_passes_once_and_the_user_reads_how() {
-    let scene = untested();
+    let mut scene = untested();
     let stop = scene.stop();
     assert_eq!(stop.decision(), "block");
     let notice = stop.json()["systemMessage"].as_str().unwrap().to_owned();
@@ -126,7 +126,7 @@ fn a_stop_passes_once_and_the_user_reads_how() {
     );
     assert!(!stop.json()["reason"].as_str().unwrap().contains("policyd allow"));
     called(&scene, "allow local_testing");
-    assert_eq!(scene.stop().decision(), "approve");
+    assert_eq!(scene.work().stop().decision(), "approve");
     let entry = last_entry(&scene);
     let verdict =
         entry["verdicts"].as_array().unwrap().iter().find(|it| it["id"] == "local_testing");

@@ -158,18 +158,30 @@ fn failing_events() -> Vec<Value> {
     ]
 }
 
+/// A stop without anything that other sources than the state show.
+const STOP: Stop<'static> = Stop {
+    episode: "p",
+    fingerprint: None,
+    digest: "",
+    failed: &[],
+    tools: 0,
+    edits: 0,
+    blocks_shown: 0,
+    tools_at_shown_block: 0,
+    follows_block: false,
+};
+
 fn guard_after(blocks: u64, limits: &BlockLimits) -> (BlockLimiterState, Option<LimiterDecision>) {
     let mut state = BlockLimiterState::default();
     let mut last = None;
     for number in 0..blocks {
         let fingerprint = format!("finding-{number}");
         let stop = Stop {
-            episode: "p",
             fingerprint: Some(&fingerprint),
             digest: &fingerprint,
-            failed: &[],
             tools: number + 1,
             edits: number,
+            ..STOP
         };
         let (next, ruling) = block_limiter::step(&state, &stop, limits, Timestamp::default());
         (state, last) = (next, Some(ruling));
@@ -186,16 +198,10 @@ fn auto_approve(input: &Value) -> Value {
     };
     let blocks = number("consecutive_blocks").min(number("max"));
     let (state, last) = guard_after(blocks, &limits);
-    let stop = Stop {
-        episode: "p",
-        fingerprint: Some("one more"),
-        digest: "one more",
-        failed: &[],
-        tools: 99,
-        edits: 99,
-    };
+    let stop =
+        Stop { fingerprint: Some("one more"), digest: "one more", tools: 99, edits: 99, ..STOP };
     let (_, ruling) = block_limiter::step(&state, &stop, &limits, Timestamp::default());
-    let approve = matches!(ruling, LimiterDecision::Release(_));
+    let approve = matches!(ruling, LimiterDecision::Release { .. });
     let escalation = match last {
         Some(LimiterDecision::Block { number, remaining, warn: true, .. }) if !approve => {
             Some(format!(
@@ -217,17 +223,10 @@ fn loop_detect(input: &Value) -> Option<Value> {
         fingerprints: before.iter().map(|it| it.as_str().unwrap().to_owned()).collect(),
         ..BlockLimiterState::default()
     };
-    let stop = Stop {
-        episode: "p",
-        fingerprint: Some(current),
-        digest: current,
-        failed: &[],
-        tools: 9,
-        edits: 9,
-    };
+    let stop = Stop { fingerprint: Some(current), digest: current, tools: 9, edits: 9, ..STOP };
     let (_, ruling) =
         block_limiter::step(&state, &stop, &BlockLimits::default(), Timestamp::default());
-    Some(json!({"loop": matches!(ruling, LimiterDecision::Release(_))}))
+    Some(json!({"loop": matches!(ruling, LimiterDecision::Release { .. })}))
 }
 
 fn fingerprint(input: &Value) -> Value {

@@ -119,7 +119,7 @@ fn a_judge_that_finds_other_words_each_time_does_not_hold_again() {
     let mut decisions = vec![];
     for number in 0..3 {
         decisions.push(scene.stop().decision());
-        scene.events(&[json!({"assistant": format!("It is done ({number}).")})]);
+        scene.work().events(&[json!({"assistant": format!("It is done ({number}).")})]);
     }
     for number in 0..4 {
         scene

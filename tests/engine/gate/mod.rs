@@ -11,6 +11,7 @@ mod explain;
 mod forge;
 mod init;
 mod judge;
+mod limiter;
 mod machine_settings;
 mod masking;
 mod observe;

@@ -102,23 +102,27 @@ fn resume_ends_a_pause() {
 
 #[test]
 fn one_session_is_paused_and_the_others_are_not() {
-    let scene = untested();
-    let other = || {
+    let mut scene = untested();
+    let other = |scene: &Scene| {
         let payload = scene.payload(&json!({"session_id": "session-2"}));
         scene.call("stop", &payload.to_string(), &[]).decision()
     };
     let new = called(&scene, "pause 1h --session session-1");
     assert!(new.stderr.contains("it is taken as a whole id"), "{}", new.stderr);
-    assert_eq!((scene.stop().decision(), other()), ("approve".to_owned(), "block".to_owned()));
+    assert_eq!(
+        (scene.stop().decision(), other(&scene)),
+        ("approve".to_owned(), "block".to_owned())
+    );
     called(&scene, "resume");
     assert_eq!(scene.stop().decision(), "block");
     assert_eq!(called(&scene, "pause 1h --session session-").code, 2, "two begin so");
     assert_eq!(called(&scene, "pause 1h --session ../x").code, 2);
     assert_eq!(called(&scene, "pause 1h --session session-2").code, 0);
-    assert_eq!(other(), "approve");
+    assert_eq!(other(&scene), "approve");
     assert_eq!(called(&scene, "resume --session session-1").code, 1, "it is another's");
     assert_eq!(called(&scene, "resume --session session-2").stdout, "resumed session session-2\n");
-    assert_eq!(other(), "block");
+    scene.work();
+    assert_eq!(other(&scene), "block");
 }
 
 #[test]
@@ -224,7 +228,7 @@ fn a_switch_file_counts_only_if_the_user_honors_it() {
     for file in
         [".disabled", ".policyd/.disabled", ".claude/runtime/power-steering/.disabled", config]
     {
-        let scene = untested();
+        let mut scene = untested();
         let path = format!("/work/{file}");
         scene.world.put(&path, if file == config { r#"{"enabled": false}"# } else { "" });
         let ignored = scene.stop();
@@ -237,7 +241,7 @@ fn a_switch_file_counts_only_if_the_user_honors_it() {
         let notice = honored.json()["systemMessage"].as_str().unwrap_or_default().to_owned();
         assert!(notice.contains(file) && notice.contains("disabled"), "{file}: {notice}");
         assert_eq!(called(&scene, "trust --switch-files --revoke").code, 0);
-        assert_eq!(scene.stop().decision(), "block", "{file}");
+        assert_eq!(scene.work().stop().decision(), "block", "{file}");
     }
 }
 

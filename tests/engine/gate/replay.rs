@@ -115,6 +115,7 @@ fn a_replayed_stop_comes_to_what_eval_said_there() {
             FAIL,
             "Done.",
             "STOP",
+            FAIL,
             "Really done.",
             "STOP",
             "Yes.",

@@ -86,6 +86,14 @@ impl Scene {
         }
     }
 
+    /// Adds a tool call: a stop without one after a block is released.
+    pub(crate) fn work(&mut self) -> &mut Self {
+        self.events(&[
+            json!({"tool": "Read", "input": {"file_path": "/work/a.py"}}),
+            json!({"claude_user_tool_result": "x = 1"}),
+        ])
+    }
+
     /// Adds a record as it is.
     pub(crate) fn raw(&mut self, record: &Value) -> &mut Self {
         self.lines.push(record.to_string());

@@ -178,5 +178,5 @@ fn an_amplihack_file_of_all_rules_loads_unchanged_and_works() {
     ] {
         assert_eq!(forge::verdict(&report, id)["consequence"], consequence, "{id}");
     }
-    assert_eq!(scene.stop().decision(), "block");
+    assert_eq!(scene.work().stop().decision(), "block");
 }

@@ -75,10 +75,10 @@ fn a_project_is_listed_from_its_first_stop_until_it_is_forgotten() {
 
 #[test]
 fn what_waits_for_a_human_comes_first_and_sets_the_exit_code() {
-    let scene = blocked();
+    let mut scene = blocked();
     scene.world.set_env("XDG_STATE_HOME", "/state");
     scene.world.put("/other/.git/HEAD", "ref: refs/heads/main\n");
-    assert_eq!(scene.stop().decision(), "block");
+    assert_eq!(scene.work().stop().decision(), "block");
     let changes = json!({"hook_event_name": "SessionStart", "source": "startup", "cwd": "/other"});
     scene.call("session-start", &scene.payload(&changes).to_string(), &[]);
     assert_eq!(called(&scene, "status --all").code, 0);
@@ -104,9 +104,9 @@ fn an_invalid_pack_does_not_hide_a_project() {
 
 #[test]
 fn metrics_count_each_decision_once() {
-    let scene = blocked();
+    let mut scene = blocked();
     scene.world.set_env("XDG_STATE_HOME", "/state");
-    assert_eq!(scene.stop().decision(), "block");
+    assert_eq!(scene.work().stop().decision(), "block");
     let expected = [
         "policyd_decisions_total{event=\"stop\",decision=\"block\"} 2",
         "policyd_rule_results_total{rule=\"local_testing\",result=\"blocked\"} 2",
