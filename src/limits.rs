@@ -104,8 +104,9 @@ pub const PROJECT_FILES_MAX: usize = 20_000;
 pub const SIGN_FILES_MAX: usize = 40;
 /// Text of such a file that is searched, in bytes.
 pub const SIGN_BYTES_MAX: usize = 64 * 1024;
-/// Bytes and lines at the beginning of a file that can say that it is generated.
+/// Bytes at the beginning of a file that can say that it is generated.
 pub const HEADER_BYTES_MAX: usize = 1024;
+/// Lines at the beginning of a file that can say that it is generated.
 pub const HEADER_LINES_MAX: usize = 10;
 /// A file whose content is compared with that before an edit, in bytes.
 pub const SNAPSHOT_BYTES_MAX: usize = 1024 * 1024;

@@ -177,6 +177,17 @@ struct ExpectationReader<'a> {
 }
 
 impl ExpectationReader<'_> {
+    /// Reads the classes of commands to which a command must belong.
+    fn classes(&mut self, value: &Node) {
+        for item in value.items().unwrap_or_default() {
+            let known = &self.known.classes_of_commands;
+            let kind = NameKind { noun: "command class", code: "unknown-name" };
+            check_name(item, kind, known, self.findings);
+            let path = ["classes", item.text().unwrap_or_default()];
+            self.push(&path, item, Matcher::Is(true.into()));
+        }
+    }
+
     fn entry(&mut self, key: &str, value: &Node) {
         match key {
             // Guards use the word `deny`.
@@ -219,17 +230,9 @@ impl ExpectationReader<'_> {
                 let wanted = value.items().map_or_else(|| value.json(), |_| ids.into());
                 self.push(&[key], value, Matcher::Is(wanted));
             }
-            "classes" => {
-                for item in value.items().unwrap_or_default() {
-                    let known = &self.known.classes_of_commands;
-                    let kind = NameKind { noun: "command class", code: "unknown-name" };
-                    check_name(item, kind, known, self.findings);
-                    let path = [key, item.text().unwrap_or_default()];
-                    self.push(&path, item, Matcher::Is(true.into()));
-                }
-            }
+            "classes" => self.classes(value),
             "updated_input" => self.updated_input(value),
-            "updated_output" => self.is(&[key], value),
+            "updated_output" | "answer" => self.is(&[key], value),
             "breakers" => {
                 let known = self.known.breakers.clone();
                 self.named(key, value, NameKind::BREAKER, &known);
@@ -253,7 +256,6 @@ impl ExpectationReader<'_> {
                 );
                 self.is(&[key], value);
             }
-            "answer" => self.is(&[key], value),
             "state" => self.parts(&[key], value),
             "effects" => self.effects(value),
             // All other keys are texts.

@@ -471,7 +471,7 @@ pub(super) struct LearnArguments {
     /// Command class of the vocabulary, such as `test`, `lint` or `build`
     #[arg(value_name = "CLASS")]
     pub(super) kind: String,
-    /// The command as one argument, such as `bin/verify`
+    /// The command as one argument, such as `bin/qualify`
     #[arg(value_name = "COMMAND")]
     pub(super) command: String,
 }

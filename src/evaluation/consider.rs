@@ -153,6 +153,7 @@ fn blank(it: &Check) -> CheckVerdict {
         consequence: Consequence::None,
         enforced: Consequence::None,
         allowed: None,
+        exempted: false,
         softened: None,
         details: String::new(),
         evidence: Vec::new(),

@@ -6,7 +6,6 @@ use super::consider::first;
 use super::verdict::{CheckVerdict, Consequence};
 use crate::expr::Evaluator;
 use crate::expr::context::OutcomeFacts;
-use crate::policy::exemptions::Exemption;
 
 /// Texts of the exemptions that apply.
 #[derive(Debug, Default)]
@@ -30,8 +29,13 @@ pub(super) fn apply(
         return texts;
     }
     for exemption in bench.policy.exemptions.iter() {
-        let covered: Vec<&mut CheckVerdict> =
-            verdicts.iter_mut().filter(|it| is_covered(exemption, it)).collect();
+        let checks = bench.policy.considerations.iter();
+        let named: Vec<&str> =
+            checks.filter(|it| exemption.covers(it)).map(|it| it.id.as_str()).collect();
+        let is_covered = |it: &&mut CheckVerdict| {
+            it.consequence == Consequence::Blocks && named.contains(&it.id.as_str())
+        };
+        let covered: Vec<&mut CheckVerdict> = verdicts.iter_mut().filter(is_covered).collect();
         if covered.is_empty() {
             continue;
         }
@@ -48,14 +52,11 @@ pub(super) fn apply(
         texts.notices.extend(first(&exemption.notice, evaluator).filter(|it| !it.is_empty()));
         for verdict in covered {
             verdict.consequence = Consequence::Recorded;
+            verdict.exempted = true;
             verdict.allowed = Some(format!("exemption `{}`", exemption.id));
         }
     }
     texts
-}
-
-fn is_covered(exemption: &Exemption, verdict: &CheckVerdict) -> bool {
-    verdict.consequence == Consequence::Blocks && exemption.covers(&verdict.id)
 }
 
 /// Returns the covered checks as the texts of an exemption see them.

@@ -199,7 +199,7 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     };
     let (guard, ruling) =
         block_limiter::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
-    outcome::outcome(bench, verdicts, (guard, ruling), &texts, evaluator)
+    outcome::outcome(bench, verdicts, outcome::LimiterResult { guard, ruling }, &texts, evaluator)
 }
 
 /// Adds the saved tier to the context usage, if an expression reads it.

@@ -48,14 +48,21 @@ impl StopOutcome {
     }
 }
 
+/// State and decision of the block limiter after a stop.
+pub(super) struct LimiterResult {
+    pub(super) guard: BlockLimiterState,
+    pub(super) ruling: LimiterDecision,
+}
+
 /// Combines verdicts and the decision of the block limiter.
 pub(super) fn outcome(
     bench: EvaluationContext<'_>,
     verdicts: Vec<CheckVerdict>,
-    (mut guard, ruling): (BlockLimiterState, LimiterDecision),
+    result: LimiterResult,
     texts: &ExemptionTexts,
     evaluator: &mut Evaluator,
 ) -> StopOutcome {
+    let LimiterResult { mut guard, ruling } = result;
     let check_results = check_results(bench, &verdicts);
     let facts = outcome_facts(bench, &verdicts, ruling, &check_results);
     bench.context.learned.borrow_mut().outcome = facts;

@@ -39,7 +39,7 @@ pub struct EventContext {
     pub remote_host: Option<String>,
     /// Settings of the context window from the environment.
     pub overrides: Overrides,
-    /// What the disk shows of the project, if somebody looked.
+    /// What the disk shows of the project. `None` if the rules do not read it.
     pub project_view: Option<ProjectView>,
     /// Whether any expression reads the context usage.
     pub gauged: bool,

@@ -73,8 +73,10 @@ pub struct CheckVerdict {
     pub consequence: Consequence,
     /// Effect in `enforce` mode.
     pub enforced: Consequence,
-    /// Allowance of the user by which the check does not block.
+    /// Allowance of the user, or exemption of the pack, by which the check does not block.
     pub allowed: Option<String>,
+    /// Whether an exemption keeps the check from blocking. The work is not complete then.
+    pub exempted: bool,
     /// Reason why a blocker only warns.
     pub softened: Option<&'static str>,
     /// One sentence that explains the result.

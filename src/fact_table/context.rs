@@ -49,7 +49,7 @@ pub struct Context {
     pub recorded: bool,
     /// The project's folder.
     pub project: PathBuf,
-    /// What the disk shows of the project, if somebody looked.
+    /// What the disk shows of the project. `None` if the rules do not read it.
     pub project_view: Option<ProjectView>,
     /// Branches that everybody builds on.
     pub main_branches: Vec<String>,

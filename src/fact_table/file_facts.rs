@@ -114,20 +114,35 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     method(
         Subject::Files,
-        "called_in",
-        FREE,
+        "run_by",
+        &[(Type::Text, PackName::CommandKind.as_domain())],
         (Subject::Files.as_type(), Structure),
         [
-            "Those whose name occurs in a command line or in its output, with or without its ending.",
-            "files.kind(\"test\").called_in(commands.kind(\"test\").last.text).count > 0",
+            "Those that the last passed command of a kind names, with or without ending, if it ran after their last edit.",
+            "files.kind(\"code\").run_by(\"test\").count > 0",
         ],
         |it, args| {
-            let text = text_argument(args, 0)?;
-            Ok(some_files(it, |file| {
-                let name = base_name(&file.path);
-                let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-                names_file(&text, name) || (stem.len() >= STEM_MIN && names_file(&text, stem))
-            }))
+            let kind = text_argument(args, 0)?;
+            let kind = it.context.facts.commands.by_kind.get(kind.as_str());
+            let (text, at) =
+                kind.map_or(("", 0), |it| (it.last_passed_text.as_str(), it.last_passed_seq));
+            Ok(some_files(it, |file| file.last_seq <= at && mentions(text, &file.path)))
+        },
+    ),
+    method(
+        Subject::Files,
+        "blamed_by",
+        &[(Type::Text, PackName::CommandKind.as_domain())],
+        (Subject::Files.as_type(), Structure),
+        [
+            "Those that the failures of the last failed command of a kind name, with or without ending.",
+            "files.kind(\"code\").blamed_by(\"test\").count > 0",
+        ],
+        |it, args| {
+            let kind = text_argument(args, 0)?;
+            let kind = it.context.facts.commands.by_kind.get(kind.as_str());
+            let failures = kind.map(|it| it.failures.join("\n")).unwrap_or_default();
+            Ok(some_files(it, |file| mentions(&failures, &file.path)))
         },
     ),
     method(
@@ -262,6 +277,13 @@ fn some_files(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Dynamic {
 /// The places of those files of a handle that are kept.
 fn places(it: &Object, keep: impl Fn(&EditedFile) -> bool) -> Rc<[usize]> {
     numbered_files(it).filter(|(_, file)| keep(file)).map(|(place, _)| place).collect()
+}
+
+/// Whether the name of a file occurs in a text, with or without its ending.
+fn mentions(text: &str, path: &str) -> bool {
+    let name = base_name(path);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    names_file(text, name) || (stem.len() >= STEM_MIN && names_file(text, stem))
 }
 
 /// Shorter names without an ending occur in texts by chance.

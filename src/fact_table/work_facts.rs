@@ -235,17 +235,6 @@ pub(super) const ROWS: &[FactRow] = &[
     ),
     field(
         Subject::CommandKind,
-        "passed_text",
-        Type::Text,
-        Structure,
-        [
-            "The command line of the last one that passed, else empty.",
-            "files.kind(\"test\").called_in(commands.kind(\"test\").passed_text).count > 0",
-        ],
-        |it, _| Ok(of_kind(it, |it| it.last_passed_text.clone()).into()),
-    ),
-    field(
-        Subject::CommandKind,
         "denied_at",
         Type::Int,
         Structure,

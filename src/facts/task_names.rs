@@ -31,6 +31,14 @@ impl CompiledKind {
             return true;
         }
         let operands = operands(program, lens.value_options());
+        // `dotnet build Calc.Tests`: another class lists the program with this task.
+        let is_listed = || {
+            let mut others = lens.kinds().iter().filter(|kind| kind.name != self.name);
+            others.any(|kind| kind.names_task_of(program, lens))
+        };
+        if operands.first().is_some_and(|it| self.names_other_task(it)) && is_listed() {
+            return false;
+        }
         if lens.is_task_runner(&program.name) {
             let options = program.args.iter().map(String::as_str);
             // `clj -M:test`
@@ -103,6 +111,13 @@ impl CompiledKind {
         any(self.tasks()) && !any(self.except_tasks())
     }
 
+    /// Returns whether every word of a name is one of those that are not of this class.
+    fn names_other_task(&self, name: &str) -> bool {
+        let words = words(name);
+        let is_other = |word: &String| self.except_tasks().iter().any(|it| word_matches(it, word));
+        !words.is_empty() && words.iter().all(is_other)
+    }
+
     /// Returns whether a name is a word of this class.
     fn is_task(&self, name: &str) -> bool {
         self.tasks().iter().any(|it| word_matches(it, name))
@@ -112,15 +127,21 @@ impl CompiledKind {
 /// Returns whether the purpose of a program is not known: it is in no class, or a class lists it without the task or
 /// script that it runs.
 pub(super) fn is_unrecognized(program: &Program, lens: &CompiledMatchers) -> bool {
+    let tasks = operands(program, lens.value_options());
+    let runs_named = lens.is_task_runner(&program.name) || lens.is_script_runner(&program.name);
+    // `make build`
+    let is_other = |task: &&str| lens.kinds().iter().any(|kind| kind.names_other_task(task));
+    if runs_named && tasks.first().is_some_and(is_other) {
+        return false;
+    }
     let mut own = lens.kinds().iter().filter(|kind| kind.includes(program, lens)).peekable();
     if own.peek().is_none() {
         return true;
     }
-    let runs_other = (lens.is_task_runner(&program.name) || lens.is_script_runner(&program.name))
-        && !operands(program, lens.value_options()).is_empty();
-    runs_other
-        && own
-            .all(|kind| !kind.no_evidence && !kind.by_output && !kind.names_task_of(program, lens))
+    let is_known = |kind: &CompiledKind| {
+        kind.no_evidence || kind.by_output || kind.names_task_of(program, lens)
+    };
+    runs_named && !tasks.is_empty() && !own.any(is_known)
 }
 
 /// Returns the words of a name in small letters: `run-unitTests.sh` has `run`, `unit`, `tests`, and `sh`.

@@ -151,7 +151,7 @@ pub struct ProcessSigns {
 pub struct AbsenceSigns {
     /// Variables in the environment of its hooks, each with the value that states it.
     pub variables: &'static [(&'static str, &'static str)],
-    /// Field of its payloads that is `false` if no user is present. Empty if there is none.
+    /// Field of its payloads that is `false` if no user is present. Empty for a client without such a field.
     pub field: &'static str,
     /// First operands of its program that make it run without a user.
     pub commands: &'static [&'static str],

@@ -141,10 +141,7 @@ pub(super) fn build(
     let probes = wanted(layers.list("probes.yaml"));
     let probes: Vec<Probe> = probes.filter_map(|it| builder.probe(it)).collect();
     if builder.deadline.is_none() {
-        // A pack that enables a slow probe means the probe to have its time.
-        let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
-        let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
-        settings.deadline = settings.deadline.max(slowest);
+        extend_deadline(&mut settings, &probes);
     }
     builder.unknown_here = AT_A_MESSAGE;
     let messages = layers.top("messages.yaml").iter();
@@ -181,6 +178,14 @@ pub(super) fn build(
         },
         messages,
     }
+}
+
+/// Extends the deadline to the slowest probe: a pack that enables a slow probe means the probe to have
+/// its time.
+fn extend_deadline(settings: &mut ManifestSettings, probes: &[Probe]) {
+    let slowest = probes.iter().filter(|it| it.enabled).map(|it| it.timeout).max();
+    let slowest = slowest.unwrap_or_default().min(PROBES_DEADLINE_MAX);
+    settings.deadline = settings.deadline.max(slowest);
 }
 
 /// Returns the names that expressions can use: those of `base` if the layers add none.

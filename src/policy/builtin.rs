@@ -67,6 +67,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("context.yaml", include_str!("../../policies/tests/context.yaml")),
     ("dead_letter.yaml", include_str!("../../policies/tests/dead_letter.yaml")),
     ("events.yaml", include_str!("../../policies/tests/events.yaml")),
+    ("exemptions.yaml", include_str!("../../policies/tests/exemptions.yaml")),
     ("failures.yaml", include_str!("../../policies/tests/failures.yaml")),
     ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
     ("guard_exceptions.yaml", include_str!("../../policies/tests/guard_exceptions.yaml")),

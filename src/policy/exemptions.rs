@@ -6,7 +6,7 @@ use super::builder::{AT_A_MESSAGE, Builder};
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::layers::{Layers, wanted};
 use super::record::record;
-use super::{Choice, Expression};
+use super::{Check, Choice, Expression};
 
 pub(super) const FILE: &str = "exemptions.yaml";
 
@@ -40,8 +40,8 @@ impl Default for Exemption {
 impl Exemption {
     /// Returns whether the exemption covers a check.
     #[must_use]
-    pub fn covers(&self, check: &str) -> bool {
-        self.checks.iter().any(|it| it == "*" || it == check)
+    pub fn covers(&self, check: &Check) -> bool {
+        self.checks.iter().any(|it| it == "*" || *it == check.id || check.formerly.contains(it))
     }
 }
 
@@ -61,7 +61,20 @@ record! {
 }
 
 impl Builder<'_> {
+    /// Builds the exemptions. A check that they name and that no pack has is an error.
     pub(super) fn exemptions(&mut self, layers: &Layers) -> Vec<Exemption> {
+        let checks = layers.list("considerations.yaml").iter();
+        let known: Vec<&str> =
+            checks.flat_map(|it| it.formerly.iter().chain([&it.id])).map(String::as_str).collect();
+        for node in wanted(layers.section(FILE, ""), self.own_only)
+            .filter_map(|entry| entry.get("checks")?.items())
+            .flatten()
+        {
+            let name = node.text().unwrap_or_default();
+            if name != "*" && !known.contains(&name) && !layers.incomplete {
+                self.unknown("unknown-name", "check", node, &known);
+            }
+        }
         let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_MESSAGE);
         let entries = wanted(layers.section(FILE, ""), self.own_only);
         let built = entries.filter_map(|entry| {

@@ -160,7 +160,7 @@ mod tests {
     fn what_a_stop_waited_for_is_known_at_later_stops() {
         let read =
             parse("waited\t4\t\nstop\t1\nwaited\t7\tsub\nwaited\t9\t\nstop\t2\nwaited\tx\t\n");
-        assert_eq!(read.waited, [("sub".to_owned(), 7)], "an unreadable position is none");
+        assert_eq!(read.waited, [("sub".to_owned(), 7)], "an unreadable position is left out");
         let read = parse("waited\t4\t\nstop\t1\nwaited\t9\t\nstop\t2\n");
         assert_eq!(read.waited, [(String::new(), 9)]);
     }

@@ -48,7 +48,7 @@ struct StoredProjects {
 /// The remembered projects of one session, in the order in which they were decided.
 pub struct SessionProjects<'a> {
     world: &'a dyn World,
-    /// `None` if nothing can be remembered: there is no directory, or a newer version wrote the file.
+    /// `None` if nothing can be remembered: the directory is missing, or a newer version wrote the file.
     path: Option<PathBuf>,
     projects: Vec<SessionProject>,
     /// Whether the file exists.

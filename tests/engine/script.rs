@@ -107,6 +107,7 @@ fn context() -> Context {
         main_branches: vec!["main".to_owned()],
         forge: "gitlab".to_owned(),
         project: "/work".into(),
+        project_view: None,
         patterns: Rc::new(names().texts.iter().map(|it| (it.clone(), pattern(it))).collect()),
         sought: Rc::default(),
         overrides: Default::default(),

@@ -64,6 +64,7 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResul
         recorded: false,
         project: "/work".into(),
         remote_host: Some("github.com".to_owned()),
+        project_view: None,
         overrides: Default::default(),
         now: Timestamp::parse(TODAY).unwrap(),
     };

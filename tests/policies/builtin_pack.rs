@@ -12,9 +12,10 @@ fn the_built_in_pack_has_no_finding() {
     let policy = loaded.policy.expect("a sound pack is a policy");
     assert_eq!(
         policy.considerations.len(),
-        24,
+        27,
         "16 of amplihack's 25, `compaction_handling`, two more forges, `no_rationalizations`, \
-         `context_written_down`, `tests_ended`, `todo_comments` and `work_visible`"
+         `context_written_down`, `tests_ended`, `tests_unknown`, `packages_tested`, `commit_claimed`, \
+         `todo_comments` and `work_visible`"
     );
     let categories = policy.considerations.iter().map(|it| &*it.category);
     assert_eq!(categories.collect::<std::collections::BTreeSet<_>>().len(), 6);

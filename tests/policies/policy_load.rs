@@ -369,9 +369,8 @@ fn an_earlier_id_belongs_to_one_entry() {
         (RENAMED.replace("[old]", "[new]"), "its own id"),
         (RENAMED.replace("[old]", "[local_testing]"), "an inherited id"),
         (
-            format!(
-                "- {{id: no_stubs, override: true}}\n- {{id: philosophy_compliance, override: true}}\n"
-            ),
+            "- {id: no_stubs, override: true}\n- {id: philosophy_compliance, override: true}\n"
+                .to_owned(),
             "one entry twice",
         ),
     ] {

@@ -22,7 +22,7 @@ const COMMANDS: [&str; 27] = [
     "pause 5m",
     "allow rm_recursive --for 10m",
     "disable --reason x",
-    "learn test bin/verify",
+    "learn test bin/qualify",
     "enforce --observe",
     "enforce rm_recursive",
     "install --harness claude-code --observe",

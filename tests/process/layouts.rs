@@ -24,7 +24,7 @@ fn printed(machine: &Machine, folder: &Path, line: &[&str]) -> Option<String> {
 fn with_worktree() -> Option<(Machine, PathBuf)> {
     let machine = Machine::new();
     machine.untested();
-    fs::remove_dir(machine.file(".git")).unwrap();
+    fs::remove_dir_all(machine.file(".git")).unwrap();
     let git = |line: &[&str]| {
         let own = ["git", "-c", "user.name=T", "-c", "user.email=t@example.com"];
         printed(&machine, &machine.project, &[&own, line].concat())

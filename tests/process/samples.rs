@@ -82,14 +82,14 @@ fn details(report: &Value, id: &str) -> String {
 }
 
 /// `pytest` was not there; later a command of the agent's own printed "1 passed". That is no test
-/// runner, so the last test run is the one that failed: the block is right.
+/// runner, so the tests could not run: the block is right.
 #[test]
 fn claude_codes_session_did_not_run_the_tests() {
     let found = judged("claude-code", "Stop.json", "transcript.jsonl");
     let Some((text, report)) = found else { return };
     assert_eq!(report["decision"], "block", "{text}");
     assert_eq!(report["session_type"], "DEVELOPMENT");
-    assert_eq!(details(&report, "local_testing"), "the last test run failed");
+    assert_eq!(details(&report, "local_testing"), "code was edited, but the tests could not run");
     assert!(text.contains("No module named pytest"), "{text}");
 }
 

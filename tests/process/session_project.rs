@@ -49,7 +49,8 @@ fn git_init_above(machine: &Machine) {
 fn an_empty_git_directory_above_is_no_checkout() {
     let machine = without_git();
     let block = |number: u32| {
-        let reason = machine.stop().answer()["reason"].as_str().unwrap_or_default().to_owned();
+        let reason =
+            machine.work().stop().answer()["reason"].as_str().unwrap_or_default().to_owned();
         assert!(reason.contains(&format!("Block {number}")), "{number}: {reason}");
     };
     block(1);
@@ -71,7 +72,7 @@ fn a_checkout_above_does_not_end_the_rules_of_a_session() {
     fs::create_dir(machine.file("sub")).unwrap();
     assert!(is_blocked(&machine, "s1", ""));
     assert!(is_blocked(&machine, "s1", "sub"), "the session changed its directory");
-    assert!(machine.stop().answer()["reason"].as_str().unwrap().contains("Block 2"));
+    assert!(machine.work().stop().answer()["reason"].as_str().unwrap().contains("Block 2"));
     assert!(!machine.path(".policyd").exists(), "no state above the project");
     assert!(!is_blocked(&machine, "next", ""), "a new session has the project that git names");
 }

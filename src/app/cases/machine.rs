@@ -153,6 +153,10 @@ impl<'a> Machine<'a> {
         given.now.into_iter().for_each(|now| world.set_now(now));
         given.env.iter().for_each(|(name, value)| world.set_env(name, value));
         given.files.iter().for_each(|(path, text)| world.put(absolute(path), text));
+        // A case that lists no files is about a project with tests.
+        if given.files.is_empty() {
+            world.put(absolute(TEST_FILE), "");
+        }
         if let Some(remote) = &given.remote {
             let config = format!("[remote \"origin\"]\n\turl = {remote}\n");
             world.put(format!("{PROJECT}/.git/config"), config);
@@ -379,6 +383,9 @@ fn guards(report: &Report, policy: &Policy, kind: EventKind) -> Value {
     let all = policy.guards.rules.iter().map(|it| (it.id.clone(), unsaid(it)));
     Value::Object(all.chain(said).map(|(id, status)| (id, status.into())).collect())
 }
+
+/// Test file of the project of a case that lists no files.
+const TEST_FILE: &str = "tests/test_project.py";
 
 impl Drop for Machine<'_> {
     /// The pack is the same for every case.

@@ -24,6 +24,9 @@ pub(super) fn record(context: &GateContext<'_>) {
         return;
     }
     append(context, line);
+    if event.kind == EventKind::PreToolUse {
+        context.record_before_edits(&context.store.paths(&event.session_id).folder);
+    }
 }
 
 /// Records that a stop waited in vain for results: later stops do not wait for the same results.
@@ -45,9 +48,6 @@ fn append(context: &GateContext<'_>, line: Line<'_>) {
         drop(store.lock(session, HOOK_LOCK_WAIT)); // It creates the folder.
     }
     hook_calls::append(*world, &folder, line);
-    if event.kind == EventKind::PreToolUse {
-        context.record_before_edits(&folder);
-    }
 }
 
 /// Records that a stop of the main agent was evaluated: later stops look at later calls only.

@@ -35,7 +35,7 @@ const COMMENTS: [&str; 8] = ["#", "//", "/*", "*", "--", ";", "%", "<!--"];
 /// Attributes of generated and vendored files in `.gitattributes`.
 const GENERATED_ATTRIBUTES: [&str; 2] = ["linguist-generated", "linguist-vendored"];
 /// Directories that are not searched for tests.
-const SKIPPED_FOLDERS: [&str; 6] = [".git", "node_modules", "target", ".venv", "venv", "vendor"];
+const SKIPPED_FOLDERS: [&str; 4] = ["node_modules", "target", "venv", "vendor"];
 
 /// Looks at the files of a project.
 pub(super) struct ProjectReader<'a> {
@@ -55,16 +55,23 @@ impl ProjectReader<'_> {
         if !sees_edits {
             return None;
         }
+        let files = self.files();
+        // What a project is that has nothing but the work of this session is not known yet.
+        let is_edited = |file: &str| edited.contains(&normal(&self.root.join(file)));
+        if files.iter().all(|it| is_edited(it)) {
+            return None;
+        }
         let untested_packages = self.untested_packages(facts);
-        Some(ProjectView { has_tests: self.has_tests(), untested_packages })
+        Some(ProjectView { has_tests: self.has_tests(&files), untested_packages })
     }
 
-    fn has_tests(&self) -> bool {
+    /// Returns the files that git tracks, or else those of the directory.
+    fn files(&self) -> Vec<String> {
         let files = checkout::tracked_files(self.world, self.root, PROJECT_FILES_MAX);
-        let mut files = files.unwrap_or_default();
-        if files.is_empty() {
-            files = self.walk();
-        }
+        files.filter(|it| !it.is_empty()).unwrap_or_else(|| self.walk())
+    }
+
+    fn has_tests(&self, files: &[String]) -> bool {
         if files.iter().any(|it| self.lens.shows_tests(it)) {
             return true;
         }
@@ -94,7 +101,8 @@ impl ProjectReader<'_> {
                 }
                 let path = folder.join(&name);
                 match self.world.stat(&self.root.join(&path)).map(|it| it.kind) {
-                    Ok(FileKind::Folder) if SKIPPED_FOLDERS.contains(&name.as_str()) => {}
+                    Ok(FileKind::Folder)
+                        if name.starts_with('.') || SKIPPED_FOLDERS.contains(&name.as_str()) => {}
                     Ok(FileKind::Folder) => folders.insert(0, path),
                     Ok(_) => files.extend(path.to_str().map(str::to_owned)),
                     Err(_) => {}

@@ -33,7 +33,7 @@ impl StopEvaluation<'_> {
     pub(super) fn evaluate(&self, mut report: Report) -> Report {
         let it = self.context;
         let (world, request, event) = (it.world, it.request, &it.request.event);
-        let (store, own) = (&it.store, it.state_dir.as_path());
+        let own = it.state_dir.as_path();
         let interactive = it.is_attended();
 
         // What the event alone decides needs no transcript, for which a stop may wait.
@@ -65,26 +65,13 @@ impl StopEvaluation<'_> {
         let answers = it.ask(&plan, context, &mut evaluator, &mut report);
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
-        let lock_wait = it.policy.settings.lock_wait;
-        let mut locked = match store.lock(&event.session_id, lock_wait) {
-            Ok(locked) => Some(locked),
-            Err(error) => {
-                report.problem(&lock_problem(&error));
-                None
-            }
-        };
+        let mut locked = self.lock(&mut report);
         if locked.is_some() {
             answers.save(world);
         }
         let copy = self.block_copy();
         let copied = copy.as_ref().and_then(BlockCopy::load);
-        let mut state = match &mut locked {
-            Some(locked) => locked.load().state,
-            None => SessionState::new(event.session_id.clone()),
-        };
-        if let Some(copied) = copied.clone() {
-            evaluation::restore(&mut state, event, copied);
-        }
+        let state = self.load(locked.as_mut(), copied.clone());
         let mark = gathered.stop_mark(request);
         if state.last_stop.as_ref().is_some_and(|it| mark.repeats(it)) {
             return report.silent("another hook line reported this stop just before");
@@ -120,6 +107,30 @@ impl StopEvaluation<'_> {
         output::document(it, &context.learned.borrow(), &mut report);
         report.outcome = Some(outcome);
         report
+    }
+
+    /// Locks the state of the session. Reports why it cannot be locked.
+    fn lock(&self, report: &mut Report) -> Option<LockedSession<'_>> {
+        let session = &self.context.request.event.session_id;
+        let locked = self.context.store.lock(session, self.context.policy.settings.lock_wait);
+        locked.map_err(|error| report.problem(&lock_problem(&error))).ok()
+    }
+
+    /// Loads the state of the session, and restores what a copy of its block limiter knows.
+    fn load(
+        &self,
+        locked: Option<&mut LockedSession<'_>>,
+        copied: Option<BlockLimiterState>,
+    ) -> SessionState {
+        let event = &self.context.request.event;
+        let mut state = match locked {
+            Some(locked) => locked.load().state,
+            None => SessionState::new(event.session_id.clone()),
+        };
+        if let Some(copied) = copied {
+            evaluation::restore(&mut state, event, copied);
+        }
+        state
     }
 
     /// Decides; if checks block the stop and the user allows them to pass, decides again without them.

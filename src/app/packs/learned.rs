@@ -59,7 +59,7 @@ pub(crate) enum LearnPlan {
     /// Nothing: the command already belongs to the class.
     Known,
     /// Files to write.
-    Change(Lesson),
+    Change(Box<Lesson>),
 }
 
 /// A command that becomes a member of a class.
@@ -129,7 +129,7 @@ pub(crate) fn plan(
     if !cases_before.contains(&case) {
         files.push((cases, format!("{}\n\n{case}", cases_before.trim_end())));
     }
-    Ok(LearnPlan::Change(Lesson { pattern, folder, files, after }))
+    Ok(LearnPlan::Change(Box::new(Lesson { pattern, folder, files, after })))
 }
 
 impl Lesson {

@@ -18,7 +18,7 @@ const CURE: &str = "Undo it; a human who wants it so ends the run and goes on wi
 
 /// Why the gate is asked whether a run is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum Occasion {
     /// The agent claims so.
     Claim,
     /// The agent claims nothing, and nothing happens any more. Logs nothing and creates no signal: no one was blocked.
@@ -27,16 +27,16 @@ pub(super) enum Look {
 
 impl Supervisor<'_> {
     /// What the gate says to a claim.
-    pub(super) fn judge(&self, answer: &str, look: Look) -> Claim {
+    pub(super) fn judge(&self, answer: &str, occasion: Occasion) -> Claim {
         if let Some(why) = &self.run.switched_at_work {
             return Claim::Refused(format!("{SWITCHED_OFF} ({why}). {CURE}"));
         }
-        let Some(request) = self.request(answer, look == Look::Unclaimed) else {
+        let Some(request) = self.request(answer, occasion == Occasion::Unclaimed) else {
             return Claim::Refused("the gate could not be asked".to_owned());
         };
         let report = gate::evaluate_by(self.world, &request, self.ready);
         let mut lines = match &report.outcome {
-            Some(outcome) => findings(outcome, look),
+            Some(outcome) => findings(outcome, occasion),
             None => {
                 let why = report.around.no_opinion.clone().unwrap_or_default();
                 // A human who switched the gate off takes the agent's word.
@@ -48,16 +48,16 @@ impl Supervisor<'_> {
                 Vec::new()
             }
         };
-        lines.extend(self.organization_findings(&request, look));
+        lines.extend(self.organization_findings(&request, occasion));
         if lines.is_empty() { Claim::Accepted } else { Claim::Refused(lines.join("\n")) }
     }
 
     /// The checks of the organization that a claim does not pass.
-    fn organization_findings(&self, request: &Request<'_>, look: Look) -> Vec<String> {
+    fn organization_findings(&self, request: &Request<'_>, occasion: Occasion) -> Vec<String> {
         let mut report = gate::Report::default();
         let layer = gate::OrganizationLayer::load(self.world, request.event.kind, &mut report);
         let report = layer.and_then(|it| it.evaluate(self.world, request));
-        report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, look)).collect()
+        report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, occasion)).collect()
     }
 
     /// The stop that a claim is judged as.
@@ -133,13 +133,16 @@ impl Supervisor<'_> {
 ///
 /// A blocker that did not pass and only warns, such as open todos after a turn without a tool call, objects as well if
 /// the agent claimed nothing.
-fn findings(outcome: &StopOutcome, look: Look) -> Vec<String> {
+fn findings(outcome: &StopOutcome, occasion: Occasion) -> Vec<String> {
     let is_softened = |it: &CheckVerdict| {
         let is_enforced = it.mode == Mode::Enforce && it.consequence == Consequence::Warns;
         is_enforced && it.status == CheckStatus::Unsatisfied && it.softened.is_some()
     };
     let blocking = outcome.verdicts.iter().filter(|it| {
-        it.consequence == Consequence::Blocks || (look == Look::Unclaimed && is_softened(it))
+        // What lets an agent stop does not complete its task.
+        it.consequence == Consequence::Blocks
+            || it.exempted
+            || (occasion == Occasion::Unclaimed && is_softened(it))
     });
     let lines = blocking.map(|it| {
         let what = if it.guidance.is_empty() { "" } else { " What to do: " };

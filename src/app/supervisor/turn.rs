@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use super::changes::Tree;
-use super::completion::Look;
+use super::completion::Occasion;
 use super::failures::CONTEXT_CLASS;
 use super::process_output::{TurnExit, TurnOutput};
 use crate::evaluation::context::of_meters;
@@ -176,7 +176,7 @@ impl Supervisor<'_> {
             return Claim::None;
         }
         let unseen = unseen::after(&self.run.unseen, files, heard.output.tools > 0);
-        let verdict = match self.judge(&answer(heard), Look::Claim) {
+        let verdict = match self.judge(&answer(heard), Occasion::Claim) {
             // A human who switched the gate off takes the agent's word.
             Claim::Accepted if !unseen.is_empty() && self.run.switched.off.is_none() => {
                 Claim::Unverified(format!("{}.", unseen::describe(&unseen)))
@@ -201,11 +201,11 @@ impl Supervisor<'_> {
             && turn.failure.is_none()
             && turn.moved == Some(false)
             && turn.context == ContextRequest::Fits;
-        // Changes that could not be observed, and a gate that is switched off, are no evidence.
+        // Changes that could not be observed, and a gate that is switched off, are not evidence.
         is_quiet
             && self.run.unseen.is_empty()
             && self.run.switched.off.is_none()
-            && self.judge(answer, Look::Unclaimed) == Claim::Accepted
+            && self.judge(answer, Occasion::Unclaimed) == Claim::Accepted
     }
 
     fn said_path(&self) -> PathBuf {

@@ -2,7 +2,6 @@
 //! output.
 
 use policyd_shell::patch;
-use std::collections::BTreeSet;
 use std::iter;
 use std::rc::Rc;
 

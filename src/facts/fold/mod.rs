@@ -101,18 +101,13 @@ impl Facts {
             match entry {
                 RecordEntry::CutOff => self.cut_off_seq = self.seq,
                 RecordEntry::Stopped { feedback } => {
-                    self.stop_seq = self.seq;
-                    if !said_before && feedback.is_some_and(|text| lens.contains_block(&text)) {
-                        self.blocked();
-                    }
+                    let blocks = feedback.is_some_and(|text| lens.contains_block(&text));
+                    self.stopped(blocks && !said_before);
                 }
                 RecordEntry::Stopping { sent_at } => self.stop_sent_at = sent_at,
                 // Clients without a record for it send the reason of a block as a prompt.
                 RecordEntry::Prompt { text, .. } if lens.begins_as_block(&text) => {
-                    self.stop_seq = self.seq;
-                    if !said_before {
-                        self.blocked();
-                    }
+                    self.stopped(!said_before);
                 }
                 RecordEntry::Prompt { id, text, queued } => {
                     if !said_before {
@@ -151,20 +146,30 @@ impl Facts {
                     self.result(&result, lens);
                 }
                 RecordEntry::Usage(usage) => self.tokens.add(&usage),
-                RecordEntry::Compacted => {
-                    self.compactions.count += 1;
-                    self.compactions.last_seq = self.seq;
-                    self.history_bytes = 0;
-                    self.tools.last_error.clear();
-                    self.tools.same_errors = 0;
-                    self.prompts.before_compaction = self.prompts.count;
-                    self.tokens.meters.compacted();
-                }
+                RecordEntry::Compacted => self.compacted(),
             }
         }
         if !replaces.is_empty() {
             self.tokens.count_id(&replaces);
         }
+    }
+
+    /// Records a stop. `blocked`: whether it was blocked by policyd.
+    fn stopped(&mut self, blocked: bool) {
+        self.stop_seq = self.seq;
+        if blocked {
+            self.blocked();
+        }
+    }
+
+    fn compacted(&mut self) {
+        self.compactions.count += 1;
+        self.compactions.last_seq = self.seq;
+        self.history_bytes = 0;
+        self.tools.last_error.clear();
+        self.tools.same_errors = 0;
+        self.prompts.before_compaction = self.prompts.count;
+        self.tokens.meters.compacted();
     }
 
     fn place(&mut self, record: &Record<'_>) {

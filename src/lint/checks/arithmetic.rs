@@ -26,8 +26,9 @@ const AT_POSITIONS: [&str; 3] = [".at", "_at", ".position"];
 
 /// Facts that are positions in the transcript, by their last names.
 #[rustfmt::skip]
-const POSITIONS: [&str; 7] = [
-    "at", "last_at", "last_passed_at", "last_prompt_at", "compacted_at", "prompted_at", "position",
+const POSITIONS: [&str; 9] = [
+    "at", "last_at", "last_passed_at", "denied_at", "undone_at", "last_prompt_at", "compacted_at",
+    "prompted_at", "position",
 ];
 
 /// Whether a fact is a position in the transcript; none if it is not an integer fact.

@@ -102,7 +102,7 @@ fn is_base(entry: &Entry<'_>) -> bool {
 
 /// Sections of a vocabulary, and how an expression asks for a name of theirs, up to the name.
 const SECTIONS: [(&str, &[&str]); 5] = [
-    ("commands", &["kind("]),
+    ("commands", &["kind(", "run_by(", "blamed_by("]),
     ("files", &["kind("]),
     ("contents", &["findings("]),
     (
@@ -115,6 +115,8 @@ const SECTIONS: [(&str, &[&str]); 5] = [
             "in_prompts(",
             "prompt_quote(",
             "prompted_at(",
+            "in_last_prompt(",
+            "last_prompt_quote(",
         ],
     ),
     ("forges", &[""]),
@@ -136,16 +138,22 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
     let mut unused = Vec::new();
     for (section, functions) in SECTIONS {
         let keys = vocabulary.get(section).and_then(Node::entries).unwrap_or_default();
-        for (key, _) in keys {
+        for (key, entry) in keys {
+            // policyd itself asks for a kind with one of these keys.
+            let is_set = |key: &&str| entry.get(key).and_then(Node::bool) == Some(true);
+            if ["no_evidence", "shows_tests"].iter().any(is_set) {
+                continue;
+            }
             let name = key.text().unwrap_or_default();
             let calls: Vec<String> = functions.iter().map(|it| format!("{it}\"{name}\"")).collect();
             let asked = |text: &str| calls.iter().any(|it| text.contains(it));
             let listed = |it: &crate::lint::subject::Leaf<'_>| {
-                matches!(it.key, "files" | "except_files") && it.node.text() == Some(name)
+                matches!(it.key, "files" | "except_files" | "except_kinds")
+                    && it.node.text() == Some(name)
             };
             let named = sites.iter().any(|it| asked(it))
                 || asked(&INHERITED)
-                || (section == "files" && subject.leaves.iter().any(listed));
+                || (matches!(section, "files" | "commands") && subject.leaves.iter().any(listed));
             if !named {
                 let is_own = |it: &&str| keys.iter().any(|(key, _)| key.says(it));
                 let all = defined(subject, section).iter().map(String::as_str);

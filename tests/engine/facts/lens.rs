@@ -32,7 +32,6 @@ pub(crate) fn builtin() -> CompiledMatchers {
 /// Ten test runners, the usual wrappers, four kinds of files and two content patterns.
 pub(crate) fn test_lens() -> MatcherConfig {
     MatcherConfig {
-        block_headers: Vec::new(),
         wrappers: vec![
             wrapper("sudo", &["-u", "-g"], 0, ""),
             wrapper("env", &["-u", "-C"], 0, ""),
@@ -77,6 +76,7 @@ pub(crate) fn test_lens() -> MatcherConfig {
                 except: texts(&["cargo test --no-run", "pytest --collect-only"]),
                 failed: texts(&[r"test result: FAILED", r"\b[1-9]\d* failed\b"]),
                 passed: texts(&[r"test result: ok\.", r"\b\d+ passed\b"]),
+                ..CommandKind::default()
             },
             CommandKind {
                 name: "push".to_owned(),
@@ -95,6 +95,7 @@ pub(crate) fn test_lens() -> MatcherConfig {
                 name: "code".to_owned(),
                 globs: texts(&["*.rs", "*.py", "*.{ts,tsx,js}"]),
                 except: texts(&["**/tests/**"]),
+                ..FileKindRow::default()
             },
             FileKindRow {
                 name: "tests".to_owned(),
@@ -137,6 +138,7 @@ pub(crate) fn test_lens() -> MatcherConfig {
             "str_replace_editor",
         ]),
         shell_tools: texts(&["Bash", "bash", "exec_command", "shell", "run_shell_command"]),
+        ..MatcherConfig::default()
     }
 }
 

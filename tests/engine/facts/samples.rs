@@ -55,7 +55,7 @@ fn claude_code() {
     let test = &facts.commands.by_kind["test"];
     assert_eq!((test.count, test.failed, test.last.verdict), (1, 1, CommandVerdict::Failed));
     assert_eq!(test.last.quote, "python3: No module named pytest");
-    assert!(!facts.commands.by_kind.contains_key("force_push"));
+    assert_eq!(facts.commands.by_kind["force_push"].count, 0, "it was denied");
     assert_eq!((facts.tools.total, facts.tools.failed, facts.tools.denied), (9, 1, 1));
     assert_eq!(facts.tokens.meters.occupied, 15_606);
     assert_eq!(facts.tokens.meters.model, "claude-opus-5-5");

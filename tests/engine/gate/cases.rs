@@ -236,7 +236,7 @@ fn fingerprint(input: &Value) -> Value {
 
 /// Several stops of one session; each transcript replaces the one before.
 fn stop_sequence(input: &Value) -> Value {
-    let world = FakeWorld::new();
+    let world = Scene::new().world;
     let decisions: Vec<String> = input["transcripts"]
         .as_array()
         .unwrap()

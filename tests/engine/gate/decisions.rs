@@ -312,7 +312,7 @@ fn a_subagent_is_judged_by_its_own_transcript_and_counted_apart() {
 #[test]
 fn a_message_that_had_to_be_cut_says_where_the_whole_is() {
     let mut scene = Scene::new();
-    scene.events(&asked("Do it"));
+    scene.events(&[asked("Do it"), ran("ls", "", false)].concat());
     let rules: String = (0..80)
         .map(|n| {
             format!("- {{id: rule_{n}, category: C, question: Q, severity: blocker, satisfied: 'files.count > 99', applicable_session_types: ['*'], guidance: '{}'}}\n", "do this ".repeat(40))
@@ -465,7 +465,7 @@ fn a_condition_may_ask_for_preferences_and_probes() {
         truncated: false,
     };
     scene.world.script(&["whoami"], Ok(output), std::time::Duration::ZERO);
-    scene.events(&asked("hello"));
+    scene.events(&[asked("hello"), ran("ls", "", false)].concat());
     let answer = scene.stop().json();
     assert!(answer["reason"].as_str().unwrap().contains("mine: it is you"), "{answer:#}");
 }

@@ -47,6 +47,7 @@ impl Scene {
     pub(crate) fn new() -> Self {
         let world = FakeWorld::new();
         world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
+        world.put("/work/tests/test_project.py", "");
         crate::support::machine::trusting(&world);
         crate::support::machine::cached(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }

@@ -42,6 +42,7 @@ impl Known {
             recorded: false,
             project: "/work".into(),
             remote_host: None,
+            project_view: None,
             overrides: Default::default(),
             now: Timestamp::from_millis(1_767_225_600_000),
         };
