@@ -13,6 +13,7 @@ pub(super) fn read(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic
     let pack = pack(node.get("pack"), known, findings);
     Given {
         files: texts(node.get("files")),
+        removed: list(node.get("removed")),
         now: node.get("now").and_then(Node::date),
         env: texts(node.get("env")),
         branch: text("branch"),
@@ -34,6 +35,11 @@ fn entries(node: Option<&Node>) -> &[(Node, Node)] {
 fn texts(node: Option<&Node>) -> Vec<(String, String)> {
     let text = |node: &Node| node.text().unwrap_or_default().to_owned();
     entries(node).iter().map(|(key, value)| (text(key), text(value))).collect()
+}
+
+fn list(node: Option<&Node>) -> Vec<String> {
+    let items = node.and_then(Node::items).unwrap_or_default();
+    items.iter().filter_map(Node::text).map(str::to_owned).collect()
 }
 
 fn memory(node: &Node) -> StateBefore {

@@ -79,6 +79,8 @@ pub enum TranscriptAddition {
 pub struct Given {
     /// Files by path, relative to the project.
     pub files: Vec<(String, String)>,
+    /// Paths of files that are removed.
+    pub removed: Vec<String>,
     /// Wall-clock time.
     pub now: Option<Timestamp>,
     /// Environment variables.

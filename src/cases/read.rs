@@ -250,6 +250,7 @@ impl Given {
         breakers.extend(later.breakers);
         Self {
             files: joined(self.files, later.files),
+            removed: self.removed.into_iter().chain(later.removed).collect(),
             now: later.now.or(self.now),
             env: joined(self.env, later.env),
             branch: later.branch.or(self.branch),

@@ -91,6 +91,7 @@ const PACK_CHANGES: &[Field] = &[
 
 const GIVEN: &[Field] = &[
     field("files", Kind::Map(&Kind::Text), "Files by path, relative to the project."),
+    field("removed", TEXTS, "Paths of files that are removed."),
     field("now", Kind::Date, "The wall clock."),
     field("env", Kind::Map(&Kind::Text), "Environment variables."),
     field("branch", Kind::Text, "The git branch that is checked out."),

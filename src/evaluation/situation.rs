@@ -158,6 +158,9 @@ pub struct ExcludedFacts {
     /// Files whose edits changed nothing together, as indexes into the remaining files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<usize>,
+    /// Files that the agent wrote and that do not exist now, as indexes into the remaining files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<usize>,
 }
 
 impl ExcludedFacts {
@@ -182,7 +185,22 @@ impl ExcludedFacts {
             facts.files.get_mut(*place).into_iter().for_each(|it| it.last_seq = *seq);
         }
         forget_undone(facts, &self.undone);
+        for place in &self.removed {
+            facts.files.get_mut(*place).into_iter().for_each(|it| it.written = 0);
+        }
     }
+}
+
+/// Marks written files that do not exist now as not written. Returns their indexes.
+pub fn exclude_removed(facts: &mut Facts, is_gone: impl Fn(&str) -> bool) -> Vec<usize> {
+    let mut removed = Vec::new();
+    for (place, file) in facts.files.iter_mut().enumerate() {
+        if file.written > 0 && is_gone(&file.path) {
+            file.written = 0;
+            removed.push(place);
+        }
+    }
+    removed
 }
 
 /// Removes files whose edits changed nothing.

@@ -146,14 +146,14 @@ impl TextPattern {
         let phrases = prepared.phrases.iter().filter(|it| text.may_hold_phrase(it));
         let may_hold = |literal: &str| text.may_hold(literal);
         let regexes = prepared.regexes.iter();
-        let regexes = regexes.filter(|it| it.may_match(text.text(), may_hold));
-        let regexes = regexes.filter(|it| it.can_match(text.text()));
+        let regexes = regexes.filter(|it| it.may_match(text.blanked(), may_hold));
+        let regexes = regexes.filter(|it| it.can_match(text.blanked()));
         let (phrases, regexes): (Vec<_>, Vec<_>) = (phrases.collect(), regexes.collect());
         if phrases.is_empty() && regexes.is_empty() {
             return None;
         }
         let mut hits = text.sentences().filter(|it| prepared.is_in(it, &phrases, &regexes));
-        hits.find(|sentence| counts(sentence.text())).map(|it| it.text())
+        hits.find(|sentence| counts(sentence.text())).map(|it| it.quote())
     }
 }
 

@@ -11,6 +11,8 @@ use policyd_yaml::pairs::{BigramFilter, folds_into_ascii, holds_in_any_case, lis
 #[derive(Debug)]
 pub struct Prose {
     text: String,
+    /// The text with blanked code spans; nothing if it has none.
+    blanked: OnceCell<Option<String>>,
     pairs: OnceCell<BigramFilter>,
     sentences: OnceCell<Vec<Ranges>>,
     /// What was found in it, by the names of what was looked for; those are few.
@@ -49,6 +51,7 @@ impl<'w> FromIterator<&'w str> for Marks {
 #[derive(Debug, Clone, Copy)]
 pub struct Sentence<'t> {
     whole: &'t str,
+    blanked: &'t str,
     ranges: &'t Ranges,
 }
 
@@ -56,22 +59,30 @@ impl Prose {
     /// Takes a text as it is; nothing is cut yet.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        let (pairs, sentences, found) = Default::default();
-        Self { text: text.to_owned(), pairs, sentences, found }
+        let (blanked, pairs, sentences, found) = Default::default();
+        Self { text: text.to_owned(), blanked, pairs, sentences, found }
     }
 
-    /// Its sentences and lines: fenced blocks are left out, code spans cut.
+    /// Its sentences and lines: fenced blocks are left out, and each code span is one unknown word.
     pub fn sentences(&self) -> impl Iterator<Item = Sentence<'_>> {
-        let whole = self.text.as_str();
+        let (whole, blanked) = (self.text.as_str(), self.blanked());
         let cut = self.sentences.get_or_init(|| {
             let ranges = |sentence| Ranges {
-                sentence: range(whole, sentence),
-                words: words(sentence).map(|word| range(whole, word)).collect(),
+                sentence: range(blanked, sentence),
+                words: words(sentence).map(|word| range(blanked, word)).collect(),
                 marks: words(sentence).collect(),
             };
-            prose_sentences(whole).into_iter().map(ranges).collect()
+            prose_sentences(blanked).into_iter().map(ranges).collect()
         });
-        cut.iter().map(move |ranges| Sentence { whole, ranges })
+        cut.iter().map(move |ranges| Sentence { whole, blanked, ranges })
+    }
+
+    /// The whole text with blanked code spans, of the same length.
+    #[must_use]
+    pub fn blanked(&self) -> &str {
+        let blanked =
+            self.blanked.get_or_init(|| self.text.contains('`').then(|| blank(&self.text)));
+        blanked.as_deref().unwrap_or(&self.text)
     }
 
     /// The whole text, code and all.
@@ -126,10 +137,16 @@ impl Prose {
 }
 
 impl<'t> Sentence<'t> {
-    /// As written.
+    /// With blanked code spans.
     #[must_use]
     pub fn text(&self) -> &'t str {
         self.at(&self.ranges.sentence)
+    }
+
+    /// As written.
+    #[must_use]
+    pub fn quote(&self) -> &'t str {
+        self.whole.get(self.ranges.sentence.clone()).unwrap_or_default()
     }
 
     /// Whether the words of a phrase stand in it one after the other, in any case.
@@ -143,7 +160,7 @@ impl<'t> Sentence<'t> {
     }
 
     fn at(&self, range: &Range<usize>) -> &'t str {
-        self.whole.get(range.clone()).unwrap_or_default()
+        self.blanked.get(range.clone()).unwrap_or_default()
     }
 }
 
@@ -184,6 +201,8 @@ pub fn is_question(sentence: &str) -> bool {
 
 /// Quotes that stand around somebody's words: the opening and the closing one.
 const QUOTES: [(char, char); 5] = [('`', '`'), ('"', '"'), ('“', '”'), ('«', '»'), ('\'', '\'')];
+/// Letter in place of each byte of a code span.
+const BLANK: char = 'x';
 /// Longest quote within one line, in bytes; what is longer is no quote but a stray sign.
 const QUOTE_BYTES_MAX: usize = 400;
 
@@ -244,7 +263,27 @@ fn range(whole: &str, part: &str) -> Range<usize> {
     start..start.saturating_add(part.len())
 }
 
-/// Sentences and lines of `text` that are prose: fenced blocks are left out, code spans cut.
+/// Replaces each byte in a code span by a letter, so that the span is one unknown word. A sign without a partner in its
+/// line opens no span.
+fn blank(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let spans = line.matches('`').count() / 2;
+        for (at, part) in line.split('`').enumerate() {
+            if at > 0 {
+                blanked.push('`');
+            }
+            if at % 2 == 1 && at < spans.saturating_mul(2) {
+                blanked.extend(std::iter::repeat_n(BLANK, part.len()));
+            } else {
+                blanked.push_str(part);
+            }
+        }
+    }
+    blanked
+}
+
+/// Sentences and lines of `text` that are prose: fenced blocks are left out.
 fn prose_sentences(text: &str) -> Vec<&str> {
     let mut fenced = false;
     let mut found = Vec::new();
@@ -252,7 +291,7 @@ fn prose_sentences(text: &str) -> Vec<&str> {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         } else if !fenced {
-            found.extend(line.split('`').step_by(2).flat_map(sentences));
+            found.extend(sentences(line));
         }
     }
     found
@@ -301,6 +340,23 @@ mod tests {
         }
         let stray = format!("\"{}\"", "x".repeat(QUOTE_BYTES_MAX));
         assert_eq!(own_words(&stray), format!("{stray}\n"));
+    }
+
+    #[test]
+    fn a_code_span_is_one_word_of_its_sentence() {
+        for (text, sentences) in [
+            ("The test `a.b` fails. So?", &["The test `xxx` fails.", " So?"][..]),
+            ("`ä` is out", &["`xx` is out"]),
+            ("one ` sign", &["one ` sign"]),
+            ("`a` and `", &["`x` and `"]),
+            ("a `b\nc` d", &["a `b", "c` d"]),
+        ] {
+            let prose = Prose::new(text);
+            let found: Vec<_> = prose.sentences().map(|it| it.text()).collect();
+            assert_eq!(found, sentences, "{text}");
+            let quotes: String = prose.sentences().map(|it| it.quote()).collect();
+            assert_eq!(quotes, text.replace('\n', ""), "{text}");
+        }
     }
 
     #[test]

@@ -177,7 +177,7 @@ pub(super) const ROWS: &[FactRow] = &[
         "written",
         Subject::Files.as_type(),
         Structure,
-        ["Those made or replaced as a whole.", "files.written.count > 0"],
+        ["Those made or replaced as a whole that still exist.", "files.written.count > 0"],
         |it, _| Ok(some_files(it, |file| file.written > 0)),
     ),
     method(

@@ -63,6 +63,7 @@ pub const FILES: &[File] = files![
 
 /// Case files of the built-in pack and what they compare with, by their names in its folder `tests`.
 pub const CASES: &[(&str, &str)] = &[
+    ("advice.yaml", include_str!("../../policies/tests/advice.yaml")),
     ("ci.yaml", include_str!("../../policies/tests/ci.yaml")),
     ("context.yaml", include_str!("../../policies/tests/context.yaml")),
     ("dead_letter.yaml", include_str!("../../policies/tests/dead_letter.yaml")),

@@ -13,6 +13,7 @@
 #[expect(dead_code, reason = "the other binaries use the rest of it")]
 mod support;
 
+mod advice;
 mod builtin_pack;
 mod pack_cases;
 mod policy_cases;

@@ -153,6 +153,8 @@ impl<'a> Machine<'a> {
         given.now.into_iter().for_each(|now| world.set_now(now));
         given.env.iter().for_each(|(name, value)| world.set_env(name, value));
         given.files.iter().for_each(|(path, text)| world.put(absolute(path), text));
+        // What is not there needs no removal.
+        given.removed.iter().for_each(|path| drop(world.remove(Path::new(&absolute(path)))));
         // A case that lists no files is about a project with tests.
         if given.files.is_empty() {
             world.put(absolute(TEST_FILE), "");

@@ -18,8 +18,8 @@ use crate::app::workspace::project::{self, Project};
 use crate::checksum::{checksum, hex};
 use crate::evaluation::inputs::{DecisionMetadata, Inputs, SubagentRead, TranscriptPosition};
 use crate::evaluation::situation::{
-    EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_generated, exclude_scratch,
-    exclude_undone,
+    EventContext, ExcludedFacts, FileNow, exclude_fixed, exclude_generated, exclude_removed,
+    exclude_scratch, exclude_undone,
 };
 use crate::evaluation::standing::standing;
 use crate::evaluation::{self, Plan, preference};
@@ -244,8 +244,15 @@ impl GateContext<'_> {
             false => edit_log::read(self.world, &session_folder),
         };
         let (settled, undone) = exclude_undone(facts, |file| self.edit_effect(file, &before));
+        let removed = exclude_removed(facts, |path| self.is_gone(&self.project.folder.join(path)));
         let fixed = exclude_fixed(facts, |path| self.file_now(&self.project.folder.join(path)));
-        ExcludedFacts { fixed, generated, settled, undone, ..scratch }
+        ExcludedFacts { fixed, generated, settled, undone, removed, ..scratch }
+    }
+
+    /// Whether a file does not exist. If its directory does not exist either, nothing is known.
+    fn is_gone(&self, path: &Path) -> bool {
+        matches!(self.world.stat(path), Err(WorldError::NotFound))
+            && path.parent().is_some_and(|folder| self.world.stat(folder).is_ok())
     }
 
     fn reader(&self) -> ProjectReader<'_> {
@@ -256,12 +263,7 @@ impl GateContext<'_> {
     fn file_now(&self, path: &Path) -> FileNow {
         match self.world.read(path, limits::POLICY_FILE_BYTES_MAX) {
             Ok(bytes) => FileNow::Text(String::from_utf8_lossy(&bytes).into_owned()),
-            // Where its folder is not here either, nothing can be told.
-            Err(WorldError::NotFound)
-                if path.parent().is_some_and(|folder| self.world.stat(folder).is_ok()) =>
-            {
-                FileNow::Gone
-            }
+            Err(WorldError::NotFound) if self.is_gone(path) => FileNow::Gone,
             Err(_) => FileNow::Unknown,
         }
     }
