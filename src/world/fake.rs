@@ -19,7 +19,8 @@ pub use self::disk::{Content, Survival};
 pub use self::program::Play;
 pub use self::server::{FakeServer, ServerFault};
 use super::{
-    Ancestor, CommandOutput, Confirmation, ExternalCommand, HttpResponse, PathEntry, WorldError,
+    Ancestor, AncestryGap, CommandOutput, Confirmation, ExternalCommand, HttpResponse, PathEntry,
+    WorldError,
 };
 use crate::time::Timestamp;
 
@@ -97,6 +98,7 @@ struct SimulatedMachine {
     tick: Duration,
     env: BTreeMap<String, String>,
     ancestors: Vec<Ancestor>,
+    ancestry_gap: Option<AncestryGap>,
     /// Answer of the user. `None`: yes.
     confirmation: Option<Confirmation>,
     questions: Vec<String>,
@@ -197,6 +199,11 @@ impl FakeWorld {
     /// Sets the ancestors of this process. Initially empty.
     pub fn set_ancestors(&self, ancestors: Vec<Ancestor>) {
         open(&self.machine).ancestors = ancestors;
+    }
+
+    /// Sets why ancestors are missing. Initially none is.
+    pub fn set_ancestry_gap(&self, gap: Option<AncestryGap>) {
+        open(&self.machine).ancestry_gap = gap;
     }
 
     /// Sets the answer to every question at the terminal. Initially it is yes.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
     HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
@@ -118,16 +118,16 @@ impl World for WriteProtectedWorld<'_> {
         self.beneath.user()
     }
 
-    fn ancestors(&self) -> Vec<Ancestor> {
-        self.beneath.ancestors()
+    fn ancestry(&self) -> Ancestry {
+        self.beneath.ancestry()
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
         self.beneath.random(buffer)
     }
 
-    fn confirm(&self, question: &str) -> Confirmation {
-        self.beneath.confirm(question)
+    fn confirm(&self, question: &str, word: &str) -> Confirmation {
+        self.beneath.confirm(question, word)
     }
 
     fn input_comes(&self, within: Duration) -> bool {

@@ -254,10 +254,33 @@ pub struct Ancestor {
 /// Maximum number of ancestors.
 pub const ANCESTORS_MAX: usize = 64;
 
+/// The processes that started this process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ancestry {
+    /// The ancestors, the nearest first, and the leader of the terminal's session with its
+    /// ancestors. At most [`ANCESTORS_MAX`].
+    pub processes: Vec<Ancestor>,
+    /// Why processes are missing. `None` if each chain ends at the first process of the machine, or
+    /// if the system does not list processes.
+    pub gap: Option<AncestryGap>,
+}
+
+/// Why the ancestors of a process are not all known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AncestryGap {
+    /// There are more than [`ANCESTORS_MAX`] ancestors.
+    TooMany,
+    /// The process with this id cannot be inspected.
+    Unreadable(u32),
+    /// This process has its own PID namespace, as in a container. Processes outside of it are not
+    /// listed.
+    Namespace,
+}
+
 /// Answer of the user at the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmation {
-    /// The word `yes`.
+    /// The word that the question contains.
     Yes,
     /// Any other answer.
     No,
@@ -289,17 +312,20 @@ pub trait World: Sync {
     fn process_id(&self) -> u32;
     /// Returns the id of the effective user. `None` if the machine has no users.
     fn user(&self) -> Option<u32>;
-    /// Returns the ancestors of this process, the nearest first, and the leader of the terminal's
-    /// session with its ancestors. At most [`ANCESTORS_MAX`]. Empty if the machine does not list
+    /// Returns the processes that started this process. Empty if the machine does not list
     /// processes.
-    fn ancestors(&self) -> Vec<Ancestor>;
+    fn ancestry(&self) -> Ancestry;
+    /// Returns the ancestors of this process that can be inspected, the nearest first.
+    fn ancestors(&self) -> Vec<Ancestor> {
+        self.ancestry().processes
+    }
     /// Fills a buffer with random bytes that no other process can guess.
     ///
     /// # Errors
     /// [`WorldError::Io`] if the machine has no source of random bytes.
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError>;
-    /// Asks the user at the terminal of this process (not standard input) for the word `yes`.
-    fn confirm(&self, question: &str) -> Confirmation;
+    /// Asks the user at the terminal of this process (not standard input) for a word.
+    fn confirm(&self, question: &str, word: &str) -> Confirmation;
     /// Returns whether standard input has data, or its end, within a duration.
     fn input_comes(&self, within: Duration) -> bool;
     /// Returns the number of threads that can run in parallel, at least 1.

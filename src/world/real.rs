@@ -19,7 +19,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
     HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
@@ -120,8 +120,8 @@ impl World for RealWorld {
         None
     }
 
-    fn ancestors(&self) -> Vec<Ancestor> {
-        ancestry::ancestors()
+    fn ancestry(&self) -> Ancestry {
+        ancestry::ancestry()
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
@@ -129,8 +129,8 @@ impl World for RealWorld {
         source.fill(buffer).map_err(|_| WorldError::Io("no random bytes".to_owned()))
     }
 
-    fn confirm(&self, question: &str) -> Confirmation {
-        terminal::confirm(question)
+    fn confirm(&self, question: &str, word: &str) -> Confirmation {
+        terminal::confirm(question, word)
     }
 
     #[cfg(unix)]

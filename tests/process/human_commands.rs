@@ -1,5 +1,5 @@
 //! Every command that only a human may run: refused to an agent, without a terminal and without the
-//! word `yes`, with nothing written; done with it.
+//! displayed word, with nothing written; done with it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

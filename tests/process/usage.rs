@@ -155,6 +155,39 @@ fn a_terminal_that_an_agent_made_is_none_of_a_human() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn processes_that_cannot_be_seen_are_no_proof_of_a_human() {
+    let machine = Machine::new();
+    let agent = machine.path("claude");
+    std::os::unix::fs::symlink("/bin/sh", &agent).unwrap();
+    let clean = format!("env -i HOME='{}' PATH=\"$PATH\"", machine.path("home").display());
+    let policyd = env!("CARGO_BIN_EXE_policyd");
+    let pause = format!("script -qec \"'{policyd}' pause 5m\" /dev/null < /dev/null");
+    let (paused, nest) = (machine.path("pause.sh"), machine.path("nest.sh"));
+    fs::write(&paused, &pause).unwrap();
+    let again = format!("{clean} sh '{}' $(($1 - 1)); exit $?", nest.display());
+    fs::write(&nest, format!("if [ $1 -gt 0 ]; then {again}; fi\n{pause}\n")).unwrap();
+    let (paused, nest) = (paused.display(), nest.display());
+    for (line, why) in [
+        (format!("{clean} sh '{nest}' 70"), "more than 64 processes"),
+        (format!("{clean} unshare -rpf --mount-proc sh '{paused}'"), "in another PID namespace"),
+        (
+            format!("{clean} unshare -rm sh -c \"mount -t tmpfs none /proc; sh '{paused}'\""),
+            "cannot be inspected in `/proc`",
+        ),
+    ] {
+        let words = ["-w", agent.to_str().unwrap(), "-c", &format!("{line} 2>&1; true")];
+        let said = crate::machine::run(machine.program("setsid", &words), b"").stdout;
+        if said.contains("unshare failed") || said.contains("mount: ") {
+            crate::machine::skipped("processes_that_cannot_be_seen_are_no_proof_of_a_human", &said);
+            continue;
+        }
+        assert!(said.contains(why) && said.contains("help: run it "), "{line}: {said}");
+        assert!(!machine.path("home/.config/policyd").exists(), "nothing is paused");
+    }
+}
+
+#[test]
 fn help_and_version_are_for_people() {
     for line in ["--help", "--version", "eval --help", "--help eval", "help eval"] {
         let called = called(line);

@@ -10,7 +10,7 @@ use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::server::{DocumentServer, ServerAddress, ServerError};
 use policyd::world::{
-    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
     HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
@@ -61,13 +61,13 @@ impl World for HumanWorld {
     fn program(&self) -> Option<PathBuf> {
         Some(self.program.clone())
     }
-    fn ancestors(&self) -> Vec<Ancestor> {
-        Vec::new()
+    fn ancestry(&self) -> Ancestry {
+        Ancestry::default()
     }
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
         self.machine.random(buffer)
     }
-    fn confirm(&self, _question: &str) -> Confirmation {
+    fn confirm(&self, _question: &str, _word: &str) -> Confirmation {
         Confirmation::Yes
     }
     fn owner_on_way(&self, root: &Path, path: &Path) -> Result<Option<u32>, WorldError> {

@@ -1,5 +1,5 @@
-//! The one check of commands that only a human may run: no agent is among the processes that started
-//! this one, and the user confirms the action at the terminal.
+//! The one check of commands that only a human may run: every process that started this one is known, no agent
+//! is among them, and the user confirms the action at the terminal with a random word.
 //!
 //! What the check cannot stop, because it reads only what the same user could also write:
 //! - a terminal multiplexer, a daemon or a scheduled job that an agent started, or started before, with
@@ -12,7 +12,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::harness::{HARNESSES, Harness};
-use crate::world::{Ancestor, Confirmation, World};
+use crate::world::{ANCESTORS_MAX, Ancestor, AncestryGap, Confirmation, World};
 
 /// The variable that marks the processes of a supervised run: its value names the run and the turn, so
 /// that they are known if the supervisor dies.
@@ -77,6 +77,10 @@ impl Actor {
 pub(crate) enum Refusal {
     /// An agent runs the command; what shows it.
     Agent { action: String, evidence: String },
+    /// Processes that started the command are not known.
+    Unseen { action: String, gap: AncestryGap },
+    /// The machine has no random bytes for the word of the confirmation.
+    NoWord { action: String },
     /// The user did not confirm the action.
     NotConfirmed { action: String },
     /// No terminal is there at which a human could confirm.
@@ -91,8 +95,15 @@ impl Display for Refusal {
                 "refused to {action}: this is for humans, and an agent runs this command: {evidence}; \
                  run it in a terminal of your own"
             ),
+            Self::Unseen { action, gap } => {
+                write!(f, "refused to {action}: this is for humans, and {}", unseen(*gap))
+            }
+            Self::NoWord { action } => write!(
+                f,
+                "refused to {action}: this machine has no random bytes for the word that confirms it"
+            ),
             Self::NotConfirmed { action } => {
-                write!(f, "refused to {action}: it was not confirmed with `yes`")
+                write!(f, "refused to {action}: it was not confirmed with the displayed word")
             }
             Self::NoTerminal { action } => write!(
                 f,
@@ -101,6 +112,43 @@ impl Display for Refusal {
             ),
         }
     }
+}
+
+/// Explains which processes are not known, and how a human can run the command instead.
+fn unseen(gap: AncestryGap) -> String {
+    match gap {
+        AncestryGap::TooMany => format!(
+            "more than {ANCESTORS_MAX} processes started this command\n\
+             help: run it in a new terminal of your own"
+        ),
+        AncestryGap::Unreadable(pid) => format!(
+            "the process {pid}, which started this command, cannot be inspected in `/proc`\n\
+             help: run it in a new terminal of your own, on a machine that lists all processes in `/proc`"
+        ),
+        AncestryGap::Namespace => "this command runs in a container or in another PID namespace, \
+             which hides the processes that started it\n\
+             help: run it on the host, in the same project directory; the container must mount this \
+             directory and the `policyd` directory of your configuration at the same paths, the latter read-only"
+            .to_owned(),
+    }
+}
+
+/// Returns a word of this many syllables that an agent cannot guess.
+fn random_word(world: &dyn World) -> Option<String> {
+    const SYLLABLES: usize = 3;
+    const CONSONANTS: [char; 16] =
+        ['b', 'd', 'f', 'g', 'h', 'k', 'l', 'm', 'n', 'p', 'r', 's', 't', 'v', 'w', 'z'];
+    const VOWELS: [char; 4] = ['a', 'e', 'i', 'o'];
+    let mut bytes = [0; SYLLABLES * 2];
+    world.random(&mut bytes).ok()?;
+    let letter =
+        |letters: &[char], byte: u8| letters.get(usize::from(byte) % letters.len().max(1)).copied();
+    let pairs = bytes.chunks_exact(2);
+    let letters = pairs.flat_map(|pair| match pair {
+        [first, second] => [letter(&CONSONANTS, *first), letter(&VOWELS, *second)],
+        _ => [None, None],
+    });
+    letters.collect()
 }
 
 /// Requires that a human runs this command and confirms the action, which is a verb with its object:
@@ -113,7 +161,12 @@ pub(crate) fn confirm(world: &dyn World, action: &str) -> Result<Actor, Refusal>
     if let Some(evidence) = agent_evidence(world) {
         return Err(Refusal::Agent { action, evidence: shown(&evidence) });
     }
-    match world.confirm(&format!("policyd will {action}.\nType `yes` to confirm: ")) {
+    if let Some(gap) = world.ancestry().gap {
+        return Err(Refusal::Unseen { action, gap });
+    }
+    let Some(word) = random_word(world) else { return Err(Refusal::NoWord { action }) };
+    let question = format!("policyd will {action}.\nType `{word}` to confirm: ");
+    match world.confirm(&question, &word) {
         Confirmation::Yes => Ok(Actor::of(world)),
         Confirmation::No => Err(Refusal::NotConfirmed { action }),
         Confirmation::NoTerminal => Err(Refusal::NoTerminal { action }),
@@ -313,7 +366,38 @@ mod tests {
     }
 
     #[test]
-    fn only_the_word_yes_at_a_terminal_confirms() {
+    fn ancestors_that_are_not_known_refuse_and_the_text_says_what_to_do() {
+        for (gap, why, help) in [
+            (AncestryGap::TooMany, "64 processes", "a new terminal"),
+            (AncestryGap::Unreadable(41), "the process 41", "a new terminal"),
+            (AncestryGap::Namespace, "in a container", "run it on the host"),
+        ] {
+            let world = FakeWorld::new();
+            world.set_ancestors(vec![process("/usr/bin/zsh", &["zsh"], &[])]);
+            world.set_ancestry_gap(Some(gap));
+            let said = confirm(&world, "pause policyd").unwrap_err().to_string();
+            assert!(
+                said.contains(why) && said.contains("\nhelp: ") && said.contains(help),
+                "{said}"
+            );
+            assert!(world.questions().is_empty(), "{said}");
+        }
+    }
+
+    #[test]
+    fn each_confirmation_has_another_word() {
+        let world = FakeWorld::new();
+        let words: std::collections::BTreeSet<String> =
+            (0..32).filter_map(|_| random_word(&world)).collect();
+        assert!(words.len() > 28, "{words:?}");
+        assert!(words.iter().all(|it| it.len() == 6 && it != "yes"), "{words:?}");
+        confirm(&world, "pause policyd").unwrap();
+        let word = world.questions()[0].split('`').nth(1).unwrap().to_owned();
+        assert_eq!(word.len(), 6, "{word}");
+    }
+
+    #[test]
+    fn only_the_displayed_word_at_a_terminal_confirms() {
         let world = FakeWorld::new();
         let actor = confirm(&world, "pause policyd").map(|it| it.text());
         assert_eq!(actor, Ok("user 1000".to_owned()));

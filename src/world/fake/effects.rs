@@ -11,7 +11,7 @@ use crate::checksum::checksum;
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
 use crate::world::{
-    Ancestor, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
+    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
     HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 
@@ -59,8 +59,9 @@ impl World for FakeWorld {
         Some(open(&self.machine).user.unwrap_or(USER))
     }
 
-    fn ancestors(&self) -> Vec<Ancestor> {
-        open(&self.machine).ancestors.clone()
+    fn ancestry(&self) -> Ancestry {
+        let machine = open(&self.machine);
+        Ancestry { processes: machine.ancestors.clone(), gap: machine.ancestry_gap }
     }
 
     /// Bytes that differ from call to call, and are the same in each simulation.
@@ -74,7 +75,7 @@ impl World for FakeWorld {
         Ok(())
     }
 
-    fn confirm(&self, question: &str) -> Confirmation {
+    fn confirm(&self, question: &str, _word: &str) -> Confirmation {
         let machine = &mut *open(&self.machine);
         machine.questions.push(question.to_owned());
         machine.confirmation.unwrap_or(Confirmation::Yes)

@@ -13,8 +13,8 @@ const TERMINAL: (&str, &str) = ("CONIN$", "CONOUT$");
 /// Maximum bytes of an answer.
 const ANSWER_MAX: u64 = 256;
 
-/// Asks the user for the word `yes`.
-pub(super) fn confirm(question: &str) -> Confirmation {
+/// Asks the user for a word.
+pub(super) fn confirm(question: &str, word: &str) -> Confirmation {
     let (typed, shown) = TERMINAL;
     let input = OpenOptions::new().read(true).open(typed);
     let output = OpenOptions::new().write(true).open(shown);
@@ -25,7 +25,7 @@ pub(super) fn confirm(question: &str) -> Confirmation {
     let mut answer = Vec::new();
     match BufReader::new(input.take(ANSWER_MAX)).read_until(b'\n', &mut answer) {
         Err(_) => Confirmation::NoTerminal,
-        Ok(_) if answer.trim_ascii() == b"yes" => Confirmation::Yes,
+        Ok(_) if answer.trim_ascii() == word.as_bytes() => Confirmation::Yes,
         Ok(_) => Confirmation::No,
     }
 }
