@@ -84,6 +84,12 @@ impl<'a> EnforcementStore<'a> {
         Self(UserFile { world, path, state_dir: None })
     }
 
+    /// The file; nothing if neither `XDG_CONFIG_HOME` nor `HOME` is set.
+    #[must_use]
+    pub fn path(&self) -> Option<std::path::PathBuf> {
+        self.0.path.clone()
+    }
+
     /// The choice; without a file everything is enforced.
     ///
     /// # Errors

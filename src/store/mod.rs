@@ -6,6 +6,7 @@ pub mod alert_settings;
 pub mod allowance;
 pub mod block_copies;
 pub mod breakers;
+pub mod choice_record;
 pub mod configuration;
 pub mod decision_index;
 pub mod decision_log;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::choice_record;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
 use crate::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
@@ -144,6 +145,7 @@ impl<'a> TrustStore<'a> {
             if let Saved::NotSaved { why, .. } = saved {
                 return Err(ChoiceError::NotSaved { path, why });
             }
+            choice_record::record(world, &path, text.as_bytes());
         }
         Ok(changed)
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::choice_record;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
 use crate::limits::{USER_CHOICES_BYTES_MAX, USER_LOCK_WAIT};
@@ -73,6 +74,7 @@ impl UserFile<'_> {
             if let Saved::NotSaved { why, .. } = saved {
                 return Err(ChoiceError::NotSaved { path: path.clone(), why });
             }
+            choice_record::record(self.world, path, text.as_bytes());
         }
         Ok(changed)
     }

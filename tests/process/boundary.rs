@@ -81,7 +81,7 @@ fn state_that_git_tracks_is_not_used() {
     assert!(machine.stop().blocks());
     assert!(!machine.file(".policyd/sessions").exists(), "the state is kept elsewhere");
     let names = fs::read_dir(machine.path("state/policyd")).unwrap();
-    let lists = ["projects", "session-projects", "blocks"];
+    let lists = ["projects", "session-projects", "blocks", "choices.json", ".choices.lock"];
     let names = names.map(|it| it.unwrap().file_name());
     let names = names.filter(|name| lists.iter().all(|it| name != it));
     assert_eq!(names.count(), 1, "beside the lists of projects and the copies of block limiters");
@@ -133,4 +133,25 @@ fn a_directory_is_a_worktree_only_if_the_main_checkout_lists_it() {
     assert!(machine.stop_with(&json!({"cwd": evil})).blocks());
     assert!(evil.join(".policyd").exists(), "its state is its own");
     assert!(!machine.file(".policyd").exists());
+}
+
+#[test]
+fn choices_that_another_program_wrote_are_reported_once() {
+    let machine = Machine::new();
+    machine.untested();
+    assert!(!start(&machine).contains("another program"));
+    let pause = machine.human(&["pause", "5m"]);
+    assert_eq!(pause.code, Some(0), "{pause:?}");
+    assert!(!start(&machine).contains("another program"), "policyd wrote the pause");
+    let folder = machine.path("config/policyd/projects");
+    let names = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path());
+    let file = names.into_iter().find(|it| it.extension().is_some_and(|it| it == "json")).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"reason\": \"\"", "\"reason\": \"forged\"")).unwrap();
+    let said = dangerous_call(&machine).stdout;
+    assert!(said.contains("another program than policyd changed"), "{said}");
+    assert!(said.contains("policyd doctor"), "{said}");
+    assert!(!dangerous_call(&machine).stdout.contains("another program"), "once");
+    assert_eq!(machine.human(&["resume"]).code, Some(0));
+    assert!(!start(&machine).contains("another program"));
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use policyd::store::user;
+use policyd::store::{choice_record, user};
 use policyd::world::real::RealWorld;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -111,14 +111,17 @@ impl Machine {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         // What a test writes into the project is its user's.
-        if let Some(pack) = project.join(".policyd/policies").to_str() {
+        let machine = Self { folder, project };
+        if let Some(pack) = machine.project.join(".policyd/policies").to_str() {
             let since = "2025-01-01T00:00:00Z";
             let packs = json!([{"folder": pack, "hash": "any", "since": since}]);
             let trust = json!({"version": 1, "packs": packs});
-            fs::create_dir(folder.path().join("config/policyd")).unwrap();
-            fs::write(folder.path().join("config/policyd/trust.json"), trust.to_string()).unwrap();
+            let (path, text) = (machine.path("config/policyd/trust.json"), trust.to_string());
+            fs::create_dir(machine.path("config/policyd")).unwrap();
+            fs::write(&path, &text).unwrap();
+            choice_record::record(&machine.human_world(), &path, text.as_bytes());
         }
-        Self { folder, project }
+        machine
     }
 
     /// A path outside the project.

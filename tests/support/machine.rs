@@ -1,8 +1,9 @@
 //! A simulated machine with a project in `/work`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use policyd::store::choice_record;
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
 
@@ -46,4 +47,5 @@ pub(crate) fn trusting(world: &FakeWorld) {
     let file = r#"{"version": 1, "packs": [{"folder": "/work/.policyd/policies", "hash": "any",
         "since": "2025-01-01T00:00:00Z"}]}"#;
     world.put("/config/policyd/trust.json", file);
+    choice_record::record(world, Path::new("/config/policyd/trust.json"), file.as_bytes());
 }

@@ -9,6 +9,7 @@ use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
 use crate::policy::{Policy, records};
 use crate::store::allowance::Allowance;
+use crate::store::choice_record;
 use crate::store::configuration::Pins;
 use crate::store::enforcement::EnforcementChoice;
 use crate::store::projects::ProjectRegistry;
@@ -57,6 +58,13 @@ pub(super) fn admit(
         return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
+    for path in choice_record::take_foreign_changes(world, &project.state) {
+        report.problem(&format!(
+            "another program than policyd changed `{}`, so no human confirmed your choices there; \
+             check them with `policyd doctor`, or remove the file to reset them",
+            path.display()
+        ));
+    }
     let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
