@@ -158,6 +158,31 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| touches(it, args, TOUCHES_ANY),
     ),
+    method(
+        Subject::Call,
+        "overwrites",
+        SOME,
+        (Type::Bool, Structure),
+        [
+            "Whether it writes a directory tree that may contain a file of these globs.",
+            "action.overwrites([\"~/.config/app/**\"])",
+        ],
+        |it, args| {
+            let globs = globs(args)?;
+            on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
+        },
+    ),
+    field(
+        Subject::Call,
+        "strings",
+        Type::Text,
+        Structure,
+        [
+            "Every text in the input of a tool that no list names and that does not only read, one a line.",
+            "action.strings.contains(\"prod\")",
+        ],
+        |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
+    ),
     field(
         Subject::Call,
         "changed",

@@ -13,12 +13,13 @@ use crate::facts::covers;
 type Covers = fn(&str, &str) -> bool;
 
 /// Functions that hold where one of their texts does, and when a text asks for more.
-const FUNCTIONS: [(&str, Covers); 18] = [
+const FUNCTIONS: [(&str, Covers); 19] = [
     ("reads", covers::path),
     ("writes", covers::path),
     ("deletes", covers::path),
     ("changes", covers::path),
     ("touches", covers::path),
+    ("overwrites", covers::path),
     ("fed_from", covers::path),
     ("any", covers::path),
     ("matching", covers::path),

@@ -21,6 +21,7 @@ use super::{
     SessionType, SourceLocation, breakers, manifest, messages,
 };
 use crate::expr::types::Names;
+use crate::facts::call::ProgramDatabase;
 use crate::facts::cursor::Key;
 use crate::facts::event::EventKind;
 use crate::facts::lens::MatcherConfig;
@@ -212,6 +213,12 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     })
 }
 
+/// Returns the names of the programs of guards, each once.
+fn guarded(guards: &[Guard]) -> Vec<String> {
+    let names = guards.iter().flat_map(|it| it.commands.iter()).map(|it| it.program().to_owned());
+    names.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
 /// Returns the events of all rules, each once.
 fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
     let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
@@ -225,6 +232,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     let block_headers = messages::block_headers(&built.messages);
     let lens = MatcherConfig { block_headers, ..vocabulary.lens };
+    let knowledge = ProgramDatabase { guarded: guarded(&built.guards), ..vocabulary.knowledge };
     Policy {
         name,
         settings: built.settings,
@@ -250,7 +258,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
         guarded: events(built.guards.iter().map(|it| &it.on)),
-        guards: Guards { rules: built.guards, knowledge: vocabulary.knowledge.into() }.into(),
+        guards: Guards { rules: built.guards, knowledge: knowledge.into() }.into(),
         run: resilience.run.into(),
         tables: built.tables.into(),
         context: context.into(),

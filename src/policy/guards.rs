@@ -282,12 +282,13 @@ const FROM_TRANSCRIPT: [&str; 9] = [
 ];
 
 /// Facts that need resolved paths.
-const AT_PATHS: [&str; 12] = [
+const AT_PATHS: [&str; 13] = [
     "action.reads",
     "action.writes",
     "action.deletes",
     "action.changes",
     "action.touches",
+    "action.overwrites",
     "action.changed",
     "action.changes_transcript",
     "action.written",
@@ -298,12 +299,13 @@ const AT_PATHS: [&str; 12] = [
 ];
 
 /// Facts that are false if a call has no effects, see `Call::has_effects`.
-const EFFECTS: [&str; 8] = [
+const EFFECTS: [&str; 9] = [
     "action.reads(",
     "action.writes(",
     "action.deletes(",
     "action.changes(",
     "action.touches(",
+    "action.overwrites(",
     "action.changes_transcript",
     "action.sets(",
     "action.endless",

@@ -97,6 +97,11 @@ record! {
         write_options: TEXTS => write_options, "Options whose value is a file that they write.";
         folder_options: TEXTS => folder_options,
             "Options whose value is a folder that they write files into.";
+        trees: OPERANDS => trees,
+            "Operands that are folders written with everything below them.";
+        tree_options: TEXTS => tree_options, "Options whose value is such a folder.";
+        unpacks: Kind::Bool => unpacks,
+            "Whether they write files of any names below a folder of `tree_options`, or below their working folder.";
     }
 
     const INTERPRETER: Record<Interpreter> = {

@@ -182,7 +182,7 @@ impl ValuesOf<'_> {
     }
 
     /// Returns the short value option with which `-C/path` begins, and its value.
-    fn attached<'o>(&self, option: &'o str) -> Option<(&'o str, &'o str)> {
+    pub(crate) fn attached<'o>(&self, option: &'o str) -> Option<(&'o str, &'o str)> {
         let (end, _) = option.char_indices().nth(2)?;
         let (short, value) = option.split_at_checked(end)?;
         (!option.starts_with("--") && self.takes_value(short)).then_some((short, value))

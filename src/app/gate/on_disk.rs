@@ -47,6 +47,11 @@ pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut Cal
         let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
         paths.extend(operands.filter_map(|it| named(around.place(it, folder))));
     }
+    paths.extend(call.trees.iter().filter_map(|it| named(it.place.clone())));
+    let created = call.trees.iter().filter(|it| it.if_missing);
+    let created = created.filter_map(|it| it.place.absolute.as_deref()).take(CALL_PATHS_MAX);
+    let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
+    around.missing = created.filter(is_missing).map(str::to_owned).collect();
     let mut asked = Asked { world, known: BTreeMap::new() };
     let mut real = BTreeMap::new();
     for path in paths {

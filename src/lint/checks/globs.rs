@@ -200,7 +200,7 @@ fn choices(glob: &str) -> impl Iterator<Item = &str> {
 
 /// Lists of globs that only leave out.
 fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["reads", "writes", "deletes", "changes", "touches", "any"];
+    let members = ["reads", "writes", "deletes", "changes", "touches", "overwrites", "any"];
     each_part_asking(subject, &members, |site, term| {
         let ExprKind::Fact(path, arguments) = &term.kind else { return };
         let Some(list) = arguments.last().filter(|_| path.starts_with("action.")) else { return };

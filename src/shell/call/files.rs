@@ -33,6 +33,8 @@ pub struct ProgramDatabase {
     pub shell_values: Vec<ShellValue>,
     /// Tools that read files.
     pub read_tools: Vec<String>,
+    /// Names of the programs of guards.
+    pub guarded: Vec<String>,
 }
 
 /// A program that runs code of another language.
@@ -128,6 +130,14 @@ pub struct FileEffect {
     pub write_options: Vec<String>,
     /// Options whose value is a directory into which files are written.
     pub folder_options: Vec<String>,
+    /// Operands that are directories written with everything below them. If they are the targets of
+    /// copies, the directory is the one with the name of the source.
+    pub trees: OperandSelector,
+    /// Options whose value is such a directory.
+    pub tree_options: Vec<String>,
+    /// Whether the program writes any files below the value of one of `tree_options`, or below its
+    /// working directory.
+    pub unpacks: bool,
 }
 
 /// A call in code that starts a program or accesses a file.
@@ -349,8 +359,10 @@ impl Scanner<'_> {
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
             any(&row.programs) && !any(&row.except)
         });
+        let rows: Vec<&FileEffect> = rows.collect();
+        rows.iter().for_each(|it| self.record_trees(it, &program, scope));
         let mut touched: Vec<(Access, ShellText)> =
-            rows.flat_map(|it| files_of_row(it, &program, values)).collect();
+            rows.into_iter().flat_map(|it| files_of_row(it, &program, values)).collect();
         if program.name == "find" && program.has("-delete", values) {
             touched
                 .extend(deleted_by_find(&program.args).into_iter().map(|it| (Access::Delete, it)));
@@ -558,7 +570,7 @@ fn changes_tree(program: &Invocation) -> bool {
 }
 
 /// Returns the directory in which git runs, after its `-C` options.
-fn folder_of(git: &Invocation, around: &CallEnvironment) -> Option<String> {
+pub(super) fn folder_of(git: &Invocation, around: &CallEnvironment) -> Option<String> {
     let mut folder = git.folder.clone()?;
     let mut args = git.args.iter();
     while let Some(arg) = args.next().filter(|it| it.text.starts_with('-')) {

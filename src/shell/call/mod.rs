@@ -8,12 +8,14 @@ mod code;
 mod endless;
 mod files;
 mod heredoc;
+mod hidden;
 mod paths;
 mod powershell;
 mod programs;
 mod scope;
 pub mod shape;
 mod statements;
+mod trees;
 mod words;
 mod wrappers;
 
@@ -26,6 +28,7 @@ pub use files::{
     ProgramDatabase, ShellValue,
 };
 pub use paths::{CallEnvironment, LinkTarget, PathMatchers, ResolvedPath, normal};
+pub use trees::TreeWrite;
 pub use words::ShellText;
 
 use crate::vocabulary::ShellVocabulary;
@@ -43,10 +46,14 @@ pub struct Call {
     pub variables: BTreeMap<String, ShellText>,
     /// Files that the call accesses.
     pub files: Vec<FileAccess>,
+    /// Directory trees that the call writes. Which files they contain is not part of the call.
+    pub trees: Vec<TreeWrite>,
     /// Patch files that a program applies. Their content is not part of the call.
     pub patches: Vec<PatchFile>,
     /// Text that the call writes into files, one entry for each text.
     pub written: Vec<String>,
+    /// Texts in the input of a tool that the vocabulary does not list and that does not only read.
+    pub strings: Vec<String>,
     /// URL that the tool fetches. Can be empty.
     pub address: String,
     /// Prompt of the user. Empty for other events.
@@ -189,6 +196,7 @@ impl Call {
     #[must_use]
     pub fn has_effects(&self) -> bool {
         !(self.files.is_empty() && self.variables.is_empty() && self.is_understood())
+            || !self.trees.is_empty()
             || self.endless
             || self.beyond
     }

@@ -6,7 +6,7 @@
 //! [`CallEnvironment::real`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct CallEnvironment {
     /// Resolved paths with symbolic links, by the unresolved path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub real: BTreeMap<String, LinkTarget>,
+    /// Directories that a call may create and that do not exist.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub missing: BTreeSet<String>,
     /// Whether the file system ignores case.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub folds_case: bool,
@@ -113,7 +116,7 @@ fn at_homes(glob: &str) -> Vec<String> {
 
 /// Returns the part of a glob below the home directory, from the slash on.
 fn below_home(glob: &str) -> Option<&str> {
-    glob.strip_prefix('~').filter(|it| it.starts_with('/'))
+    glob.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with('/'))
 }
 
 impl PathMatchers {
@@ -135,6 +138,16 @@ impl PathMatchers {
         let paths = place.paths(around);
         self.wanted.iter().any(|it| it.may_be(place, &paths, around))
             && !self.left_out.iter().any(|it| it.is(place, &paths, around))
+    }
+
+    /// Returns whether a file of a glob may lie below a directory, or be the directory itself.
+    #[must_use]
+    pub fn may_lie_below(&self, tree: &ResolvedPath, around: &CallEnvironment) -> bool {
+        let paths = tree.paths(around);
+        let below = |it: &PathMatcher| {
+            paths.iter().any(|path| it.fits(path, around) || it.lies_below(path, tree.glob, around))
+        };
+        self.wanted.iter().any(below)
     }
 }
 
@@ -158,11 +171,34 @@ impl PathMatcher {
             .any(|it| it.matches(folder) || (is_pattern && could_mean_folder(folder, it.written())))
     }
 
+    /// Returns whether a file of the glob may lie below a directory. For a glob that begins at any
+    /// directory, such as `**/.x/a`, only the directories that it names count: `.x`.
+    fn lies_below(&self, path: &str, is_pattern: bool, around: &CallEnvironment) -> bool {
+        if let Some(rest) = below_home(&self.written) {
+            let homes = [around.home.as_str(), around.led_to(&around.home)];
+            return homes.into_iter().any(|home| {
+                let glob = format!("{}{rest}", home.trim_end_matches('/'));
+                leads_into(&glob, path, is_pattern)
+            });
+        }
+        if self.written.starts_with('/') {
+            return leads_into(&self.written, path, is_pattern);
+        }
+        let named = self.written.match_indices('/').filter_map(|it| self.written.get(..it.0));
+        let named = named.filter(|it| !it.is_empty() && !it.ends_with('*'));
+        named.into_iter().any(|it| {
+            PathGlob::new(it).matches(path) || (is_pattern && could_mean_folder(path, it))
+        })
+    }
+
     /// Returns whether a path matches the glob.
     fn fits(&self, path: &str, around: &CallEnvironment) -> bool {
         // If the home directory is unknown, a shell expands `~/x` to `/x`.
         let below = |home: &str, glob: &PathGlob| {
-            path.strip_prefix(home.trim_end_matches('/')).is_some_and(|it| glob.matches(it))
+            let rest = path.strip_prefix(home.trim_end_matches('/'));
+            rest.is_some_and(|it| {
+                if glob.written().is_empty() { it.is_empty() } else { glob.matches(it) }
+            })
         };
         let homes = || [around.home.as_str(), around.led_to(&around.home)];
         let at_a_known_home = || self.globs.iter().any(|it| it.matches(path));
@@ -207,6 +243,24 @@ impl PathMatcher {
                 homes.any(|home| could_mean(path, &format!("{}{rest}", home.trim_end_matches('/'))))
             }
             None => could_mean(path, &self.written),
+        }
+    }
+}
+
+/// Returns whether a directory is above the files of an absolute glob, or below its `**`.
+fn leads_into(glob: &str, path: &str, is_pattern: bool) -> bool {
+    let mut wanted = glob.split('/').filter(|it| !it.is_empty());
+    let mut steps = path.split('/').filter(|it| !it.is_empty());
+    loop {
+        match (steps.next(), wanted.next()) {
+            (None, Some(_)) | (Some(_), Some(ANY_FOLDERS)) => return true,
+            (Some(step), Some(want)) => {
+                let could_be = is_pattern && is_wild(step) && could_be_named(step, want);
+                if !could_be && !word_matches(want, step) {
+                    return false;
+                }
+            }
+            (_, None) => return false,
         }
     }
 }
@@ -307,12 +361,29 @@ impl CallEnvironment {
         })
     }
 
-    /// Returns whether a path is the project directory or is below it.
+    /// Returns whether a path is the project directory or is below it. The home directory and the
+    /// directories above it never count.
     #[must_use]
     pub fn in_project(&self, path: &str) -> bool {
-        [&self.project, &self.folder]
-            .into_iter()
-            .any(|it| within(path, it) || within(path, self.led_to(it)))
+        let own = [&self.project, &self.folder].into_iter();
+        let mut roots = own.flat_map(|it| [it.as_str(), self.led_to(it)]);
+        roots.any(|it| within(path, it) && !self.is_of_home(path, it))
+    }
+
+    /// Returns whether a path below a root belongs to the home directory and not to a project. If
+    /// the root is above the home directory, as `/` in a container, all of the home directory does.
+    /// If the root is the home directory, it does with the directories directly in it.
+    fn is_of_home(&self, path: &str, root: &str) -> bool {
+        let path = all_of(path);
+        [self.home.as_str(), self.led_to(&self.home)].into_iter().any(|home| {
+            let home = home.trim_end_matches('/');
+            let below = path.strip_prefix(home).map(|it| it.trim_start_matches('/'));
+            let is_own = match root.trim_end_matches('/') == home {
+                true => below.is_some_and(|it| !it.contains('/')),
+                false => within(home, root) && within(path, home),
+            };
+            !home.is_empty() && (is_own || (within(home, root) && within(home, path)))
+        })
     }
 
     /// Returns the target of a directory of the environment.

@@ -20,7 +20,7 @@ const HOME: &str = "userprofile";
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -29,6 +29,7 @@ const COMMANDS: [&str; 21] = [
     "Out-File",
     "New-Item",
     "Copy-Item",
+    "Expand-Archive",
     "Move-Item",
     "Select-String",
     "Import-Csv",

@@ -5,12 +5,14 @@
 //! Does not contain: wrappers (`wrappers`), the files that a program touches (`files`), code of other languages
 //! (`code`).
 
+use super::hidden::OUTPUT_PIPE;
 use super::paths::CallEnvironment;
 use super::scope::{ShellOutput, ShellState};
 use super::statements::{Redirects, Scanner};
 use super::words::{ShellText, is_blank};
 use super::wrappers::{SimpleCommand, file_below, find_names, is_standard_input};
 use super::{Invocation, StandardInput};
+use crate::path::in_folder;
 use crate::pattern::{CommandPattern, ValuesOf};
 use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
 use crate::vocabulary::ValueOptions;
@@ -30,7 +32,8 @@ impl Scanner<'_> {
         };
         let name = called.all().map(program_name).unwrap_or_default();
         let mut fed_by = input.from.clone();
-        let more: Vec<usize> = args.iter().flat_map(|it| it.from.clone()).collect();
+        let feeds = |it: &&ShellText| !(it.pipe && it.text.starts_with(OUTPUT_PIPE));
+        let more: Vec<usize> = args.iter().filter(feeds).flat_map(|it| it.from.clone()).collect();
         fed_by.extend(more);
         fed_by.dedup();
         Invocation {
@@ -70,6 +73,7 @@ impl Scanner<'_> {
             return ShellOutput::empty();
         }
         program.runs_unknown = starts_lines && input.piped;
+        self.scan_hidden(&program, scope, input);
         self.apply_builtin(&program, scope, input);
         if matches!(program.name.as_str(), "source" | ".") {
             let file = program.args.first().cloned().unwrap_or_default();
@@ -133,9 +137,23 @@ impl Scanner<'_> {
         let Some(program) = self.call.programs.get(at).filter(|it| it.name == "ln") else { return };
         let paths: Vec<&ShellText> =
             program.args.iter().filter(|it| !it.text.starts_with('-')).collect();
-        if let [target, link] = paths.as_slice() {
+        let Some((last, before)) = paths.split_last() else { return };
+        // With one operand, or with several targets, each link has the name of its target.
+        let within = |target: &ShellText, folder: &str| {
+            Some(ShellText::known(in_folder(
+                folder,
+                base_name(target.all()?.trim_end_matches('/')),
+            )))
+        };
+        let into = last.all().filter(|it| before.len() > 1 || it.ends_with('/'));
+        let links: Vec<(&ShellText, Option<ShellText>)> = match (before, into) {
+            ([], _) => vec![(last, within(last, "."))],
+            (before, Some(folder)) => before.iter().map(|it| (*it, within(it, folder))).collect(),
+            (before, None) => before.iter().map(|it| (*it, Some((*last).clone()))).collect(),
+        };
+        for (target, link) in links {
             let target = self.resolve_path(target, scope).absolute;
-            let link = self.resolve_path(link, scope).absolute;
+            let link = link.and_then(|it| self.resolve_path(&it, scope).absolute);
             scope.links.extend(link.zip(target).filter(|(link, target)| link != target));
         }
     }
@@ -432,7 +450,11 @@ impl Invocation {
             }
             let (option, takes_next) = match option_of(sub.unwrap_or_default(), word) {
                 Some(told) => told,
-                None => (word, own.takes_value(word)),
+                // In `-C/path`, the letters of the value are not options.
+                None => match own.attached(word) {
+                    Some((option, _)) => (option, false),
+                    None => (word, own.takes_value(word)),
+                },
             };
             found.push(ProgramArgument::Option(option));
             if takes_next {

@@ -268,6 +268,9 @@ impl Scanner<'_> {
                         && let Some(value) = values.first()
                     {
                         self.call.variables.insert(name.clone(), value.clone());
+                        if exports {
+                            self.scan_variable(&value.clone(), scope);
+                        }
                     }
                     if is_local {
                         self.make_local(&name, scope);

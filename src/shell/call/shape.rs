@@ -90,6 +90,8 @@ const LANGUAGES: [(&str, &str); 6] = [
 /// them.
 const SEARCHES: [&str; 3] = ["search", "websearch", "docs"];
 const DATABASES: [&str; 7] = ["sql", "db", "database", "postgres", "mysql", "sqlite", "supabase"];
+/// Texts of one input that guards can read, in bytes.
+const STRINGS_BYTES_MAX: usize = 1024 * 1024;
 /// Longer texts are not paths.
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -129,6 +131,31 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     }
     if !lines.is_empty() {
         statements::scan_line(call, &lines.join("\n"), context);
+    }
+    let only_reads =
+        ToolVerb::of(&shape.name) == Some(ToolVerb::Read) && shape.verb() == ToolVerb::Read;
+    if !only_reads || !call.command.is_empty() {
+        add_strings(call, input);
+    }
+}
+
+/// Adds every text of an input. Above the limits, the call counts as not analyzed.
+fn add_strings(call: &mut Call, input: &Json) {
+    let mut open = vec![input];
+    let mut bytes = 0_usize;
+    while let Some(value) = open.pop() {
+        match value {
+            Json::String(text) => {
+                bytes = bytes.saturating_add(text.len());
+                if bytes > STRINGS_BYTES_MAX {
+                    return call.over("the texts in its input are too long");
+                }
+                call.strings.push(text.clone());
+            }
+            Json::Array(items) => open.extend(items),
+            Json::Object(fields) => open.extend(fields.values()),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
     }
 }
 

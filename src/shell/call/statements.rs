@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use tree_sitter::{Node, Tree};
 
 use super::heredoc::Heredocs;
+use super::hidden::lost_start;
 use super::paths::{ResolvedPath, follow_links};
 use super::scope::{FunctionTable, ShellOutput, ShellState};
 use super::words::{
@@ -170,6 +171,7 @@ impl Scanner<'_> {
             return None;
         }
         self.call.programs.push(program);
+        self.feed_consumers(at);
         Some(at)
     }
 
@@ -611,6 +613,10 @@ impl Scanner<'_> {
         words.between(source.get(end..node.end_byte()).unwrap_or_default());
         words.between(escaped_blanks(source, node.end_byte().max(end)));
         let mut words = words.split();
+        if let (Some(first), Some(start)) = (words.first_mut(), lost_start(node, source)) {
+            let whole = ShellText::known(start).followed_by(first);
+            *first = whole;
+        }
         if names_descriptor(node, source) {
             words.pop();
         }

@@ -10,6 +10,7 @@
 use tree_sitter::Node;
 
 use super::StandardInput;
+use super::hidden::OUTPUT_PIPE;
 use super::scope::{ShellOutput, ShellState, name_end, variable_in};
 use super::statements::Scanner;
 use crate::shell::{
@@ -56,6 +57,12 @@ impl ShellText {
     pub(super) fn data(text: impl Into<String>) -> Self {
         let known = Self::known(text);
         Self { quoted_home: known.text.starts_with('~'), ..known }
+    }
+
+    /// Returns this text with another one at its end. It is a file name pattern if the other one is.
+    pub(super) fn followed_by(mut self, end: &Self) -> Self {
+        self.append(end);
+        Self { glob: end.glob, ..self }
     }
 
     /// Replaces a leading `~` by the home directory, as the shell does when a text becomes a word.
@@ -717,7 +724,10 @@ impl Scanner<'_> {
                 push_value(made, kind, out);
             }
             "process_substitution" => {
-                let mut made = self.expand_substitution(node, source, scope);
+                let mut made = match raw.starts_with(OUTPUT_PIPE) {
+                    true => self.expand_consumer(node, source, scope),
+                    false => self.expand_substitution(node, source, scope),
+                };
                 made.pipe = true;
                 made.piped = made.all().map(str::to_owned);
                 made.known_to = 0;

@@ -133,6 +133,7 @@ impl Scanner<'_> {
     ) -> ShellOutput {
         for (name, values) in &variables {
             let value = values.first().cloned();
+            value.iter().for_each(|it| self.scan_variable(it, scope));
             self.call.variables.extend(value.map(|it| (name.clone(), it)));
         }
         let exported = scope.exported.clone();
@@ -190,7 +191,7 @@ impl Scanner<'_> {
     ) -> UnwrapStep {
         let taken = all.get(..all.len().saturating_sub(inner.len())).unwrap_or_default();
         self.keep_wrapper(taken, wrappers, scope, input);
-        self.record_variables(taken);
+        self.record_variables(taken, scope);
         if let Some(folder) = self.wrapper_folder(taken, scope) {
             return UnwrapStep::There(folder, inner);
         }
@@ -247,10 +248,11 @@ impl Scanner<'_> {
     }
 
     /// Records the variables that a wrapper sets: `env A=b`.
-    fn record_variables(&mut self, taken: &[ShellText]) {
+    fn record_variables(&mut self, taken: &[ShellText], scope: &ShellState) {
         for word in taken.iter().filter(|it| is_assignment(&it.text)) {
             if let Some((name, _)) = word.text.split_once('=') {
                 let value = word.tail(name.len().saturating_add(1));
+                self.scan_variable(&value, scope);
                 self.call.variables.insert(name.to_owned(), value);
             }
         }

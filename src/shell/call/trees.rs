@@ -1,0 +1,153 @@
+//! Directory trees that a call writes: copies, archives, checkouts, mounts and links. Any file below the directory
+//! may be written.
+//!
+//! Contains: [`TreeWrite`] and the recognition of the directory.
+//! Does not contain: writes of files that the call names (`files`).
+
+use super::files::{FileEffect, OperandSelector};
+use super::paths::{CallEnvironment, ResolvedPath};
+use super::scope::ShellState;
+use super::statements::Scanner;
+use super::words::ShellText;
+use super::{Call, Invocation};
+use crate::path::in_folder;
+use crate::shell::base_name;
+use crate::vocabulary::ValueOptions;
+
+/// A directory that is written with everything below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeWrite {
+    /// The directory.
+    pub place: ResolvedPath,
+    /// Whether this is true only if the directory does not exist yet. An existing one receives a
+    /// directory with the name of the source instead.
+    pub if_missing: bool,
+}
+
+/// Options by which the target of a copy is never a directory that receives the source.
+const EXACT_TARGET: [&str; 3] = ["-T", "--no-target-directory", "--no-dereference"];
+/// Ends of a source whose content is copied, without the directory itself.
+const CONTENT_ENDS: [&str; 4] = ["/", "/.", "/*", "/.*"];
+
+impl Call {
+    /// Returns whether a directory tree that the call writes may contain a file of some globs.
+    #[must_use]
+    pub fn overwrites(&self, globs: &super::PathMatchers, around: &CallEnvironment) -> bool {
+        let is_written = |it: &&TreeWrite| {
+            let path = it.place.absolute.as_deref().unwrap_or_default();
+            !it.if_missing || around.missing.contains(path)
+        };
+        self.trees.iter().filter(is_written).any(|it| globs.may_lie_below(&it.place, around))
+    }
+}
+
+impl Scanner<'_> {
+    /// Adds the directory trees that a program writes by one row of the database.
+    pub(super) fn record_trees(
+        &mut self,
+        row: &FileEffect,
+        program: &Invocation,
+        scope: &ShellState,
+    ) {
+        let is_none = row.trees == OperandSelector::None && row.tree_options.is_empty();
+        if is_none && !row.unpacks {
+            return;
+        }
+        let trees = trees_of(row, program, self.context.lens.value_options());
+        let around = self.context.around;
+        let here = match program.name.as_str() {
+            "git" => super::files::folder_of(program, around),
+            _ => scope.folder.clone(),
+        };
+        for (file, if_missing) in trees {
+            let place =
+                self.resolve_path(&file, &ShellState { folder: here.clone(), ..scope.clone() });
+            let tree = TreeWrite { place, if_missing };
+            if !self.call.trees.contains(&tree) {
+                self.call.trees.push(tree);
+            }
+        }
+    }
+}
+
+/// Returns the directories by a row, each with whether it must not exist yet.
+fn trees_of(
+    row: &FileEffect,
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Vec<(ShellText, bool)> {
+    let options = row.tree_options.iter();
+    let given: Vec<ShellText> = options
+        .flat_map(|it| program.values(it).chain(program.bundled_values(it, values)))
+        .filter_map(host_folder)
+        .collect();
+    if row.unpacks {
+        let here = given.is_empty().then(|| ShellText::known("."));
+        return given.into_iter().chain(here).map(|it| (it, false)).collect();
+    }
+    // Subcommand words are not directories.
+    let pattern = row.programs.iter().find(|it| program.is(it, values));
+    let own_words = pattern.map_or(0, |it| it.operands(&program.name, values));
+    let operands = program.operands(values).into_iter().skip(own_words);
+    let operands: Vec<&ShellText> = operands.filter(|it| !given.contains(it)).collect();
+    if row.read == OperandSelector::BeforeLast {
+        let (targets, sources) = match (given.is_empty(), operands.split_last()) {
+            (true, Some((last, before))) => (vec![(*last).clone()], before),
+            (true, None) => (given, operands.as_slice()),
+            (false, _) => (given, operands.as_slice()),
+        };
+        let copies = targets.into_iter().flat_map(|it| copies_into(it, sources, program, values));
+        return copies.collect();
+    }
+    let count = operands.len();
+    let chosen = operands.into_iter().enumerate().filter(|it| row.trees.takes(it.0, count));
+    let chosen = chosen.map(|it| it.1.clone());
+    chosen.chain(given).map(|it| (it, false)).collect()
+}
+
+/// Returns the directories that a copy into a target writes.
+fn copies_into(
+    target: ShellText,
+    sources: &[&ShellText],
+    program: &Invocation,
+    values: &[ValueOptions],
+) -> Vec<(ShellText, bool)> {
+    let is_content = |it: &&&ShellText| match it.all() {
+        Some(text) => {
+            text == "." || text == "*" || CONTENT_ENDS.iter().any(|end| text.ends_with(end))
+        }
+        None => true,
+    };
+    let exact = EXACT_TARGET.iter().any(|it| program.has(it, values));
+    if exact || sources.iter().any(|it| is_content(&it)) {
+        return vec![(target, false)];
+    }
+    let below = |source: &&ShellText| {
+        let name = base_name(source.all()?.trim_end_matches('/'));
+        let path = in_folder(target.all()?, name);
+        Some((ShellText { glob: source.glob, ..ShellText::known(path) }, false))
+    };
+    let named: Vec<(ShellText, bool)> = sources.iter().filter_map(below).collect();
+    named.into_iter().chain([(target, true)]).collect()
+}
+
+/// Returns the directory of the host in a mount: `/src` in `/src:/dst:rw` and in
+/// `type=bind,source=/src,target=/dst`. `None` if nothing can be written there.
+fn host_folder(value: ShellText) -> Option<ShellText> {
+    let text = value.text.as_str();
+    if let Some((_, rest)) = text.split_once("source=").or_else(|| text.split_once("src=")) {
+        let start = text.len().saturating_sub(rest.len());
+        let end = rest.find(',').unwrap_or(rest.len());
+        let is_read_only =
+            text.split(',').any(|it| matches!(it, "readonly" | "ro" | "readonly=true"));
+        let path = value.tail(start);
+        let path = path.text.get(..end).map(ShellText::known)?;
+        return (!is_read_only).then_some(path);
+    }
+    match text.split_once(':') {
+        Some((_, rest)) if rest.split([':', ',']).any(|it| it == "ro") => None,
+        Some((folder, _)) if value.known_to >= folder.len() => Some(ShellText::known(folder)),
+        Some(_) => None,
+        None => Some(value),
+    }
+}
