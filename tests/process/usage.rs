@@ -150,7 +150,7 @@ fn a_terminal_that_an_agent_made_is_none_of_a_human() {
     for line in [format!("{pause} 2>&1; true"), format!("{in_terminal}; true")] {
         let said = called(&line).stdout;
         assert!(said.contains("is Claude Code"), "{said}");
-        assert!(!machine.path("state/policyd").exists(), "nothing is paused");
+        assert!(!machine.path("config/policyd/projects").exists(), "nothing is paused");
     }
 }
 

@@ -16,7 +16,7 @@ use super::words::ShellText;
 use super::wrappers::SimpleCommand;
 use super::{Invocation, StandardInput};
 use crate::glob::word_matches;
-use crate::shell::{base_name, node_text};
+use crate::shell::{base_name, is_assignment, node_text};
 
 /// Programs whose arguments are names or prose, and not commands.
 const PROSE: &[&str] = &[
@@ -71,6 +71,14 @@ const PROSE: &[&str] = &[
 ];
 /// Programs whose operands are names, and whose options have commands as values.
 const NAMES_ONLY: &[&str] = &["man"];
+/// Names of programs that are usual subcommands of other programs. After an unlisted program, they are subcommands unless
+/// they are written with a directory.
+const SUBCOMMANDS: &[&str] = &[
+    "at", "batch", "code", "copy", "cut", "date", "del", "diff", "edit", "env", "erase", "exec",
+    "halt", "init", "install", "join", "link", "move", "open", "patch", "paste", "reboot",
+    "screen", "script", "shutdown", "sort", "source", "split", "ssh", "time", "touch", "type",
+    "view", "watch",
+];
 /// Texts with which a client passes the rest of a line to a shell.
 const ESCAPES: &[&str] = &[
     "\\!",
@@ -91,6 +99,17 @@ const ESCAPES: &[&str] = &[
     ".output |",
     ".once |",
     ".import |",
+];
+/// Texts within an argument that pass what follows to a shell.
+const CALLS: &[&str] = &[
+    "program '",
+    "PROGRAM '",
+    "execute(",
+    "execute-silent(",
+    "become(",
+    "reload(",
+    "EXEC:",
+    "SYSTEM:",
 ];
 /// Beginnings of the value of a variable that is a command: `LESSOPEN='|rm x'`.
 const PIPES: &[&str] = &["||-", "||", "|-", "|", "-|", "!"];
@@ -149,7 +168,10 @@ impl Scanner<'_> {
 
     /// Runs the arguments of a program from the first one that is the name of a listed program on.
     fn scan_started(&mut self, program: &Invocation, scope: &ShellState, input: &StandardInput) {
-        let is_program = |it: &ShellText| it.all().is_some_and(|text| self.names_program(text));
+        let is_program = |it: &ShellText| {
+            let text = it.all().filter(|it| !SUBCOMMANDS.contains(it));
+            text.is_some_and(|text| self.names_program(text))
+        };
         let args = program.args.iter().take(VALUES_MAX);
         let Some(at) = args.map(is_program).position(|it| it) else { return };
         let mut words: Vec<ShellText> = program.args.iter().skip(at).cloned().collect();
@@ -165,8 +187,9 @@ impl Scanner<'_> {
     /// Returns whether an argument is the name of a listed program, alone or in a directory of
     /// programs.
     fn names_program(&self, text: &str) -> bool {
-        let name = base_name(text);
-        let folder = text.strip_suffix(name).unwrap_or_default();
+        let base = base_name(text);
+        let folder = text.strip_suffix(base).unwrap_or_default();
+        let name = base.strip_suffix(".exe").unwrap_or(base);
         let is_place = folder.is_empty() || PROGRAM_FOLDERS.iter().any(|it| folder.ends_with(it));
         is_place && !text.starts_with('-') && self.is_listed(name)
     }
@@ -179,8 +202,10 @@ impl Scanner<'_> {
         let commands = lines.filter_map(|line| {
             // `less +!cmd`
             let line = line.trim_start_matches('+');
-            let rest = ESCAPES.iter().find_map(|it| line.strip_prefix(it))?;
-            Some(rest.trim_end_matches(['\'', '"', ';']).trim().to_owned())
+            let rest = ESCAPES.iter().find_map(|it| line.strip_prefix(it));
+            let within = || CALLS.iter().find_map(|it| line.split_once(it)).map(|it| it.1);
+            let rest = rest.or_else(within)?;
+            Some(rest.trim_end_matches(['\'', '"', ';', ')']).trim().to_owned())
         });
         let commands: Vec<String> = commands.filter(|it| self.is_command(it)).collect();
         commands.iter().for_each(|it| self.scan_hidden_text(it, scope));
@@ -193,7 +218,7 @@ impl Scanner<'_> {
         let mut before = "";
         for text in program.args.iter().take(VALUES_MAX).filter_map(ShellText::all) {
             let value = match text.split_once('=') {
-                Some((option, value)) if option.starts_with('-') => value,
+                Some((option, value)) if option.starts_with('-') || is_assignment(text) => value,
                 _ if before.starts_with('-') => text,
                 _ => "",
             };
@@ -298,11 +323,29 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns the start of the first word of a command if the grammar parsed it as an error: `a` in `a?b`.
-pub(super) fn lost_start<'t>(node: Node<'_>, source: &'t str) -> Option<&'t str> {
-    let before = source.get(..node.start_byte())?;
-    let start = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
-    before.get(start..).filter(|it| !it.is_empty())
+/// Characters that separate commands.
+pub(super) const SEPARATORS: [char; 4] = [';', '&', '|', '\n'];
+
+/// Returns whether an error of the grammar is the start of a file name pattern.
+pub(super) fn begins_pattern(error: &str) -> bool {
+    let is_part =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '[' | ']' | '?' | '*' | '-');
+    error.chars().all(is_part) && error.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Returns the command whose first word the grammar parsed as an error, because it is a file name pattern: `r[m] x`,
+/// `p?l x`.
+pub(super) fn broken_words<'t>(error: Node<'_>, source: &'t str) -> Option<&'t str> {
+    let start = source.get(error.byte_range())?;
+    let next = error.next_sibling().filter(|it| it.is_named());
+    let end = next.map_or(error.end_byte(), |it| it.end_byte());
+    let gap = source.get(error.end_byte()..next.map_or(end, |it| it.start_byte()))?;
+    let whole = source
+        .get(error.start_byte()..if gap.trim().is_empty() { end } else { error.end_byte() })?;
+    let first = whole.split_whitespace().next()?;
+    let begins = start.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    let is_line = !start.contains(SEPARATORS) && !gap.contains('\n');
+    (begins && is_line && is_wild(first)).then_some(whole)
 }
 
 fn first_word(text: &str) -> &str {

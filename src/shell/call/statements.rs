@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use tree_sitter::{Node, Tree};
 
 use super::heredoc::Heredocs;
-use super::hidden::lost_start;
+use super::hidden::{SEPARATORS, begins_pattern, broken_words};
 use super::paths::{ResolvedPath, follow_links};
 use super::scope::{FunctionTable, ShellOutput, ShellState};
 use super::words::{
@@ -335,6 +335,10 @@ impl Scanner<'_> {
                 let words = words_in_braces(node_text(node, source)).unwrap_or_default();
                 self.scan_text(&format!("command {words}"), scope, input)
             }
+            "ERROR" if broken_words(node, source).is_some() => {
+                let words = broken_words(node, source).unwrap_or_default();
+                self.scan_text(&format!("command {words}"), scope, input)
+            }
             // Branches and loop bodies: all statements may run.
             _ => self.scan_sequence(node, source, scope, input),
         };
@@ -593,12 +597,16 @@ impl Scanner<'_> {
                     end = adjacent_nodes(child, source).last().map_or(end, Node::end_byte);
                 }
                 "file_redirect" | "heredoc_redirect" => words.end(),
+                // The start of a file name pattern: `A=b r[m] x`.
+                "ERROR" if begins_pattern(node_text(child, source)) => {
+                    self.add_word_part(child, source, scope, &mut words);
+                }
                 "ERROR" => {
                     words.end();
                     // The grammar parses `cat <<A; next` as an error inside `cat`. Scan the rest as
                     // a new command.
                     let text = node_text(child, source);
-                    if text.contains([';', '&', '|', '\n']) {
+                    if text.contains(SEPARATORS) {
                         let words = std::mem::take(&mut words).split();
                         self.run_simple(
                             SimpleCommand { words, ..SimpleCommand::default() },
@@ -613,10 +621,6 @@ impl Scanner<'_> {
         words.between(source.get(end..node.end_byte()).unwrap_or_default());
         words.between(escaped_blanks(source, node.end_byte().max(end)));
         let mut words = words.split();
-        if let (Some(first), Some(start)) = (words.first_mut(), lost_start(node, source)) {
-            let whole = ShellText::known(start).followed_by(first);
-            *first = whole;
-        }
         if names_descriptor(node, source) {
             words.pop();
         }

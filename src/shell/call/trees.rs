@@ -26,6 +26,8 @@ pub struct TreeWrite {
 
 /// Options by which the target of a copy is never a directory that receives the source.
 const EXACT_TARGET: [&str; 3] = ["-T", "--no-target-directory", "--no-dereference"];
+/// Options by which an archive can name absolute paths.
+const ANYWHERE: [&str; 2] = ["-P", "--absolute-names"];
 /// Ends of a source whose content is copied, without the directory itself.
 const CONTENT_ENDS: [&str; 4] = ["/", "/.", "/*", "/.*"];
 
@@ -83,7 +85,11 @@ fn trees_of(
         .collect();
     if row.unpacks {
         let here = given.is_empty().then(|| ShellText::known("."));
-        return given.into_iter().chain(here).map(|it| (it, false)).collect();
+        // The archive decides where its files are written.
+        let is_tar = program.name.ends_with("tar");
+        let anywhere = is_tar && ANYWHERE.iter().any(|it| program.has(it, values));
+        let root = anywhere.then(|| ShellText::known("/"));
+        return given.into_iter().chain(here).chain(root).map(|it| (it, false)).collect();
     }
     // Subcommand words are not directories.
     let pattern = row.programs.iter().find(|it| program.is(it, values));

@@ -59,12 +59,6 @@ impl ShellText {
         Self { quoted_home: known.text.starts_with('~'), ..known }
     }
 
-    /// Returns this text with another one at its end. It is a file name pattern if the other one is.
-    pub(super) fn followed_by(mut self, end: &Self) -> Self {
-        self.append(end);
-        Self { glob: end.glob, ..self }
-    }
-
     /// Replaces a leading `~` by the home directory, as the shell does when a text becomes a word.
     pub(super) fn with_home(self, home: &str) -> Self {
         let rest = self.text.strip_prefix('~').filter(|_| !self.quoted_home && !home.is_empty());
