@@ -12,7 +12,8 @@ pub const CALL_STEPS_MAX: usize = 10_000;
 pub const CALL_STEP_BYTES: usize = 256;
 /// Nesting of shells in shells (`bash -c "sh -c …"`).
 pub const SHELL_DEPTH_MAX: usize = 6;
-/// Nesting of groups, substitutions and bodies inside one shell text.
+/// Nesting of one command line, in all texts of it together: groups, substitutions, bodies, parts of words, and
+/// commands that start commands. Every function that calls itself over the text of an agent counts it.
 pub const SHELL_NESTING_MAX: usize = 64;
 /// Parser steps, in hundreds, for one shell text. A text that needs more counts as not understood.
 pub const SHELL_STEPS_MAX: usize = 1_000;

@@ -22,7 +22,7 @@ use crate::limits::{
 #[must_use]
 pub fn parse(text: &str, lens: &dyn ShellVocabulary) -> (Vec<Program>, bool) {
     let mut reader = ProgramReader { lens, programs: Vec::new(), understood: true, text_depth: 0 };
-    reader.text(text, StatusWeight::Status);
+    reader.text(text, StatusWeight::Status, 0);
     (reader.programs, reader.understood)
 }
 
@@ -69,7 +69,8 @@ struct ProgramReader<'l> {
 }
 
 impl ProgramReader<'_> {
-    fn text(&mut self, source: &str, weight: StatusWeight) {
+    /// Scans a text. `nesting`: the levels around it.
+    fn text(&mut self, source: &str, weight: StatusWeight, nesting: usize) {
         if self.text_depth >= SHELL_DEPTH_MAX || source.len() > SHELL_TEXT_MAX {
             self.understood = false;
             return;
@@ -80,7 +81,7 @@ impl ProgramReader<'_> {
         };
         self.understood &= !tree.root_node().has_error();
         self.text_depth += 1;
-        let place = WalkState { source, weight, options: ShellOptions::default(), nesting: 0 };
+        let place = WalkState { source, weight, options: ShellOptions::default(), nesting };
         self.sequence(tree.root_node(), place);
         self.text_depth -= 1;
     }
@@ -283,25 +284,29 @@ impl ProgramReader<'_> {
 
     /// Adds the program of a list of words, after all wrappers are removed.
     fn words(&mut self, mut words: Vec<String>, input: Option<&str>, place: WalkState<'_>) {
+        if place.nesting >= SHELL_NESTING_MAX {
+            self.understood = false;
+            return;
+        }
+        let nesting = place.nesting + 1;
         for _ in 0..SHELL_DEPTH_MAX {
             if words.first().is_none_or(String::is_empty) {
                 return;
             }
             match unwrap_command(words, self.lens) {
                 UnwrapResult::Command(inner) => words = inner,
-                UnwrapResult::Shell(text) => return self.text(&text, place.weight),
+                UnwrapResult::Shell(text) => return self.text(&text, place.weight, nesting),
                 UnwrapResult::ShellInput(words) => {
                     return match input {
-                        Some(text) => self.text(text, place.weight),
+                        Some(text) => self.text(text, place.weight, nesting),
                         None => self.push(words, place.weight),
                     };
                 }
                 UnwrapResult::Program(words) => return self.push(words, place.weight),
                 UnwrapResult::Find(words, actions) => {
                     self.push(words, place.weight);
-                    for action in actions {
-                        self.words(action, None, place.weighing(StatusWeight::None));
-                    }
+                    let place = WalkState { nesting, weight: StatusWeight::None, ..place };
+                    actions.into_iter().for_each(|it| self.words(it, None, place));
                     return;
                 }
             }
@@ -371,9 +376,11 @@ fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
         return found;
     }
     let mut cursor = tree.walk();
+    // Whether each node above is a command: a node finds its own parent only from the root.
+    let mut above: Vec<bool> = Vec::new();
     loop {
         let node = cursor.node();
-        if node.parent().is_some_and(|it| it.kind() == "command")
+        if above.last() == Some(&true)
             && let Some(next) = node.next_sibling()
         {
             let gap = source.get(node.end_byte()..next.start_byte()).unwrap_or_default();
@@ -383,12 +390,14 @@ fn missed_ends(tree: &Tree, source: &str) -> Vec<Range<usize>> {
             }));
         }
         if cursor.goto_first_child() {
+            above.push(node.kind() == "command");
             continue;
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
                 return found;
             }
+            above.pop();
         }
     }
 }
@@ -777,7 +786,7 @@ fn changed_options(node: Node<'_>, source: &str, mut options: ShellOptions) -> S
 /// Returns the text of a word as the shell passes it. Substitutions stay as written.
 fn word_text(node: Node<'_>, source: &str) -> String {
     let mut out = String::new();
-    append_word_text(node, source, &mut out);
+    append_word_text(node, source, SHELL_NESTING_MAX, &mut out);
     out
 }
 
@@ -794,8 +803,10 @@ pub(crate) fn node_text<'s>(node: Node<'_>, source: &'s str) -> &'s str {
     whole.find(begins).and_then(|at| whole.get(at..)).unwrap_or(whole)
 }
 
-fn append_word_text(node: Node<'_>, source: &str, out: &mut String) {
+/// Appends the text of a word. Parts below `depth` levels stay as written.
+fn append_word_text(node: Node<'_>, source: &str, depth: usize, out: &mut String) {
     let text = node_text(node, source);
+    let Some(depth) = depth.checked_sub(1) else { return out.push_str(text) };
     match node.kind() {
         "raw_string" => out.push_str(strip_delimiters(text, "'", "'")),
         "string" => unescape(strip_delimiters(text, "\"", "\""), |c| "\"\\$`".contains(c), out),
@@ -809,7 +820,7 @@ fn append_word_text(node: Node<'_>, source: &str, out: &mut String) {
             let mut cursor = node.walk();
             for child in node.children(&mut cursor) {
                 out.push_str(source.get(end..child.start_byte()).unwrap_or_default());
-                append_word_text(child, source, out);
+                append_word_text(child, source, depth, out);
                 end = child.end_byte();
             }
         }

@@ -10,6 +10,7 @@
 )]
 
 mod targets;
+mod towers;
 mod variants;
 
 use std::fs;

@@ -8,9 +8,13 @@ use std::path::PathBuf;
 const TELLING: &[u8] = b"\"'`$(){}[]<>|&;\\\n\t #:,*~!=-+0123456789\x00\xff\xc3\xa9";
 
 /// Numbers that follow from a seed (splitmix64).
-struct Numbers(u64);
+pub(crate) struct Numbers(u64);
 
 impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -20,7 +24,7 @@ impl Numbers {
     }
 
     /// A number below `end`; 0 where there is none.
-    fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap().max(1);
         usize::try_from(self.next() % end).unwrap()
     }

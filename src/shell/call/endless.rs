@@ -143,8 +143,13 @@ fn has_values(node: Node<'_>, source: &str) -> bool {
 
 /// Returns the constant value of a condition. `None` if it depends on something.
 fn ends_with(condition: Option<Node<'_>>, source: &str) -> Option<bool> {
-    let condition = condition?;
-    let part = |at: u32| ends_with(condition.named_child(at), source);
+    ends_within(condition, source, SHELL_NESTING_MAX)
+}
+
+/// Returns the constant value of a condition. `None` if it has more than `depth` levels.
+fn ends_within(condition: Option<Node<'_>>, source: &str, depth: usize) -> Option<bool> {
+    let (condition, depth) = (condition?, depth.checked_sub(1)?);
+    let part = |at: u32| ends_within(condition.named_child(at), source, depth);
     let text = node_text(condition, source);
     match condition.kind() {
         "negated_command" => part(0).map(|it| !it),

@@ -1,7 +1,7 @@
 //! The state of the simulated shell: variables, parameters, functions, aliases and the working directory.
 //!
 //! Contains: [`ShellState`] and [`ShellOutput`], assignments and declarations, parameter expansion
-//! (`${NAME:-word}`), and calls of functions that the line defines.
+//! (`${NAME:-word}`), calls of functions that the line defines, and the values after a branch.
 //! Does not contain: builtins that change the state (`programs`), branches and loops (`statements`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ const OF_SURROUNDINGS: [&str; 9] =
 pub(super) struct ShellState {
     /// Values of variables by name. Several values for an array, none for a variable that was
     /// unset.
-    pub(super) variables: BTreeMap<String, Vec<ShellText>>,
+    pub(super) variables: Variables,
     /// Names of the variables that the line exports.
     pub(super) exported: BTreeSet<String>,
     /// Working directory. `None` if it is unknown.
@@ -82,6 +82,30 @@ impl ShellState {
             }
         }
         *variables = before;
+    }
+}
+
+/// Values of variables by name.
+type Variables = BTreeMap<String, Vec<ShellText>>;
+
+/// Maximum number of values of a variable that are followed. The last ones are kept.
+const VALUES_MAX: usize = 8;
+
+/// Adds alternative values to variables, before their current values.
+pub(super) fn join(variables: &mut Variables, other: Variables) {
+    for (name, mut values) in other {
+        match variables.get_mut(&name) {
+            Some(own) if own.len() == 1 && values.len() == 1 || own.len() > 1 => {
+                values.retain(|it| !own.contains(it));
+                values.append(own);
+                values.drain(..values.len().saturating_sub(VALUES_MAX));
+                *own = values;
+            }
+            Some(_) => {}
+            None => {
+                variables.insert(name, values);
+            }
+        }
     }
 }
 

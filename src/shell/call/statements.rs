@@ -1,18 +1,17 @@
 //! The walk over the syntax tree of a command line.
 //!
 //! Contains: [`Scanner`], the statements of the shell grammar (lists, pipelines, branches, loops, simple
-//! commands), redirections, and the values that a variable can have after a branch.
+//! commands), redirections, and the depth to which text is read.
 //! Does not contain: what a simple command starts (`wrappers`, `programs`), the values of words (`words`).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use tree_sitter::{Node, Tree};
 
 use super::heredoc::Heredocs;
 use super::hidden::{SEPARATORS, begins_pattern, broken_words};
 use super::paths::{ResolvedPath, follow_links};
-use super::scope::{FunctionTable, ShellOutput, ShellState};
+use super::scope::{FunctionTable, ShellOutput, ShellState, join};
 use super::words::{
     ShellText, ShellWords, UnsplitWord, adjacent_nodes, escaped_blanks, join_units,
     split_after_value,
@@ -24,6 +23,9 @@ use crate::limits::{
     SHELL_TEXT_MAX,
 };
 use crate::shell::{child_of_kind, is_assignment, node_text, syntax};
+
+/// Levels of nodes in a word without special characters, at most.
+const WORD_LEVELS: usize = 4;
 
 /// Scans a command line and adds its programs, files and variables to a call.
 pub(super) fn scan_line(call: &mut Call, text: &str, context: AnalysisContext<'_>) {
@@ -57,7 +59,8 @@ pub(super) struct Scanner<'a> {
     text_depth: usize,
     /// Programs that start the current text: `su` for `su -c 'npm test'`.
     pub(super) starters: Vec<String>,
-    pub(super) nesting: usize,
+    /// Levels of nesting around the current node, see [`Scanner::enter`].
+    nesting: usize,
     pub(super) functions: FunctionTable,
     /// Steps taken so far, at most `CALL_STEPS_MAX`.
     steps: usize,
@@ -128,6 +131,28 @@ impl Scanner<'_> {
         let tree = Some(&short.text).filter(|it| it.len() <= SHELL_TEXT_MAX);
         let tree = tree.and_then(|it| syntax(it)).filter(|it| short.matches_tree(it))?;
         Some((short.text, tree))
+    }
+
+    /// Enters one level of nesting. Each function that can call itself over the text of an agent does this, so
+    /// that no text exhausts the stack. Returns false at the limit: the caller then returns without
+    /// [`leave`](Self::leave).
+    pub(super) fn enter(&mut self) -> bool {
+        if self.nesting >= SHELL_NESTING_MAX {
+            self.mark_over_limit("it is nested too deeply or too long");
+            return false;
+        }
+        self.nesting += 1;
+        true
+    }
+
+    /// Returns whether the nodes of one word could reach the limit.
+    pub(super) const fn is_near_limit(&self) -> bool {
+        self.nesting + WORD_LEVELS >= SHELL_NESTING_MAX
+    }
+
+    /// Leaves the level that [`enter`](Self::enter) entered.
+    pub(super) const fn leave(&mut self) {
+        self.nesting -= 1;
     }
 
     /// Records that a part was not understood.
@@ -284,19 +309,14 @@ impl Scanner<'_> {
         scope: &mut ShellState,
         input: &StandardInput,
     ) -> ShellOutput {
-        if self.nesting >= SHELL_NESTING_MAX {
-            self.mark_over_limit("it is nested too deeply or too long");
-            return ShellOutput::default();
-        }
         let bytes = match node.kind() {
             "command" | "redirected_statement" | "test_command" => node.byte_range().len(),
             "variable_assignment" | "declaration_command" => node.byte_range().len(),
             _ => 0,
         };
-        if !self.spend_steps(bytes) {
+        if !self.spend_steps(bytes) || !self.enter() {
             return ShellOutput::default();
         }
-        self.nesting += 1;
         let around = self.functions.enter(node, source);
         self.check_endless_loop(node, source);
         let output = match node.kind() {
@@ -343,7 +363,7 @@ impl Scanner<'_> {
             _ => self.scan_sequence(node, source, scope, input),
         };
         self.functions.leave(around);
-        self.nesting -= 1;
+        self.leave();
         output
     }
 
@@ -538,6 +558,9 @@ impl Scanner<'_> {
         source: &str,
         scope: &mut ShellState,
     ) {
+        if !self.enter() {
+            return;
+        }
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         for child in children {
@@ -556,6 +579,7 @@ impl Scanner<'_> {
                 }
             }
         }
+        self.leave();
     }
 
     /// Scans a simple command.
@@ -652,12 +676,6 @@ fn words_in_braces(raw: &str) -> Option<&str> {
     (is_list && !inside.starts_with(char::is_whitespace)).then_some(raw)
 }
 
-/// Values of variables by name.
-type Variables = BTreeMap<String, Vec<ShellText>>;
-
-/// Maximum number of values of a variable that are followed. The last ones are kept.
-const VALUES_MAX: usize = 8;
-
 impl Scanner<'_> {
     /// Scans `if` and `case`. Each clause begins with the variables before the statement. If no
     /// clause must run, the statement after it begins with them, too.
@@ -726,24 +744,6 @@ impl Scanner<'_> {
     }
 }
 
-/// Adds alternative values to variables, before their current values.
-fn join(variables: &mut Variables, other: Variables) {
-    for (name, mut values) in other {
-        match variables.get_mut(&name) {
-            Some(own) if own.len() == 1 && values.len() == 1 || own.len() > 1 => {
-                values.retain(|it| !own.contains(it));
-                values.append(own);
-                values.drain(..values.len().saturating_sub(VALUES_MAX));
-                *own = values;
-            }
-            Some(_) => {}
-            None => {
-                variables.insert(name, values);
-            }
-        }
-    }
-}
-
 /// The redirections of a command.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Redirects {
@@ -766,6 +766,9 @@ impl Scanner<'_> {
         scope: &mut ShellState,
     ) -> Redirects {
         let mut found = Redirects::default();
+        if !self.enter() {
+            return found;
+        }
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         for child in children {
@@ -785,6 +788,7 @@ impl Scanner<'_> {
                 _ => {}
             }
         }
+        self.leave();
         found
     }
 

@@ -54,6 +54,20 @@ impl Scanner<'_> {
         scope: &mut ShellState,
         input: &StandardInput,
     ) -> ShellOutput {
+        if !self.enter() {
+            return ShellOutput::default();
+        }
+        let output = self.run_entered(simple, scope, input);
+        self.leave();
+        output
+    }
+
+    fn run_entered(
+        &mut self,
+        simple: SimpleCommand,
+        scope: &mut ShellState,
+        input: &StandardInput,
+    ) -> ShellOutput {
         let SimpleCommand { mut words, variables, redirects, mut wrappers } = simple;
         if words.is_empty() {
             scope.variables.extend(variables);
