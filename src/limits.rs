@@ -19,6 +19,8 @@ pub use crate::source::limits::{
 
 /// Hook payload on standard input, in bytes. A larger payload gets no decision.
 pub const STDIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Maximum time until a hook payload is complete.
+pub const STDIN_WAIT_MAX: Duration = Duration::from_secs(10);
 /// A git configuration file, in bytes. A longer file is ignored.
 pub const GIT_CONFIG_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of git's index that are read first. The state directory is among the first names.

@@ -18,6 +18,9 @@ fn main() -> ExitCode {
     }
     ignore_file_limits();
     let mut world = RealWorld::new().announcing_waits(!hook);
+    if hook {
+        cli::prepare_crash_answer(&world, &arguments);
+    }
     if let Some(directory) = &directory {
         match world.enter(directory) {
             Ok(entered) => world = entered,

@@ -1,21 +1,27 @@
 //! `policyd eval`: reads one hook event, evaluates it, and writes the answer.
 
-use std::io::Read as _;
+use std::io::ErrorKind;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, error};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, crash, error};
 use crate::app::error::AppError;
 use crate::app::gate::{self, Report, Request, Supervision};
 use crate::app::workspace::project;
 use crate::evaluation::Detail;
+use crate::evaluation::combine::Decision;
 use crate::facts::event::{EVENT_NAMES, EventKind};
 use crate::harness::{self, Harness};
-use crate::hook::{self, Caller, payload};
+use crate::hook::payload::{self, JsonExtent, PayloadError};
+use crate::hook::{self, Caller, HookResponse};
 use crate::limits;
 use crate::report::outcome as report;
 use crate::source::suggest;
 use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::overlay::OverlayWorld;
+
+/// Bytes that one read of standard input returns at most. The buffer of standard input is smaller, so a part never stays in it
+/// unseen by [`World::input_comes`].
+const STDIN_PART_BYTES: usize = 16 * 1024;
 
 /// Judges one event and speaks.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
@@ -29,15 +35,24 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     let began = world.elapsed();
     let mut report = Report::default();
     let mut caller = caller_of(arguments);
+    let line_caller = caller;
     let usage = match read(world, console, arguments, &mut caller) {
-        Ok(None) => EXIT_OK,
-        Ok(Some(request)) => {
+        Ok(ReadEvent { request: None, .. }) => EXIT_OK,
+        Ok(ReadEvent { request: Some(request), is_whole }) => {
+            if !is_same(caller, line_caller) {
+                crash::prepare(world, caller);
+            }
             report = gate::evaluate(world, &request);
+            if !is_whole && report.answer.decision < Decision::Ask {
+                report.answer = HookResponse::not_analyzed(caller, NOT_WHOLE);
+            }
             report.around.explained = request.detail == Detail::Values;
             EXIT_OK
         }
         Err(error) => {
             report.problem(&error.to_string());
+            report.answer = HookResponse::not_analyzed(caller, UNREADABLE);
+            report.answer.notice = None;
             error::exit_code(&error)
         }
     };
@@ -46,19 +61,38 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Eval
     speak(world, console, arguments, caller, &report, usage)
 }
 
+/// Returns whether two callers read the same form of answer.
+fn is_same(one: Caller, other: Caller) -> bool {
+    let native = |it: Caller| it.moment.map(|it| it.native);
+    one.harness.name == other.harness.name && native(one) == native(other)
+}
+
 /// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
 fn caller_of(arguments: &EvalArguments) -> Caller {
     gate::caller(arguments.harness.as_deref().and_then(harness::find), &arguments.hook)
 }
 
-/// Reads arguments and payload; what is wrong with them is one sentence with its cure. Nothing for an
-/// event of the client that means none of ours.
+/// Why a call is asked about whose payload could not be read. The notice says more.
+const UNREADABLE: &str = "it could not be read. Approve it only if you know what it does.";
+/// Why a call is asked about whose payload contains bytes that are not UTF-8.
+const NOT_WHOLE: &str =
+    "it contains bytes that are not UTF-8, so the client may run something else than policyd read.";
+
+/// An event as it was read.
+struct ReadEvent<'a> {
+    /// `None` for an event of the client that means none of ours.
+    request: Option<Request<'a>>,
+    /// Whether each byte of the payload was understood.
+    is_whole: bool,
+}
+
+/// Reads arguments and payload; what is wrong with them is one sentence with its cure.
 fn read<'a>(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &'a EvalArguments,
     caller: &mut Caller,
-) -> Result<Option<Request<'a>>, AppError> {
+) -> Result<ReadEvent<'a>, AppError> {
     let named = gate::named_harness(arguments.harness.as_deref())?;
     known_event(arguments, named)?;
     let now = match &arguments.now {
@@ -67,21 +101,21 @@ fn read<'a>(
             AppError::usage(format!("`{text}` is not a time; write 2026-01-31T10:00:00Z"))
         })?,
     };
-    let bytes = match &arguments.input {
-        Some(path) => world
-            .read(path, limits::STDIN_BYTES_MAX)
-            .map_err(|error| AppError::failed(error).about(path.display()))?,
-        None => read_stdin(console),
-    };
     let is_set = |variable: &str| world.env(variable).is_some();
     let expected =
         payload::PayloadExpectation { hook: &arguments.hook, harness: named, is_set: &is_set };
-    let (event, from) = payload::read(&bytes, &expected).map_err(|(error, from)| {
-        *caller = from;
-        AppError::failed_as(error)
-    })?;
+    let bytes = match &arguments.input {
+        Some(path) => world
+            .read(path, limits::STDIN_BYTES_MAX)
+            .map_err(|error| AppError::failed(error).about(path.display())),
+        None => read_stdin(world, console).map_err(AppError::failed_as),
+    };
+    *caller = payload::unread_caller(&expected);
+    let bytes = bytes?;
+    let (event, from) = payload::read(&bytes, &expected).map_err(AppError::failed_as)?;
     *caller = from;
-    let Some(event) = event else { return Ok(None) };
+    let is_whole = std::str::from_utf8(&bytes).is_ok();
+    let Some(event) = event else { return Ok(ReadEvent { request: None, is_whole }) };
     let policies = arguments.policies.as_deref();
     let detail = match (arguments.explain, arguments.format) {
         (true, _) => Detail::Values,
@@ -93,7 +127,9 @@ fn read<'a>(
     let supervision = Supervision::of_hook(world);
     let caller = *caller;
     let watch = None;
-    Ok(Some(Request { event, caller, supervision, now, policies, detail, dry_run, line, watch }))
+    let request =
+        Request { event, caller, supervision, now, policies, detail, dry_run, line, watch };
+    Ok(ReadEvent { request: Some(request), is_whole })
 }
 
 /// Whether the event is one of ours, or one of the harness; without a harness, of any.
@@ -110,13 +146,29 @@ fn known_event(arguments: &EvalArguments, named: Option<&'static Harness>) -> Re
     Err(AppError::usage(format!("there is no event `{hook}`; {help}")))
 }
 
-/// Standard input up to one byte over the bound, so that a longer payload is noticed.
-fn read_stdin(console: &mut Console<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let bound = u64::try_from(limits::STDIN_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    // What could be read is judged; an empty payload is reported as such.
-    drop((&mut *console.stdin).take(bound).read_to_end(&mut bytes));
-    bytes
+/// Reads standard input until its JSON value is complete, or up to one part over the limit, so that a longer payload is
+/// noticed. A client may keep its end open.
+fn read_stdin(world: &dyn World, console: &mut Console<'_>) -> Result<Vec<u8>, PayloadError> {
+    let (mut bytes, mut extent) = (Vec::new(), JsonExtent::default());
+    let mut part = vec![0; STDIN_PART_BYTES];
+    let end = world.elapsed().saturating_add(limits::STDIN_WAIT_MAX);
+    while bytes.len() <= limits::STDIN_BYTES_MAX {
+        if !world.input_comes(end.saturating_sub(world.elapsed())) {
+            return Err(PayloadError::Late);
+        }
+        let read = match console.stdin.read(&mut part) {
+            // What could be read is evaluated; an empty payload is reported as such.
+            Ok(0) => break,
+            Ok(read) => part.get(..read).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        bytes.extend_from_slice(read);
+        if extent.ends_in(read) {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// Speaks last: one write, in the form that was asked for.
@@ -136,6 +188,7 @@ fn speak(
             let said: Vec<String> = problems.chain(answer.notice.take()).collect();
             answer.notice = Some(said.join("\n"));
             let (text, changed) = hook::speak(caller, &answer, report.tool.as_deref());
+            world.prepare_crash_answer(None);
             console.print(&text);
             if project::debug(world) {
                 changed.iter().for_each(|it| console.eprint(it));

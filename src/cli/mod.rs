@@ -5,6 +5,7 @@ mod arguments;
 mod breaker;
 mod console;
 mod context;
+mod crash;
 mod dashboard;
 mod decide;
 mod diag;
@@ -302,7 +303,10 @@ fn usage(
         let notice = format!(
             "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
         );
-        console.print(&hook::speak(caller_in(arguments), &HookResponse::notice(notice), None).0);
+        let caller = caller_in(arguments);
+        let mut response = HookResponse::not_analyzed(caller, "its hook line is invalid");
+        response.notice = Some(notice);
+        console.print(&hook::speak(caller, &response, None).0);
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
@@ -329,11 +333,18 @@ fn names_a_command(arguments: &[OsString]) -> bool {
     words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
 }
 
-/// What a hook says when the program itself failed: no opinion, and the user is told.
+/// Returns the answer of a hook in which the program itself failed: a tool call needs the user's approval, and at
+/// other events the user is notified.
 #[must_use]
 pub fn internal_error_answer(arguments: &[OsString]) -> String {
-    let notice = "policyd: internal error; nothing was checked at this event. Please report it.";
-    hook::speak(caller_in(arguments), &HookResponse::notice(notice), None).0
+    let why = "internal error; nothing was checked at this event. Please report it.";
+    let caller = caller_in(arguments);
+    hook::speak(caller, &HookResponse::not_analyzed(caller, why), None).0
+}
+
+/// Prepares the answer of a hook that a signal ends.
+pub fn prepare_crash_answer(world: &dyn World, arguments: &[OsString]) {
+    crash::prepare(world, caller_in(arguments));
 }
 
 /// Who calls, as far as a command line says that may be wrong in any other way.

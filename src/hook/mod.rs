@@ -9,6 +9,7 @@ pub mod render;
 use serde_json::Value;
 
 use crate::evaluation::combine::Decision;
+use crate::facts::event::EventKind;
 use crate::harness::{ClientEvent, Harness, claude_code};
 
 /// Response to a client, independent of its protocol.
@@ -41,6 +42,18 @@ impl HookResponse {
     #[must_use]
     pub fn notice(text: impl Into<String>) -> Self {
         Self { notice: Some(text.into()), ..Self::default() }
+    }
+
+    /// Creates the response to an event that was not analyzed. A tool call needs the user's approval; at other
+    /// events the user is notified.
+    #[must_use]
+    pub fn not_analyzed(caller: Caller, why: &str) -> Self {
+        let kind = caller.moment.and_then(|it| it.kind);
+        if kind.is_some_and(EventKind::is_before_call) {
+            let reason = format!("policyd did not check this call: {why}");
+            return Self { decision: Decision::Ask, reason, ..Self::default() };
+        }
+        Self::notice(format!("policyd: {why}"))
     }
 
     /// Returns whether the response blocks the agent.

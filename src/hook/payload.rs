@@ -24,6 +24,8 @@ pub enum PayloadError {
     NotJson(String),
     /// The payload is JSON, but not an object.
     NotAnObject,
+    /// The payload was not complete in time.
+    Late,
 }
 
 impl std::fmt::Display for PayloadError {
@@ -35,6 +37,10 @@ impl std::fmt::Display for PayloadError {
             }
             Self::NotJson(why) => write!(f, "the hook payload is not JSON: {why}"),
             Self::NotAnObject => f.write_str("the hook payload is not a JSON object"),
+            Self::Late => {
+                let seconds = limits::STDIN_WAIT_MAX.as_secs();
+                write!(f, "the hook payload on stdin was not complete after {seconds} seconds")
+            }
         }
     }
 }
@@ -51,20 +57,26 @@ pub struct PayloadExpectation<'a> {
     pub is_set: &'a dyn Fn(&str) -> bool,
 }
 
+/// Returns the caller as far as the command line and the environment tell it, for a payload that cannot be read.
+#[must_use]
+pub fn unread_caller(expected: &PayloadExpectation<'_>) -> Caller {
+    let harness = expected.harness.unwrap_or_else(|| harness::detect(&Map::new(), expected.is_set));
+    Caller::at(harness, expected.hook)
+}
+
 /// Parses the payload of any client. The event is `None` if the client's event has no neutral kind;
 /// the response is then empty.
 ///
 /// # Errors
-/// [`PayloadError`] for an invalid payload, with the client as far as the command line names it.
+/// [`PayloadError`] for an invalid payload.
 pub fn read(
     bytes: &[u8],
     expected: &PayloadExpectation<'_>,
-) -> Result<(Option<Event>, Caller), (PayloadError, Caller)> {
-    let said = expected.harness.unwrap_or_else(|| harness::detect(&Map::new(), expected.is_set));
-    let mut fields = fields(bytes).map_err(|it| (it, Caller::at(said, expected.hook)))?;
+) -> Result<(Option<Event>, Caller), PayloadError> {
+    let mut fields = fields(bytes)?;
     let detected = || harness::detect(&fields, expected.is_set);
     let harness = expected.harness.unwrap_or_else(detected);
-    let caller = Caller::at(harness, expected.hook);
+    let mut caller = Caller::at(harness, expected.hook);
     let kind = match caller.moment {
         Some(moment) => {
             let judged = (harness.neutral)(moment, &mut fields);
@@ -73,7 +85,55 @@ pub fn read(
         }
         None => EventKind::find(expected.hook),
     };
-    Ok((kind.map(|it| event(harness, fields, it)), caller))
+    let event = kind.map(|it| event(harness, fields, it));
+    let said = event.as_ref().and_then(|it| it.said_kind.filter(|said| *said != it.kind));
+    // A tool call is answered as one, also if the hook line names another event.
+    if let Some(said) = said.filter(|it| it.is_before_call()) {
+        caller.moment = harness.moment_of(said);
+    }
+    Ok((event, caller))
+}
+
+/// Finds the end of the JSON object or array that standard input begins with, over several parts.
+#[derive(Debug, Default)]
+pub struct JsonExtent {
+    open_brackets: usize,
+    in_text: bool,
+    is_escaped: bool,
+    /// Whether the value is no object or array, so that only the end of the input ends it.
+    is_other: bool,
+}
+
+impl JsonExtent {
+    /// Returns whether the value ends in the next part of the input.
+    pub fn ends_in(&mut self, part: &[u8]) -> bool {
+        part.iter().any(|byte| !self.is_other && self.ends_at(*byte))
+    }
+
+    fn ends_at(&mut self, byte: u8) -> bool {
+        if self.in_text {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_text = false,
+                _ => {}
+            }
+            return false;
+        }
+        match byte {
+            b'{' | b'[' => self.open_brackets += 1,
+            b'"' if self.open_brackets > 0 => self.in_text = true,
+            b'}' | b']' if self.open_brackets > 0 => {
+                self.open_brackets -= 1;
+                return self.open_brackets == 0;
+            }
+            // White space, or the mark of UTF-8.
+            _ if self.open_brackets > 0 || byte.is_ascii_whitespace() => {}
+            0xef | 0xbb | 0xbf => {}
+            _ => self.is_other = true,
+        }
+        false
+    }
 }
 
 /// Converts the tool and its input to neutral names.
@@ -268,6 +328,21 @@ mod tests {
         let message = event.last_message.unwrap();
         assert_eq!(message.len(), limits::LAST_MESSAGE_BYTES_MAX);
         assert!(message.ends_with("end"));
+    }
+
+    #[test]
+    fn the_end_of_a_payload_is_seen_in_any_parts() {
+        let whole = "\u{feff} \n{\"a\": [\"}\\\"]{\", {}], \"b\": {\"c\": \"\\\\\"}}".as_bytes();
+        for size in 1..=whole.len() {
+            let mut extent = JsonExtent::default();
+            let ends: Vec<bool> = whole.chunks(size).map(|it| extent.ends_in(it)).collect();
+            let (last, before) = ends.split_last().unwrap();
+            assert!(*last && !before.contains(&true), "{size}: {ends:?}");
+        }
+        for part in ["", " ", "{", "{\"}", "1", "\"{}\"", "}{}", "x{}"] {
+            assert!(!JsonExtent::default().ends_in(part.as_bytes()), "{part}");
+        }
+        assert!(JsonExtent::default().ends_in(b"[1] x"));
     }
 
     #[test]

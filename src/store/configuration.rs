@@ -13,7 +13,7 @@ use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
 use crate::limits::POLICY_FILE_BYTES_MAX;
 use crate::policy::field_value::{FieldValue, words};
-use crate::policy::{EnforcementMode, Policy};
+use crate::policy::{EnforcementMode, OnError, Policy};
 use crate::source::shape::{Field, Kind, field};
 use crate::source::{Diagnostic, Node, Source, check, yaml};
 use crate::world::{World, WorldError};
@@ -42,6 +42,12 @@ pub const ORGANIZATION_KEYS: &[Field] = &[
         "Whether `policyd allow` lets a rule or a call pass. Default: `true`.",
     )
     .with_default(|| Some(true.into())),
+    field(
+        "on_error",
+        words::<OnError>(),
+        "What happens to tool calls while the organization's pack cannot be used. Default: `allow`, so that the rules \
+         of the project decide alone.",
+    ),
     field("trust", Kind::Record(TRUST_KEYS), "Which packs of users and projects are used."),
     STORE,
     PACKS,
@@ -138,13 +144,21 @@ pub struct Pins {
     pub allow_disable: bool,
     /// Whether the user can let a rule or a call pass.
     pub allow_exceptions: bool,
+    /// Whether tool calls are blocked while the organization's pack cannot be used.
+    pub blocks_without_pack: bool,
     /// Content hashes of their packs. `None`: each trusted pack is used.
     pub allowed_packs: Option<Vec<String>>,
 }
 
 impl Default for Pins {
     fn default() -> Self {
-        Self { mode: None, allow_disable: true, allow_exceptions: true, allowed_packs: None }
+        Self {
+            mode: None,
+            allow_disable: true,
+            allow_exceptions: true,
+            blocks_without_pack: false,
+            allowed_packs: None,
+        }
     }
 }
 
@@ -157,6 +171,8 @@ impl Pins {
             mode: node.get("mode").and_then(EnforcementMode::from_node),
             allow_disable: is_allowed("allow_disable"),
             allow_exceptions: is_allowed("allow_exceptions"),
+            blocks_without_pack: node.get("on_error").and_then(OnError::from_node)
+                == Some(OnError::Block),
             allowed_packs: packs.map(|it| it.one_or_items().iter().filter_map(hash).collect()),
         }
     }
@@ -187,6 +203,10 @@ impl Pins {
             .then(|| "allow_disable: false: policyd cannot be disabled or paused".to_owned());
         let exceptions = (!self.allow_exceptions)
             .then(|| "allow_exceptions: false: `policyd allow` has no effect".to_owned());
+        let errors = self.blocks_without_pack.then(|| {
+            "on_error: block: no tool call runs while the organization's pack cannot be used"
+                .to_owned()
+        });
         let packs = self.allowed_packs.as_ref().map(|it| match it.len() {
             0 => "trust.allowed_packs: no pack of a user or project is used".to_owned(),
             1 => "trust.allowed_packs: one pack of users and projects is allowed".to_owned(),
@@ -194,7 +214,7 @@ impl Pins {
                 format!("trust.allowed_packs: {count} packs of users and projects are allowed")
             }
         });
-        mode.into_iter().chain(disable).chain(exceptions).chain(packs).collect()
+        mode.into_iter().chain(disable).chain(exceptions).chain(errors).chain(packs).collect()
     }
 }
 

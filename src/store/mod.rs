@@ -8,6 +8,7 @@ pub mod block_copies;
 pub mod breakers;
 pub mod choice_record;
 pub mod configuration;
+pub mod crash_record;
 pub mod decision_index;
 pub mod decision_log;
 pub mod diagnostic;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
-    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
+    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -132,6 +132,14 @@ impl World for WriteProtectedWorld<'_> {
 
     fn input_comes(&self, within: Duration) -> bool {
         self.beneath.input_comes(within)
+    }
+
+    fn is_writable(&self, folder: &Path) -> bool {
+        self.beneath.is_writable(folder)
+    }
+
+    fn prepare_crash_answer(&self, answer: Option<CrashAnswer<'_>>) {
+        self.beneath.prepare_crash_answer(answer);
     }
 
     fn cores(&self) -> usize {

@@ -11,6 +11,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use policyd_crash::CrashAnswer;
+
 use crate::time::Timestamp;
 use server::{DocumentServer, ServerAddress, ServerError};
 
@@ -479,6 +481,13 @@ pub trait World: Sync {
     /// # Errors
     /// [`WorldError::Unsupported`] if the environment of processes cannot be read.
     fn kill_marked(&self, variable: &str, value: &str) -> Result<usize, WorldError>;
+    /// Returns whether this user may create files in a directory. A simulated machine permits it.
+    fn is_writable(&self, _folder: &Path) -> bool {
+        true
+    }
+    /// Prepares what this process answers if a signal ends it, such as after a stack overflow. `None` withdraws
+    /// it. A simulated machine has no signals.
+    fn prepare_crash_answer(&self, _answer: Option<CrashAnswer<'_>>) {}
     /// Connects to a server of shared documents. The connection and each call end within `limit`.
     ///
     /// # Errors

@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{
-    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileKind, FileStat,
-    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileKind,
+    FileStat, HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World,
+    WorldError,
 };
 use crate::limits;
 use crate::time::Timestamp;
@@ -121,6 +122,14 @@ impl World for OverlayWorld<'_> {
 
     fn input_comes(&self, within: Duration) -> bool {
         self.beneath.input_comes(within)
+    }
+
+    fn is_writable(&self, folder: &Path) -> bool {
+        self.beneath.is_writable(folder)
+    }
+
+    fn prepare_crash_answer(&self, answer: Option<CrashAnswer<'_>>) {
+        self.beneath.prepare_crash_answer(answer);
     }
 
     fn cores(&self) -> usize {

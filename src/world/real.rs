@@ -19,8 +19,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
-    HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
+    Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
+    HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
 use crate::time::Timestamp;
 use crate::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -146,6 +146,21 @@ impl World for RealWorld {
     #[cfg(not(unix))]
     fn input_comes(&self, _within: Duration) -> bool {
         true
+    }
+
+    #[cfg(unix)]
+    fn is_writable(&self, folder: &Path) -> bool {
+        use rustix::fs::{Access, access};
+        use rustix::io::Errno;
+        let answer = access(folder, Access::WRITE_OK | Access::EXEC_OK);
+        !matches!(answer, Err(Errno::ACCESS | Errno::ROFS | Errno::PERM))
+    }
+
+    fn prepare_crash_answer(&self, answer: Option<CrashAnswer<'_>>) {
+        match answer {
+            Some(answer) => policyd_crash::prepare(answer),
+            None => policyd_crash::withdraw(),
+        }
     }
 
     fn cores(&self) -> usize {

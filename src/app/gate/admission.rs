@@ -7,6 +7,7 @@ use crate::app::workspace::gate_status::{GateStatus, OffReason};
 use crate::app::workspace::project::{self, Project};
 use crate::facts::event::{Event, EventKind};
 use crate::harness::{self, Harness};
+use crate::hook::HookResponse;
 use crate::policy::{Policy, records};
 use crate::store::allowance::Allowance;
 use crate::store::choice_record;
@@ -48,6 +49,10 @@ pub(super) fn admit(
             "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
              Write `--hook {right}` there"
         ));
+        if said.is_before_call() {
+            let why = "the hook line names another event.";
+            report.answer = HookResponse::not_analyzed(request.caller, why);
+        }
         let why = "the event is another one than the hook line says".to_owned();
         return silent(report, Unjudged::Other(why));
     }

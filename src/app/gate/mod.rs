@@ -28,7 +28,9 @@ use std::rc::Rc;
 use crate::app::packs;
 use crate::app::workspace::gate_status::OffReason;
 use crate::app::workspace::project;
+use crate::hook::HookResponse;
 use crate::policy::EnforcementMode;
+use crate::store::crash_record::{self, CrashedHook};
 use crate::world::World;
 use admission::{Admitted, admit, apply_enforcement, nothing_to_judge};
 use context::GateContext;
@@ -43,12 +45,30 @@ use stop::StopEvaluation;
 /// Evaluates an event by the rules of its project and of the organization.
 pub(crate) fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
     let mut report = Report::of(&request.event);
+    report_crashes(world, &mut report);
     let organization = OrganizationLayer::load(world, request.event.kind, &mut report);
+    if report.answer.refuses() {
+        return organization::refuse(world, request, report);
+    }
     let report = evaluate_project(world, request, organization.as_ref(), report);
     match organization {
         Some(layer) => organization::add(&layer, world, request, report),
         None => report,
     }
+}
+
+/// Reports hooks that a signal ended before they answered.
+fn report_crashes(world: &dyn World, report: &mut Report) {
+    let crashed = crash_record::take(world);
+    let Some(CrashedHook { event, signal }) = crashed.last() else { return };
+    let count = match crashed.len() {
+        1 => "a hook".to_owned(),
+        count => format!("{count} hooks"),
+    };
+    report.problem(&format!(
+        "signal {signal} ended {count} before the analysis of `{event}`; a tool call was asked about, and nothing \
+         else was checked. Please report it"
+    ));
 }
 
 /// Evaluates an event by the pack of its project.
@@ -87,6 +107,7 @@ fn evaluate_project(
         // It is reported at a stop and where a session begins.
         Err(invalid) if !request.event.kind.is_boundary() => {
             let Some(mut policy) = packs::builtin_policy(world) else {
+                report.answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
                 return report.silent(invalid_pack::BROKEN);
             };
             switches.iter().for_each(|it| drop(it.apply(&mut policy)));

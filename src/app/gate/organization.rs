@@ -7,14 +7,16 @@ use std::rc::Rc;
 
 use super::context::{GateContext, LoadedPolicy};
 use super::guards::GuardEvaluation;
-use super::output::Report;
+use super::output::{self, Report};
 use super::request::Request;
 use super::stop::StopEvaluation;
 use crate::app::packs::{self, organization};
 use crate::app::workspace::project::{self, Project};
 use crate::evaluation::combine::Decision;
 use crate::facts::event::{Event, EventKind};
+use crate::hook::HookResponse;
 use crate::policy::Policy;
+use crate::store::configuration::{Configuration, ConfigurationOwner};
 use crate::store::enforcement::EnforcementChoice;
 use crate::store::session::{Layout, SessionStore};
 use crate::store::user;
@@ -26,12 +28,15 @@ pub(crate) struct OrganizationLayer {
 }
 
 impl OrganizationLayer {
-    /// Loads the organization's pack; `None` if there is none, or if it is not used. The report tells the user
-    /// where a session begins and ends its turns why it is not used.
+    /// Loads the organization's pack; `None` if there is none, or if it is not used. Until it is repaired, each event
+    /// reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
     pub(crate) fn load(world: &dyn World, kind: EventKind, report: &mut Report) -> Option<Self> {
         let mut tell = |text: &str| {
-            if kind.is_main_boundary() {
-                report.problem(text);
+            report.problem(text);
+            let pins = || Configuration::load(world, ConfigurationOwner::Organization).pins;
+            if kind.is_before_call() && pins().blocks_without_pack {
+                let help = "Ask the administrator of this machine to repair it.";
+                report.answer = HookResponse::block(format!("policyd: {text}. {help}"));
             }
         };
         let found = match organization::find(world) {
@@ -94,6 +99,15 @@ impl OrganizationLayer {
         store.durability.clone_from(&context.store.durability);
         GateContext { store, state_dir: project.state.clone(), is_organization: true, ..context }
     }
+}
+
+/// Logs a call that is blocked because the organization's pack cannot be used.
+pub(super) fn refuse(world: &dyn World, request: &Request<'_>, mut report: Report) -> Report {
+    let project = project::find(world, Some(&request.event));
+    let fenced = project::fenced(world, &project);
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+    output::log_unjudged(world, &project.state, request, true, &mut report);
+    report.silent("the organization's pack cannot be used")
 }
 
 /// Evaluates the organization's rules over the response of the project's rules. A changed input is evaluated as

@@ -14,8 +14,12 @@ use crate::world::{World, WorldError};
 
 /// Why the organization's pack is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the organization's pack is ignored: {0}")]
-pub(crate) struct IgnoredPack(Weakness);
+pub(crate) enum IgnoredPack {
+    #[error("the organization's pack is ignored: {0}")]
+    Weak(Weakness),
+    #[error("the organization's pack in `{}` cannot be read: {error}", folder.display())]
+    Unreadable { folder: PathBuf, error: WorldError },
+}
 
 /// The compiled form of the pack. Only root can write it, so it appears when root runs policyd.
 pub(super) fn compiled_file() -> PathBuf {
@@ -25,10 +29,14 @@ pub(super) fn compiled_file() -> PathBuf {
 /// Finds the organization's pack; `None` if there is none.
 ///
 /// # Errors
-/// The pack exists and is ignored, because a user other than root could change it.
+/// The pack exists and is ignored: a user other than root could change it, or it cannot be read.
 pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
     let folder = policies();
-    let names = world.list(&folder).unwrap_or_default();
+    let names = match world.list(&folder) {
+        Ok(names) => names,
+        Err(WorldError::NotFound) => return Ok(None),
+        Err(error) => return Err(IgnoredPack::Unreadable { folder, error }),
+    };
     let files: Vec<PathBuf> =
         names.iter().filter(|it| is_yaml(it)).map(|it| folder.join(it)).collect();
     if files.is_empty() {
@@ -37,7 +45,7 @@ pub(crate) fn find(world: &dyn World) -> Result<Option<Found>, IgnoredPack> {
     let lock = Some(PackLock::path(&folder)).filter(|it| world.stat(it).is_ok());
     let of_files = || files.iter().chain(&lock).find_map(|it| weakness(world, it));
     if let Some(weakness) = weakness_on_way(world, &folder).or_else(of_files) {
-        return Err(IgnoredPack(weakness));
+        return Err(IgnoredPack::Weak(weakness));
     }
     Ok(Some(Found { layer: Layer::Organization, ..read(world, &folder) }))
 }

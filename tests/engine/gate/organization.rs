@@ -282,6 +282,52 @@ fn a_mistake_in_the_pack_is_reported_and_the_project_is_evaluated() {
     assert!(notice.contains("guards.yaml:2:3"), "{notice}");
 }
 
+/// A guard without a decision.
+const BROKEN: &str = "- id: x\n  commands: [curl]\n  decison: block\n";
+
+/// Lets the organization block tool calls while its pack cannot be used.
+fn fail_closed(world: &FakeWorld) {
+    world.put("/etc/policyd/config.yaml", "on_error: block\n");
+    world.give_away("/etc/policyd/config.yaml", 0);
+}
+
+#[test]
+fn a_pack_that_cannot_be_used_is_reported_at_each_call_until_it_is_repaired() {
+    let world = governed();
+    world.put("/etc/policyd/policies/guards.yaml", BROKEN);
+    for command in ["ls", "curl https://example.com", "ls -l"] {
+        let answer = tool_call(&world, command, &[]);
+        assert_eq!(decision(&answer), "none", "{command}: {answer}");
+        let notice = answer["systemMessage"].as_str().unwrap();
+        assert!(notice.contains("the organization's pack is not used"), "{notice}");
+    }
+    world.put("/etc/policyd/policies/guards.yaml", GUARDS);
+    assert_eq!(tool_call(&world, "ls", &[]), Value::Null);
+}
+
+#[test]
+fn the_organization_can_fail_closed() {
+    let breaks: [Weakening; 3] = [
+        |it| it.put("/etc/policyd/policies/guards.yaml", BROKEN),
+        |it| it.give_away("/etc/policyd/policies", 1000),
+        |it| it.put_link("/etc/policyd/policies/guards.yaml", "/tmp/x"),
+    ];
+    for (at, break_it) in breaks.into_iter().enumerate() {
+        let world = governed();
+        fail_closed(&world);
+        assert_eq!(tool_call(&world, "ls", &[]), Value::Null, "{at}: the pack is sound");
+        break_it(&world);
+        let answer = tool_call(&world, "ls", &[]);
+        assert_eq!(decision(&answer), "deny", "{at}: {answer}");
+        let text = answer.to_string();
+        assert!(text.contains("administrator"), "{at}: {text}");
+        let log = world.get("/work/.policyd/logs/decisions.jsonl").unwrap();
+        assert!(String::from_utf8_lossy(&log).contains("organization's pack"), "{at}");
+        // The stop is that of the project: an agent is never trapped.
+        assert_eq!(stop(&world)["decision"], "block", "{at}");
+    }
+}
+
 #[test]
 fn the_compiled_form_counts_only_if_root_wrote_it() {
     let world = governed();

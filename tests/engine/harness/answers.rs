@@ -57,7 +57,7 @@ fn situation(harness: &'static Harness, moment: &'static ClientEvent, payload: &
     let expected =
         PayloadExpectation { hook: moment.native, harness: Some(harness), is_set: &|_| false };
     let bytes = payload.to_string();
-    let (event, caller) = payload::read(bytes.as_bytes(), &expected).map_err(|it| it.0).unwrap();
+    let (event, caller) = payload::read(bytes.as_bytes(), &expected).unwrap();
     let mut text = format!("input: {payload}\n");
     let understood = event.as_ref().map_or(Value::Null, |it| {
         let named = it.said_kind.map_or("", |it| it.name());

@@ -31,8 +31,7 @@ fn the_command_line_wins_and_a_variable_decides_between_equals() {
         let harness = harness.map(|it| harness::find(it).unwrap());
         let is_set = move |name: &str| name == set;
         let expected = PayloadExpectation { hook: "stop", harness, is_set: &is_set };
-        let (event, caller) =
-            payload::read(payload.as_bytes(), &expected).map_err(|it| it.0).unwrap();
+        let (event, caller) = payload::read(payload.as_bytes(), &expected).unwrap();
         assert_eq!(event.unwrap().kind.name(), "stop");
         caller.harness.name
     };
@@ -97,7 +96,7 @@ fn one_deed_is_one_event_in_every_client() {
             let harness = harness::find(name);
             let expected = PayloadExpectation { hook: event, harness, is_set: &|_| false };
             let read = payload::read(payload.as_bytes(), &expected);
-            let event = read.map_err(|it| it.0).unwrap().0.unwrap();
+            let event = read.unwrap().0.unwrap();
             assert_eq!(event.kind.name(), "pre_tool_use", "{name}");
             assert_eq!(event.tool_name.as_deref(), Some(tool), "{name}");
             assert_eq!(sorted(&event.tool_input), sorted(&input), "{name}");
@@ -125,6 +124,6 @@ fn a_stop_that_the_user_broke_off_is_no_stop() {
         let expected =
             PayloadExpectation { hook: event, harness: harness::find(name), is_set: &|_| false };
         let read = payload::read(payload.to_string().as_bytes(), &expected);
-        assert_eq!(read.map_err(|it| it.0).unwrap().0, None, "{name}");
+        assert_eq!(read.unwrap().0, None, "{name}");
     }
 }
