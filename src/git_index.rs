@@ -25,7 +25,8 @@ pub enum Scan {
     Malformed,
 }
 
-/// Searches an index, or its first part, for a path that starts with `prefix` and is not exempt.
+/// Searches an index, or its first part, for the directory `prefix` or a path below it that is not exempt. `prefix`
+/// ends with a slash. The directory itself is an entry if it is a file, a link, or a submodule.
 ///
 /// `id_bytes` is the length of an object id: 20, or 32 in the SHA-256 format. The prefix ignores
 /// ASCII case, because a disk can treat `.Policyd` and `.policyd` as one file.
@@ -47,6 +48,9 @@ pub fn scan(
             return Scan::Incomplete;
         }
         let name = entries.name.as_slice();
+        if prefix.strip_suffix(b"/").is_some_and(|it| name.eq_ignore_ascii_case(it)) {
+            return Scan::Tracked(String::from_utf8_lossy(name).into_owned());
+        }
         let start = name.get(..prefix.len());
         if start.is_some_and(|it| it.eq_ignore_ascii_case(prefix)) && !is_exempt(name) {
             return Scan::Tracked(String::from_utf8_lossy(name).into_owned());
@@ -199,11 +203,23 @@ mod tests {
             &[][..],
             &["a"],
             &[".gitignore", ".policyd/policies/a.yaml", ".policyd0", "a"],
-            &[".policyd"],
             &["sub/.policyd/x"],
+            &["sub/.policyd"],
+            &[".policy"],
         ] {
             assert_eq!(found(&index(2, names)), Scan::Untracked, "{names:?}");
             assert_eq!(found(&index(4, names)), Scan::Untracked, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_a_link_or_a_submodule_in_its_place_is_state() {
+        for name in [".policyd", ".Policyd"] {
+            let names = [".gitignore", name, "a"];
+            for version in [2, 4] {
+                let scan = found(&index(version, &names));
+                assert_eq!(scan, Scan::Tracked(name.to_owned()), "{version}");
+            }
         }
     }
 

@@ -188,9 +188,15 @@ impl Overview<'_> {
         };
         let stores = Stores::new(self.world, self.policy, location);
         let escalations = stores.escalations.all();
-        let waiting = stores.waiting_with(&escalations);
-        row.dead_letters = waiting.depth;
-        row.dead_letters_for_human = waiting.awaiting_human;
+        match stores.waiting_with(&escalations) {
+            Some(waiting) => {
+                row.dead_letters = waiting.depth;
+                row.dead_letters_for_human = waiting.awaiting_human;
+            }
+            None => {
+                row.problems.push("the queues cannot be read: run `policyd dlq list`".to_owned())
+            }
+        }
         let open = escalations.iter().filter(|it| it.closed.is_none());
         row.questions = open.map(OpenQuestion::of_escalation).collect();
         let now = self.world.now();
@@ -198,7 +204,11 @@ impl Overview<'_> {
         let signals = view.awaiting_human(&self.policy.signals, now);
         let asked = |it: &StoredSignal| OpenQuestion::of_signal(it.message(), &it.name);
         row.questions.extend(signals.map(asked));
-        let breakers = stores.breakers.all().into_iter();
+        let breakers = stores.breakers.all().unwrap_or_else(|error| {
+            row.problems.push(stores.breakers.unreadable(&error));
+            Vec::new()
+        });
+        let breakers = breakers.into_iter();
         let breakers: Vec<BreakerView> = breakers
             .map(|(key, breaker)| {
                 let settings = self.policy.breaker(&key);

@@ -10,7 +10,7 @@ use crate::store::shared::action::{SharedAction, SharedResponse};
 use crate::store::shared::settings::{SharedStoreSettings, SharedSubject};
 pub(crate) use crate::store::shared::{COMMAND, QUICK};
 use crate::store::shared::{SharedStore, SyncError, SyncLimits, SyncResult};
-use crate::world::World;
+use crate::world::{World, WorldError};
 
 /// Synchronizes; `None` if no shared store is configured.
 pub(crate) fn sync(
@@ -62,12 +62,15 @@ pub(crate) fn request(
     store: &BreakerStore<'_>,
     key: &str,
     settings: &BreakerSettings,
-) -> (Breaker, BreakerResponse) {
+) -> Result<(Breaker, BreakerResponse), WorldError> {
     let now = world.now();
-    let known = store.peek(key);
+    let known = store.peek(key)?;
     let (next, response) = breaker::step(&known, BreakerEvent::Request, settings, now);
     if next == known || !SharedStoreSettings::shares_breaker(key) {
-        return if next == known { (known, response) } else { store.request(key, settings, now) };
+        return match next == known {
+            true => Ok((known, response)),
+            false => store.request(key, settings, now),
+        };
     }
     let Ok(Some(shared)) = SharedStore::find(world, store.root(), store.durability()) else {
         return store.request(key, settings, now);
@@ -78,7 +81,7 @@ pub(crate) fn request(
         settings: Box::new(settings.clone()),
     };
     match shared.decide(action, QUICK) {
-        Ok(SharedResponse::Breaker(response)) => (store.peek(key), response),
+        Ok(SharedResponse::Breaker(response)) => Ok((store.peek(key)?, response)),
         Ok(
             SharedResponse::Task(_)
             | SharedResponse::Escalation(_)

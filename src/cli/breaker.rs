@@ -111,7 +111,14 @@ fn allow(
     format: ListFormat,
 ) -> u8 {
     let settings = command.policy.breaker(key);
-    let (breaker, answer) = sharing::request(command.world, &command.store, key, &settings);
+    let request = sharing::request(command.world, &command.store, key, &settings);
+    let (breaker, answer) = match request {
+        Ok(answered) => answered,
+        Err(error) => {
+            console.eprint(&command.store.unreadable(&error));
+            return EXIT_BROKEN;
+        }
+    };
     let seen = command.seen(key, breaker);
     match (format, answer) {
         (ListFormat::Json, answer) => console.print(&format!("{}\n", seen.answer_json(answer))),
@@ -215,9 +222,13 @@ fn trip(
 }
 
 fn reset(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
-    if !command.store.is_damaged() && !command.store.knows(key) {
-        console.eprint(&format!("unknown breaker `{key}`; nothing reset"));
-        return EXIT_FOUND;
+    match command.store.knows(key) {
+        Ok(false) if !command.store.is_damaged() => {
+            console.eprint(&format!("unknown breaker `{key}`; nothing reset"));
+            return EXIT_FOUND;
+        }
+        Ok(_) => {}
+        Err(error) => return refused(console, key, &error),
     }
     if let Err(code) = require_human(command.world, console, &format!("reset the breaker `{key}`"))
     {

@@ -84,6 +84,10 @@ pub(super) fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
 }
 
 fn unknown(console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
+    if !lists.unreadable.is_empty() {
+        damage(console, lists);
+        return EXIT_BROKEN;
+    }
     let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
     let help = crate::source::suggest::nearest(id, &known);
     let help = help.map(|it| format!("\nhelp: did you mean `{it}`?")).unwrap_or_default();
@@ -189,6 +193,17 @@ fn damage(console: &mut Console<'_>, lists: &Lists) {
         let name = place.as_str();
         console.eprint(&format!("queue/{name}.json is damaged; the next change quarantines it"));
     }
+    for (place, error) in &lists.unreadable {
+        let name = place.as_str();
+        console.eprint(&format!(
+            "queue/{name}.json cannot be read, and nothing is changed: {error}\nhelp: repair the file, or move it away"
+        ));
+    }
+}
+
+/// The exit code of a command that shows tasks.
+fn exit_code(lists: &Lists) -> u8 {
+    if lists.unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN }
 }
 
 fn list(
@@ -231,7 +246,7 @@ fn list(
         };
         console.print_empty(format, what);
     }
-    EXIT_OK
+    exit_code(&lists)
 }
 
 fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFormat) -> u8 {
@@ -376,5 +391,5 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     for (id, text) in alarms {
         console.print(&format!("ALARM {id}: {text}\n"));
     }
-    EXIT_OK
+    exit_code(&lists)
 }

@@ -307,6 +307,7 @@ pub const HARNESS: Harness = Harness {
         variables: &[("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"), ("CLAUDE_CODE_SESSION_ATTENDED", "0")],
         ..AbsenceSigns::NONE
     },
+    reports_blocks: true,
     neutral: |_, _| true,
 };
 

@@ -85,6 +85,7 @@ pub const HARNESS: Harness = Harness {
     },
     // Neither payloads nor variables tell `codex exec` from the terminal.
     absence: AbsenceSigns { commands: &["exec", "e", "review"], ..AbsenceSigns::NONE },
+    reports_blocks: true,
     neutral: |_, payload| {
         // A continued stop keeps its turn; a prompt begins a new turn.
         rename(payload, "turn_id", "prompt_id");

@@ -127,6 +127,7 @@ pub const HARNESS: Harness = Harness {
         packages: &["@github/copilot"],
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
+    reports_blocks: true,
     neutral: |moment, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

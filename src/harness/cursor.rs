@@ -99,6 +99,7 @@ pub const HARNESS: Harness = Harness {
         packages: &["cursor-agent/versions"],
     },
     absence: AbsenceSigns { options: &["-p", "--print"], ..AbsenceSigns::NONE },
+    reports_blocks: true,
     neutral: |moment, payload| {
         rename(payload, "conversation_id", "session_id");
         let first = payload.get("workspace_roots").and_then(|it| it.get(0)).cloned();

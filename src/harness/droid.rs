@@ -46,6 +46,7 @@ pub const HARNESS: Harness = Harness {
         packages: &[],
     },
     absence: AbsenceSigns { commands: &["exec"], ..AbsenceSigns::NONE },
+    reports_blocks: true,
     neutral: |_, payload| {
         for (native, neutral) in [
             ("sessionId", "session_id"),

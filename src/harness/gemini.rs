@@ -81,6 +81,7 @@ pub const HARNESS: Harness = Harness {
         packages: &["@google/gemini-cli"],
     },
     absence: AbsenceSigns { options: &["-p", "--prompt"], ..AbsenceSigns::NONE },
+    reports_blocks: false,
     neutral: |moment, payload| {
         rename(payload, "prompt_response", "last_assistant_message");
         if moment.kind == Some(EventKind::Stop)

@@ -212,6 +212,9 @@ pub struct Harness {
     pub process: ProcessSigns,
     /// How it states that no user is present.
     pub absence: AbsenceSigns,
+    /// Whether each stop after a block can be recognized without a state: by a flag that stays until the next
+    /// prompt, or by the reason of the block in the transcript.
+    pub reports_blocks: bool,
     /// Converts a payload to the neutral spelling, which is Claude Code's. Returns whether the
     /// event needs an evaluation.
     pub neutral: fn(&ClientEvent, &mut Map<String, Value>) -> bool,

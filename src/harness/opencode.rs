@@ -56,6 +56,7 @@ pub const HARNESS: Harness = Harness {
     },
     // The plugin knows whether it is in `opencode run`.
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
+    reports_blocks: false,
     neutral: |moment, payload| {
         let judged = (PLAIN.neutral)(moment, payload);
         let is_patch = payload.get("tool_name").is_some_and(|it| it == "apply_patch");

@@ -84,6 +84,7 @@ pub const HARNESS: Harness = Harness {
     variable: "",
     process: ProcessSigns { variables: &[], programs: &[], packages: &[] },
     absence: AbsenceSigns { field: "attended", ..AbsenceSigns::NONE },
+    reports_blocks: false,
     neutral: |_, payload| {
         for (native, neutral) in [
             ("event", "hook_event_name"),

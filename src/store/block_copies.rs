@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, Durability};
+use super::file::{self, Durability, Saved};
 use super::user::UserDirectory;
 use crate::checksum::{checksum, hex};
 use crate::facts::event::Event;
@@ -58,22 +58,22 @@ impl<'a> BlockCopy<'a> {
         (file.version <= FORMAT_VERSION).then_some(file.limiter)
     }
 
-    /// Saves a state without its history. The copy does not survive a power loss, which the state of the
-    /// session does. A failure is ignored for the same reason: the other sources of the limiter count.
-    pub fn save(&self, limiter: &BlockLimiterState) {
-        let Some(path) = &self.path else { return };
+    /// Saves a state without its history, and returns whether it is in place. The copy does not survive a power
+    /// loss, which the state of the session does.
+    pub fn save(&self, limiter: &BlockLimiterState) -> bool {
+        let Some(path) = &self.path else { return false };
         let folder = path.parent().unwrap_or(path);
         if self.world.stat(path).is_err() {
             if self.world.create_folder(folder).is_err() {
-                return;
+                return false;
             }
             self.prune(folder);
         }
         let limiter = BlockLimiterState { history: Vec::new(), ..limiter.clone() };
         let file = BlockCopyFile { version: FORMAT_VERSION, limiter };
-        let Ok(text) = serde_json::to_string(&file) else { return };
+        let Ok(text) = serde_json::to_string(&file) else { return false };
         let once = Durability { fsync: false, attempts: 1, ..Durability::default() };
-        let _ignored = file::save(self.world, path, text.as_bytes(), &once);
+        !matches!(file::save(self.world, path, text.as_bytes(), &once), Saved::NotSaved { .. })
     }
 
     /// Removes the file.
@@ -152,13 +152,13 @@ mod tests {
     #[test]
     fn a_copy_belongs_to_one_agent_of_one_session() {
         let world = machine();
-        BlockCopy::of(&world, &event("s")).save(&blocked(3));
+        assert!(BlockCopy::of(&world, &event("s")).save(&blocked(3)));
         let load = |event: &Event| BlockCopy::of(&world, event).load();
         assert_eq!(load(&event("s")), Some(blocked(3)));
         assert_eq!(load(&event("t")), None);
         assert_eq!(load(&Event { agent_id: Some("a".to_owned()), ..event("s") }), None);
         assert_eq!(load(&Event { transcript: Some("/t/b.jsonl".into()), ..event("s") }), None);
-        BlockCopy::of(&world, &event("s-t")).save(&blocked(4));
+        assert!(BlockCopy::of(&world, &event("s-t")).save(&blocked(4)));
         forget(&world, &SessionId::sanitize("s"));
         assert_eq!((load(&event("s")), load(&event("s-t"))), (None, Some(blocked(4))));
         BlockCopy::of(&world, &event("s-t")).remove();
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn without_a_home_or_with_a_torn_file_there_is_no_copy() {
         let world = FakeWorld::new();
-        BlockCopy::of(&world, &event("s")).save(&blocked(3));
+        assert!(!BlockCopy::of(&world, &event("s")).save(&blocked(3)));
         assert_eq!(BlockCopy::of(&world, &event("s")).load(), None);
         let world = machine();
         let copy = BlockCopy::of(&world, &event("s"));

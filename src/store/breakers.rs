@@ -69,22 +69,29 @@ impl<'a> BreakerStore<'a> {
     }
 
     /// A breaker as it stands, without a lock.
-    #[must_use]
-    pub fn peek(&self, key: &str) -> Breaker {
-        self.record_at(key).as_ref().map(breaker_of).unwrap_or_default()
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    pub fn peek(&self, key: &str) -> Result<Breaker, WorldError> {
+        Ok(self.record_at(key)?.as_ref().map(breaker_of).unwrap_or_default())
     }
 
     /// Whether the file has a record of this name.
-    #[must_use]
-    pub fn knows(&self, key: &str) -> bool {
-        self.record_at(key).is_some()
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    pub fn knows(&self, key: &str) -> Result<bool, WorldError> {
+        Ok(self.record_at(key)?.is_some())
     }
 
-    /// The record of one breaker; of the others nothing is kept in memory. A file that cannot be read says
-    /// nothing.
-    fn record_at(&self, key: &str) -> Option<Value> {
-        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX).ok()?;
-        let mut record = record::one(&bytes, key)?;
+    /// The record of one breaker; of the others nothing is kept in memory. A damaged file says nothing.
+    fn record_at(&self, key: &str) -> Result<Option<Value>, WorldError> {
+        let bytes = match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
+            Ok(bytes) => bytes,
+            Err(WorldError::NotFound) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(mut record) = record::one(&bytes, key) else { return Ok(None) };
         let is_forced = record.get(FORCED).is_some_and(|it| !it.is_null());
         if is_forced
             && !self.choices().load().unwrap_or_default().forced_breakers.contains(key)
@@ -92,7 +99,7 @@ impl<'a> BreakerStore<'a> {
         {
             fields.shift_remove(FORCED);
         }
-        Some(record)
+        Ok(Some(record))
     }
 
     /// Whether there is a file of breakers: without one nothing ever failed.
@@ -102,35 +109,41 @@ impl<'a> BreakerStore<'a> {
     }
 
     /// Returns the records by key, as they are stored.
-    #[must_use]
-    pub fn records_for_copy(&self) -> Vec<(String, Value)> {
-        self.read().into_iter().collect()
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    pub fn records_for_copy(&self) -> Result<Vec<(String, Value)>, WorldError> {
+        Ok(self.records()?.unwrap_or_default().into_iter().collect())
     }
 
     /// All breakers by key.
-    #[must_use]
-    pub fn all(&self) -> Vec<(String, Breaker)> {
-        let records = self.read();
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
+    pub fn all(&self) -> Result<Vec<(String, Breaker)>, WorldError> {
+        let records = self.records()?.unwrap_or_default();
         let known = records.iter().filter_map(|(key, it)| Some((key.clone(), known_breaker(it)?)));
-        known.collect()
+        Ok(known.collect())
     }
 
     /// Whether a call may be made now, and the breaker that says so. The lock is taken only where
     /// the answer moves the breaker; one that cannot be moved admits.
-    #[must_use]
+    ///
+    /// # Errors
+    /// The file cannot be read, or is too large.
     pub fn request(
         &self,
         key: &str,
         settings: &BreakerSettings,
         now: Timestamp,
-    ) -> (Breaker, BreakerResponse) {
-        let known = self.peek(key);
+    ) -> Result<(Breaker, BreakerResponse), WorldError> {
+        let known = self.peek(key)?;
         let (next, answer) = breaker::step(&known, BreakerEvent::Request, settings, now);
         if next == known {
-            return (known, answer);
+            return Ok((known, answer));
         }
-        self.step(key, BreakerEvent::Request, settings, now)
-            .unwrap_or((next, BreakerResponse::Permitted))
+        let moved = self.step(key, BreakerEvent::Request, settings, now);
+        Ok(moved.unwrap_or((next, BreakerResponse::Permitted)))
     }
 
     /// Records the result of a call, or a change by the user. Nothing is written if nothing changes.
@@ -144,7 +157,7 @@ impl<'a> BreakerStore<'a> {
         settings: &BreakerSettings,
         now: Timestamp,
     ) -> Result<Breaker, WorldError> {
-        let known = self.peek(key);
+        let known = self.peek(key)?;
         let choose = |change: fn(&mut BTreeSet<String>, &str) -> bool| {
             let changed = self.choices().change(|it| change(&mut it.forced_breakers, key));
             changed.map_err(|error| WorldError::Io(error.to_string()))
@@ -265,11 +278,6 @@ impl<'a> BreakerStore<'a> {
         }
     }
 
-    /// The records by key, for those who only look; a file that cannot be read says nothing.
-    fn read(&self) -> Map<String, Value> {
-        self.records().ok().flatten().unwrap_or_default()
-    }
-
     /// The records by key; `None` where the file is damaged.
     fn records(&self) -> Result<Option<Map<String, Value>>, WorldError> {
         match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
@@ -279,7 +287,6 @@ impl<'a> BreakerStore<'a> {
                 Ok(records)
             }
             Err(WorldError::NotFound) => Ok(Some(Map::new())),
-            Err(WorldError::TooLarge(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -314,25 +321,37 @@ impl<'a> BreakerStore<'a> {
         Ok(Map::new())
     }
 
-    /// Returns the warning about a damaged or too large file. `None` if the file is valid.
+    /// Returns the warning about a damaged or unreadable file. `None` if the file is valid.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
-        self.is_damaged().then(|| {
-            format!(
-                "{} is damaged or larger than {BREAKER_FILE_BYTES_MAX} bytes, so every breaker counts as \
-                 closed; the next change moves it to `{FILE}.corrupt-…`",
-                self.root.join(FILE).display()
-            )
-        })
+        let file = self.root.join(FILE);
+        match self.world.read(&file, BREAKER_FILE_BYTES_MAX) {
+            Ok(bytes) => is_damaged(&bytes).then(|| {
+                format!(
+                    "{} is damaged, so every breaker counts as closed; the next change moves it to \
+                     `{FILE}.corrupt-…`",
+                    file.display()
+                )
+            }),
+            Err(WorldError::NotFound) => None,
+            Err(error) => Some(self.unreadable(&error)),
+        }
+    }
+
+    /// Describes that the file cannot be read.
+    #[must_use]
+    pub fn unreadable(&self, error: &WorldError) -> String {
+        let file = self.root.join(FILE).display().to_string();
+        format!(
+            "the breakers cannot be read ({file}: {error}), so no call is permitted; repair or remove the file"
+        )
     }
 
     /// Returns whether the file is damaged; the next change quarantines it.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
-        match self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX) {
-            Ok(bytes) => serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&bytes).is_err(),
-            Err(error) => matches!(error, WorldError::TooLarge(_)),
-        }
+        let bytes = self.world.read(&self.root.join(FILE), BREAKER_FILE_BYTES_MAX);
+        bytes.is_ok_and(|it| is_damaged(&it))
     }
 
     fn write(&self, mut records: Map<String, Value>) -> Result<(), WorldError> {
@@ -351,4 +370,9 @@ impl<'a> BreakerStore<'a> {
             file::Saved::NotSaved { why, .. } => Err(WorldError::Io(why)),
         }
     }
+}
+
+/// Returns whether bytes are no file of breakers.
+fn is_damaged(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(bytes).is_err()
 }

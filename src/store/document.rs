@@ -19,7 +19,7 @@ pub enum DocumentContent {
     Nothing,
     /// A JSON value.
     Value(Value),
-    /// Something else, or more than may be read.
+    /// Something else.
     Damaged,
 }
 
@@ -87,13 +87,13 @@ impl<'a> Documents<'a> {
     /// Looks at a document. A torn one reads as its sibling, which the next change puts in its place.
     ///
     /// # Errors
-    /// It is there and cannot be read now.
+    /// It is there and cannot be read now, or is too large.
     pub fn read(&self, name: &str) -> Result<DocumentContent, WorldError> {
         Ok(match file::load(self.world, &self.path(name), self.bytes_max) {
             Loaded::Missing => DocumentContent::Nothing,
             Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
             Loaded::Torn { bytes, backup: None } => parse(&bytes),
-            Loaded::Unreadable { error: WorldError::TooLarge(_), .. } => DocumentContent::Damaged,
+            // Too much is not nothing: another program may have written it, and knows what it means.
             Loaded::Unreadable { error, .. } => return Err(error),
         })
     }

@@ -143,6 +143,8 @@ pub struct Lists {
     files: BTreeMap<TaskQueue, LoadedQueue>,
     /// Lists whose file is damaged.
     pub damaged: Vec<TaskQueue>,
+    /// Lists whose file cannot be read now, or is too large, with the reason. Their tasks are unknown.
+    pub unreadable: Vec<(TaskQueue, WorldError)>,
     /// Changes in their order, for the shared store.
     changes: Vec<SharedAction>,
 }
@@ -348,7 +350,8 @@ impl<'a> QueueStore<'a> {
                 }
                 Ok(DocumentContent::Value(_)) => lists.damaged.push(place),
                 Ok(DocumentContent::Nothing) => lists.absorb(place, None),
-                Ok(DocumentContent::Damaged) | Err(_) => lists.damaged.push(place),
+                Ok(DocumentContent::Damaged) => lists.damaged.push(place),
+                Err(error) => lists.unreadable.push((place, error)),
             }
             // Nothing is written: what was read is not needed any more.
             lists.files.clear();

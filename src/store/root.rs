@@ -28,6 +28,13 @@ pub fn fenced<'w>(
     WriteProtectedWorld::new(world, fences, confined)
 }
 
+/// Returns why a root in a project is not used: it, or a folder above it in the project, is a link or belongs to
+/// another user. `None` if it can be used.
+#[must_use]
+pub fn problem(world: &dyn World, root: &Path, project: &Path) -> Option<String> {
+    refusal(world, root, project, &owners(world, project))
+}
+
 /// The trusted users of a project: the own one, root and, where root works, the owner of the
 /// project; none where the machine has no owners.
 fn owners(world: &dyn World, project: &Path) -> Vec<u32> {

@@ -105,7 +105,14 @@ pub fn config_folder(world: &dyn World) -> Option<PathBuf> {
 /// `$XDG_STATE_HOME/policyd`, by default `~/.local/state/policyd`.
 #[must_use]
 pub fn state_folder(world: &dyn World, root: &Path) -> Option<PathBuf> {
-    Some(UserDirectory::State.path(world)?.join(key(world, root)))
+    // Several projects can have a link to one place as their root.
+    let is_link = world.entry(root).is_ok_and(|it| it.link.is_some());
+    let own = || Some(world.real_path(root.parent()?).ok()?.join(root.file_name()?));
+    let key = match is_link.then(own).flatten() {
+        Some(own) => key_of(&own),
+        None => key(world, root),
+    };
+    Some(UserDirectory::State.path(world)?.join(key))
 }
 
 /// A file name for a state directory: the name of its project, and a hash of the path that it has
@@ -117,7 +124,10 @@ pub fn key(world: &dyn World, root: &Path) -> String {
         let real = world.real_path(it).ok()?;
         Some(root.strip_prefix(it).ok()?.iter().fold(real, |path, name| path.join(name)))
     });
-    let resolved = resolved.unwrap_or_else(|| root.to_path_buf());
+    key_of(&resolved.unwrap_or_else(|| root.to_path_buf()))
+}
+
+fn key_of(resolved: &Path) -> String {
     let mut digits = hex(&Sha256::digest(resolved.as_os_str().as_encoded_bytes()));
     digits.truncate(KEY_DIGITS);
     let name = resolved.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();

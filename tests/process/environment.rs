@@ -30,7 +30,7 @@ fn the_number_of_attempts_is_the_environments() {
         } else {
             machine.stop_where(&[(name, OsStr::new(value))])
         };
-        assert!(!said.blocks() && said.notice().contains("could not"), "{said:?}");
+        assert!(said.blocks() && said.notice().contains("could not"), "{said:?}");
         let failed = read_log(&machine.session().join("diagnostic.jsonl"));
         let failed = failed.iter().filter(|it| it["save_success"] == false);
         assert_eq!(failed.count(), attempts + 1, "{name}={value}: each attempt, and the end");

@@ -25,6 +25,7 @@ mod dashboard;
 mod dashboard_answers;
 mod doctor;
 mod environment;
+mod fail_closed;
 #[cfg(target_os = "linux")]
 mod fleet;
 mod hostile;

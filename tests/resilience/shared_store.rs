@@ -343,7 +343,7 @@ fn play(seed: u64) {
     assert!((recorded..=tried).contains(&count), "seed {seed}: {recorded} <= {count} <= {tried}");
     for world in &hosts {
         let store = BreakerStore::new(world, Path::new(ROOT), Durability::default());
-        let local = store.peek(KEY).failures().count() as u64;
+        let local = store.peek(KEY).unwrap().failures().count() as u64;
         assert_eq!(local, count, "seed {seed}: every copy is complete");
     }
 }
@@ -395,9 +395,9 @@ fn times_of_another_clock_are_converted() {
     shared(&one).sync(LIMITS).unwrap();
     shared(&other).sync(LIMITS).unwrap();
     let store = BreakerStore::new(&other, Path::new(ROOT), Durability::default());
-    let wait = store.peek(KEY).wait(&settings, other.now()).unwrap();
+    let wait = store.peek(KEY).unwrap().wait(&settings, other.now()).unwrap();
     assert!(wait > Duration::from_secs(290) && wait <= Duration::from_secs(301), "{wait:?}");
     // An hour later by the same clock, a trial call is permitted.
     let later = other.now().plus(Duration::from_secs(302));
-    assert_eq!(store.peek(KEY).wait(&settings, later), Some(Duration::ZERO));
+    assert_eq!(store.peek(KEY).unwrap().wait(&settings, later), Some(Duration::ZERO));
 }

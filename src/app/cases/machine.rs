@@ -342,11 +342,16 @@ impl<'a> Machine<'a> {
         let (store, own) = project::sessions(&self.world, project, &policy.settings);
         let breakers = BreakerStore::new(&self.world, &own, store.durability.clone());
         let phase = |key: &String| {
-            let phase = breakers.peek(key).phase_at(&policy.breaker(key), self.world.now());
+            let phase = breakers
+                .peek(key)
+                .unwrap_or_default()
+                .phase_at(&policy.breaker(key), self.world.now());
             (key.clone(), Value::from(phase.as_str().to_ascii_lowercase()))
         };
-        let known =
-            policy.breaker_names().into_iter().chain(breakers.all().into_iter().map(|it| it.0));
+        let known = policy
+            .breaker_names()
+            .into_iter()
+            .chain(breakers.all().unwrap_or_default().into_iter().map(|it| it.0));
         Value::Object(known.map(|it| phase(&it)).collect())
     }
 }

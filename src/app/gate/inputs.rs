@@ -184,12 +184,14 @@ impl GateContext<'_> {
         if breakers {
             let store =
                 BreakerStore::new(self.world, &self.state_dir, self.store.durability.clone());
-            let standing = standing(self.policy, &store.all(), self.request.now);
-            context.learned.borrow_mut().breakers = Some(standing);
+            // Facts of breakers that cannot be read are unknown.
+            let all = store.all().ok();
+            let standing = all.map(|it| standing(self.policy, &it, self.request.now));
+            context.learned.borrow_mut().breakers = standing;
         }
         if waiting {
             let stores = Stores { now: self.request.now, ..self.stores(Duration::ZERO) };
-            context.learned.borrow_mut().waiting = Some(stores.waiting());
+            context.learned.borrow_mut().waiting = stores.waiting();
         }
         if signals {
             let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());

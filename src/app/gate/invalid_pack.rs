@@ -86,7 +86,11 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
     let event = &request.event;
     let own = project.state.clone();
     let store = SessionStore::new(world, own, Layout::policyd());
-    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else { return false };
+    // Without a state, only the client tells whether it was blocked before.
+    let is_first = request.caller.harness.reports_blocks && !event.stop_active;
+    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else {
+        return event.session_known && is_first;
+    };
     let mut state = locked.load().state;
     let stop = Stop {
         episode: event.prompt_id.as_deref().unwrap_or_default(),
@@ -106,5 +110,5 @@ fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> boo
     let saved = locked.commit(&state);
     event.session_known
         && matches!(ruling, LimiterDecision::Block { .. })
-        && !matches!(saved, Saved::NotSaved { .. })
+        && (is_first || !matches!(saved, Saved::NotSaved { .. }))
 }

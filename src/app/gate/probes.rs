@@ -72,7 +72,11 @@ impl ProbeRunner<'_> {
         {
             self.report.problem(&damage);
         }
-        let (breaker, answer) = breakers.request(key, &settings, self.context.request.now);
+        let request = breakers.request(key, &settings, self.context.request.now);
+        let (breaker, answer) = match request {
+            Ok(answered) => answered,
+            Err(error) => return ProbeResult::Failed(breakers.unreadable(&error)),
+        };
         match answer {
             BreakerResponse::Rejected { wait } => {
                 return ProbeResult::Failed(left_alone(key, &breaker, wait));

@@ -91,10 +91,12 @@ impl StopEvaluation<'_> {
         let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
-        let spoken = remembered || it.policy.settings.when_forgotten == OnSaveFailure::Block;
-        if let Some(copy) = copy.filter(|_| spoken) {
-            update_copy(&copy, copied.as_ref(), &evaluation::guard_of(&outcome.state, event));
-        }
+        let limiter = evaluation::guard_of(&outcome.state, event);
+        let copy_saved = copy.is_some_and(|it| update_copy(&it, copied.as_ref(), &limiter));
+        let spoken = remembered
+            || copy_saved
+            || it.policy.settings.when_forgotten == OnSaveFailure::Block
+            || self.is_bounded(&context.facts);
         calls::record_stop(it, &context.facts);
         self.report_unsafe_settings(&mut report);
         keep();
@@ -114,6 +116,14 @@ impl StopEvaluation<'_> {
         let session = &self.context.request.event.session_id;
         let locked = self.context.store.lock(session, self.context.policy.settings.lock_wait);
         locked.map_err(|error| report.problem(&lock_problem(&error))).ok()
+    }
+
+    /// Returns whether a block ends without any state: the transcript shows the blocks before it, or the client reports
+    /// that this stop follows none.
+    fn is_bounded(&self, facts: &Facts) -> bool {
+        let request = self.context.request;
+        facts.feedback.blocks > 0
+            || (request.caller.harness.reports_blocks && !request.event.stop_active)
     }
 
     /// Loads the state of the session, and restores what a copy of its block limiter knows.
@@ -261,15 +271,23 @@ impl StopEvaluation<'_> {
 }
 
 /// Saves the block limiter in the user's directory before its block is sent. After a clean stop there is
-/// nothing to count.
-fn update_copy(copy: &BlockCopy<'_>, saved: Option<&BlockLimiterState>, now: &BlockLimiterState) {
+/// nothing to count. Returns whether the directory has this state now.
+fn update_copy(
+    copy: &BlockCopy<'_>,
+    saved: Option<&BlockLimiterState>,
+    now: &BlockLimiterState,
+) -> bool {
     let counts = now.consecutive_blocks > 0 || now.released.is_some();
     match saved {
-        Some(_) if !counts => copy.remove(),
-        Some(saved) if (saved.total_blocks, saved.releases) == (now.total_blocks, now.releases) => {
+        Some(_) if !counts => {
+            copy.remove();
+            false
         }
-        _ if counts => copy.save(now),
-        _ => {}
+        Some(saved) => {
+            (saved.total_blocks, saved.releases) == (now.total_blocks, now.releases)
+                || copy.save(now)
+        }
+        None => counts && copy.save(now),
     }
 }
 
@@ -278,5 +296,7 @@ fn lock_problem(error: &LockError) -> String {
         LockError::Busy(_) => "end that process if it hangs",
         LockError::Refused(_) => "set `POLICYD_STATE_DIR` to a writable directory",
     };
-    format!("could not lock the state of the session ({error}); policyd does not block; {help}")
+    format!(
+        "could not lock the state of the session ({error}); blocks are counted by the transcript and the client; {help}"
+    )
 }

@@ -67,14 +67,16 @@ impl Session {
         };
         let (store, own) = project::sessions(world, project, &policy.settings);
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
-        let standing = standing(policy, &breakers.all(), session.context.now);
-        session.context.learned.borrow_mut().breakers = Some(standing);
+        // Facts of breakers that cannot be read are unknown.
+        let all = breakers.all().ok();
+        let standing = all.map(|it| standing(policy, &it, session.context.now));
+        session.context.learned.borrow_mut().breakers = standing;
         let stores = {
             let (state_dir, durability) = (own.as_path(), &store.durability);
             let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
             Stores::new(world, policy, location)
         };
-        session.context.learned.borrow_mut().waiting = Some(stores.waiting());
+        session.context.learned.borrow_mut().waiting = stores.waiting();
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
         let waiting = signals.waiting(session.context.now);
         session.context.learned.borrow_mut().signals = Some(waiting);

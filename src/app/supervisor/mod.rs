@@ -258,7 +258,10 @@ struct RunPaths {
 
 /// Breakers that are not closed, for the line that shows where the run stands.
 fn open_breakers(stores: &Stores<'_>) -> String {
-    let all = stores.breakers.all();
+    let all = match stores.breakers.all() {
+        Ok(all) => all,
+        Err(error) => return stores.breakers.unreadable(&error),
+    };
     let open = all.iter().filter(|(_, it)| it.phase != crate::state::breaker::BreakerPhase::Closed);
     let words: Vec<String> = open.map(|(key, it)| format!("{key} {}", it.phase.as_str())).collect();
     words.join(", ")
@@ -441,8 +444,15 @@ impl<'a> Supervisor<'a> {
         }
         let (stores, settings) = (self.stores(), self.policy().breaker(&key));
         self.synchronize(sharing::QUICK);
-        let (breaker, answer) = sharing::request(self.world, &stores.breakers, &key, &settings);
+        let request = sharing::request(self.world, &stores.breakers, &key, &settings);
         self.standing = open_breakers(&stores);
+        let (breaker, answer) = match request {
+            Ok(answered) => answered,
+            Err(error) => {
+                let why = stores.breakers.unreadable(&error);
+                return Admission::Rejected { wait: None, why };
+            }
+        };
         match answer {
             crate::state::breaker::BreakerResponse::Rejected { wait } => {
                 let why = match &breaker.forced {

@@ -98,8 +98,10 @@ impl Stores<'_> {
             return Ok(());
         }
         let settings = self.policy.breaker(&channel.breaker);
-        let (breaker, answer) = self.breakers.request(&channel.breaker, &settings, self.now);
-        if let Ask::Rejected { .. } = answer {
+        // An alert is sent also if nothing is known about the calls before it.
+        if let Ok((breaker, Ask::Rejected { .. })) =
+            self.breakers.request(&channel.breaker, &settings, self.now)
+        {
             return Err(ChannelError::Rejected(breaker.last_error));
         }
         let ran = self.run(channel, it);

@@ -84,17 +84,20 @@ impl<'a> Stores<'a> {
         }
     }
 
-    /// What waits, as expressions see it.
-    pub(crate) fn waiting(&self) -> QueueSnapshot {
+    /// What waits, as expressions see it. `None` if a list of tasks cannot be read.
+    pub(crate) fn waiting(&self) -> Option<QueueSnapshot> {
         self.waiting_with(&self.escalations.all())
     }
 
     /// The same for a caller that read the escalations.
-    pub(crate) fn waiting_with(&self, escalations: &[Escalation]) -> QueueSnapshot {
+    pub(crate) fn waiting_with(&self, escalations: &[Escalation]) -> Option<QueueSnapshot> {
         let lists = self.queues.peek();
+        if !lists.unreadable.is_empty() {
+            return None;
+        }
         let tasks: Vec<_> = lists.tasks.iter().collect();
         let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
-        waiting(&self.policy.dead_letter, queue.0, queue.1, escalations, self.now)
+        Some(waiting(&self.policy.dead_letter, queue.0, queue.1, escalations, self.now))
     }
 
     /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).

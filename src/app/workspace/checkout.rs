@@ -66,22 +66,36 @@ fn text(world: &dyn World, path: &Path) -> Option<String> {
     String::from_utf8(world.read(path, limits::GIT_CONFIG_BYTES_MAX).ok()?).ok()
 }
 
-/// A file that git tracks below a state directory in a checkout, if there is one. Policies and
+/// What git tracks of a state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TrackedState {
+    /// This path: the directory itself as a file, link, or submodule, or something below it.
+    Path(String),
+    /// The index of git does not say. Contains the reason.
+    Unknown(&'static str),
+}
+
+/// What git tracks of a state directory in a checkout, if it tracks any of it. Policies and
 /// policyd's own `.gitignore` may be tracked: trust decides about those.
 ///
 /// An index that cannot be read, or of which too much stands before the state directory, counts as
 /// one that tracks it: state is kept elsewhere then, which is safe in both cases.
-pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Option<String> {
-    world.stat(state).ok()?;
+pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Option<TrackedState> {
+    // A link that leads nowhere exists, too.
+    world.entry(state).ok()?;
     let top = around(world, main)?;
     let below = state.strip_prefix(&top).ok()?.to_str()?;
     let git = git_dir(world, &top.join(".git"))?;
     let prefix = format!("{}/", below.replace('\\', "/"));
-    let policies = format!("{prefix}policies/").to_ascii_lowercase();
+    // The directory of policies can be a submodule.
+    let own_policies = format!("{prefix}policies").to_ascii_lowercase();
+    let policies = format!("{own_policies}/");
     let ignore = format!("{prefix}.gitignore").to_ascii_lowercase();
     let is_exempt = |name: &[u8]| {
         let name = name.to_ascii_lowercase();
-        name.starts_with(policies.as_bytes()) || name == ignore.as_bytes()
+        name.starts_with(policies.as_bytes())
+            || name == own_policies.as_bytes()
+            || name == ignore.as_bytes()
     };
     let mut file = world.open(&git.join("index")).ok()?;
     let mut bytes = Vec::new();
@@ -94,19 +108,21 @@ pub(crate) fn tracked_state(world: &dyn World, main: &Path, state: &Path) -> Opt
             match file.read_at(length as u64, rest) {
                 Ok(0) => break,
                 Ok(read) => length = length.saturating_add(read),
-                Err(_) => return Some("the index of git could not be read".to_owned()),
+                Err(_) => return Some(TrackedState::Unknown("the index of git could not be read")),
             }
         }
         bytes.truncate(length);
         let id_bytes = *id_bytes.get_or_insert_with(|| object_id_bytes(world, &git));
         match git_index::scan(&bytes, id_bytes, prefix.as_bytes(), is_exempt) {
-            Scan::Tracked(path) => return Some(path),
+            Scan::Tracked(path) => return Some(TrackedState::Path(path)),
             Scan::Untracked => return None,
-            Scan::Malformed => return Some("the index of git has an unknown format".to_owned()),
+            Scan::Malformed => {
+                return Some(TrackedState::Unknown("the index of git has an unknown format"));
+            }
             Scan::Incomplete => {}
         }
     }
-    Some("the index of git is too large to search".to_owned())
+    Some(TrackedState::Unknown("the index of git is too large to search"))
 }
 
 /// Length of an object id in bytes: 20, or 32 in the SHA-256 format.

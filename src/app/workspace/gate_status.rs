@@ -98,12 +98,9 @@ impl GateStatus {
             Configuration::load(world, ConfigurationOwner::Organization);
         let problems = problems.iter().map(ToString::to_string).collect();
         let mut status = Self { pins, problems, ..Self::default() };
-        if let Some(path) = &project.tracked {
-            status.problems.push(format!(
-                "git tracks `{path}`, so the repository can contain foreign state; it is not used, \
-                 and state is kept in `{}`. To use it again: git rm -r --cached {path}",
-                project.state.display()
-            ));
+        if let Some(problem) = &project.state_problem {
+            let state = project.state.display();
+            status.problems.push(format!("{problem}. State is kept in `{state}`"));
         }
         let choices = UserChoiceStore::new(world, &project.state).load();
         let choices = choices.unwrap_or_else(|error| {

@@ -9,3 +9,4 @@ pub(crate) mod git;
 pub(crate) mod human;
 pub(crate) mod local_time;
 pub(crate) mod project;
+pub(crate) mod state_root;

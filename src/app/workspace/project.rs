@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::checkout;
+use super::state_root::{self, StateProblem};
 use crate::facts::call::CallEnvironment;
 use crate::facts::event::Event;
 use crate::path::normal;
@@ -11,9 +12,9 @@ use crate::policy::{self, ManifestSettings};
 use crate::state::context::Overrides;
 use crate::store::file::Durability;
 use crate::store::prune::Retention;
+use crate::store::root;
 use crate::store::session::{Layout, SessionStore};
 use crate::store::session_projects::{SessionProject, SessionProjects};
-use crate::store::{root, user};
 use crate::world::fenced::WriteProtectedWorld;
 use crate::world::{FileKind, World};
 
@@ -34,9 +35,8 @@ pub(crate) struct Project {
     pub(crate) main: PathBuf,
     /// The state directory, if no manifest names another one.
     pub(crate) state: PathBuf,
-    /// A file below the project's own state directory that git tracks: the repository brought that
-    /// state, so `state` is a directory of the user.
-    pub(crate) tracked: Option<String>,
+    /// Why the usual state directory is not used, so that `state` is a directory of the user.
+    pub(crate) state_problem: Option<StateProblem>,
 }
 
 /// Finds the project of an event, or of this process.
@@ -83,21 +83,8 @@ fn rooted(world: &dyn World, folder: PathBuf, root: PathBuf) -> Project {
 }
 
 fn with_state(world: &dyn World, folder: PathBuf, root: PathBuf, main: PathBuf) -> Project {
-    let (state, tracked) = state_root(world, &main);
-    Project { folder, root, main, state, tracked }
-}
-
-/// The state directory of a project, and the file that git tracks in the usual place.
-///
-/// A repository that brings state could fill policyd's queues, signals and counters with what its
-/// author wrote. Such a directory is left as it is, and state is kept below the user's own one.
-fn state_root(world: &dyn World, main: &Path) -> (PathBuf, Option<String>) {
-    let usual = world
-        .env("POLICYD_STATE_DIR")
-        .map_or_else(|| main.join(STATE_DIR_NAME), |it| normal(&main.join(it)));
-    let tracked = checkout::tracked_state(world, main, &usual);
-    let elsewhere = tracked.as_ref().and_then(|_| user::state_folder(world, &usual));
-    (elsewhere.unwrap_or(usual), tracked)
+    let (state, state_problem) = state_root::find(world, &main);
+    Project { folder, root, main, state, state_problem }
 }
 
 /// A World that writes to the project's own root as `root::fenced` says; nothing where the user names

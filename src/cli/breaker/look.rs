@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 
 use super::BreakerCommand;
 use crate::app::sharing;
-use crate::cli::{Console, EXIT_FOUND, EXIT_OK, ListFormat};
+use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use crate::report::breakers::{self, BreakerView};
 use crate::state::breaker::load::LoadLevel;
 use crate::time::Timestamp;
+use crate::world::WorldError;
 
 /// All breakers as they stand now.
-fn all(command: &BreakerCommand<'_>) -> Vec<BreakerView> {
-    command.store.all().into_iter().map(|(key, it)| command.seen(&key, it)).collect()
+fn all(command: &BreakerCommand<'_>) -> Result<Vec<BreakerView>, WorldError> {
+    let all = command.store.all()?;
+    Ok(all.into_iter().map(|(key, it)| command.seen(&key, it)).collect())
 }
 
 fn warn_damaged(command: &BreakerCommand<'_>, console: &mut Console<'_>) {
@@ -29,7 +31,7 @@ pub(super) fn list(
     format: ListFormat,
 ) -> u8 {
     warn_damaged(command, console);
-    let breakers = all(command);
+    let Ok(breakers) = all(command) else { return EXIT_BROKEN };
     if breakers.is_empty() {
         console.print_empty(format, "breakers");
     }
@@ -50,7 +52,7 @@ pub(super) fn status(
     format: ListFormat,
 ) -> u8 {
     warn_damaged(command, console);
-    let all = all(command);
+    let Ok(all) = all(command) else { return EXIT_BROKEN };
     let level = all.iter().map(BreakerView::load_level).max().unwrap_or_default();
     let line = match format {
         ListFormat::Text | ListFormat::Compact => breakers::status(&all),
@@ -78,7 +80,8 @@ pub(super) fn show(
     format: ListFormat,
 ) -> u8 {
     warn_damaged(command, console);
-    let seen = command.seen(key, command.store.peek(key));
+    let Ok(breaker) = command.store.peek(key) else { return EXIT_BROKEN };
+    let seen = command.seen(key, breaker);
     console.print(&match format {
         ListFormat::Json => format!("{:#}\n", seen.json()),
         ListFormat::Compact => format!("{}\n", seen.line()),
@@ -89,7 +92,8 @@ pub(super) fn show(
 
 pub(super) fn explain(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
     warn_damaged(command, console);
-    let seen = command.seen(key, command.store.peek(key));
+    let Ok(breaker) = command.store.peek(key) else { return EXIT_BROKEN };
+    let seen = command.seen(key, breaker);
     console.print(&seen.explanation(command.policy.breaker_origin(key)));
     EXIT_OK
 }
@@ -107,7 +111,14 @@ pub(super) fn watch(
         let (root, durability) = (command.store.root(), command.store.durability());
         // Without a server, the local copy is shown.
         let _without = sharing::sync(command.world, root, durability, sharing::QUICK);
-        for seen in all(command) {
+        let all = match all(command) {
+            Ok(all) => all,
+            Err(error) => {
+                console.eprint(&command.store.unreadable(&error));
+                return EXIT_BROKEN;
+            }
+        };
+        for seen in all {
             let state = (seen.breaker.generation, seen.phase().as_str());
             if known.insert(seen.key.clone(), state) == Some(state) {
                 continue;

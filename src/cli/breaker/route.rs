@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::BreakerCommand;
-use crate::cli::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
+use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
 use crate::policy::Tier;
 use crate::report::breakers::BreakerView;
 use crate::source::suggest;
@@ -34,8 +34,14 @@ pub(super) fn run(
     let mut busy: Vec<(&Tier, BreakerView, Option<u64>)> = Vec::new();
     for tier in &route.tiers {
         let settings = command.policy.breaker(&tier.breaker);
-        let (breaker, answer) =
-            command.store.request(&tier.breaker, &settings, command.world.now());
+        let request = command.store.request(&tier.breaker, &settings, command.world.now());
+        let (breaker, answer) = match request {
+            Ok(answered) => answered,
+            Err(error) => {
+                console.eprint(&command.store.unreadable(&error));
+                return EXIT_BROKEN;
+            }
+        };
         let seen = command.seen(&tier.breaker, breaker);
         match answer {
             BreakerResponse::Rejected { .. } => {

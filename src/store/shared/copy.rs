@@ -94,7 +94,7 @@ impl SharedStore<'_> {
     pub fn compare(&self, wait: Duration) -> Result<Vec<Difference>, SyncError> {
         let changes = self.server(wait)?.changes(0)?;
         let ahead_ms = changes.now.millis().saturating_sub(self.world.now().millis());
-        let mut local = self.local();
+        let mut local = self.local()?;
         let mut found = Vec::new();
         for document in changes.documents {
             let Some(text) = document.text else { continue };
@@ -127,7 +127,7 @@ impl SharedStore<'_> {
         let client = position::client(self.world, &self.folder)?;
         let mut server = self.server(wait)?;
         let mut copied: usize = 0;
-        for ((kind, name), document) in self.local() {
+        for ((kind, name), document) in self.local()? {
             let text = document.to_string();
             let mut digest = hex(&Sha256::digest(format!("{kind}\n{name}\n{text}").as_bytes()));
             digest.truncate(24);
@@ -160,12 +160,12 @@ impl SharedStore<'_> {
     }
 
     /// Returns the shared documents of the local files.
-    fn local(&self) -> SharedDocuments {
+    fn local(&self) -> Result<SharedDocuments, SyncError> {
         let (world, root) = (self.world, self.root.as_path());
         let durability = || self.durability.clone();
         let mut all = SharedDocuments::new();
         let breakers = BreakerStore::new(world, root, durability());
-        for (key, record) in breakers.records_for_copy() {
+        for (key, record) in breakers.records_for_copy()? {
             if SharedStoreSettings::shares_breaker(&key) {
                 all.insert((BREAKER.to_owned(), key), record);
             }
@@ -193,7 +193,7 @@ impl SharedStore<'_> {
                 all.extend(documents.map(|(id, it)| ((name.to_owned(), id), sent_document(&it))));
             }
         }
-        all
+        Ok(all)
     }
 }
 

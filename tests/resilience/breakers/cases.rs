@@ -53,7 +53,7 @@ fn sequence(input: &Value) -> Value {
             let mut row = json!({"t": it["t"], "op": it["op"]});
             match it["op"].as_str().unwrap() {
                 "request" => {
-                    let (_, answer) = store.request("api/claude", &settings, now);
+                    let (_, answer) = store.request("api/claude", &settings, now).unwrap();
                     row["allowed"] = (answer == BreakerResponse::Permitted).into();
                 }
                 "success" => {
@@ -66,7 +66,7 @@ fn sequence(input: &Value) -> Value {
                         .unwrap();
                 }
             }
-            row["state"] = store.peek("api/claude").phase.as_str().into();
+            row["state"] = store.peek("api/claude").unwrap().phase.as_str().into();
             row
         })
         .collect();
@@ -84,7 +84,7 @@ fn state_file(input: &Value, expected: &Value) -> Value {
     let mut got = json!({"accepted": true});
     for moment in expected.as_object().unwrap().keys().filter(|it| it.starts_with("at_")) {
         let now = Timestamp::parse(moment.trim_start_matches("at_")).unwrap();
-        for (key, breaker) in store.all() {
+        for (key, breaker) in store.all().unwrap() {
             got[moment][key] = breaker.phase_at(&BreakerSettings::default(), now).as_str().into();
         }
     }

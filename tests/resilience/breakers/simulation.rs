@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use policyd::state::breaker::{
-    BreakerEvent, BreakerFailure, BreakerPhase, BreakerResponse, BreakerSettings, CallMetadata,
+    Breaker, BreakerEvent, BreakerFailure, BreakerPhase, BreakerResponse, BreakerSettings,
+    CallMetadata,
 };
 use policyd::store::breakers::BreakerStore;
 use policyd::time::Timestamp;
@@ -109,7 +110,7 @@ impl Model {
 }
 
 fn seen(store: &BreakerStore<'_>) -> Seen {
-    let it = store.peek(KEY);
+    let it = store.peek(KEY).unwrap();
     let failures = it.failures().map(Timestamp::millis).collect();
     let until = it.cooldown_until.or(it.last_probe).map(Timestamp::millis);
     (it.phase, failures, until, it.successes, it.generation)
@@ -224,7 +225,11 @@ impl Simulation {
         let mut expected = false;
         let (breaker, answer) = self.happens(
             fault,
-            |store| store.request(KEY, &settings, now),
+            // Who dies has no answer.
+            |store| match store.request(KEY, &settings, now) {
+                Ok(answered) => answered,
+                Err(_) => (Breaker::default(), BreakerResponse::Rejected { wait: None }),
+            },
             |model| expected = model.request(at),
         );
         self.story.push(format!("{now}: {process} asks ({fault:?}): {answer:?}"));
@@ -295,11 +300,11 @@ impl Simulation {
     fn comes_back(&self) {
         let (store, settings) = (store(&self.world), BreakerSettings::default());
         for _ in 0..40 {
-            if store.peek(KEY).phase == BreakerPhase::Closed {
+            if store.peek(KEY).unwrap().phase == BreakerPhase::Closed {
                 return;
             }
             self.world.advance(Duration::from_secs(10));
-            let (breaker, answer) = store.request(KEY, &settings, self.world.now());
+            let (breaker, answer) = store.request(KEY, &settings, self.world.now()).unwrap();
             if answer == BreakerResponse::Permitted {
                 let told = CallMetadata { generation: Some(breaker.generation), took: None };
                 store
@@ -307,7 +312,7 @@ impl Simulation {
                     .unwrap();
             }
         }
-        assert_eq!(store.peek(KEY).phase, BreakerPhase::Closed, "{:#?}", self.story);
+        assert_eq!(store.peek(KEY).unwrap().phase, BreakerPhase::Closed, "{:#?}", self.story);
     }
 }
 
@@ -319,7 +324,7 @@ fn whatever_happens_nothing_is_lost_and_it_comes_back() {
         let simulation = Simulation::new(seed);
         let world = simulation.world.clone();
         simulation.run();
-        let generation = store(&world).peek(KEY).generation;
+        let generation = store(&world).peek(KEY).unwrap().generation;
         *phases.entry(generation.min(6)).or_insert(0) += 1;
     }
     // A run in which nothing ever opens proves nothing.

@@ -30,17 +30,17 @@ fn the_seeds_own_walk_through_the_states() {
         let failure = BreakerEvent::failure("529 overloaded");
         store.record("api/claude", failure, &settings, at(second)).unwrap();
     }
-    let (breaker, answer) = store.request("api/claude", &settings, at(53));
+    let (breaker, answer) = store.request("api/claude", &settings, at(53)).unwrap();
     assert_eq!(answer, BreakerResponse::Rejected { wait: Some(Duration::from_secs(299)) });
     assert_eq!(breaker.last_error, "529 overloaded");
     for (request, success) in [(352, 353), (362, 363), (372, 373)] {
         assert_eq!(
-            store.request("api/claude", &settings, at(request)).1,
+            store.request("api/claude", &settings, at(request)).unwrap().1,
             BreakerResponse::Permitted
         );
         store.record("api/claude", BreakerEvent::success(), &settings, at(success)).unwrap();
     }
-    assert_eq!(store.peek("api/claude").phase, BreakerPhase::Closed);
+    assert_eq!(store.peek("api/claude").unwrap().phase, BreakerPhase::Closed);
     let log =
         String::from_utf8(world.get("/w/.policyd/logs/circuit-recovery.log").unwrap()).unwrap();
     assert_eq!(log, "2025-01-20T10:36:13Z Circuit recovered: api/claude\n");
@@ -66,7 +66,10 @@ fn a_torn_file_is_put_aside_and_admits() {
         let world = FakeWorld::new();
         world.put(FILE, torn);
         let (store, settings) = (store(&world), BreakerSettings::default());
-        assert_eq!(store.request("api/x", &settings, world.now()).1, BreakerResponse::Permitted);
+        assert_eq!(
+            store.request("api/x", &settings, world.now()).unwrap().1,
+            BreakerResponse::Permitted
+        );
         store.record("api/x", BreakerEvent::failure("e"), &settings, world.now()).unwrap();
         assert_eq!(record(&world, "api/x")["failure_count"], 1);
         let aside = format!("{FILE}.corrupt-{}", world.now().millis());
@@ -96,7 +99,7 @@ fn times_are_in_the_form_that_the_seeds_recipes_read() {
     assert_eq!(kept["last_failure_time"], "2025-01-20T10:30:00Z");
     assert_eq!(kept["cooldown_until"], "2025-01-20T10:35:01Z", "not sooner than it was said");
     assert_eq!(kept["last_error"], "a b");
-    let (_, answer) = store.request("k", &settings, now);
+    let (_, answer) = store.request("k", &settings, now).unwrap();
     assert!(matches!(answer, BreakerResponse::Rejected { .. }));
     assert_eq!(record(&world, "k"), kept, "a rejected call moves nothing");
 }
@@ -109,7 +112,7 @@ fn a_breaker_that_cannot_be_written_admits() {
     store.record("k", BreakerEvent::failure("e"), &settings, world.now()).unwrap();
     world.advance(Duration::from_secs(301));
     world.refuse_always(Op::Lock, ".lock", WorldError::TimedOut);
-    assert_eq!(store.request("k", &settings, world.now()).1, BreakerResponse::Permitted);
+    assert_eq!(store.request("k", &settings, world.now()).unwrap().1, BreakerResponse::Permitted);
     assert!(store.record("k", BreakerEvent::failure("e"), &settings, world.now()).is_err());
 }
 
@@ -117,7 +120,7 @@ fn a_breaker_that_cannot_be_written_admits() {
 fn nothing_is_written_where_nothing_changes() {
     let world = FakeWorld::new();
     let (store, settings) = (store(&world), BreakerSettings::default());
-    assert_eq!(store.request("k", &settings, world.now()).1, BreakerResponse::Permitted);
+    assert_eq!(store.request("k", &settings, world.now()).unwrap().1, BreakerResponse::Permitted);
     store.record("k", BreakerEvent::success(), &settings, world.now()).unwrap();
     assert!(world.get(FILE).is_none());
 }
@@ -165,7 +168,7 @@ fn what_is_written_is_read_as_it_was() {
             world.advance(Duration::from_secs(seconds));
             pure = step(&pure, event, &settings, world.now()).0;
             store.record("k", event, &settings, world.now()).unwrap();
-            let read = store.peek("k");
+            let read = store.peek("k").unwrap();
             // A record tells from its first change on when that was.
             pure.last_change = pure.last_change.or(read.last_change);
             assert_eq!(read, pure, "{event:?}");
@@ -203,16 +206,17 @@ fn a_breaker_that_the_user_did_not_force_open_is_not_forced() {
     let (store, settings) = (store(&world), BreakerSettings::default());
     let trip = BreakerEvent::Trip { length: None, reason: "maintenance" };
     store.record("k", trip, &settings, world.now()).unwrap();
-    assert!(store.peek("k").forced.is_some());
+    assert!(store.peek("k").unwrap().forced.is_some());
     // The same file in the project of another user, or brought by a repository.
     world.set_env("HOME", "/home/other");
-    let foreign = store.peek("k");
+    let foreign = store.peek("k").unwrap();
     assert_eq!(foreign.forced, None);
-    let (_, answer) = store.request("k", &settings, world.now().plus(Duration::from_secs(3600)));
+    let (_, answer) =
+        store.request("k", &settings, world.now().plus(Duration::from_secs(3600))).unwrap();
     assert!(!matches!(answer, BreakerResponse::Rejected { .. }), "{answer:?}");
     world.set_env("HOME", "/home/me");
     store.record("k", BreakerEvent::Reset, &settings, world.now()).unwrap();
-    assert_eq!(store.peek("k").forced, None);
+    assert_eq!(store.peek("k").unwrap().forced, None);
 }
 
 #[test]
@@ -222,9 +226,21 @@ fn a_damaged_or_oversized_file_is_reported() {
     world.put(FILE, "{}");
     assert_eq!(store(&world).damage(), None);
     let oversized = " ".repeat(policyd::limits::BREAKER_FILE_BYTES_MAX + 1);
-    for content in ["{", "[]", &oversized] {
+    for content in ["{", "[]"] {
         world.put(FILE, content);
         let damage = store(&world).damage().unwrap();
-        assert!(damage.contains("circuit-breakers.json is damaged or larger"), "{damage}");
+        assert!(damage.contains("circuit-breakers.json is damaged"), "{damage}");
     }
+    world.put(FILE, &oversized);
+    let damage = store(&world).damage().unwrap();
+    assert!(
+        damage.contains("cannot be read") && damage.contains("no call is permitted"),
+        "{damage}"
+    );
+    // Nothing is moved, and nothing counts as closed.
+    let (key, settings, now) = ("api/x", BreakerSettings::default(), world.now());
+    assert!(store(&world).peek(key).is_err() && store(&world).all().is_err());
+    assert!(store(&world).request(key, &settings, now).is_err());
+    assert!(store(&world).record(key, BreakerEvent::failure("E"), &settings, now).is_err());
+    assert_eq!(world.get(FILE), Some(oversized.into_bytes()));
 }
