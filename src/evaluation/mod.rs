@@ -38,6 +38,7 @@ use crate::policy::{Check, Policy, Probe};
 use crate::state::block_limiter::{self, LimiterDecision, Stop};
 use crate::state::context::TierState;
 use crate::state::{BlockLimiterState, FailedConsideration, SessionState};
+use crate::time::Timestamp;
 
 use consider::Applicability;
 pub use outcome::StopOutcome;
@@ -285,10 +286,23 @@ pub fn guard_of(state: &SessionState, event: &Event) -> BlockLimiterState {
     }
 }
 
-/// Replaces the block limiter's state by the copy of it, if the copy is newer.
-pub fn restore(state: &mut SessionState, event: &Event, copy: BlockLimiterState) {
+/// Replaces the block limiter's state by the copy of it, if the copy is newer. What was counted in a project whose
+/// directory was created at another time than `created` does not count.
+pub fn restore(
+    state: &mut SessionState,
+    event: &Event,
+    copy: Option<BlockLimiterState>,
+    created: Option<Timestamp>,
+) {
+    let is_here = |it: &BlockLimiterState| {
+        created.is_none() || it.project_created.is_none() || it.project_created == created
+    };
     let saved = guard_of(state, event);
-    let guard = block_limiter::newer(saved, copy);
+    let mut guard = if is_here(&saved) { saved } else { block_limiter::in_a_new_project(&saved) };
+    if let Some(copy) = copy.filter(is_here) {
+        guard = block_limiter::newer(guard, copy);
+    }
+    guard.project_created = created.or(guard.project_created);
     match &event.agent_id {
         Some(agent) => drop(state.agents.insert(agent.clone(), guard)),
         None => state.main = guard,

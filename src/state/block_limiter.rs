@@ -155,6 +155,13 @@ pub fn newer(saved: BlockLimiterState, copy: BlockLimiterState) -> BlockLimiterS
     BlockLimiterState { history, ..copy }
 }
 
+/// Returns what counts in another project: the totals of the session.
+#[must_use]
+pub fn in_a_new_project(saved: &BlockLimiterState) -> BlockLimiterState {
+    let BlockLimiterState { total_blocks, releases, .. } = *saved;
+    BlockLimiterState { total_blocks, releases, ..BlockLimiterState::default() }
+}
+
 /// Adds the blocks of this episode that the transcript or the client shows and the state does not.
 fn count_lost_blocks(state: BlockLimiterState, stop: &Stop<'_>) -> BlockLimiterState {
     let shown = stop.blocks_shown.saturating_sub(state.shown_at_clean_stop);

@@ -150,6 +150,10 @@ pub struct BlockLimiterState {
     /// Blocks of this episode that the transcript showed at the last clean stop.
     #[serde(deserialize_with = "count", skip_serializing_if = "is_zero")]
     pub shown_at_clean_stop: u32,
+    /// Creation of the project's directory, if known. Blocks in a project that was deleted do not count in a new one
+    /// at its place.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
+    pub project_created: Option<Timestamp>,
     /// Beginning of the last block's reason: some clients send the reason back as a prompt.
     #[serde(rename = "block_reason", deserialize_with = "or_default", serialize_with = "masked")]
     pub reason: String,

@@ -35,6 +35,8 @@ pub struct FileStat {
     pub length: u64,
     /// Time of the last modification.
     pub modified: Timestamp,
+    /// Time of the creation, if the file system keeps it.
+    pub created: Option<Timestamp>,
     /// Id of the file on its device, which detects a replaced file; 0 if unknown.
     pub identity: u64,
 }

@@ -323,7 +323,7 @@ impl World for OverlayWorld<'_> {
 
 fn file_stat(bytes: &[u8], modified: Timestamp) -> FileStat {
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    FileStat { kind: FileKind::File, length, modified, identity: 0 }
+    FileStat { kind: FileKind::File, length, modified, created: None, identity: 0 }
 }
 
 struct NoLock;

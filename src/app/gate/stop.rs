@@ -137,9 +137,9 @@ impl StopEvaluation<'_> {
             Some(locked) => locked.load().state,
             None => SessionState::new(event.session_id.clone()),
         };
-        if let Some(copied) = copied {
-            evaluation::restore(&mut state, event, copied);
-        }
+        let created = self.context.world.stat(&self.context.project.root);
+        let created = created.ok().and_then(|it| it.created);
+        evaluation::restore(&mut state, event, copied, created);
         state
     }
 

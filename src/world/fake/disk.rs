@@ -159,6 +159,7 @@ impl Disk {
             kind: FileKind::Folder,
             length: 0,
             modified: Timestamp::default(),
+            created: None,
             identity: 0,
         };
         match self.seen.get(path) {
@@ -168,6 +169,7 @@ impl Disk {
                     kind: FileKind::File,
                     length: u64::try_from(inode.seen.len()).unwrap_or(u64::MAX),
                     modified: inode.modified,
+                    created: None,
                     identity: u64::try_from(*id).unwrap_or(0).saturating_add(1),
                 })
             }

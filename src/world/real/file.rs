@@ -367,7 +367,8 @@ pub(super) fn file_stat(meta: &fs::Metadata) -> FileStat {
         FileKind::Special
     };
     let modified = meta.modified().map(timestamp).unwrap_or_default();
-    FileStat { kind, length: meta.len(), modified, identity: identity(meta) }
+    let created = meta.created().ok().map(timestamp);
+    FileStat { kind, length: meta.len(), modified, created, identity: identity(meta) }
 }
 
 #[cfg(unix)]
