@@ -406,6 +406,12 @@ pub const MIRROR_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const SHARED_SIGNALS_KEPT: usize = 2_000;
 /// Runs in the local copy of the registry, the newest.
 pub const SHARED_RUNS_KEPT: usize = 2_000;
+/// Changed documents in one answer of the server of the shared store.
+pub const SHARED_PAGE_ROWS: i32 = 500;
+/// Bytes of the documents in one answer. One document has at most a MiB.
+pub const SHARED_PAGE_BYTES: i32 = 4 * 1024 * 1024;
+/// Documents that `policyd store verify` compares, in bytes.
+pub const SHARED_COMPARED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What is known of the server, in bytes.
 pub const SHARED_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Longest lease of a claimed task.

@@ -63,17 +63,21 @@ pub struct ChangedDocument {
     pub name: String,
     /// Version of the group at the change.
     pub version: i64,
-    /// Text. `None` if the document was removed.
+    /// Text. `None` if the document was removed, or if it is too large.
     pub text: Option<String>,
+    /// Whether the document exceeds the limit of one document, so that it was not read.
+    pub is_large: bool,
 }
 
-/// All changes since a version.
+/// Changes since a version: as many as fit into one answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChanges {
     /// Changed documents, in the order of their versions.
     pub documents: Vec<ChangedDocument>,
     /// Version up to which the list is complete.
     pub version: i64,
+    /// Whether more changes follow after that version.
+    pub has_more: bool,
     /// Version of the schema.
     pub schema: i32,
     /// Time of the server.
@@ -208,7 +212,7 @@ pub trait DocumentServer {
         change: DocumentChange<'_>,
         step: &mut DocumentStep<'_>,
     ) -> Result<ChangeResult, ServerError>;
-    /// Returns the documents that changed after a version.
+    /// Returns the documents that changed after a version, as many as fit into one answer.
     ///
     /// # Errors
     /// Any [`ServerError`].

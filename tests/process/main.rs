@@ -47,6 +47,7 @@ mod run;
 mod samples;
 mod session_project;
 mod shared_answers;
+mod shared_roles;
 mod shared_store;
 mod trying;
 mod usage;

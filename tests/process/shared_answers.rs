@@ -117,22 +117,22 @@ fn an_agent_answers_no_blocked_call_and_changes_none() {
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("only a human answers"), "{refused:?}");
     let update = |sql: &str| postgres::execute(&agent_url, sql).unwrap_err();
-    let answered = update(
-        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{answer}', \
-         '{\"allowed\": true, \"by\": \"x\", \"at\": \"2026-01-01T00:00:00Z\"}')::json WHERE kind = 'approval'",
-    );
+    let set = |change: &str| {
+        update(&format!(
+            "SELECT policyd.save_document('team', kind, name, jsonb_set(body::jsonb, {change})::text) \
+             FROM policyd.read_changes('team', 0, 100, 1000000) WHERE kind = 'approval'"
+        ))
+    };
+    let answered =
+        set("'{answer}', '{\"allowed\": true, \"by\": \"x\", \"at\": \"2026-01-01T00:00:00Z\"}'");
     assert!(answered.contains("only a human answers"), "{answered}");
-    let changed = update(
-        "UPDATE policyd.document SET body = jsonb_set(body::jsonb, '{input}', '\"ls\"')::json WHERE kind = 'approval'",
-    );
+    let changed = set("'{input}', '\"ls\"'");
     assert!(changed.contains("cannot be changed"), "{changed}");
     // A forged signal that claims to ask nobody, sent before the real one.
     let forged = |ended: &str| {
         let body = json!({"id": "a", "signal": "HUMAN_REVIEW_NEEDED", "asks": false, "interrupts": "",
             "ended": {"outcome": ended, "by": "x", "text": ""}});
-        update(&format!(
-            "INSERT INTO policyd.document (grp, kind, name, version, body) VALUES ('team', 'signal', 'a', 9, '{body}')"
-        ))
+        update(&format!("SELECT policyd.save_document('team', 'signal', 'a', '{body}')"))
     };
     assert!(forged("approved").contains("only a human answers a request"));
     assert!(forged("rejected").contains("only a human answers a request"));

@@ -305,7 +305,8 @@ fn an_agent_reports_and_a_human_resets() {
     // A cooldown cannot be ended or shortened by SQL either.
     for change in ["'{state}', '\"HALF_OPEN\"'", "'{cooldown_until}', '\"2026-01-01T00:00:00Z\"'"] {
         let update = format!(
-            "UPDATE policyd.document SET body = jsonb_set(body::jsonb, {change})::json WHERE kind = 'breaker'"
+            "SELECT policyd.save_document('team', kind, name, jsonb_set(body::jsonb, {change})::text) \
+             FROM policyd.read_changes('team', 0, 100, 1000000) WHERE kind = 'breaker'"
         );
         let refused = postgres::execute(&agent, &update).unwrap_err();
         assert!(refused.contains("only a human ends a cooldown early"), "{refused}");
@@ -376,7 +377,7 @@ fn clients_and_schemas_of_other_versions_work_or_say_so() {
     assert_eq!(fail(), Some(0), "a client works with an older schema");
     assert_eq!((&status(&machine)["schema"], &status(&machine)["waiting"]), (&json!(1), &json!(0)));
     let migrated = machine.run(&["store", "migrate"], b"");
-    assert!(done(&migrated).stdout.contains("schema version 1 updated to 3"), "{migrated:?}");
+    assert!(done(&migrated).stdout.contains("schema version 1 updated to 4"), "{migrated:?}");
     // A later version of policyd changed the schema.
     postgres::execute(&url, "INSERT INTO policyd.migration (version, client_min) VALUES (9, 9)")
         .unwrap();

@@ -117,7 +117,9 @@ impl SharedStore<'_> {
                 self.push(action, self.world.now())?;
                 Ok(AnswerResult::Queued)
             }
-            Err(error @ (SyncError::Settings(_) | SyncError::Local(_))) => Err(error),
+            Err(
+                error @ (SyncError::Settings(_) | SyncError::Local(_) | SyncError::TooLarge(_)),
+            ) => Err(error),
         }
     }
 

@@ -12,12 +12,14 @@ use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
-use crate::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE};
+use crate::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE, SHARED_COMPARED_BYTES_MAX};
 use crate::store::breakers::BreakerStore;
 use crate::store::escalations::{self, EscalationStore};
 use crate::store::queues::QueueStore;
 use crate::time::Timestamp;
-use crate::world::server::{ChangeResult, DocumentChange, DocumentName, NewContent};
+use crate::world::server::{
+    ChangeResult, ChangedDocument, DocumentChange, DocumentName, NewContent, ServerError,
+};
 
 /// Documents by kind and name.
 type SharedDocuments = BTreeMap<(String, String), Value>;
@@ -92,12 +94,16 @@ impl SharedStore<'_> {
     /// # Errors
     /// The server cannot be reached.
     pub fn compare(&self, wait: Duration) -> Result<Vec<Difference>, SyncError> {
-        let changes = self.server(wait)?.changes(0)?;
-        let ahead_ms = changes.now.millis().saturating_sub(self.world.now().millis());
+        let (documents, server_now) = self.all_documents(wait)?;
+        let ahead_ms = server_now.millis().saturating_sub(self.world.now().millis());
         let mut local = self.local()?;
         let mut found = Vec::new();
-        for document in changes.documents {
-            let Some(text) = document.text else { continue };
+        for document in documents {
+            let text = match document.text {
+                Some(text) => text,
+                None if document.is_large => String::new(),
+                None => continue,
+            };
             let shares = self.settings.shares_kind(&document.kind);
             let known = local.remove(&(document.kind.clone(), document.name.clone()));
             let server: Result<Value, _> = serde_json::from_str(&text);
@@ -117,6 +123,37 @@ impl SharedStore<'_> {
             difference: DifferenceKind::OnlyLocal,
         }));
         Ok(found)
+    }
+
+    /// Reads every document of the server, and its time.
+    fn all_documents(
+        &self,
+        wait: Duration,
+    ) -> Result<(Vec<ChangedDocument>, Timestamp), SyncError> {
+        let end = self.world.elapsed().saturating_add(wait);
+        let mut server = self.server(wait)?;
+        let mut documents = BTreeMap::new();
+        let (mut version, mut bytes) = (0, 0_usize);
+        loop {
+            let changes = server.changes(version)?;
+            version = changes.version;
+            for it in changes.documents {
+                bytes = bytes.saturating_add(it.text.as_ref().map_or(0, String::len));
+                // A document that changes in between is in a later answer again.
+                documents.insert((it.kind.clone(), it.name.clone()), it);
+            }
+            if bytes > SHARED_COMPARED_BYTES_MAX {
+                return Err(SyncError::TooLarge(SHARED_COMPARED_BYTES_MAX));
+            }
+            if !changes.has_more {
+                return Ok((documents.into_values().collect(), changes.now));
+            }
+            let left = end.saturating_sub(self.world.elapsed());
+            if left.is_zero() {
+                return Err(ServerError::TimedOut(wait).into());
+            }
+            server.limit(left);
+        }
     }
 
     /// Copies the documents to the server that it does not have. Returns their number.

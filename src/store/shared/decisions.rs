@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::{SharedStore, SyncError, position};
 use crate::checksum::hex;
-use crate::limits::{DECISIONS_AT_ONCE, LOG_SHIPPED_BYTES_MAX, SHARED_FILE_BYTES_MAX};
+use crate::limits::{
+    DECISIONS_AT_ONCE, LOG_SHIPPED_BYTES_MAX, OPERATION_BYTES_MAX, SHARED_FILE_BYTES_MAX,
+};
 use crate::store::log_files::paths;
 use crate::world::server::LogEntry;
 
@@ -57,8 +59,11 @@ impl SharedStore<'_> {
                     id: hex(&Sha256::digest(format!("{client}\n{line}").as_bytes())),
                     text: line.trim_end().to_owned(),
                 };
-                let is_json =
-                    |it: &LogEntry| serde_json::from_str::<serde::de::IgnoredAny>(&it.text).is_ok();
+                // The server takes no larger entry; the log keeps it.
+                let is_json = |it: &LogEntry| {
+                    it.text.len() <= OPERATION_BYTES_MAX
+                        && serde_json::from_str::<serde::de::IgnoredAny>(&it.text).is_ok()
+                };
                 let entries: Vec<LogEntry> = batch.iter().map(entry).filter(is_json).collect();
                 let connected = match server.take() {
                     Some(connected) => connected,

@@ -107,6 +107,17 @@ impl Mirror<'_> {
             let Some(oldest) = oldest else { return };
             all.remove(&oldest);
         }
+        // The largest are removed first: one host must not displace the documents of the others.
+        let mut sizes: Vec<(usize, String)> =
+            all.iter().map(|(name, it)| (it.to_string().len(), name.clone())).collect();
+        let mut bytes: usize = sizes.iter().map(|(size, _)| size).sum();
+        sizes.sort_unstable();
+        while bytes > MIRROR_BYTES_MAX / 2
+            && let Some((size, name)) = sizes.pop()
+        {
+            all.remove(&name);
+            bytes = bytes.saturating_sub(size);
+        }
     }
 }
 

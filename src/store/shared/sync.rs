@@ -27,8 +27,11 @@ use crate::world::server::{
     ServerError,
 };
 
-/// Schema version whose server checks that only a human answers approvals and signals.
-const ANSWERS_SCHEMA: i32 = 2;
+/// Schema version whose server lets only a human answer approvals and signals. Before it, an account of an agent could
+/// change every row.
+const ANSWERS_SCHEMA: i32 = 4;
+/// The server limits a document to this size.
+const DOCUMENT_MIB: usize = 1;
 
 /// How long a synchronization may take, and when none is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,9 @@ pub enum SyncError {
     Server(#[from] ServerError),
     #[error("shared store: {0}")]
     Local(#[from] WorldError),
+    /// The documents of the group do not fit into memory at once.
+    #[error("shared store: the documents of the group have more than {0} bytes")]
+    TooLarge(usize),
     /// An attempt failed a moment ago; the next one follows later.
     #[error("{0}")]
     Deferred(String),
@@ -223,17 +229,28 @@ impl ServerSession<'_, '_> {
         Ok(result)
     }
 
-    /// Takes over what others changed.
+    /// Takes over what others changed, as much as there is time for. Only one page is in memory at a time.
     fn receive(&mut self, position: &mut SyncPosition) -> Result<ReceivedChanges, SyncError> {
-        self.limit()?;
-        let changes = self.server.changes(position.version)?;
-        let now = self.store.world.now();
-        position.ahead_ms = changes.now.millis().saturating_sub(now.millis());
-        let mut received =
-            ReceivedChanges { documents: changes.documents.len(), ..ReceivedChanges::default() };
-        let complete = self.adopt(&changes, position.ahead_ms, &mut received)?;
-        position.version = complete.min(changes.version);
-        Ok(received)
+        let mut received = ReceivedChanges::default();
+        loop {
+            self.limit()?;
+            let changes = self.server.changes(position.version)?;
+            let now = self.store.world.now();
+            position.ahead_ms = changes.now.millis().saturating_sub(now.millis());
+            received.documents = received.documents.saturating_add(changes.documents.len());
+            let large = changes.documents.iter().filter(|it| it.is_large);
+            received.problems.extend(large.map(|it| {
+                format!("{} `{}`: larger than {DOCUMENT_MIB} MiB; not read", it.kind, it.name)
+            }));
+            let complete = self.adopt(&changes, position.ahead_ms, &mut received)?;
+            let is_page_complete = complete >= changes.version;
+            position.version = complete.min(changes.version);
+            let left = self.end.saturating_sub(self.store.world.elapsed());
+            // The next synchronization continues from here.
+            if !changes.has_more || !is_page_complete || left < SHARED_CALL_TIME {
+                return Ok(received);
+            }
+        }
     }
 
     /// Sends the operations in order, as many as there is time for.
@@ -342,6 +359,13 @@ impl ServerSession<'_, '_> {
         }
         // An older schema does not check who answered.
         let checks = changes.schema >= ANSWERS_SCHEMA;
+        if !checks && (has(APPROVAL) || has(SIGNAL)) {
+            received.problems.push(format!(
+                "approvals and signals: the schema has version {}, in which agents can forge answers; \
+                 run `policyd store migrate` with the URL of the administrator",
+                changes.schema
+            ));
+        }
         if has(APPROVAL) && checks {
             let current = || self.current(documents, APPROVAL, &mut complete);
             received.problems.extend(self.store.adopt_approvals(current, ahead)?);
@@ -370,6 +394,9 @@ impl ServerSession<'_, '_> {
         for it in documents.iter().filter(|it| it.kind == kind) {
             if is_waiting(&it.name) {
                 *complete = (*complete).min(it.version.saturating_sub(1));
+                continue;
+            }
+            if it.is_large {
                 continue;
             }
             let document = it.text.as_ref().map(|text| serde_json::from_str(text));

@@ -108,7 +108,9 @@ impl FakeWorld {
 }
 
 /// Version of the schema that is simulated.
-const SCHEMA: i32 = 2;
+const SCHEMA: i32 = 4;
+/// Documents in one answer.
+const PAGE: usize = 20;
 
 struct FakeConnection {
     world: FakeWorld,
@@ -195,12 +197,16 @@ impl DocumentServer for FakeConnection {
             let document =
                 |((kind, name), (version, text)): (&(String, String), &(i64, Option<String>))| {
                     let (kind, name) = (kind.clone(), name.clone());
-                    ChangedDocument { kind, name, version: *version, text: text.clone() }
+                    let (version, text) = (*version, text.clone());
+                    ChangedDocument { kind, name, version, text, is_large: false }
                 };
             let mut documents: Vec<_> = group.documents.iter().map(document).collect();
             documents.retain(|it| it.version > since);
             documents.sort_by_key(|it| it.version);
-            ServerChanges { documents, version: group.version, schema: SCHEMA, now }
+            documents.truncate(PAGE);
+            let version = documents.last().map_or(group.version, |it| it.version);
+            let has_more = version < group.version;
+            ServerChanges { documents, version, has_more, schema: SCHEMA, now }
         })
     }
 

@@ -14,20 +14,27 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Config, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use self::statements::{FUNCTIONS, FUNCTIONS_SCHEMA, Statements, TABLES};
+use crate::limits::{SHARED_PAGE_BYTES, SHARED_PAGE_ROWS};
 use crate::time::Timestamp;
 use crate::world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
     NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
 };
 
+#[path = "postgres/statements.rs"]
+mod statements;
+
 /// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
-const MIGRATIONS: [(i32, &str); 3] = [
+const MIGRATIONS: [(i32, &str); 4] = [
     (1, include_str!("postgres/1.sql")),
     (1, include_str!("postgres/2.sql")),
     (1, include_str!("postgres/3.sql")),
+    // Earlier clients read and change tables, which accounts must not do from here on.
+    (FUNCTIONS_SCHEMA, include_str!("postgres/4.sql")),
 ];
 /// Version of the schema that this program knows.
-const OWN_SCHEMA: i32 = 3;
+const OWN_SCHEMA: i32 = 4;
 /// Oldest schema that this program works with.
 const SCHEMA_MIN: i32 = 1;
 /// Function of PostgreSQL that reports an error which SQL code raised.
@@ -38,25 +45,6 @@ const MIGRATION_LOCK: i64 = 7_020_639_213;
 /// long. They belong to the transaction, because a pooler can give the connection to another client after it.
 const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'; \
     SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = pg_catalog;";
-const GROUP: &str = "SELECT version FROM policyd.project_group WHERE name = $1 FOR UPDATE";
-const APPLIED: &str =
-    "INSERT INTO policyd.applied (grp, id) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true";
-const DOCUMENT: &str = "SELECT (SELECT body::text FROM policyd.document WHERE grp = $1 AND kind = $2 AND name = $3), \
-    (extract(epoch FROM clock_timestamp()) * 1000)::int8";
-/// Not `ON CONFLICT DO UPDATE`: that calls the triggers for a new document first, and these reject what an agent may do to
-/// a known one. The row of the group is locked, so no other client inserts the document in between.
-const SAVE: &str = "WITH next AS (UPDATE policyd.project_group SET version = version + 1 WHERE name = $1 RETURNING version), \
-    updated AS (UPDATE policyd.document AS it SET version = next.version, body = $4::text::json, \
-    updated_at = clock_timestamp() FROM next WHERE it.grp = $1 AND it.kind = $2 AND it.name = $3 RETURNING true), \
-    inserted AS (INSERT INTO policyd.document (grp, kind, name, version, body) \
-    SELECT $1, $2, $3, next.version, $4::text::json FROM next WHERE NOT EXISTS (SELECT FROM updated)) \
-    SELECT pg_notify('policyd', $1)::text";
-const APPEND: &str = "INSERT INTO policyd.decision (grp, id, entry) \
-    SELECT $1, new.id, new.entry::json FROM unnest($2::text[], $3::text[]) AS new (id, entry) ON CONFLICT DO NOTHING";
-const CHANGES: &str = "SELECT kind, name, version, body::text FROM policyd.document WHERE grp = $1 AND version > $2 ORDER BY version";
-const NOW: &str = "SELECT (SELECT version FROM policyd.project_group WHERE name = $1), \
-    (extract(epoch FROM clock_timestamp()) * 1000)::int8";
-
 /// A connection to PostgreSQL.
 pub(super) struct PostgresServer {
     runtime: Runtime,
@@ -66,6 +54,16 @@ pub(super) struct PostgresServer {
     limit: Duration,
     encrypted: bool,
     listens: bool,
+    /// Version of the schema, after it was read. Another process can migrate the schema.
+    schema: Option<i32>,
+}
+
+/// A change that waits for its new content, with the group locked.
+struct BegunChange {
+    has_group: bool,
+    is_applied: bool,
+    known: Option<String>,
+    now: Timestamp,
 }
 
 /// Connects within a time limit.
@@ -103,7 +101,7 @@ pub(super) fn connect(
     let connected = runtime.block_on(within(limit, connecting));
     let (client, announcements) = connected.map_err(not_connected)?;
     let group = address.group.clone();
-    let listens = false;
+    let (listens, schema) = (false, None);
     Ok(Box::new(PostgresServer {
         runtime,
         client,
@@ -112,6 +110,7 @@ pub(super) fn connect(
         limit,
         encrypted,
         listens,
+        schema,
     }))
 }
 
@@ -275,34 +274,22 @@ impl PostgresServer {
     }
 
     fn change_open(
-        &self,
+        &mut self,
         change: DocumentChange<'_>,
         step: &mut DocumentStep<'_>,
     ) -> Result<ChangeResult, ServerError> {
-        let (group, document) = (&self.group, change.document);
-        let (kind, name) = (document.kind, document.name);
-        let found = self.run(async |client| {
-            client.batch_execute(BEGIN).await?;
-            let group_row = client.query_typed(GROUP, &[(group, Type::TEXT)]).await?;
-            let fresh = client
-                .query_typed(APPLIED, &[(group, Type::TEXT), (&change.operation, Type::TEXT)])
-                .await?;
-            let parameters =
-                [(group as _, Type::TEXT), (&kind as _, Type::TEXT), (&name as _, Type::TEXT)];
-            let known = client.query_typed(DOCUMENT, &parameters).await?;
-            Ok((group_row.is_empty(), fresh.is_empty(), known))
-        })?;
-        let (unknown_group, applied, rows) = found;
-        if unknown_group {
-            return Err(no_group(group));
+        let statements = self.statements()?;
+        let begun = self.begin(change, statements)?;
+        if !begun.has_group {
+            return Err(no_group(&self.group));
         }
-        if applied {
+        if begun.is_applied {
             self.end_unchanged();
             return Ok(ChangeResult::AppliedBefore);
         }
-        let row = rows.first();
-        let known: Option<String> = row.and_then(|it| it.try_get(0).ok());
-        let content = step(known.as_deref(), time(row, 1));
+        let content = step(begun.known.as_deref(), begun.now);
+        let (group, document) = (&self.group, change.document);
+        let (kind, name) = (document.kind, document.name);
         self.run(async |client| {
             let text = match &content {
                 NewContent::Unchanged => return client.batch_execute("COMMIT").await,
@@ -315,26 +302,64 @@ impl PostgresServer {
                 (&name as _, Type::TEXT),
                 (&text as _, Type::TEXT),
             ];
-            client.query_typed(SAVE, &parameters).await?;
+            client.query_typed(statements.save, &parameters).await?;
             client.batch_execute("COMMIT").await
         })?;
         Ok(ChangeResult::Committed)
     }
 
+    /// Begins a transaction that locks the group and records the operation.
+    fn begin(
+        &self,
+        change: DocumentChange<'_>,
+        statements: &Statements,
+    ) -> Result<BegunChange, ServerError> {
+        let (group, document) = (&self.group, change.document);
+        let (kind, name, operation) = (document.kind, document.name, change.operation);
+        let rows = self.run(async |client| {
+            client.batch_execute(BEGIN).await?;
+            if let Some(lock) = statements.lock {
+                client.query_typed(lock, &[(group, Type::TEXT)]).await?;
+            }
+            let parameters = [
+                (group as _, Type::TEXT),
+                (&operation as _, Type::TEXT),
+                (&kind as _, Type::TEXT),
+                (&name as _, Type::TEXT),
+            ];
+            client.query_typed(statements.begin, &parameters).await
+        })?;
+        let row = rows.first();
+        let flag = |at: usize| row.and_then(|it| it.try_get(at).ok()).unwrap_or(false);
+        let known = row.and_then(|it| it.try_get(2).ok());
+        Ok(BegunChange { has_group: flag(0), is_applied: flag(1), known, now: time(row, 3) })
+    }
+
+    /// Returns the statements for the schema of the server.
+    fn statements(&mut self) -> Result<&'static Statements, ServerError> {
+        let schema = match self.schema {
+            Some(known) => known,
+            None => self.check_schema()?,
+        };
+        Ok(if schema >= FUNCTIONS_SCHEMA { &FUNCTIONS } else { &TABLES })
+    }
+
     /// Checks that this program and the schema understand each other. Returns the version of the schema.
-    fn check_schema(&self) -> Result<i32, ServerError> {
-        let (found, needed) = self.schema()?.ok_or(ServerError::NoSchema)?;
+    fn check_schema(&mut self) -> Result<i32, ServerError> {
+        self.schema = None;
+        let (found, needed) = self.read_schema()?.ok_or(ServerError::NoSchema)?;
         if needed > OWN_SCHEMA {
             return Err(ServerError::SchemaTooNew { needed, own: OWN_SCHEMA });
         }
         if found < SCHEMA_MIN {
             return Err(ServerError::SchemaTooOld { found, own: SCHEMA_MIN });
         }
+        self.schema = Some(found);
         Ok(found)
     }
 
     /// Returns the version of the schema, and the oldest version that a client must know.
-    fn schema(&self) -> Result<Option<(i32, i32)>, ServerError> {
+    fn read_schema(&self) -> Result<Option<(i32, i32)>, ServerError> {
         let query = "SELECT max(version), max(client_min) FROM policyd.migration";
         match self.transact(async |client| client.query_typed(query, &[]).await) {
             Ok(rows) => {
@@ -365,36 +390,45 @@ impl DocumentServer for PostgresServer {
         let changed = self.change_open(change, step);
         if let Err(error) = &changed {
             self.roll_back(error);
+            // The schema can be another one since it was read.
+            self.schema = None;
         }
         changed
     }
 
     fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
         let schema = self.check_schema()?;
+        let statements = self.statements()?;
         let group = &self.group;
         let (rows, state) = self.transact(async |client| {
             // The version is read first: a document that changes in between is listed again next time.
-            let state = client.query_typed(NOW, &[(group, Type::TEXT)]).await?;
-            let parameters = [(group as _, Type::TEXT), (&since as _, Type::INT8)];
-            Ok((client.query_typed(CHANGES, &parameters).await?, state))
+            let state = client.query_typed(statements.group, &[(group, Type::TEXT)]).await?;
+            let parameters = [
+                (group as _, Type::TEXT),
+                (&since as _, Type::INT8),
+                (&SHARED_PAGE_ROWS as _, Type::INT4),
+                (&SHARED_PAGE_BYTES as _, Type::INT4),
+            ];
+            Ok((client.query_typed(statements.changes, &parameters).await?, state))
         })?;
         let state = state.first();
         let version = state.and_then(|it| it.try_get::<_, i64>(0).ok());
+        let version = version.ok_or_else(|| no_group(group))?;
         let document = |row: &Row| -> Result<ChangedDocument, Error> {
             Ok(ChangedDocument {
                 kind: row.try_get(0)?,
                 name: row.try_get(1)?,
                 version: row.try_get(2)?,
                 text: row.try_get(3)?,
+                is_large: row.try_get(4)?,
             })
         };
         let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
-        Ok(ServerChanges {
-            documents: documents.map_err(|error| server_error(&error))?,
-            version: version.ok_or_else(|| no_group(group))?,
-            schema,
-            now: time(state, 1),
-        })
+        let documents = documents.map_err(|error| server_error(&error))?;
+        let last = documents.last().map_or(version, |it| it.version);
+        let has_more = last < version;
+        let version = version.min(last);
+        Ok(ServerChanges { documents, version, has_more, schema, now: time(state, 1) })
     }
 
     fn status(&mut self) -> Result<ServerStatus, ServerError> {
@@ -418,15 +452,15 @@ impl DocumentServer for PostgresServer {
             ..ServerStatus::default()
         };
         if schema.is_some() {
-            let query = "SELECT kind, count(*) FROM policyd.document WHERE grp = $1 AND body IS NOT NULL \
-                GROUP BY kind ORDER BY kind";
+            let statements = self.statements()?;
             let group = &self.group;
-            let rows = self
-                .transact(async |client| client.query_typed(query, &[(group, Type::TEXT)]).await)?;
+            let (counts, rows) = self.transact(async |client| {
+                let group = [(group as _, Type::TEXT)];
+                let counts = client.query_typed(statements.count, &group).await?;
+                Ok((counts, client.query_typed(statements.group, &group).await?))
+            })?;
             let count = |row: &Row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?));
-            status.documents = rows.iter().filter_map(count).collect();
-            let rows = self
-                .transact(async |client| client.query_typed(NOW, &[(group, Type::TEXT)]).await)?;
+            status.documents = counts.iter().filter_map(count).collect();
             status.version = rows.first().and_then(|it| it.try_get(0).ok());
         }
         Ok(status)
@@ -470,6 +504,7 @@ impl DocumentServer for PostgresServer {
     fn append(&mut self, entries: &[LogEntry]) -> Result<(), ServerError> {
         let ids: Vec<&str> = entries.iter().map(|it| it.id.as_str()).collect();
         let texts: Vec<&str> = entries.iter().map(|it| it.text.as_str()).collect();
+        let statements = self.statements()?;
         let group = &self.group;
         self.transact(async |client| {
             let parameters = [
@@ -477,7 +512,7 @@ impl DocumentServer for PostgresServer {
                 (&ids as _, Type::TEXT_ARRAY),
                 (&texts as _, Type::TEXT_ARRAY),
             ];
-            client.query_typed(APPEND, &parameters).await.map(drop)
+            client.query_typed(statements.append, &parameters).await.map(drop)
         })
     }
 
