@@ -24,7 +24,7 @@ use crate::policy::builtin;
 use crate::policy::review::{Base, Reviewed};
 use crate::report::diagnostics::{self, Style};
 use crate::report::lint::{Review, github, json, summary};
-use crate::report::mask::mask;
+use crate::report::mask::{mask, mask_quoted};
 use crate::report::{junit, sarif};
 use crate::source::{Diagnostic, Level, suggest};
 use crate::time::Timestamp;
@@ -196,13 +196,18 @@ impl LintRun<'_> {
     }
 }
 
-/// What is said may be kept in the log of a CI: no message repeats a credential.
+/// What is said may be kept in the log of a CI: no message repeats a credential. Advice contains ids and YAML of policyd's
+/// own, such as `expects guards: {acme_token: silent}`. Only what is a secret by its format or in the text of the pack is masked
+/// there.
 fn without_credentials(findings: &mut [Diagnostic]) {
     for finding in findings {
-        let texts = [finding.help.as_mut(), finding.note.as_mut()].into_iter().flatten();
-        for text in texts.chain([&mut finding.message]) {
-            if let Cow::Owned(masked) = mask(text).0 {
-                *text = masked;
+        if let Cow::Owned(masked) = mask(&finding.message).0 {
+            finding.message = masked;
+        }
+        let text = finding.span.source.text.as_str();
+        for advice in [finding.help.as_mut(), finding.note.as_mut()].into_iter().flatten() {
+            if let Cow::Owned(masked) = mask_quoted(advice, text) {
+                *advice = masked;
             }
         }
     }

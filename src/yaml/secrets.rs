@@ -1,10 +1,13 @@
-//! Secrets in a text: where they are, what they are, and a text without them. Contains: the search over two
-//! tables, `formats` and `arguments`. Does not contain: what follows (a finding in a pack, a guard that fires).
+//! Secrets in a text: where they are, what they are, and a text without them. Contains: the search over three
+//! tables: `formats`, `arguments`, and `listed`, which `policies/formats/secrets.yaml` generates. Does not contain: what
+//! follows (a finding in a pack, a guard that fires).
 //! A pattern is compiled when a cheap look says that it may match, so that text without secrets
 //! costs a few searches, and a short one hardly any.
 
 mod arguments;
 mod formats;
+#[rustfmt::skip]
+mod listed;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,22 +18,55 @@ use regex::{Captures, Match, Regex};
 use crate::pairs::FilteredText;
 use arguments::ARGUMENTS;
 use formats::{BY_CONTEXT, PUBLISHED};
+use listed::{STATEMENTS, TOKENS};
 
 /// The source text of the search. Masked texts that are stored depend on it.
 pub const SOURCE_TEXT: &str = concat!(
     include_str!("secrets.rs"),
     include_str!("secrets/formats.rs"),
-    include_str!("secrets/arguments.rs")
+    include_str!("secrets/arguments.rs"),
+    include_str!("secrets/listed.rs")
 );
 
 /// What replaces a secret.
 pub const MARK: &str = "«masked»";
 
-/// Rounds in which a text is masked until no secret is left: what is beside a mark may look like one.
-const ROUNDS_MAX: usize = 4;
+/// Rounds in which a text is masked until no secret is left: what is beside a mark may look like one, and a program can
+/// take several secrets.
+const ROUNDS_MAX: usize = 12;
+/// Shortest run of letters and digits in a secret of `TOKENS`.
+const RUN_MIN: usize = 14;
+/// Values of a name such as `db_pass` that are not passwords: types and switches.
+const PLAIN_VALUES: [&str; 20] = [
+    "true",
+    "false",
+    "yes",
+    "none",
+    "null",
+    "nil",
+    "undefined",
+    "string",
+    "str",
+    "text",
+    "number",
+    "int",
+    "bool",
+    "boolean",
+    "any",
+    "required",
+    "optional",
+    "password",
+    "pass",
+    "passed",
+];
 
 /// The kind of secrets of the table `arguments`.
 const ARGUMENT: &str = "argument of a program";
+
+/// Bytes before a value that a quotation of it has too.
+const CONTEXT: usize = 5;
+/// The kind of values whose name says that they are secrets.
+const NAMED_VALUE: &str = "named value";
 
 /// Which texts are searched for a kind of secret.
 enum Hint {
@@ -46,18 +82,100 @@ struct SecretFormat {
     hint: Hint,
     /// The secret is its first group that took part, or all of it if it has none.
     pattern: &'static str,
-    /// Whether ordinary words match, too, so that a secret must contain a digit.
-    needs_digit: bool,
+    /// What tells a secret from an ordinary word that matches too.
+    value: SecretValue,
     regex: OnceLock<Option<Regex>>,
+}
+
+/// What a secret looks like.
+#[derive(Clone, Copy)]
+enum SecretValue {
+    /// Like any word.
+    Any,
+    /// It contains a digit.
+    Digit,
+    /// It contains a digit and a letter.
+    Mixed,
+    /// It is not a number, a path, or the name of a type.
+    Text,
+    /// Letters, capitals, and digits alternate, and it is not a hash or a UUID.
+    Random,
+}
+
+impl SecretValue {
+    fn fits(self, text: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Digit => text.bytes().any(|it| it.is_ascii_digit()),
+            Self::Mixed => {
+                Self::Digit.fits(text) && text.bytes().any(|it| it.is_ascii_alphabetic())
+            }
+            Self::Text => {
+                let is_number = text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+                let is_path = text.starts_with(['/', '~', '.', '%', '*']);
+                let is_plain = PLAIN_VALUES.iter().any(|it| text.eq_ignore_ascii_case(it));
+                // `os.environ`, `config.smtp.password`
+                let is_name = text.contains('.') && !Self::Digit.fits(text);
+                !is_number && !is_path && !is_plain && !is_name
+            }
+            Self::Random => is_random(text),
+        }
+    }
+}
+
+/// Whether a text consists of short pieces: small letters after at most one capital, capitals, and digits. A hash and a UUID
+/// do as well, and are not secrets by themselves.
+fn is_random(text: &str) -> bool {
+    let is_hash = text.bytes().all(|it| it.is_ascii_hexdigit() || matches!(it, b'-' | b':'));
+    if text.len() < 8 || is_hash || text.starts_with(['/', '~', '.']) {
+        return false;
+    }
+    let (mut pieces, mut characters, mut digits) = (0_usize, 0_usize, 0_usize);
+    let mut last = 0;
+    for byte in text.bytes() {
+        let class = match byte {
+            b'0'..=b'9' => 1,
+            b'a'..=b'z' => 2,
+            b'A'..=b'Z' => 3,
+            _ => 0,
+        };
+        digits += usize::from(class == 1);
+        characters += usize::from(class != 0);
+        let is_word = last == 3 && class == 2;
+        pieces += usize::from(class != 0 && class != last && !is_word);
+        last = class;
+    }
+    digits > 0 && pieces >= 5 && characters * 2 <= pieces * 5
+}
+
+/// Whether a text contains a long run of letters and digits with a digit, as each secret of `TOKENS` does.
+fn has_long_run(text: &str) -> bool {
+    let (mut length, mut has_digit) = (0_usize, false);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            length += 1;
+            has_digit |= byte.is_ascii_digit();
+            if length >= RUN_MIN && has_digit {
+                return true;
+            }
+        } else if !matches!(byte, b'_' | b'-' | b'.') {
+            (length, has_digit) = (0, false);
+        }
+    }
+    false
 }
 
 impl SecretFormat {
     const fn new(name: &'static str, hint: Hint, pattern: &'static str) -> Self {
-        Self { name, hint, pattern, needs_digit: false, regex: OnceLock::new() }
+        Self { name, hint, pattern, value: SecretValue::Any, regex: OnceLock::new() }
     }
 
-    const fn with_digit(mut self) -> Self {
-        self.needs_digit = true;
+    const fn with_digit(self) -> Self {
+        self.of(SecretValue::Digit)
+    }
+
+    const fn of(mut self, value: SecretValue) -> Self {
+        self.value = value;
         self
     }
 
@@ -74,9 +192,7 @@ impl SecretFormat {
         }
         let Some(regex) = self.regex.get_or_init(|| Regex::new(self.pattern).ok()) else { return };
         let secrets = regex.captures_iter(text.text).filter_map(|it| secret_of(&it));
-        let counts = |it: &Match<'_>| {
-            !self.needs_digit || it.as_str().bytes().any(|byte| byte.is_ascii_digit())
-        };
+        let counts = |it: &Match<'_>| self.value.fits(it.as_str());
         found.extend(secrets.filter(counts).map(|it| (it.range(), self.name)));
     }
 }
@@ -91,7 +207,11 @@ fn secret_of<'t>(captures: &Captures<'t>) -> Option<Match<'t>> {
 pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found = Vec::new();
     let text = FilteredText::new(text);
-    PUBLISHED.iter().chain(&BY_CONTEXT).for_each(|row| row.find(&text, &mut found));
+    let rows = PUBLISHED.iter().chain(&BY_CONTEXT).chain(&STATEMENTS);
+    rows.for_each(|row| row.find(&text, &mut found));
+    if has_long_run(text.text) {
+        TOKENS.iter().for_each(|row| row.find(&text, &mut found));
+    }
     for argument in ARGUMENTS.iter().filter(|it| it.may_be_in(&text)) {
         let Some(regex) = argument.regex() else { continue };
         let secrets = regex.captures_iter(text.text).filter_map(|it| secret_of(&it));
@@ -122,6 +242,26 @@ pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
         masked = Cow::Owned(marked(&masked, found.into_iter().map(|(range, _)| range)));
     }
     (masked, count)
+}
+
+/// Masks advice about a `source` text. The advice contains names and values of its own: a value that is a secret only because
+/// of the name before it is masked if the source text contains it with that name.
+#[must_use]
+pub fn mask_quoted<'t>(advice: &'t str, source: &str) -> Cow<'t, str> {
+    let is_quoted = |range: &Range<usize>| {
+        let start = (range.start.saturating_sub(CONTEXT)..=range.start)
+            .find(|it| advice.is_char_boundary(*it));
+        let part = start.and_then(|it| advice.get(it..range.end));
+        part.is_some_and(|it| source.contains(it.trim_end_matches(['`', '.', '"'])))
+    };
+    let found = secrets(advice)
+        .into_iter()
+        .filter(|(range, name)| *name != NAMED_VALUE || is_quoted(range));
+    let mut found = found.map(|(range, _)| range).peekable();
+    if found.peek().is_none() {
+        return Cow::Borrowed(advice);
+    }
+    Cow::Owned(marked(advice, found))
 }
 
 /// A text with marks in place of these parts.
@@ -176,24 +316,29 @@ fn mask_joined(words: &mut [&mut String], blank: &str) -> usize {
 
 /// All kinds of secrets, each once.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = PUBLISHED.iter().chain(&BY_CONTEXT).map(|it| it.name).collect();
-    names.push(ARGUMENT);
-    names.dedup();
-    names.into_iter()
+    published().chain(listed()).chain(by_context()).chain([ARGUMENT])
 }
 
 /// Kinds of secrets whose format alone tells them, each once.
 pub fn published() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = PUBLISHED.iter().map(|it| it.name).collect();
-    names.dedup();
-    names.into_iter()
+    each_once(PUBLISHED.iter())
+}
+
+/// The same kinds of `policies/formats/secrets.yaml`, each once.
+pub fn listed() -> impl Iterator<Item = &'static str> {
+    each_once(TOKENS.iter())
 }
 
 /// Kinds of secrets of which the context tells, each once.
 pub fn by_context() -> impl Iterator<Item = &'static str> {
-    let mut names: Vec<&str> = BY_CONTEXT.iter().map(|it| it.name).collect();
-    names.dedup();
-    names.into_iter()
+    each_once(BY_CONTEXT.iter().chain(&STATEMENTS)).filter(|it| *it != ARGUMENT)
+}
+
+fn each_once(
+    rows: impl Iterator<Item = &'static SecretFormat>,
+) -> impl Iterator<Item = &'static str> {
+    let mut seen = std::collections::BTreeSet::new();
+    rows.map(|it| it.name).filter(move |it| seen.insert(*it))
 }
 
 /// An example of each row of `arguments`.
@@ -216,7 +361,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for row in PUBLISHED.iter().chain(&BY_CONTEXT) {
+        for row in PUBLISHED.iter().chain(&BY_CONTEXT).chain(&TOKENS).chain(&STATEMENTS) {
             assert!(Regex::new(row.pattern).is_ok(), "{}", row.name);
         }
         for argument in &ARGUMENTS {
@@ -375,7 +520,54 @@ mod tests {
             assert_eq!(masked, format!("{before}{MARK}{after}"), "{text}");
             seen.insert(name);
         }
+        for (name, example) in listed::EXAMPLES {
+            let (before, rest) = example.split_once('«').unwrap();
+            let (secret, after) = rest.split_once('»').unwrap();
+            let secret = secret.replace('+', "");
+            let text = format!("{before}{secret}{after}");
+            let range = before.len()..before.len() + secret.len();
+            let found: Vec<_> = secrets(&text).into_iter().map(|(range, _)| range).collect();
+            assert_eq!(found, [range], "{name}: {text}");
+            seen.insert(name);
+        }
         assert_eq!(seen, names().collect(), "every kind is tried");
+    }
+
+    #[test]
+    fn ordinary_lines_stay_as_they_are() {
+        let lines: Vec<&str> = include_str!("secrets/ordinary.txt").lines().collect();
+        assert!(lines.len() >= 100);
+        let masked: Vec<_> = lines.iter().map(|it| (it, mask(it).0)).collect();
+        let masked: Vec<_> = masked.into_iter().filter(|(line, it)| **line != it).collect();
+        assert!(masked.is_empty(), "{masked:#?}");
+    }
+
+    #[test]
+    fn secrets_of_names_and_statements_are_masked() {
+        let mut wrong = Vec::new();
+        for line in include_str!("secrets/named.txt").lines() {
+            let expected: String = line
+                .split(['«', '»'])
+                .enumerate()
+                .map(|(at, part)| if at % 2 == 1 { MARK } else { part })
+                .collect();
+            let plain = line.replace(['«', '»'], "");
+            let masked = mask(&plain).0.into_owned();
+            if masked != expected {
+                wrong.push((plain, masked));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn the_run_of_a_token_is_found() {
+        for (name, example) in listed::EXAMPLES.iter().take(TOKENS.len()) {
+            assert!(has_long_run(&example.replace('+', "")), "{name}");
+        }
+        assert!(!has_long_run(
+            "cargo test --test process -- a_failure_on_one_host /usr/lib/x86_64"
+        ));
     }
 
     #[test]
@@ -405,6 +597,16 @@ mod tests {
         ] {
             assert_eq!(secrets(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn advice_keeps_its_own_values_and_loses_those_of_the_source() {
+        let advice = "add a case that expects guards: {acme_token: silent}";
+        assert_eq!(mask_quoted(advice, "- id: acme_token\n  message: silent"), advice);
+        let source = "token: hunter2secret\n";
+        assert_eq!(mask_quoted("found `token: hunter2secret`", source), "found `token: «masked»");
+        let key = secret("ghp_", 36);
+        assert_eq!(mask_quoted(&format!("use {key}"), ""), "use «masked»");
     }
 
     #[test]

@@ -12,5 +12,6 @@ mod names;
 mod packages;
 mod readme;
 mod reference;
+mod secret_formats;
 mod texts;
 mod tidy;

@@ -6,6 +6,7 @@ use super::found::id_of;
 use super::{FOLDER, SignalStore, StoredSignal, View, file_names};
 use crate::limits::SIGNAL_FILE_BYTES_MAX;
 use crate::policy::signals::SignalStorage;
+use crate::report::mask::{mask, mask_json};
 use crate::report::notice::{Notice, NoticeKind};
 use crate::state::signal::{Signal, SignalPhase};
 use crate::store::{decision_log, log};
@@ -62,10 +63,15 @@ impl SignalStore<'_> {
         now: Timestamp,
     ) -> Result<StoredSignal, WorldError> {
         let kind = self.kinds.kind(&draft.name);
+        // Whatever the fields come from, no secret of them is stored or shared.
+        let mut fields = Value::Object(draft.fields.clone());
+        mask_json(&mut fields);
+        let text = fields.to_string();
+        let fields = fields.as_object().cloned().unwrap_or_default();
+        let sender = mask(&draft.sender).0.into_owned();
         let process = self.world.process_id().to_le_bytes();
         // A clock that went back must not make the same id again.
         let elapsed = self.world.elapsed().as_nanos().to_le_bytes();
-        let text = Value::Object(draft.fields.clone()).to_string();
         let id = (0_u64..).map(|salt| {
             let parts = [
                 draft.name.as_bytes(),
@@ -83,9 +89,9 @@ impl SignalStore<'_> {
         let mut made = StoredSignal {
             id: id.unwrap_or_default(),
             name: draft.name.clone(),
-            sender: draft.sender.clone(),
+            sender,
             request: draft.request.clone(),
-            fields: draft.fields.clone(),
+            fields,
             signal: Signal {
                 phase: SignalPhase::Pending,
                 created: now,

@@ -3,12 +3,28 @@
 
 use memchr::{memchr_iter, memchr2_iter};
 
-use super::{Hint, SecretFormat};
+use super::{Hint, SecretFormat, SecretValue};
 use crate::pairs::FilteredText;
 
 /// Ends of names whose value is a secret, in small letters.
 const NAMES: [&str; 9] =
     ["password", "passwd", "pwd", "secret", "token", "key", "passphrase", "credential", "sig"];
+
+/// Ends of names whose value can be a secret, in small letters: the value must look like one.
+const WEAK_NAMES: [&str; 12] = [
+    "pass",
+    "passes",
+    "passwords",
+    "passphrases",
+    "tokens",
+    "secrets",
+    "keys",
+    "credentials",
+    "creds",
+    "pat",
+    "auth",
+    "passcode",
+];
 
 /// Formats that their issuers publish: a match is a secret wherever it appears.
 pub(super) static PUBLISHED: [SecretFormat; 49] = [
@@ -264,7 +280,7 @@ pub(super) static PUBLISHED: [SecretFormat; 49] = [
 ];
 
 /// Formats that are secrets because of what is beside them, or that other texts have as well.
-pub(super) static BY_CONTEXT: [SecretFormat; 16] = [
+pub(super) static BY_CONTEXT: [SecretFormat; 19] = [
     // RFC 7519: `{"` in base64url begins with `eyJ`.
     SecretFormat::new(
         "JSON web token",
@@ -315,6 +331,38 @@ pub(super) static BY_CONTEXT: [SecretFormat; 16] = [
         ),
     )
     .with_digit(),
+    // Names that can say something else: `auth`, `pass`, and plurals. Only of values that look random.
+    SecretFormat::new(
+        "named value",
+        Hint::Check(may_name_a_value),
+        concat!(
+            r#"(?i)(?:pass|passwords|passphrases|tokens|secrets|keys|credentials|creds|pat|auth|passcode)(?:\\?["'])?"#,
+            r#"\s*[:=]\s*\[?\s*(?:\\?["'])?([^\s"'\\;&|(){}\[\]<>«$]{8,})"#,
+        ),
+    )
+    .of(SecretValue::Random),
+    // The same of variables, which are written in capitals, with a shorter value.
+    SecretFormat::new(
+        "named value",
+        Hint::Check(may_name_a_value),
+        concat!(
+            r#"\b[A-Z][A-Z0-9_]*_(?:PASS|PASSWORDS|PAT|AUTH|TOKENS|SECRETS|KEYS|CREDENTIALS|CREDS)"#,
+            r#"=["']?([^\s"'\\,;&|(){}\[\]<>«$/.:=]{5,})"#,
+        ),
+    )
+    .of(SecretValue::Mixed),
+    // `pass` beside the name of an account.
+    SecretFormat::new(
+        "named value",
+        Hint::Check(may_name_a_value),
+        concat!(
+            r#"(?i)(?:^|[^a-z0-9])(?:[a-z0-9]+[_.-])*(?:db|database|smtp|mail|email|imap|ftp|sftp|ssh|ldap|mysql|mariadb|pg"#,
+            r#"|postgres|postgresql|mongo|mongodb|redis|rabbitmq|amqp|root|admin|user|login|account|proxy|vpn|wifi|sudo|jdbc"#,
+            r#"|oracle|mssql|keystore|truststore|vault|registry|svc|service|bind)[_.-]?pass(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?"#,
+            r#"([^\s"'\\,;&|(){}\[\]<>$«=:]{3}[^\s"'\\,;&|(){}\[\]<>«]*)(?:[\s"'\\,;&|)}\]>]|\z)"#,
+        ),
+    )
+    .of(SecretValue::Text),
     // By convention: an option that says so, and its argument.
     SecretFormat::new(
         "named argument",
@@ -391,8 +439,17 @@ fn dots_seven_apart(FilteredText { text, .. }: &FilteredText<'_>) -> bool {
     memchr_iter(b'.', bytes).any(|at| bytes.get(at + 7) == Some(&b'.'))
 }
 
-/// Whether a name of `NAMES` stands before a `=` or `:`, quotes and blanks between them left out.
-fn names_a_value(FilteredText { text, .. }: &FilteredText<'_>) -> bool {
+/// Whether a name of `NAMES` is before a `=` or `:`, quotes and blanks between them left out.
+fn names_a_value(text: &FilteredText<'_>) -> bool {
+    has_name(text, &NAMES)
+}
+
+/// Whether a name of `WEAK_NAMES` is before a `=` or `:`.
+fn may_name_a_value(text: &FilteredText<'_>) -> bool {
+    has_name(text, &WEAK_NAMES)
+}
+
+fn has_name(FilteredText { text, .. }: &FilteredText<'_>, names: &[&str]) -> bool {
     memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
         let mut named = text.as_bytes().get(..at).unwrap_or_default().trim_ascii_end();
         while let [before @ .., b'"' | b'\'' | b'\\'] = named {
@@ -400,7 +457,7 @@ fn names_a_value(FilteredText { text, .. }: &FilteredText<'_>) -> bool {
         }
         let last = named.last().map(u8::to_ascii_lowercase);
         // Most names end in another letter.
-        NAMES.iter().filter(|it| it.as_bytes().last().copied() == last).any(|name| {
+        names.iter().filter(|it| it.as_bytes().last().copied() == last).any(|name| {
             let start = named.len().checked_sub(name.len());
             let end = start.and_then(|it| named.get(it..));
             end.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
