@@ -404,6 +404,9 @@ pub(super) struct LogArguments {
     /// Show counts of decisions, checks and preferences instead of entries
     #[arg(long)]
     pub(super) summary: bool,
+    /// Check that no line of the log was removed or changed, instead of showing entries
+    #[arg(long, conflicts_with_all = ["summary", "follow", "session", "since", "notable", "would_block"])]
+    pub(super) verify: bool,
     /// Maximum number of entries
     #[arg(long, short = 'n', default_value_t = 50)]
     pub(super) lines: usize,

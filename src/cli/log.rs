@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
 use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectEntry};
 use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
 use crate::app::workspace::project;
@@ -14,6 +14,7 @@ use crate::report::notice::NoticeKind;
 use crate::report::overview::short_name;
 use crate::report::paint::TextColor;
 use crate::report::table::{Align, Screen, TextCell, TextTable};
+use crate::store::log_chain::ChainReport;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;
 
@@ -41,6 +42,10 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         true => LogReader::of_all_projects(world),
         false => LogReader::of_projects(world, &[project::find(world, None)]),
     };
+    if arguments.verify {
+        return verify(console, &reader, arguments.format);
+    }
+    warn_of_changes(console, &reader);
     let newest = if arguments.summary { usize::MAX } else { arguments.lines };
     let LogContent { entries, oldest, .. } =
         read(console, &mut reader, arguments, Some(oldest), newest);
@@ -63,6 +68,63 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         follow(world, console, &mut reader, arguments);
     }
     EXIT_OK
+}
+
+/// Reports for each log whether lines were removed or changed.
+fn verify(console: &mut Console<'_>, reader: &LogReader<'_>, format: ListFormat) -> u8 {
+    let mut code = EXIT_OK;
+    for (path, result) in reader.verify() {
+        let report = match result {
+            Ok(report) => report,
+            Err(error) => {
+                console.eprint(&format!("{}: {error}", path.display()));
+                code = EXIT_BROKEN;
+                continue;
+            }
+        };
+        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+        if !problems.is_empty() && code == EXIT_OK {
+            code = EXIT_FOUND;
+        }
+        let ChainReport { lines, unchained, unlocked, .. } = report;
+        if format == ListFormat::Json {
+            let shown = json!({"log": path.to_str(), "lines": lines, "unchained": unchained,
+                "unlocked": unlocked, "problems": problems});
+            console.print(&format!("{shown}\n"));
+            continue;
+        }
+        let result = if problems.is_empty() { "no line was removed or changed" } else { "changed" };
+        console.print(&format!("{}: {lines} lines: {result}\n", path.display()));
+        for problem in problems {
+            console.print(&format!("  {problem}\n"));
+        }
+        if unchained > 0 {
+            console.print(&format!(
+                "  not checked: {unchained} lines that an earlier version wrote\n"
+            ));
+        }
+        if unlocked > 0 {
+            console.print(&format!(
+                "  not certain: {unlocked} lines that were written while another process held the lock; the removal of one \
+                 of them can remain unnoticed\n"
+            ));
+        }
+    }
+    code
+}
+
+/// Warns of logs that were changed.
+fn warn_of_changes(console: &mut Console<'_>, reader: &LogReader<'_>) {
+    for (path, result) in reader.verify() {
+        // What cannot be read is reported by the reading.
+        let Some(first) = result.ok().and_then(|it| it.problems.into_iter().next()) else {
+            continue;
+        };
+        console.eprint(&format!(
+            "warning: the decision log was changed: {first}\nhelp: `policyd log --verify` lists every change of {}",
+            path.display()
+        ));
+    }
 }
 
 /// Reads the new entries that the arguments ask for; reports logs that cannot be read.

@@ -120,6 +120,12 @@ pub struct Entry {
     pub saved: String,
     /// Other messages to the user.
     pub problems: Vec<String>,
+    /// Hash of the line before: the first 32 hexadecimal digits of its SHA-256. Empty in the first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
+    /// Whether another process held the lock of the log, so that two lines can follow the same line.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unlocked: bool,
 }
 
 /// Why nothing was evaluated.

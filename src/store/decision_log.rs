@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{layout, log};
+use super::{layout, log, log_chain};
 use crate::report::notice::{Notice, NoticeKind, notice_entry};
 use crate::report::trace::{TRACEPARENT, TraceContext};
 use crate::world::World;
@@ -32,18 +32,22 @@ fn append(world: &dyn World, own: &Path, mut entry: Value) -> bool {
     if let (Some(trace), Some(fields)) = (trace, entry.as_object_mut()) {
         fields.entry("trace").or_insert_with(|| trace.to_text().into());
     }
-    append_to(world, own, DECISION_LOG, &[entry])
+    append_below(own, world, DECISION_LOG, |path| log_chain::append(world, path, &[entry.clone()]))
 }
 
 /// Appends to a log below a state directory; creates its directory, hidden from git, if it does not exist.
 pub fn append_to(world: &dyn World, own: &Path, name: &str, entries: &[Value]) -> bool {
+    append_below(own, world, name, |path| log::append(world, path, entries))
+}
+
+fn append_below(own: &Path, world: &dyn World, name: &str, append: impl Fn(&Path) -> bool) -> bool {
     let path = own.join(name);
-    if log::append(world, &path, entries) {
+    if append(&path) {
         return true;
     }
     let made = path.parent().is_some_and(|logs| world.create_folder(logs).is_ok());
     if made {
         layout::hide(world, own);
     }
-    made && log::append(world, &path, entries)
+    made && append(&path)
 }

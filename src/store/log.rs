@@ -3,7 +3,7 @@
 //! May not live here: what the entries say.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -13,6 +13,9 @@ use serde_json::ser::Formatter;
 use super::log_files::{self, FILE_BYTES_MAX, paths, rotated};
 use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
 use crate::world::{World, WorldError};
+
+/// Bytes that are read first to find the last line.
+const LINE_READ: u64 = 4 * 1024;
 
 /// Appends entries in one write; rotates before, when the log is full. Returns whether it was
 /// written; the caller does not fail if the log cannot be written.
@@ -46,6 +49,40 @@ fn end_of(world: &dyn World, path: &Path) -> Option<(u64, u8)> {
     (count == 1).then_some((length, last))
 }
 
+/// The last line of a log.
+#[derive(Debug, Default)]
+pub(super) struct LastLine {
+    /// Length of the log.
+    pub(super) length: u64,
+    /// The line without its end.
+    pub(super) text: Vec<u8>,
+    /// Whether the line has no end: a write was interrupted.
+    pub(super) is_torn: bool,
+}
+
+/// Reads the last line of a log that is not empty.
+pub(super) fn last_line(world: &dyn World, path: &Path) -> Option<LastLine> {
+    let mut log = world.open(path).ok()?;
+    let length = log.stat().ok()?.length;
+    let mut wanted = LINE_READ.min(length);
+    loop {
+        let count = usize::try_from(wanted).ok()?;
+        let bytes = log_files::read(&mut *log, length.saturating_sub(wanted), count).ok()?;
+        let is_torn = bytes.last().is_some_and(|it| *it != b'\n');
+        let whole =
+            if is_torn { bytes.as_slice() } else { bytes.get(..bytes.len().checked_sub(1)?)? };
+        let start = memchr::memrchr(b'\n', whole).map(|at| at.saturating_add(1));
+        if let Some(text) = start.or((wanted >= length).then_some(0)).and_then(|it| whole.get(it..))
+        {
+            return Some(LastLine { length, text: text.to_vec(), is_torn });
+        }
+        if wanted >= FILE_BYTES_MAX as u64 {
+            return None;
+        }
+        wanted = wanted.saturating_mul(8).min(length);
+    }
+}
+
 fn is_full(end: Option<(u64, u8)>) -> bool {
     end.is_some_and(|(length, _)| length >= LOG_BYTES_MAX)
 }
@@ -53,12 +90,21 @@ fn is_full(end: Option<(u64, u8)>) -> bool {
 /// Of several processes that find the log full, one rotates it; the others append. Two that did
 /// so at once would push whole logs over the end.
 fn rotate(world: &dyn World, path: &Path) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let lock = path.with_file_name(format!(".{name}.lock"));
+    let lock = lock_path(path);
     let Ok(_held) = world.lock(&lock, Duration::ZERO) else { return };
-    if !is_full(end_of(world, path)) {
-        return;
+    if is_full(end_of(world, path)) {
+        rotate_locked(world, path);
     }
+}
+
+/// Returns the path of the lock of a log.
+pub(super) fn lock_path(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.lock"))
+}
+
+/// Rotates a log whose lock this process holds.
+pub(super) fn rotate_locked(world: &dyn World, path: &Path) {
     for number in (1..LOG_FILES_MAX).rev() {
         // Gaps are normal: not every log has been rotated before.
         world.rename(&rotated(path, number), &rotated(path, number.saturating_add(1))).ok();

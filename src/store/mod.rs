@@ -21,6 +21,7 @@ pub mod health;
 pub mod hook_calls;
 pub mod layout;
 pub mod log;
+pub mod log_chain;
 pub mod log_cursor;
 pub mod log_files;
 pub mod pack_cache;

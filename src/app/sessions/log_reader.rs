@@ -11,6 +11,7 @@ use super::recorded;
 use crate::app::packs;
 use crate::app::workspace::project::{self, Project};
 use crate::cores;
+use crate::store::log_chain::{self, ChainReport};
 use crate::store::log_cursor::{LogCursor, read_new};
 use crate::store::projects::{KnownProject, ProjectRegistry};
 use crate::time::Timestamp;
@@ -113,6 +114,14 @@ impl<'a> LogReader<'a> {
     /// Returns where the reading of each log ended.
     pub(crate) fn cursors(&self) -> BTreeMap<PathBuf, LogCursor> {
         self.logs.iter().map(|it| (it.path.clone(), it.cursor.clone())).collect()
+    }
+
+    /// Verifies the chain of each log. Returns the paths with the results.
+    pub(crate) fn verify(&self) -> Vec<(PathBuf, Result<ChainReport, WorldError>)> {
+        let world = self.world;
+        let results =
+            cores::on_all(world.cores(), &self.logs, |it| log_chain::verify(world, &it.path));
+        self.logs.iter().map(|it| it.path.clone()).zip(results).collect()
     }
 
     /// Returns the number of logs.
