@@ -335,6 +335,41 @@ impl PostgresServer {
         Ok(BegunChange { has_group: flag(0), is_applied: flag(1), known, now: time(row, 3) })
     }
 
+    fn read_changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
+        let statements = self.statements()?;
+        let schema = self.schema.unwrap_or_default();
+        let group = &self.group;
+        let (rows, state) = self.transact(async |client| {
+            // The version is read first: a document that changes in between is listed again next time.
+            let state = client.query_typed(statements.group, &[(group, Type::TEXT)]).await?;
+            let parameters = [
+                (group as _, Type::TEXT),
+                (&since as _, Type::INT8),
+                (&SHARED_PAGE_ROWS as _, Type::INT4),
+                (&SHARED_PAGE_BYTES as _, Type::INT4),
+            ];
+            Ok((client.query_typed(statements.changes, &parameters).await?, state))
+        })?;
+        let state = state.first();
+        let version = state.and_then(|it| it.try_get::<_, i64>(0).ok());
+        let version = version.ok_or_else(|| no_group(group))?;
+        let document = |row: &Row| -> Result<ChangedDocument, Error> {
+            Ok(ChangedDocument {
+                kind: row.try_get(0)?,
+                name: row.try_get(1)?,
+                version: row.try_get(2)?,
+                text: row.try_get(3)?,
+                is_large: row.try_get(4)?,
+            })
+        };
+        let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
+        let documents = documents.map_err(|error| server_error(&error))?;
+        let last = documents.last().map_or(version, |it| it.version);
+        let has_more = last < version;
+        let version = version.min(last);
+        Ok(ServerChanges { documents, version, has_more, schema, now: time(state, 1) })
+    }
+
     /// Returns the statements for the schema of the server.
     fn statements(&mut self) -> Result<&'static Statements, ServerError> {
         let schema = match self.schema {
@@ -397,38 +432,11 @@ impl DocumentServer for PostgresServer {
     }
 
     fn changes(&mut self, since: i64) -> Result<ServerChanges, ServerError> {
-        let schema = self.check_schema()?;
-        let statements = self.statements()?;
-        let group = &self.group;
-        let (rows, state) = self.transact(async |client| {
-            // The version is read first: a document that changes in between is listed again next time.
-            let state = client.query_typed(statements.group, &[(group, Type::TEXT)]).await?;
-            let parameters = [
-                (group as _, Type::TEXT),
-                (&since as _, Type::INT8),
-                (&SHARED_PAGE_ROWS as _, Type::INT4),
-                (&SHARED_PAGE_BYTES as _, Type::INT4),
-            ];
-            Ok((client.query_typed(statements.changes, &parameters).await?, state))
-        })?;
-        let state = state.first();
-        let version = state.and_then(|it| it.try_get::<_, i64>(0).ok());
-        let version = version.ok_or_else(|| no_group(group))?;
-        let document = |row: &Row| -> Result<ChangedDocument, Error> {
-            Ok(ChangedDocument {
-                kind: row.try_get(0)?,
-                name: row.try_get(1)?,
-                version: row.try_get(2)?,
-                text: row.try_get(3)?,
-                is_large: row.try_get(4)?,
-            })
-        };
-        let documents: Result<Vec<_>, Error> = rows.iter().map(document).collect();
-        let documents = documents.map_err(|error| server_error(&error))?;
-        let last = documents.last().map_or(version, |it| it.version);
-        let has_more = last < version;
-        let version = version.min(last);
-        Ok(ServerChanges { documents, version, has_more, schema, now: time(state, 1) })
+        let changes = self.read_changes(since);
+        if changes.is_err() {
+            self.schema = None;
+        }
+        changes
     }
 
     fn status(&mut self) -> Result<ServerStatus, ServerError> {
