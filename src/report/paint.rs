@@ -113,6 +113,25 @@ const fn is_control(c: char) -> bool {
         | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A page as a browser may show it: every control character, and every one that changes the direction of text, becomes
+/// `\u202e`. Own texts contain none of them.
+#[must_use]
+pub fn for_browser(page: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| is_control(c) && c != '\r';
+    if !page.chars().any(is_hidden) {
+        return Cow::Borrowed(page);
+    }
+    let mut shown = String::with_capacity(page.len());
+    for c in page.chars() {
+        match c {
+            // Writing to a text cannot fail.
+            c if is_hidden(c) => drop(write!(shown, "\\u{:04x}", u32::from(c))),
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Text as it may be written to a terminal: line breaks, tabs and our own colors stay, every other
 /// control character becomes `\u001b`. JSON reads that as the same character, so JSON stays as it is.
 #[must_use]

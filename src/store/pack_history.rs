@@ -43,8 +43,24 @@ impl PackHistory {
         Version::parse(self.versions.get(source)?).ok()
     }
 
-    /// Records a fetched version, and that the source can be fetched.
+    /// Records a fetched version, and that the source can be fetched. An older version than the newest one changes
+    /// nothing: a lock file of a clone can name one.
     pub fn add(&mut self, source: &str, version: Option<&str>) {
+        let is_older = version.is_some_and(|version| {
+            self.newest(source).is_some_and(|it| {
+                // What is not a version cannot be compared, and does not replace one.
+                Version::parse(version).map_or(true, |version| version < it)
+            })
+        });
+        if is_older {
+            self.failures.remove(source);
+        } else {
+            self.replace(source, version);
+        }
+    }
+
+    /// Records a fetched version although it can be older: the user allowed that.
+    pub fn replace(&mut self, source: &str, version: Option<&str>) {
         self.failures.remove(source);
         if let Some(version) = version {
             self.versions.insert(source.to_owned(), version.to_owned());
@@ -76,5 +92,29 @@ impl<'a> PackHistoryStore<'a> {
     /// The change was not saved.
     pub fn change(&self, change: impl FnOnce(&mut PackHistory)) -> Result<(), ChoiceError> {
         self.0.change(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_user_lowers_the_newest_version() {
+        let mut history = PackHistory::default();
+        for (version, newest) in [
+            ("1.0.0", "1.0.0"),
+            ("2.0.0", "2.0.0"),
+            ("1.5.0", "2.0.0"),
+            ("x", "2.0.0"),
+            ("2.0.1", "2.0.1"),
+        ] {
+            history.add("a", Some(version));
+            assert_eq!(history.newest("a"), Version::parse(newest).ok(), "{version}");
+        }
+        history.add("a", None);
+        assert_eq!(history.newest("a"), Version::parse("2.0.1").ok());
+        history.replace("a", Some("1.5.0"));
+        assert_eq!(history.newest("a"), Version::parse("1.5.0").ok());
     }
 }

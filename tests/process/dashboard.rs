@@ -377,6 +377,22 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
 }
 
 #[test]
+fn characters_that_change_the_order_of_text_are_shown_by_number() {
+    let machine = Machine::new();
+    let start = json!({"session_id": "s", "cwd": machine.project, "source": "startup",
+        "hook_event_name": "SessionStart"});
+    machine.run(&["eval", "--hook", "session-start"], start.to_string().as_bytes()).answer();
+    let reason = "reason=delete \u{202e}/ fr- mr\u{202c} now\u{2066}\u{200f}";
+    machine.run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", reason], b"");
+    let dashboard = Dashboard::open(&machine, &["--read-only"]);
+    for path in ["/", "/waiting"] {
+        let page = dashboard.page(path);
+        assert!(!page.contains(['\u{202e}', '\u{202c}', '\u{2066}', '\u{200f}']), "{path}: {page}");
+    }
+    assert!(dashboard.page("/waiting").contains("delete \\u202e/ fr- mr\\u202c now"));
+}
+
+#[test]
 fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
     let machine = busy();
     let dashboard = Dashboard::open(&machine, &[]);

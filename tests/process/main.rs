@@ -28,6 +28,7 @@ mod environment;
 mod fail_closed;
 #[cfg(target_os = "linux")]
 mod fleet;
+mod foreign;
 mod hostile;
 mod human_commands;
 mod install;

@@ -262,6 +262,37 @@ fn a_pack_in_a_git_repository_is_fetched_by_branch_and_locked_by_commit() {
 }
 
 #[test]
+fn a_lock_file_of_a_clone_does_not_lower_the_newest_version() {
+    let server = Server::start();
+    let upstream = tempfile::tempdir().unwrap();
+    let commit = |version: &str| {
+        repository(upstream.path(), version);
+        git(upstream.path(), &["rev-parse", "HEAD"])
+    };
+    let first = commit("1.0.0");
+    let second = commit("1.5.0");
+    commit("2.0.0");
+    let url = format!("git+file://{}@main#packs/team", upstream.path().display());
+    let project = Project::new(&server, &url);
+    let lock = project.machine.file(".policyd/policies/policies.lock");
+    let fetch = || project.call(&["pack", "fetch"]);
+    // The lock file of a clone names the first version, which is accepted.
+    git(upstream.path(), &["checkout", "--quiet", "-B", "main", &first]);
+    assert!(fetch().stdout.contains("team 1.0.0"));
+    let old = fs::read_to_string(&lock).unwrap();
+    git(upstream.path(), &["checkout", "--quiet", "-B", "main", &second]);
+    fs::remove_file(&lock).unwrap();
+    assert!(fetch().stdout.contains("team 1.5.0"));
+    fs::write(&lock, old).unwrap();
+    fetch();
+    git(upstream.path(), &["checkout", "--quiet", "-B", "main", &first]);
+    fs::remove_file(&lock).unwrap();
+    let rejected = fetch();
+    assert_eq!(rejected.code, Some(1), "{rejected:?}");
+    assert!(rejected.stderr.contains("is older than 1.5.0"), "{rejected:?}");
+}
+
+#[test]
 fn a_pack_in_a_git_repository_is_fetched_from_a_tls_server() {
     let server = Server::start();
     let upstream = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::app::workspace::enclosure::outside;
 use crate::expr::ScriptError;
 use crate::expr::words::WordError;
 use crate::hook::payload::PayloadError;
@@ -15,6 +16,9 @@ pub(crate) enum CaseError {
     /// A file that the case names could not be read.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: WorldError },
+    /// A link leads out of the repository of the pack.
+    #[error("{}", outside(.0))]
+    Outside(PathBuf),
     #[error("unknown event `{0}`")]
     UnknownEvent(String),
     #[error(transparent)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::error::CaseError;
 use crate::app::packs::{folder, places};
+use crate::app::workspace::enclosure::Enclosure;
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
 use crate::cases::shape::FOLDER;
@@ -113,10 +114,11 @@ pub(crate) fn beside(
         Some(file) => vec![file.to_path_buf()],
         None => all_beside(world, Path::new(&pack.name)),
     };
+    let enclosure = Enclosure::around(world, Path::new(&pack.name));
     let (mut files, mut unreadable) = (Vec::new(), Vec::new());
     for name in names.iter().take(limits::POLICY_FILES_MAX) {
         let path = folder.join(name);
-        match read_text(world, &path) {
+        match read_text(world, &enclosure, &path) {
             Ok(text) => files.push(Arc::new(Source { name: path.display().to_string(), text })),
             Err(error) => unreadable.push(error.to_string()),
         }
@@ -129,15 +131,19 @@ pub(crate) fn beside(
 /// leads nowhere.
 fn all_beside(world: &dyn World, pack: &Path) -> Vec<PathBuf> {
     let (cases, mut found) = (pack.join(FOLDER), Vec::new());
+    let enclosure = Enclosure::around(world, pack);
     folders::walk(world, pack, |deep, path, names| {
         if deep == 0 {
-            return vec![cases.clone()];
+            return vec![cases.clone()]
+                .into_iter()
+                .filter(|it| enclosure.admits(world, it))
+                .collect();
         }
         let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| folder::is_yaml(it));
         let yaml = yaml.into_iter().map(|it| path.join(it));
         found.extend(yaml.filter_map(|it| it.strip_prefix(&cases).map(Path::to_path_buf).ok()));
         let other = other.into_iter().filter(|it| *it != snapshot::FOLDER);
-        other.map(|it| path.join(it)).collect()
+        other.map(|it| path.join(it)).filter(|it| enclosure.admits(world, it)).collect()
     });
     found
 }
@@ -146,7 +152,11 @@ impl Suite {
     /// The snapshots there are, beside the case files.
     pub(crate) fn snapshots(&self, world: &dyn World) -> Vec<PathBuf> {
         let Some(folder) = &self.folder else { return Vec::new() };
-        let names = world.list(&folder.join(snapshot::FOLDER)).unwrap_or_default();
+        let folder = folder.join(snapshot::FOLDER);
+        if !Enclosure::around(world, Path::new(&self.pack.name)).contains(world, &folder) {
+            return Vec::new();
+        }
+        let names = world.list(&folder).unwrap_or_default();
         let names = names.into_iter().filter(|it| it.ends_with(".snap"));
         names.map(|it| Path::new(snapshot::FOLDER).join(it)).collect()
     }
@@ -176,7 +186,8 @@ impl Suite {
     /// [`CaseError::File`] if the file cannot be read.
     pub(crate) fn read(&self, world: &dyn World, path: &Path) -> Result<String, CaseError> {
         if let Some(folder) = &self.folder {
-            return read_text(world, &folder.join(path));
+            let enclosure = Enclosure::around(world, Path::new(&self.pack.name));
+            return read_text(world, &enclosure, &folder.join(path));
         }
         let embedded = builtin::CASES.iter().find(|(file, _)| Path::new(file) == path);
         let missing = || CaseError::File { path: path.to_path_buf(), source: WorldError::NotFound };
@@ -184,7 +195,10 @@ impl Suite {
     }
 }
 
-fn read_text(world: &dyn World, path: &Path) -> Result<String, CaseError> {
+fn read_text(world: &dyn World, enclosure: &Enclosure, path: &Path) -> Result<String, CaseError> {
+    if !enclosure.contains(world, path) {
+        return Err(CaseError::Outside(path.to_path_buf()));
+    }
     let read = world.read(path, limits::CASE_FILE_BYTES_MAX).and_then(folder::text);
     read.map_err(|source| CaseError::File { path: path.to_path_buf(), source })
 }

@@ -30,6 +30,7 @@ use super::pages::{PLAYGROUND, layout};
 use super::{PageRequest, Reply};
 use crate::app::webhook::{self, SignedMessage};
 use crate::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
+use crate::report::paint::for_browser;
 
 const STYLE: &str = include_str!("assets/dashboard.css");
 const ICON: &str = include_str!("assets/icon.svg");
@@ -190,7 +191,9 @@ fn problem(status: StatusCode, why: &str) -> Response {
     (status, html(layout::plain("policyd", why))).into_response()
 }
 
+/// Sends a page. Characters that change the order of text are shown by their number, wherever an agent wrote them.
 fn html(page: String) -> Response {
+    let page = for_browser(&page).into_owned();
     ([(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::remote;
+use crate::app::workspace::enclosure::Enclosure;
 use crate::policy::load::Pack;
 use crate::policy::{self, builtin, shapes};
 use crate::source::Source;
@@ -85,7 +86,9 @@ pub(crate) fn unread(world: &dyn World, folder: &Path, names: &[String]) -> Vec<
         !is_yaml(it) && !it.starts_with('.') && !it.eq_ignore_ascii_case(cases::shape::FOLDER)
     };
     let mut found = Vec::new();
-    for below in names.iter().filter(is_other).map(|it| folder.join(it)) {
+    let enclosure = Enclosure::around(world, folder);
+    let below = names.iter().filter(is_other).map(|it| folder.join(it));
+    for below in below.filter(|it| enclosure.admits(world, it)) {
         let inside = world.list(&below).unwrap_or_default();
         if !inside.iter().any(|it| it == MANIFEST) {
             // Other YAML is somebody else's, but for cases in a folder that is nearly theirs, and for rules.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::folder::{self, Folder, MANIFEST};
 use super::{UntrustedPack, UntrustedReason, find};
 use crate::app::cases::suite::beside;
+use crate::app::workspace::enclosure::{Enclosure, outside};
 use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
 use crate::cases;
@@ -66,6 +67,22 @@ impl Place {
         project: &Project,
         here: &Path,
     ) -> (Pack, Vec<String>) {
+        let (pack, mut unreadable) = self.read_all(world, project, here);
+        if pack.name == builtin::NAME {
+            return (pack, unreadable);
+        }
+        // The files of another author can be links to files of this user. What they contain is not printed.
+        let enclosure = Enclosure::around(world, Path::new(&pack.name));
+        let (files, left_out): (Vec<_>, Vec<_>) =
+            pack.files.into_iter().partition(|(_, source)| {
+                let path = Path::new(&source.name);
+                is_remote(path) || enclosure.contains(world, path)
+            });
+        unreadable.extend(left_out.iter().map(|(_, it)| outside(Path::new(&it.name))));
+        (Pack { files, ..pack }, unreadable)
+    }
+
+    fn read_all(&self, world: &dyn World, project: &Project, here: &Path) -> (Pack, Vec<String>) {
         match self {
             Self::Folder(folder) => folder.read(world, |it| shown(here, it)),
             Self::Usual => {
@@ -88,6 +105,11 @@ impl Place {
             }
         }
     }
+}
+
+/// Whether a file belongs to a remote pack: its name begins with the source.
+fn is_remote(path: &Path) -> bool {
+    path.to_str().is_some_and(crate::policy::remote::has)
 }
 
 /// Where the packs lie that paths name, each once. A path names the folder of a pack, a file of one, or a
@@ -245,6 +267,7 @@ pub(crate) fn pack_beside(cases: &Path) -> &Path {
 /// The packs in a folder and below it, in the order of their paths.
 fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
     let mut found = Vec::new();
+    let enclosure = Enclosure::around(world, folder);
     folders::walk(world, folder, |deep, path, names| {
         // The folder that was named may hold any file of a pack, one that was found must look like one.
         let may_be = |it: &String| shapes::FILES.iter().any(|file| file.file == it);
@@ -254,7 +277,7 @@ fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
             return Vec::new();
         }
         let own = names.iter().filter(|it| !FOREIGN_FOLDERS.contains(&it.as_str()));
-        own.map(|it| path.join(it)).collect()
+        own.map(|it| path.join(it)).filter(|it| enclosure.admits(world, it)).collect()
     });
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found

@@ -48,8 +48,9 @@ pub(crate) struct Found {
 /// Finds the sessions in files and folders, those that did not change since `oldest` left out.
 pub(crate) fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
     let (folders, files, unreadable) = (BTreeSet::new(), Vec::new(), Vec::new());
-    let mut search = Search { world, oldest, folders, files, unreadable };
+    let mut search = Search { world, oldest, root: None, folders, files, unreadable };
     for path in paths {
+        search.root = world.real_path(path).ok();
         search.path(path, 0);
     }
     // The shortest path first: a session's own transcript before those of its subagents, and a file
@@ -83,6 +84,8 @@ enum Known {
 struct Search<'w> {
     world: &'w dyn World,
     oldest: Timestamp,
+    /// The path that was named, without links. A link in it cannot lead out.
+    root: Option<PathBuf>,
     /// Folders looked at so far: links may lead in a ring.
     folders: BTreeSet<Known>,
     files: Vec<(Known, Transcript)>,
@@ -93,6 +96,15 @@ impl Search<'_> {
     /// Looks at a path; `depth` folders lie between it and the one that was named.
     fn path(&mut self, path: &Path, depth: usize) {
         let is_wanted = depth == 0 || path.extension().is_some_and(|it| it == "jsonl");
+        if depth > 0 && self.leads_out(path) {
+            let is_folder = self.world.stat(path).is_ok_and(|it| it.kind == FileKind::Folder);
+            if is_wanted || is_folder {
+                let why =
+                    "leads out of the directory, so it was not read; name its target to read it";
+                self.complain(path, why.to_owned());
+            }
+            return;
+        }
         match self.world.stat(path) {
             Ok(stat) if stat.kind == FileKind::Folder => self.folder(path, &stat, depth),
             Ok(stat) if is_wanted && stat.kind == FileKind::File => self.file(path, &stat),
@@ -101,6 +113,12 @@ impl Search<'_> {
             // A link to nowhere, which is no transcript by its name.
             Err(_) => {}
         }
+    }
+
+    fn leads_out(&self, path: &Path) -> bool {
+        let is_link = self.world.entry(path).is_ok_and(|it| it.link.is_some());
+        let target = is_link.then(|| self.world.real_path(path).ok()).flatten();
+        target.zip(self.root.as_ref()).is_some_and(|(target, root)| !target.starts_with(root))
     }
 
     fn folder(&mut self, path: &Path, stat: &FileStat, depth: usize) {

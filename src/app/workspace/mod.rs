@@ -3,6 +3,7 @@
 pub(crate) mod amplihack;
 pub(crate) mod attendance;
 pub(crate) mod checkout;
+pub(crate) mod enclosure;
 pub(crate) mod folders;
 pub(crate) mod gate_status;
 pub(crate) mod git;

@@ -19,7 +19,9 @@ pub(crate) enum StateProblem {
          --cached {0}"
     )]
     Tracked(String),
-    #[error("{0}, so git may track the state directory; it is not used")]
+    #[error(
+        "{0}, so git may track the state directory; it is not used. Shrink or repair `.git/index`, for example with `git reset`"
+    )]
     UnknownIndex(&'static str),
     /// A link, or a directory of another user.
     #[error("{0}")]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::cli::{Console, EXIT_OK, ListFormat};
+use crate::evaluation::message::in_one_line;
 use crate::evaluation::signals::{DriftAnswer, Due};
 use crate::policy::field_value::Word;
 use crate::policy::signals::Signals;
@@ -10,6 +11,14 @@ use crate::report::mask::mask;
 use crate::state::signal::{End, SignalPhase};
 use crate::store::signals::{Processed, SignalFollowUp, StoredSignal};
 use crate::time::{Timestamp, duration_text, rough_text};
+
+/// Characters that end a line, in a terminal or in a log of CI.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// A row of a list: what an agent wrote breaks no line.
+fn one_row(row: &str) -> String {
+    row.split(LINE_ENDS).collect::<Vec<_>>().join(" ")
+}
 
 fn line(console: &mut Console<'_>, value: &Value) {
     console.print(&format!("{value}\n"));
@@ -26,12 +35,19 @@ fn said(fields: &Map<String, Value>) -> String {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     };
-    let lines =
-        fields.iter().map(|(name, value)| format!("    {name}: {}\n", mask(&text(value)).0));
+    let lines = fields
+        .iter()
+        .map(|(name, value)| format!("    {}: {}\n", in_one_line(name), own_lines(&text(value))));
     lines.collect()
 }
 
-/// Where a signal stands, for people.
+/// A text of an agent, masked. Further lines are indented, so that none looks like a row of the list.
+fn own_lines(text: &str) -> String {
+    let masked = mask(text).0;
+    masked.split(LINE_ENDS).collect::<Vec<_>>().join("\n        | ")
+}
+
+/// Returns the state of a signal for the list.
 pub(super) fn state(found: &StoredSignal, signals: &Signals, now: Timestamp) -> String {
     let human = signals.kind(&found.name).is_some_and(|it| it.awaits_human(signals));
     match &found.signal.phase {
@@ -67,7 +83,8 @@ pub(super) fn signal(
     let answers =
         if it.request.is_empty() { String::new() } else { format!(", answers {}", it.request) };
     let odd = if it.note.is_empty() { String::new() } else { format!(" ({})", it.note) };
-    console.print(&format!("{}  {}{from}: {state}; {age} old{answers}{odd}\n", it.id, it.name));
+    let row = format!("{}  {}{from}: {state}; {age} old{answers}{odd}", it.id, it.name);
+    console.print(&format!("{}\n", one_row(&row)));
     if format == ListFormat::Text {
         console.print(&said(&it.fields));
     }

@@ -141,7 +141,7 @@ pub(crate) fn fetch(
     if after.packs != before.packs {
         after.save(world, folder).map_err(AppError::failed)?;
     }
-    record(&store, world.now(), &reports).map_err(AppError::failed)?;
+    record(&store, world.now(), mode, &reports).map_err(AppError::failed)?;
     Ok(reports)
 }
 
@@ -149,13 +149,20 @@ pub(crate) fn fetch(
 fn record(
     store: &PackHistoryStore<'_>,
     at: Timestamp,
+    mode: FetchMode,
     reports: &[FetchReport],
 ) -> Result<(), ChoiceError> {
     store.change(|history| {
         for report in reports {
             match &report.result {
                 FetchResult::Current(pack) | FetchResult::Fetched { pack, .. } => {
-                    history.add(&report.source, pack.pack_version.as_deref());
+                    let version = pack.pack_version.as_deref();
+                    match mode {
+                        FetchMode::AllowOlder => history.replace(&report.source, version),
+                        FetchMode::Locked | FetchMode::Update => {
+                            history.add(&report.source, version)
+                        }
+                    }
                 }
                 FetchResult::Failed { error, .. } => {
                     let failed = FailedFetch { at, reason: error.to_string() };
