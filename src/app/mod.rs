@@ -3,6 +3,7 @@
 pub(crate) mod alerts;
 pub(crate) mod cases;
 pub(crate) mod channel_program;
+pub(crate) mod crash;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
 pub(crate) mod error;

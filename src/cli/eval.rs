@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, crash, error};
+use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, error};
+use crate::app::crash;
 use crate::app::error::AppError;
 use crate::app::gate::{self, Report, Request, Supervision};
 use crate::app::workspace::project;

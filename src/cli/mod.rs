@@ -5,7 +5,6 @@ mod arguments;
 mod breaker;
 mod console;
 mod context;
-mod crash;
 mod dashboard;
 mod decide;
 mod diag;
@@ -344,7 +343,7 @@ pub fn internal_error_answer(arguments: &[OsString]) -> String {
 
 /// Prepares the answer of a hook that a signal ends.
 pub fn prepare_crash_answer(world: &dyn World, arguments: &[OsString]) {
-    crash::prepare(world, caller_in(arguments));
+    crate::app::crash::prepare(world, caller_in(arguments));
 }
 
 /// Who calls, as far as a command line says that may be wrong in any other way.

@@ -74,15 +74,37 @@ pub(super) fn run() -> Vec<Check> {
         ("bad stdin", machine(), vec!["--hook", "stop"], "{\"session_id\":".to_owned()),
         ("no stdin", machine(), vec!["--hook", "stop"], String::new()),
         ("bad pack", broken_pack(), vec!["--hook", "stop", "--policies", PACK], payload()),
-        ("read-only", refusing("Read-only file system"), vec!["--hook", "stop"], payload()),
-        ("full disk", refusing("No space left on device"), vec!["--hook", "stop"], payload()),
     ];
     for (about, world, arguments, stdin) in harmless {
         let answered = call(&world, &arguments, &stdin);
         checks.push(harmless_and_told(about, &answered));
     }
+    for (about, error) in
+        [("read-only", "Read-only file system"), ("full disk", "No space left on device")]
+    {
+        checks.push(blocked_and_released(about, error));
+    }
     checks.push(slow_probe());
     checks
+}
+
+/// Without any state, the failing test is blocked, and the stop after the block is not.
+fn blocked_and_released(about: &'static str, error: &str) -> Check {
+    let world = refusing(error);
+    let first = call(&world, &["--hook", "stop"], &payload());
+    let after = payload().replace("\"stop_hook_active\":false", "\"stop_hook_active\":true");
+    let second = call(&world, &["--hook", "stop"], &after);
+    let is_sound = |it: &Answered| it.code == 0 && !it.notice().is_empty();
+    if !is_sound(&first) || !first.blocks() {
+        return Check::new(about, Health::Bad, first.unexpected());
+    }
+    if !is_sound(&second) || second.blocks() {
+        return Check::new(about, Health::Bad, second.unexpected());
+    }
+    let text = "blocked without a state; the stop after it is not. The user sees:".to_owned();
+    let mut check = Check::new(about, Health::Good, text);
+    check.more = first.notice().lines().map(str::to_owned).collect();
+    check
 }
 
 /// The failing test is blocked, and this is what the agent reads.

@@ -8,7 +8,7 @@ use crate::world::{CrashAnswer, World};
 const WHY: &str = "its analysis ended without a result. Approve it only if you know what it does.";
 
 /// Prepares the answer. Only a tool call receives one; the record reports each event.
-pub(super) fn prepare(world: &dyn World, caller: Caller) {
+pub(crate) fn prepare(world: &dyn World, caller: Caller) {
     let kind = caller.moment.and_then(|it| it.kind);
     let answer = match kind.is_some_and(EventKind::is_before_call) {
         true => hook::speak(caller, &HookResponse::not_analyzed(caller, WHY), None).0,
