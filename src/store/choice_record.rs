@@ -114,7 +114,7 @@ mod tests {
         let text = r#"{"version": 1, "switch_files": true, "approvals": ["0123456789ab"]}"#;
         world.put(&path, text);
         assert_ne!(store.load(), Ok(UserChoices::default()));
-        assert_eq!(foreign(), [path.clone()]);
+        assert_eq!(foreign(), std::slice::from_ref(&path));
         assert!(foreign().is_empty(), "once");
         store.change(|it| it.switch_files = false).unwrap();
         assert!(foreign().is_empty());

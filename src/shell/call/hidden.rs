@@ -233,9 +233,15 @@ impl Scanner<'_> {
         commands.iter().for_each(|it| self.scan_hidden_text(it, scope));
     }
 
+    /// Records a variable that programs receive, and scans its value.
+    pub(super) fn set_variable(&mut self, name: &str, value: &ShellText, scope: &ShellState) {
+        self.scan_variable(value, scope);
+        self.call.variables.insert(name.to_owned(), value.clone());
+    }
+
     /// Scans the value of a variable that a program receives, if the value is a command or contains
     /// a substitution.
-    pub(super) fn scan_variable(&mut self, value: &ShellText, scope: &ShellState) {
+    fn scan_variable(&mut self, value: &ShellText, scope: &ShellState) {
         let Some(text) = value.all() else { return };
         let text = text.trim();
         let command = PIPES.iter().find_map(|it| text.strip_prefix(it)).unwrap_or(text).trim();

@@ -195,10 +195,9 @@ impl Call {
     /// Returns whether the call may access a file or set a variable, or was not understood.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        !(self.files.is_empty() && self.variables.is_empty() && self.is_understood())
-            || !self.trees.is_empty()
-            || self.endless
-            || self.beyond
+        let names_nothing =
+            self.files.is_empty() && self.variables.is_empty() && self.trees.is_empty();
+        !(names_nothing && self.is_understood()) || self.endless || self.beyond
     }
 
     /// Records a reason why a part was not understood.

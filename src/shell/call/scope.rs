@@ -291,10 +291,7 @@ impl Scanner<'_> {
                     if matches!(keyword.as_str(), "export" | "declare" | "typeset")
                         && let Some(value) = values.first()
                     {
-                        self.call.variables.insert(name.clone(), value.clone());
-                        if exports {
-                            self.scan_variable(&value.clone(), scope);
-                        }
+                        self.set_variable(&name, value, scope);
                     }
                     if is_local {
                         self.make_local(&name, scope);

@@ -146,9 +146,7 @@ impl Scanner<'_> {
         input: &StandardInput,
     ) -> ShellOutput {
         for (name, values) in &variables {
-            let value = values.first().cloned();
-            value.iter().for_each(|it| self.scan_variable(it, scope));
-            self.call.variables.extend(value.map(|it| (name.clone(), it)));
+            values.first().into_iter().for_each(|it| self.set_variable(name, it, scope));
         }
         let exported = scope.exported.clone();
         scope.exported.extend(variables.iter().map(|it| it.0.clone()));
@@ -266,8 +264,7 @@ impl Scanner<'_> {
         for word in taken.iter().filter(|it| is_assignment(&it.text)) {
             if let Some((name, _)) = word.text.split_once('=') {
                 let value = word.tail(name.len().saturating_add(1));
-                self.scan_variable(&value, scope);
-                self.call.variables.insert(name.to_owned(), value);
+                self.set_variable(name, &value, scope);
             }
         }
     }
