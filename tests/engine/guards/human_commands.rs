@@ -146,7 +146,7 @@ fn every_command_is_for_humans_or_for_everyone() {
     leaves(&policyd::cli::command_line(), "", &mut found);
     let first = |it: &&str, leaf: &str| *it == leaf || it.starts_with(&format!("{leaf} "));
     let unknown = found.iter().filter(|leaf| {
-        let human = HUMAN_COMMANDS.iter().any(|it| first(&it, leaf));
+        let human = HUMAN_COMMANDS.iter().any(|it| first(it, leaf));
         human == FREE_COMMANDS.contains(&leaf.as_str())
     });
     none(
