@@ -45,6 +45,8 @@ pub struct Guard {
     pub of_programs: bool,
     /// Command patterns of these programs.
     pub commands: Lazy<Vec<CommandPattern>>,
+    /// Patterns of programs for which the guard is not evaluated.
+    pub except_commands: Lazy<Vec<CommandPattern>>,
     /// First bytes of the names of those programs.
     pub initials: Initials,
     /// Mode of the guard.
@@ -190,6 +192,7 @@ pub(super) struct GuardKeys {
     description: String,
     tools: Vec<String>,
     commands: Vec<CommandPattern>,
+    except_commands: Vec<CommandPattern>,
     when: Option<Expression>,
     unless: Option<Expression>,
     verb: Option<GuardAction>,
@@ -215,6 +218,8 @@ record! {
         commands: TEXTS => commands,
             "Programs it looks at, as in `vocabulary.yaml`: `rm`, `git push`. Its expressions \
              are asked for each such program of a command line, which they see as `program`.";
+        except_commands: TEXTS => except_commands,
+            "Programs of `commands` that it does not look at; cheaper than `unless`.";
         when: Kind::Expression => when, "Holds where it fires; always, where absent.";
         unless: Kind::Expression => unless, "Where this holds, it does not fire.";
         decision: words::<GuardAction>() => verb,
@@ -393,6 +398,7 @@ impl Builder<'_> {
             of_programs: !keys.commands.is_empty(),
             initials: keys.commands.iter().map(CommandPattern::program).collect(),
             commands: keys.commands.into(),
+            except_commands: keys.except_commands.into(),
             mode: keys.mode,
             observed: false,
             expires_millis: keys.expires_millis,

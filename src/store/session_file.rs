@@ -161,6 +161,7 @@ mod tests {
             last_block: at,
             fingerprints: vec!["6809e643187a398a".to_owned()],
             idle_blocks: 1,
+            project_created: at,
             tools_at_block: 12,
             released: Some(Release {
                 finding: "f".to_owned(),

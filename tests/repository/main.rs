@@ -1,6 +1,7 @@
 //! The repository itself: its source text, its documents, and the examples of the README.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::string_slice,

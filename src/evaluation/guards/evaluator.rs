@@ -52,7 +52,9 @@ fn pattern_of<'g>(
             let args = || program.args.iter().map(|it| it.text.as_str());
             patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some())
         }
-        false => patterns.find(|it| program.is(it, values)),
+        false => patterns
+            .find(|it| program.is(it, values))
+            .filter(|_| !guard.except_commands.iter().any(|it| program.is(it, values))),
     }
 }
 

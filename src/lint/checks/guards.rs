@@ -205,6 +205,7 @@ struct DecidingGuard<'s> {
     when: Vec<&'s Expr>,
     /// Its exception as it is written.
     unless: Option<&'s str>,
+    except: BTreeSet<&'s str>,
     on_error: Option<&'s str>,
 }
 
@@ -235,6 +236,7 @@ impl<'s> DecidingGuard<'s> {
             on: on.unwrap_or_else(|| BTreeSet::from(["pre_tool_use"])),
             tools: list("tools"),
             commands: list("commands"),
+            except: list("except_commands"),
             when,
             unless: text("unless"),
             on_error: text("on_error"),
@@ -273,6 +275,7 @@ impl<'s> DecidingGuard<'s> {
             && commands()
             && (meets_unknown || other.on_error.is_none())
             && (self.unless.is_none() || self.unless == other.unless)
+            && self.except.is_subset(&other.except)
             && (other.on_error.is_none() || self.on_error == other.on_error)
             && self.when.iter().all(asks)
     }
@@ -295,7 +298,7 @@ fn duplicates(all: &[DecidingGuard<'_>], out: &mut Findings) {
     let mut seen = BTreeMap::new();
     for guard in all {
         let when: BTreeSet<_> = guard.when.iter().map(|it| it.canonical()).collect();
-        let filters = (&guard.on, &guard.tools, &guard.commands);
+        let filters = (&guard.on, &guard.tools, &guard.commands, &guard.except);
         let key = (guard.rank, filters, when, guard.unless, guard.on_error);
         let Some(first) = seen.get(&key).copied() else {
             seen.insert(key, guard.entry);
