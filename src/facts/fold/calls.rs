@@ -73,7 +73,8 @@ impl Facts {
         if !lens.is_edit_tool(tool) && !writes_files(tool, &decoded, lens) {
             return Vec::new();
         }
-        let edits = Self::default().edit_call(tool, &decoded, "", lens);
+        // The content is not searched: only the paths count here.
+        let edits = Self::default().edit_call(tool, &decoded, "", &CompiledMatchers::default());
         edits.into_iter().map(|it| it.path).collect()
     }
 }
