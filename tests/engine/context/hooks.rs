@@ -394,7 +394,10 @@ fn a_stop_in_a_full_context_is_blocked_until_the_state_is_written_down() {
     desk.write("s-1", &lines);
     after_tool(&desk, "s-1").unwrap();
     let out = answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"}));
-    assert!(!out.contains("Save your state now"), "finished work needs no notes: {out}");
+    assert!(
+        !out.contains("Save your state to HANDOFF.md now"),
+        "finished work needs no notes: {out}"
+    );
     let todos =
         json!({"todos": [{"content": "test it", "status": "pending", "activeForm": "testing"}]});
     lines.push(
@@ -405,7 +408,10 @@ fn a_stop_in_a_full_context_is_blocked_until_the_state_is_written_down() {
         "tool_use_id": "todo", "content": "ok"}]}}));
     desk.write("s-1", &lines);
     let out = answer(&desk, "Stop", "s-1", &json!({"prompt_id": "p1"}));
-    assert!(out.contains("\"decision\":\"block\"") && out.contains("Save your state now"), "{out}");
+    assert!(
+        out.contains("\"decision\":\"block\"") && out.contains("Save your state to HANDOFF.md now"),
+        "{out}"
+    );
     lines.push(json!({"type": "assistant", "message": {"id": "m2", "content": [{"type": "tool_use",
         "id": "t", "name": "Write", "input": {"file_path": "/work/HANDOFF.md", "content": "x"}}]}}));
     lines.push(json!({"type": "user", "message": {"content": [{"type": "tool_result",
