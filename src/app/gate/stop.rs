@@ -137,7 +137,7 @@ impl StopEvaluation<'_> {
             Some(locked) => locked.load().state,
             None => SessionState::new(event.session_id.clone()),
         };
-        let created = self.context.world.stat(&self.context.project.root);
+        let created = self.context.world.stat(&self.context.project.main);
         let created = created.ok().and_then(|it| it.created);
         evaluation::restore(&mut state, event, copied, created);
         state
