@@ -134,10 +134,7 @@ fn all_beside(world: &dyn World, pack: &Path) -> Vec<PathBuf> {
     let enclosure = Enclosure::around(world, pack);
     folders::walk(world, pack, |deep, path, names| {
         if deep == 0 {
-            return vec![cases.clone()]
-                .into_iter()
-                .filter(|it| enclosure.admits(world, it))
-                .collect();
+            return Vec::from_iter(enclosure.admits(world, &cases).then(|| cases.clone()));
         }
         let (yaml, other): (Vec<_>, Vec<_>) = names.iter().partition(|it| folder::is_yaml(it));
         let yaml = yaml.into_iter().map(|it| path.join(it));

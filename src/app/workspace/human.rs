@@ -133,7 +133,7 @@ fn unseen(gap: AncestryGap) -> String {
     }
 }
 
-/// Returns a word of this many syllables that an agent cannot guess.
+/// Returns a random word of three syllables, which input that was prepared before cannot contain.
 fn random_word(world: &dyn World) -> Option<String> {
     const SYLLABLES: usize = 3;
     const CONSONANTS: [char; 16] =
