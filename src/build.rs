@@ -1,34 +1,28 @@
-//! The build script: parses the files of the built-in pack, which are embedded as trees, and lists the pages of the
-//! book and the example packs for `src/book.rs`. The program and this script read policy files with the same crate.
+//! The build script: hashes the sources on which compiled packs depend.
 
 #![expect(clippy::disallowed_methods, reason = "a build script works on files, for cargo alone")]
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{env, error, fs};
 
-use policyd_yaml::{Diagnostic, Source, stored, yaml};
+use policyd_yaml::checksum;
 
-/// The built-in pack, below the folder of the package.
-const POLICIES: &str = "policies";
-/// The book, below the folder of the package.
-const DOCS: &str = "src/docs";
-/// First line of a page that the tests generate. Commands print its content, so it is not embedded.
-const GENERATED: &str = "<!-- Generated";
+/// Directories with the types that the compiled form of a pack holds, and with what makes it.
+const COMPILED_BY: &[&str] = &[
+    "src/expr",
+    "src/fact_table",
+    "src/facts",
+    "src/policy",
+    "src/shell",
+    "src/state",
+    "src/yaml",
+];
 
 fn main() -> Result<(), Box<dyn error::Error>> {
-    let (package, out) = (folder("CARGO_MANIFEST_DIR")?, folder("OUT_DIR")?);
-    for entry in fs::read_dir(package.join(POLICIES))? {
-        let file = entry?.path();
-        if let Some(name) = file.extension().filter(|it| *it == "yaml").and(file.file_name()) {
-            fs::write(out.join(name).with_extension("tree"), tree(&file)?)?;
-        }
-    }
-    fs::write(out.join("book.rs"), book(&package.join(DOCS))?)?;
-    // Cargo watches the embedded pages itself.
-    for path in ["src/build.rs", POLICIES, "src/docs/SUMMARY.md", "src/docs/examples"] {
+    for path in COMPILED_BY.iter().chain(&["src/build.rs"]) {
         println!("cargo::rerun-if-changed={path}");
     }
+    println!("cargo::rustc-env=POLICYD_SOURCES={}", sources(&folder("CARGO_MANIFEST_DIR")?)?);
     Ok(())
 }
 
@@ -36,50 +30,22 @@ fn folder(variable: &str) -> Result<PathBuf, Box<dyn error::Error>> {
     Ok(env::var_os(variable).ok_or_else(|| format!("cargo sets no {variable}"))?.into())
 }
 
-/// The tree of one file as bytes.
-fn tree(file: &Path) -> Result<Vec<u8>, Box<dyn error::Error>> {
-    let text = fs::read_to_string(file)?;
-    let source = Source { name: file.display().to_string(), text };
-    match yaml::parse(&Arc::new(source)) {
-        (Some(tree), findings) if findings.is_empty() => Ok(stored::write(&tree)?),
-        (None, findings) if findings.is_empty() => {
-            Err(format!("{} is empty", file.display()).into())
-        }
-        (_, findings) => Err(findings.iter().map(shown).collect::<String>().into()),
-    }
-}
-
-fn shown(finding: &Diagnostic) -> String {
-    format!("\n{}: {}", finding.span.place(), finding.message)
-}
-
-/// Rust source of the tables `PAGES`, in the order of the book's summary, and `EXAMPLES`, by name.
-fn book(docs: &Path) -> Result<String, Box<dyn error::Error>> {
-    let summary = fs::read_to_string(docs.join("SUMMARY.md"))?;
-    let mut pages = String::new();
-    for name in summary.split("](").skip(1).filter_map(|it| it.split(')').next()) {
-        let file = docs.join(name);
-        if !fs::read_to_string(&file)?.starts_with(GENERATED) {
-            let path = name.trim_end_matches(".md");
-            pages += &format!("Page {{ path: {path:?}, text: include_str!({file:?}) }},\n");
-        }
-    }
-    let mut examples = String::new();
-    for folder in sorted(&docs.join("examples"))? {
-        let mut files = String::new();
-        for file in sorted(&folder)?.into_iter().chain(sorted(&folder.join("tests"))?) {
-            if file.extension().is_some_and(|it| it == "yaml") {
-                let name = file.strip_prefix(&folder)?.display().to_string().replace('\\', "/");
-                files += &format!("({name:?}, include_str!({file:?})),\n");
+/// Checksum of the sources in the directories of [`COMPILED_BY`], with their paths.
+fn sources(package: &Path) -> Result<String, Box<dyn error::Error>> {
+    let mut todo: Vec<PathBuf> = COMPILED_BY.iter().map(|it| package.join(it)).collect();
+    let mut texts = Vec::new();
+    while let Some(folder) = todo.pop() {
+        for path in sorted(&folder)? {
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                texts.push(path.strip_prefix(package)?.display().to_string().into_bytes());
+                texts.push(fs::read(&path)?);
             }
         }
-        let name = folder.file_name().ok_or("an example has no name")?;
-        examples += &format!("ExamplePack {{ name: {name:?}, files: &[{files}] }},\n");
     }
-    Ok(format!(
-        "/// Pages of the book.\npub static PAGES: &[Page] = &[{pages}];\n\
-         /// Example packs.\npub static EXAMPLES: &[ExamplePack] = &[{examples}];\n"
-    ))
+    let parts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    Ok(checksum::hex(&checksum::checksum(&parts)))
 }
 
 /// The paths in a directory, sorted.

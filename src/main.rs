@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use policyd::cli::{self, Console};
+use policyd::net::RealNetwork;
 use policyd::world::real::RealWorld;
 
 fn main() -> ExitCode {
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
         std::panic::set_hook(Box::new(|_| {}));
     }
     ignore_file_limits();
-    let mut world = RealWorld::new().announcing_waits(!hook);
+    let mut world = RealWorld::new().with_network(&RealNetwork).announcing_waits(!hook);
     if hook {
         cli::prepare_crash_answer(&world, &arguments);
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::app::workspace::local_time::{WallClock, later};
 use crate::policy::Policy;
-use crate::policy::failures::{Classified, Deciding, RetryContext};
+use crate::policy::failures::{Classified, Deciding, FailureClassifier, RetryContext};
 use crate::source::suggest;
 use crate::state::recovery::{Action, FailureContext, recover};
 use crate::time::duration_text;

@@ -47,28 +47,6 @@ use scope::Globals;
 use table::Handle;
 use watch::CoverageRecorder;
 
-/// The source text of types that are stored, and of what builds them. Stored values depend on it.
-pub const SOURCE_TEXT: &str = concat!(
-    include_str!("ast.rs"),
-    include_str!("builtins.rs"),
-    include_str!("check.rs"),
-    include_str!("check/operators.rs"),
-    include_str!("check/steps.rs"),
-    include_str!("compiled.rs"),
-    include_str!("lazy.rs"),
-    include_str!("lazy/lines.rs"),
-    include_str!("lazy/literals.rs"),
-    include_str!("lexer.rs"),
-    include_str!("parse.rs"),
-    include_str!("paths.rs"),
-    include_str!("pattern.rs"),
-    include_str!("prose.rs"),
-    include_str!("record.rs"),
-    include_str!("table.rs"),
-    include_str!("text_list.rs"),
-    include_str!("types.rs"),
-);
-
 /// The value of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {

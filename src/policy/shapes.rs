@@ -15,7 +15,7 @@ use super::run::RUN;
 use super::signals::SIGNALS;
 use super::tables::TABLE;
 use super::vocabulary::VOCABULARY;
-use crate::source::shape::Kind;
+use policyd_yaml::shape::Kind;
 
 /// A file of a pack.
 #[derive(Debug)]

@@ -28,14 +28,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::BREAKER_CALLS_MAX;
-use crate::time::Timestamp;
+use policyd_base::limits::BREAKER_CALLS_MAX;
+use policyd_yaml::time::Timestamp;
 
 mod event;
 pub mod load;
 mod settings;
 
-pub use crate::state::failure::FailureEffect;
+pub use crate::failure::FailureEffect;
 pub use event::{BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
 pub use settings::{BreakerSettings, Mode, OnPermanent, Window};
 

@@ -23,9 +23,6 @@ pub mod yaml;
 
 use std::sync::Arc;
 
-/// The source text of types that are stored. Stored values depend on it.
-pub const SOURCE_TEXT: &str = include_str!("deferred.rs");
-
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 
 /// A policy file.

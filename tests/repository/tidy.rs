@@ -281,18 +281,6 @@ fn only_commands_and_runs_use_the_network() {
 }
 
 #[test]
-fn a_compiled_pack_is_read_by_what_made_it_only() {
-    let list = fs::read_to_string(root().join("src/app/packs/compiled_by.rs")).unwrap();
-    let is_subject = |path: &Path| path.to_str().unwrap().ends_with("_facts.rs");
-    let policy = files("src/policy", "rs").into_iter();
-    let facts = files("src/fact_table", "rs").into_iter().filter(|(path, _)| is_subject(path));
-    for (path, _) in policy.chain(facts).filter(|(path, _)| !path.ends_with("builtin.rs")) {
-        let name = path.strip_prefix(root()).unwrap().display().to_string();
-        assert!(list.contains(&format!("/{name}\"")), "{name} is not named there");
-    }
-}
-
-#[test]
 fn commands_of_powershell_that_policies_name_are_read_in_any_case() {
     let known = fs::read_to_string(root().join("src/shell/call/powershell.rs")).unwrap();
     let is_one = |word: &&str| {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::compiled_by::COMPILED_BY;
 use super::{Found, Layer, organization};
 use crate::app::workspace::project::is_on;
 use crate::checksum::{checksum, checksum_of_cache, hex};
@@ -15,6 +14,10 @@ use crate::store::administrator::weakness;
 use crate::store::user::UserDirectory;
 use crate::world::World;
 use crate::{deferred, limits};
+
+/// Version of the program, and a fingerprint of the sources of every crate whose types the compiled form holds: a
+/// program reads only what the same program wrote. The build script computes it.
+const COMPILED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("POLICYD_SOURCES"));
 
 /// The file that keeps the compiled form of a pack: its key, the checksum of the rest, the rest.
 pub(super) struct CompiledPack {
@@ -38,7 +41,7 @@ impl CompiledPack {
             }
             Layer::Organization => organization::compiled_file(),
         };
-        let key = Sha256::new().chain_update(COMPILED_BY.to_le_bytes()).chain_update(found.hash);
+        let key = Sha256::new().chain_update(COMPILED_BY).chain_update(found.hash);
         Some(Self { path, key: key.finalize().into(), layer: found.layer })
     }
 

@@ -1,7 +1,6 @@
 //! Finds the pack of a project, and what it means.
 
 mod compiled;
-mod compiled_by;
 pub(crate) mod folder;
 pub(crate) mod grants;
 pub(crate) mod learned;

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Runs two functions, each on its own core if there are two, and returns their results.
-pub(crate) fn both<A: Send, B: Send>(
+pub fn both<A: Send, B: Send>(
     cores: usize,
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
@@ -19,7 +19,7 @@ pub(crate) fn both<A: Send, B: Send>(
 }
 
 /// Applies `work` to each item; a free thread takes the next item.
-pub(crate) fn on_all<T: Sync, R: Send>(
+pub fn on_all<T: Sync, R: Send>(
     cores: usize,
     items: &[T],
     work: impl Fn(&T) -> R + Sync + Send,

@@ -29,16 +29,16 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::expr::Evaluator;
-use crate::expr::context::{Context, Memory, ProbeResult, RuleFacts};
-use crate::facts::event::{Event, EventKind};
-use crate::facts::{Facts, Feedback, Prompt};
-use crate::policy::{Check, Policy, Probe};
-use crate::state::block_limiter::{self, LimiterDecision, Stop};
-use crate::state::context::TierState;
-use crate::state::{BlockLimiterState, FailedConsideration, SessionState};
-use crate::time::Timestamp;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::{Context, Memory, ProbeResult, RuleFacts};
+use policyd_facts::event::{Event, EventKind};
+use policyd_facts::{Facts, Feedback, Prompt};
+use policyd_policy::{Check, Policy, Probe};
+use policyd_state::block_limiter::{self, LimiterDecision, Stop};
+use policyd_state::context::TierState;
+use policyd_state::{BlockLimiterState, FailedConsideration, SessionState};
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 use consider::Applicability;
 pub use outcome::StopOutcome;

@@ -3,6 +3,7 @@
 
 pub mod fake;
 pub mod fenced;
+pub mod network;
 pub mod overlay;
 pub mod real;
 pub mod server;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 pub use policyd_crash::CrashAnswer;
 
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 use server::{DocumentServer, ServerAddress, ServerError};
 
 /// Type of a file, after links are followed.

@@ -7,10 +7,10 @@ use ureq::http::{HeaderMap, Request};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Error};
 
-use crate::world::{HttpRequest, HttpResponse, WorldError};
+use policyd_world::{HttpRequest, HttpResponse, WorldError};
 
 /// Sends a request and reads the response.
-pub(super) fn request(request: &HttpRequest) -> Result<HttpResponse, WorldError> {
+pub(crate) fn request(request: &HttpRequest) -> Result<HttpResponse, WorldError> {
     let roots = match &request.roots {
         Some(pem) => RootCerts::new_with_certs(&certificates(pem)?),
         None => RootCerts::PlatformVerifier,

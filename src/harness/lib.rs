@@ -16,7 +16,7 @@ pub mod plain;
 
 use serde_json::{Map, Value};
 
-use crate::facts::event::{EventKind, spelled_alike};
+use policyd_facts::event::{EventKind, spelled_alike};
 
 /// Part of a response that a client can support at an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

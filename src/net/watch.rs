@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::world::{DirectoryWatch, WorldError};
+use policyd_world::{DirectoryWatch, WorldError};
 
 /// An editor writes a file in several steps. They are over when nothing changes for this duration.
 const SETTLE_TIME: Duration = Duration::from_millis(60);
@@ -24,7 +24,7 @@ enum WatchEvent {
 }
 
 /// Watches directories until it is dropped.
-pub(super) struct RealWatch {
+pub(crate) struct RealWatch {
     changes: Receiver<notify::Result<Event>>,
     /// Ends the watch when it is dropped.
     _watcher: RecommendedWatcher,
@@ -35,7 +35,7 @@ impl RealWatch {
     ///
     /// # Errors
     /// A directory does not exist, or the machine's limit for watched directories is reached.
-    pub(super) fn new(folders: &[PathBuf]) -> Result<Self, WorldError> {
+    pub(crate) fn new(folders: &[PathBuf]) -> Result<Self, WorldError> {
         let (sender, changes) = mpsc::channel();
         let failed = |error: notify::Error| WorldError::Io(error.to_string());
         let mut watcher = notify::recommended_watcher(sender).map_err(failed)?;

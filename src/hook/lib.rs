@@ -8,9 +8,9 @@ pub mod render;
 
 use serde_json::Value;
 
-use crate::evaluation::combine::Decision;
-use crate::facts::event::EventKind;
-use crate::harness::{ClientEvent, Harness, claude_code};
+use policyd_evaluation::combine::Decision;
+use policyd_facts::event::EventKind;
+use policyd_harness::{ClientEvent, Harness, claude_code};
 
 /// Response to a client, independent of its protocol.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -15,14 +15,13 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use self::statements::{FUNCTIONS, FUNCTIONS_SCHEMA, Statements, TABLES};
-use crate::limits::{SHARED_PAGE_BYTES, SHARED_PAGE_ROWS};
-use crate::time::Timestamp;
-use crate::world::server::{
+use policyd_base::limits::{SHARED_PAGE_BYTES, SHARED_PAGE_ROWS};
+use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
     NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
 };
+use policyd_yaml::time::Timestamp;
 
-#[path = "postgres/statements.rs"]
 mod statements;
 
 /// Migrations, oldest first: each with the oldest schema version that a client must know to work with it.
@@ -67,7 +66,7 @@ struct BegunChange {
 }
 
 /// Connects within a time limit.
-pub(super) fn connect(
+pub(crate) fn connect(
     address: &ServerAddress,
     limit: Duration,
 ) -> Result<Box<dyn DocumentServer>, ServerError> {

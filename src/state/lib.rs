@@ -22,9 +22,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::id::SessionId;
-use crate::source::secrets::mask;
-use crate::time::Timestamp;
+use policyd_base::id::SessionId;
+use policyd_yaml::secrets::mask;
+use policyd_yaml::time::Timestamp;
 use stored::{count, entries, items, or_default};
 
 /// State of one session: one file, one value.
