@@ -5,10 +5,8 @@ pub mod cases;
 pub mod cli;
 pub mod editor;
 pub mod lint;
-pub mod probe;
 pub mod replay;
 pub mod report;
-pub mod store;
 
 pub use policyd_base::{git_index, id, limits};
 use policyd_cores as cores;
@@ -19,6 +17,7 @@ pub use policyd_yaml as source;
 pub use policyd_yaml::{checksum, deferred, pairs, time};
 pub use {
     policyd_book as book, policyd_evaluation as evaluation, policyd_fact_table as fact_table,
-    policyd_facts as facts, policyd_harness as harness, policyd_hook as hook, policyd_net as net,
-    policyd_policy as policy, policyd_world as world,
+    policyd_facts as facts, policyd_harness as harness, policyd_hook as hook,
+    policyd_index as index, policyd_net as net, policyd_policy as policy, policyd_probe as probe,
+    policyd_record as record, policyd_store as store, policyd_world as world,
 };

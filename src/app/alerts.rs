@@ -15,8 +15,8 @@ use crate::app::workspace::{local_time, project};
 use crate::limits::{
     ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX, POLICY_FILE_BYTES_MAX,
 };
-use crate::report::alert::{Alert, RecipeParameters, Transport, mail};
-use crate::report::notice::NoticeSeverity;
+use crate::record::alert::{Alert, RecipeParameters, Transport, mail};
+use crate::record::notice::NoticeSeverity;
 use crate::state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
 use crate::store::alert_settings::{AlertChannel, AlertSettings};
 use crate::store::breakers::record;

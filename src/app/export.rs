@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
 use crate::checksum::hex;
 use crate::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
-use crate::report::exported::ExportedEntry;
+use crate::record::exported::ExportedEntry;
 use crate::report::otlp::{OtlpRecord, logs_request, record, traces_request};
 use crate::store::file::Durability;
 use crate::store::log_cursor::LogCursor;

@@ -11,7 +11,7 @@ use crate::app::error::AppError;
 use crate::app::overview::{self, ActivitySource};
 use crate::cores;
 use crate::limits::USER_LOCK_WAIT;
-use crate::report::activity::Activity;
+use crate::record::activity::Activity;
 use crate::report::metrics::{MetricTotals, to_text};
 use crate::report::overview::ProjectRow;
 use crate::store::file::Durability;

@@ -13,14 +13,12 @@ use crate::app::workspace::local_time;
 use crate::app::workspace::project::Project;
 use crate::cores;
 use crate::limits::USER_LOCK_WAIT;
-use crate::report::alert::Alert;
-use crate::report::morning::{
-    MorningFormat, MorningReport, ProjectNight, ReportTime, ReportedProject,
-};
-use crate::report::notice::NoticeSeverity;
+use crate::record::alert::Alert;
+use crate::record::notice::NoticeSeverity;
+use crate::record::table::Screen;
+use crate::report::morning::{MorningReport, ProjectNight, ReportTime, ReportedProject};
 use crate::report::overview::ProjectRow;
-use crate::report::table::Screen;
-use crate::store::alert_settings::{AlertSettings, ReportSchedule};
+use crate::store::alert_settings::{AlertSettings, MorningFormat, ReportSchedule};
 use crate::store::file::{self, Durability, Saved};
 use crate::store::projects::ProjectRegistry;
 use crate::store::user::UserDirectory;

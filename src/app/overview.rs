@@ -12,7 +12,7 @@ use crate::app::workspace::project::{self, Project};
 use crate::evaluation::situation::Matchers;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
-use crate::report::activity::Activity;
+use crate::record::activity::Activity;
 use crate::report::breakers::BreakerView;
 use crate::report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
 use crate::state::breaker::BreakerPhase;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::report::alert::base64;
+use crate::record::alert::base64;
 use crate::time::Timestamp;
 
 /// Header with the id of a message.

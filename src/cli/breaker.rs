@@ -17,8 +17,8 @@ use crate::cli::human::require_human;
 use crate::cli::store::LocalFiles;
 use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
+use crate::record::mask::mask;
 use crate::report::breakers::BreakerView;
-use crate::report::mask::mask;
 use crate::source::suggest;
 use crate::state::breaker::{
     Breaker, BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata,

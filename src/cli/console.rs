@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use super::ListFormat;
-use crate::report::paint::for_terminal;
-use crate::report::table::{Screen, wrap_lines};
+use crate::record::paint::for_terminal;
+use crate::record::table::{Screen, wrap_lines};
 use crate::world::World;
 
 /// How long a client is waited for that may have called: it writes at once.

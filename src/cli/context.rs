@@ -18,7 +18,7 @@ use crate::expr::context_facts::ContextUsage;
 use crate::facts::Facts;
 use crate::limits;
 use crate::policy::Policy;
-use crate::report::context::ContextView;
+use crate::record::context::ContextView;
 use crate::state::context::Overrides;
 use crate::store::session::SessionStore;
 use crate::store::transcript::TranscriptError;

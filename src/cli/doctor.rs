@@ -10,8 +10,8 @@ use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
 use crate::app::doctor;
 use crate::app::doctor::check::{Check, Health};
 use crate::app::workspace::project;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, TextCell, TextTable};
+use crate::record::paint::TextColor;
+use crate::record::table::{Align, TextCell, TextTable};
 use crate::world::World;
 
 /// Version of the JSON form.

@@ -5,7 +5,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EnforceArguments, pack};
 use crate::app::workspace::project;
 use crate::cli::human::{require_human, require_unpinned};
 use crate::policy::{EnforcementMode, Policy};
-use crate::report::notice::SwitchKind;
+use crate::record::notice::SwitchKind;
 use crate::source::suggest;
 use crate::store::configuration::Pins;
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};

@@ -14,7 +14,7 @@ use crate::harness::{self, Harness};
 use crate::hook::payload::{self, JsonExtent, PayloadError};
 use crate::hook::{self, Caller, HookResponse};
 use crate::limits;
-use crate::report::outcome as report;
+use crate::record::outcome as report;
 use crate::source::suggest;
 use crate::time::Timestamp;
 use crate::world::World;

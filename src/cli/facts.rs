@@ -13,10 +13,10 @@ use crate::expr::parts::{Found, Part};
 use crate::expr::types::{Names, Subject, Type};
 use crate::expr::{Evaluator, Value};
 use crate::policy::records;
-use crate::report::decision_log::{found_json, masked_parts};
-use crate::report::drawing;
+use crate::record::decision_log::{found_json, masked_parts};
+use crate::record::drawing;
+use crate::record::mask::mask_json;
 use crate::report::fact_pages::{self, FactPage};
-use crate::report::mask::mask_json;
 use crate::world::World;
 
 /// Version of the JSON forms.

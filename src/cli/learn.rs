@@ -4,7 +4,7 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, LearnArguments, pause};
 use crate::app::packs::learned::{self, LearnError, LearnPlan};
 use crate::app::workspace::project;
 use crate::cli::human::{require_human, require_unpinned};
-use crate::report::notice::SwitchKind;
+use crate::record::notice::SwitchKind;
 use crate::store::configuration::Pins;
 use crate::world::World;
 

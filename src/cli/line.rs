@@ -10,8 +10,8 @@ use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
 use crate::book::{EXAMPLES, PAGES, Page};
 use crate::harness::HARNESSES;
 use crate::lint;
+use crate::report::schemas;
 use crate::source::suggest;
-use crate::store::schemas;
 
 /// Command without environment variables: a hook call uses only the options of its hook line.
 const HOOK_COMMAND: &str = "eval";

@@ -9,11 +9,11 @@ use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectE
 use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
 use crate::app::workspace::project;
 use crate::evaluation::message::in_one_line;
-use crate::report::decision_log::NoOpinionKind;
-use crate::report::notice::NoticeKind;
+use crate::record::decision_log::NoOpinionKind;
+use crate::record::notice::NoticeKind;
+use crate::record::paint::TextColor;
+use crate::record::table::{Align, Screen, TextCell, TextTable};
 use crate::report::overview::short_name;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, Screen, TextCell, TextTable};
 use crate::store::log_chain::ChainReport;
 use crate::time::{Timestamp, parse_duration};
 use crate::world::World;

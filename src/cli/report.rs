@@ -9,7 +9,7 @@ use crate::app::alerts;
 use crate::app::morning::{self, ReportScope};
 use crate::app::workspace::project::{self, Project};
 use crate::path::normal;
-use crate::report::morning::MorningFormat;
+use crate::store::alert_settings::MorningFormat;
 use crate::store::file::{self, Durability, Saved};
 use crate::time::parse_duration;
 use crate::world::{FileKind, World};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Console, EXIT_BROKEN, RunArguments, RunFormat, error, pack};
 use crate::app::supervisor::{self, RunObserver, RunRequest};
-use crate::report::paint::for_terminal;
+use crate::record::paint::for_terminal;
 use crate::report::run as report;
 use crate::report::standing::RunStatusLine;
 use crate::state::run::Options;

@@ -10,7 +10,7 @@ use crate::app::packs::{self, folder, grants, places};
 use crate::app::workspace::project::{self, Project};
 use crate::cli::human::{keeps_on, require_human, require_unpinned};
 use crate::path::normal;
-use crate::report::notice::SwitchKind;
+use crate::record::notice::SwitchKind;
 use crate::source::Source;
 use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore, Trusted};

@@ -11,8 +11,8 @@ use crate::expr::marks::{ExpressionWord, WordSense, marks};
 use crate::expr::members::Member;
 use crate::expr::record::Field;
 use crate::lint;
+use crate::record::table::Screen;
 use crate::report::fact_pages;
-use crate::report::table::Screen;
 use crate::source::{Diagnostic, Span};
 
 /// An explanation.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::ids::{IdKind, Occurrence};
 use super::view::PackView;
 use crate::cases::result::{CaseOutcome, CaseResult};
+use crate::record::decision_log::Entry;
 use crate::replay::tally::{Example, Tally};
-use crate::report::decision_log::Entry;
 use crate::source::Source;
 
 /// A rule of a file, and the cases that name it.

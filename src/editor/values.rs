@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::view::PackView;
 use crate::expr::parts::{Found, Part};
 use crate::lint::{Site, Subject};
-use crate::report::drawing;
+use crate::record::drawing;
 use crate::time::Timestamp;
 
 /// Returns the values of facts and conditions in a file, each with the byte behind which it is shown. `explain` returns

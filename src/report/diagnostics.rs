@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::paint::{as_own, for_terminal};
 use crate::lint::{code_of, find};
+use crate::record::paint::{as_own, for_terminal};
 use crate::source::{Diagnostic, Fix, Level, Source, Span};
 
 /// Bytes of a file shown as one piece; places further apart are shown one by one.

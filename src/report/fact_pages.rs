@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::paint::{TextColor, line};
-use super::table::{Align, Screen, TextTable};
 use crate::expr::members::{self, Member};
 use crate::expr::record::{Field, Shape};
 use crate::expr::types::{Evidence, Names, Type};
 use crate::lint;
 use crate::policy::guards::is_unknown_to_guards;
 use crate::policy::records;
+use crate::record::paint::{TextColor, line};
+use crate::record::table::{Align, Screen, TextTable};
 use crate::source::suggest;
 
 /// Types whose values have functions, with the name that a user writes.
@@ -217,7 +217,7 @@ fn subjects(text: &mut String, screen: Screen) {
     let style = screen.style();
     line(text, &style.bold("What expressions can read"));
     let mut table = TextTable::new(2, &[Align::Left, Align::Left]);
-    let bold = |it: &str| super::table::TextCell::new(it, TextColor::Bold);
+    let bold = |it: &str| crate::record::table::TextCell::new(it, TextColor::Bold);
     for it in globals() {
         table.row(vec![bold(it.name), it.doc.into()]);
     }
@@ -255,7 +255,7 @@ fn subject(text: &mut String, name: &str, owner: Type, screen: Screen) {
         [] => format!("policyd facts {name}.NAME shows one fact"),
         more => format!("policyd facts {name}.NAME shows one fact; see also: {}", more.join(", ")),
     };
-    for it in super::table::wrap(&hint, screen.width()) {
+    for it in crate::record::table::wrap(&hint, screen.width()) {
         line(text, &style.dim(&it));
     }
 }

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::activity::{Activity, StopOutcomeWord};
-use super::logged_line::{LineNotice, LoggedLine};
-use super::notice::NoticeKind;
 use super::overview::{ProjectRow, RunProgress};
-use super::rule_result::RuleResult;
 use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
+use crate::record::activity::{Activity, StopOutcomeWord};
+use crate::record::logged_line::{LineNotice, LoggedLine};
+use crate::record::notice::NoticeKind;
+use crate::record::rule_result::RuleResult;
 use crate::state::run::{RunStatus, STATUSES};
 use crate::time::Timestamp;
 

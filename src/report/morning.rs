@@ -9,17 +9,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decision_log::Entry;
-use super::inert::TextFormat;
-use super::notice::{LoggedRun, NoticeKind};
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
-use super::table::{Align, Screen, TextTable};
 use crate::evaluation::message::in_one_line;
 use crate::limits::REPORT_ROWS_MAX;
-use crate::report::paint::TextColor;
-use crate::report::table::TextCell;
+use crate::record::decision_log::Entry;
+use crate::record::inert::TextFormat;
+use crate::record::notice::{LoggedRun, NoticeKind};
+use crate::record::paint::TextColor;
+use crate::record::table::TextCell;
+use crate::record::table::{Align, Screen, TextTable};
 use crate::state::run::RunStatus;
 use crate::state::run::budget::usd_text;
+use crate::store::alert_settings::MorningFormat;
 use crate::time::{Timestamp, duration_text, short_text};
 use plot::{Bars, Lanes, Plot};
 
@@ -217,35 +218,6 @@ struct ReportTable {
 struct ReportSection {
     title: &'static str,
     parts: Vec<ReportPart>,
-}
-
-/// Format of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MorningFormat {
-    /// Text for a terminal.
-    Text,
-    /// Markdown for a message.
-    Markdown,
-    /// One HTML file without scripts.
-    Html,
-}
-
-impl MorningFormat {
-    /// Returns the end of file names and the word in configurations.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Markdown => "md",
-            Self::Html => "html",
-        }
-    }
-
-    /// Returns the format with a word of configurations.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        [Self::Text, Self::Markdown, Self::Html].into_iter().find(|it| it.as_str() == word)
-    }
 }
 
 /// The morning report over projects.

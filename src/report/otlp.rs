@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decision_log::Entry;
-use super::exported::{ExportedContent, ExportedEntry, ExportedFinding};
-use super::notice::{Notice, NoticeKind, NoticeSeverity};
-use super::trace::TraceContext;
 use crate::evaluation::message::cut;
 use crate::limits::NOTICE_CHARS_MAX;
+use crate::record::decision_log::Entry;
+use crate::record::exported::{ExportedContent, ExportedEntry, ExportedFinding};
+use crate::record::notice::{Notice, NoticeKind, NoticeSeverity};
+use crate::record::trace::TraceContext;
 use crate::state::run::RunStatus;
 use crate::time::Timestamp;
 

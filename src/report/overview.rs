@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::activity::{LastStop, StopOutcomeWord};
-use super::notice::shown;
-use super::paint::TextColor;
-use super::table::{Align, Screen, TextCell, TextTable};
+use crate::record::activity::{LastStop, StopOutcomeWord};
+use crate::record::notice::shown;
+use crate::record::paint::TextColor;
+use crate::record::table::{Align, Screen, TextCell, TextTable};
 use crate::state::escalation::Escalation;
 use crate::state::run::RunStatus;
 use crate::state::run::budget::usd_text;
 use crate::time::{Timestamp, duration_text, short_text};
+use policyd_base::text::counted;
 
 /// Version of the JSON form.
 pub const OVERVIEW_VERSION: u32 = 1;
@@ -360,10 +361,6 @@ fn run_detail(run: &RunRow) -> Option<(TextColor, String)> {
             Urgency::Look | Urgency::Working | Urgency::Quiet => return None,
         },
     })
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Sorts rows: the greatest need first, then the newest activity.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::overview::{ProjectRow, Urgency, age, short_name};
-use super::paint::TextColor;
+use crate::record::paint::TextColor;
 use crate::state::run::budget::usd_text;
 use crate::time::Timestamp;
 

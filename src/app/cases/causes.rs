@@ -5,8 +5,8 @@ use crate::cases::expect::Mismatch;
 use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
 use crate::evaluation::message::in_one_line;
 use crate::evaluation::verdict::{CheckVerdict, ConditionExplanation, Consequence};
-use crate::report::drawing;
-use crate::report::mask::mask;
+use crate::record::drawing;
+use crate::record::mask::mask;
 
 /// What led to what there was: the conditions of the consideration that is meant with the value of
 /// each part, else everything that stood against the stop or was said.

@@ -30,7 +30,7 @@ use crate::limits;
 use crate::policy::Policy;
 use crate::policy::guards::Guard;
 use crate::probe::git::NEUTRAL;
-use crate::report::outcome;
+use crate::record::outcome;
 use crate::state::{SessionState, breaker};
 use crate::store::breakers::BreakerStore;
 use crate::store::decision_log::DECISION_LOG;

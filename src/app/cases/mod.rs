@@ -22,7 +22,7 @@ use crate::cases::{Case, CaseStep, Expect, SnapshotFormat, TranscriptAddition, r
 use crate::evaluation::Detail;
 use crate::expr::watch::CoverageRecorder;
 use crate::policy::{Policy, builtin, load};
-use crate::report::outcome;
+use crate::record::outcome;
 use crate::world::World;
 use causes::behind;
 use error::CaseError;

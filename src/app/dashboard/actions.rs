@@ -14,7 +14,7 @@ use crate::app::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::app::workspace::human::Actor;
 use crate::app::workspace::project;
 use crate::limits::COMMAND_LOCK_WAIT;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::approval::ApprovalEffect;
 use crate::state::breaker::BreakerEvent;
 use crate::state::dead_letter::TaskEvent;

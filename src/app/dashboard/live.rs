@@ -11,12 +11,12 @@ use tokio::sync::watch;
 
 use crate::app::overview::{self, ActivitySource, ProjectOverview};
 use crate::cores;
+use crate::index::{self as decision_index, DecisionIndex, IndexError, IndexedLog, IngestResult};
 use crate::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
-use crate::report::activity::Activity;
+use crate::record::activity::Activity;
 use crate::report::breakers::BreakerView;
 use crate::report::overview::{ProjectRow, sort};
 use crate::state::breaker::{Breaker, BreakerPhase};
-use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog, IngestResult};
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::projects::{KnownProject, ProjectRegistry};
 use crate::time::Timestamp;

@@ -7,7 +7,7 @@ use super::output::Report;
 use crate::evaluation::call_code;
 use crate::evaluation::guards::GuardsOutcome;
 use crate::evaluation::message::{cut, in_one_line};
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::store::allowance::BlockedEvent;
 use crate::store::user_choices::UserChoiceStore;
 

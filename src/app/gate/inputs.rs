@@ -30,7 +30,7 @@ use crate::facts::Facts;
 use crate::facts::event::EventKind;
 use crate::limits::{self, TRANSCRIPT_WAIT_MAX};
 use crate::policy::Preference;
-use crate::report::mask::mask_json;
+use crate::record::mask::mask_json;
 use crate::state::context::Overrides;
 use crate::state::{SessionState, StopMark};
 use crate::store::breakers::BreakerStore;

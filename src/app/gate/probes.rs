@@ -11,7 +11,7 @@ use crate::expr::context::ProbeResult;
 use crate::expr::{Evaluator, template};
 use crate::policy::{Parse, Probe};
 use crate::probe::{self, ProbeRun, ProgramHealth, Question};
-use crate::report::breakers::until;
+use crate::state::breaker::until;
 use crate::state::breaker::{Breaker, BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
 use crate::store::probe_cache::{self, Answers};
 

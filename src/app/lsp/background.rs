@@ -19,8 +19,8 @@ use crate::cases::result::CaseResult;
 use crate::cases::shape::FOLDER;
 use crate::editor::lenses::{FiredCounts, ReplayCounts};
 use crate::policy::{Policy, builtin, load};
+use crate::record::decision_log::Entry;
 use crate::replay::tally::Tally;
-use crate::report::decision_log::Entry;
 use crate::time::Timestamp;
 use crate::world::World;
 

@@ -11,7 +11,7 @@ use lsp_types::{
 use crate::editor::fixes;
 use crate::editor::text::{self, LineIndex};
 use crate::lint;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::source::{Diagnostic, Level, Source, Span};
 
 /// Scheme of files.

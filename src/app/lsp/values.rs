@@ -26,8 +26,8 @@ use crate::expr::Evaluator;
 use crate::expr::context::Context;
 use crate::expr::parts::Found;
 use crate::policy::{builtin, load};
-use crate::report::decision_log::masked_parts;
-use crate::report::drawing;
+use crate::record::decision_log::masked_parts;
+use crate::record::drawing;
 
 /// Runs the cases of the pack of a file.
 pub(super) const RUN_CASES: &str = "policyd.runCases";

@@ -6,7 +6,7 @@ use crate::policy::guards::{Guard, GuardAction, OnUnknown};
 use crate::policy::{
     Check, EnforcementMode, Expression, Mode, OnError, OnSaveFailure, Policy, Severity,
 };
-use crate::report::paint::on_one_line;
+use crate::record::paint::on_one_line;
 
 /// Lists what a pack may do that the built-in one does not, one line each, control characters
 /// escaped. `builtin` is the policy of the built-in pack.

@@ -23,7 +23,7 @@ use crate::policy::load::{self, Loaded, Pack};
 use crate::policy::remote::RemotePack;
 use crate::policy::review::{Base, Reviewed};
 use crate::policy::{Policy, builtin};
-use crate::report::pack_layer::PackLayer;
+use crate::record::pack_layer::PackLayer;
 use crate::source::Diagnostic;
 use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::trust::{TrustStatus, TrustStore};

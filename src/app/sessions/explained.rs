@@ -20,9 +20,9 @@ use crate::expr::call_facts::CallFacts;
 use crate::facts::call::{AnalysisContext, TimeLimit};
 use crate::facts::compiled::CompiledMatchers;
 use crate::policy::Policy;
-use crate::report::decision_log::Entry;
+use crate::record::decision_log::Entry;
+use crate::record::pack_layer::PackLayer;
 use crate::report::explanation::Explanation;
-use crate::report::pack_layer::PackLayer;
 use crate::store::trust::TrustStatus;
 use crate::world::World;
 

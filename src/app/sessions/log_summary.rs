@@ -7,8 +7,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::facts::event::EventKind;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, Screen, TextCell, TextTable};
+use crate::record::paint::TextColor;
+use crate::record::table::{Align, Screen, TextCell, TextTable};
 
 /// The text of a field; empty if the entry lacks it.
 pub(crate) fn text<'e>(entry: &'e Value, key: &str) -> &'e str {

@@ -15,7 +15,7 @@ use crate::evaluation::situation::Matchers;
 use crate::expr::context::Context;
 use crate::facts::Facts;
 use crate::policy::Policy;
-use crate::report::decision_log::Entry;
+use crate::record::decision_log::Entry;
 use crate::store::decision_log::DECISION_LOG;
 use crate::store::log;
 use crate::store::subagents::Reader;

@@ -9,7 +9,7 @@ use crate::app::workspace::git;
 use crate::expr::context_facts::ContextUsage;
 use crate::facts::Facts;
 use crate::id::SessionId;
-use crate::report::summary::{SummaryInput, markdown};
+use crate::record::summary::{SummaryInput, markdown};
 use crate::store::file::{self, Durability, Saved};
 use crate::store::session::SessionStore;
 use crate::store::summaries::{SUMMARY_FILE, Summaries, Summary};

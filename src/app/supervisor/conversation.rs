@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Supervisor;
 use crate::facts::{CommandVerdict, Facts};
 use crate::hook::agent_output::AgentOutput;
-use crate::report::mask::{mask, mask_json};
+use crate::record::mask::{mask, mask_json};
 use crate::state::run::TurnUsage;
 use crate::store::transcript::{self, Places};
 

@@ -12,7 +12,7 @@ use crate::app::workspace::local_time::WallClock;
 use crate::evaluation::message::cut;
 use crate::limits::EVIDENCE_CHARS_MAX;
 use crate::policy::failures::{Classified, FailureClassifier, RetryContext};
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::breaker;
 use crate::state::dead_letter::{Attempt, Task};
 use crate::state::run::TurnFailure;

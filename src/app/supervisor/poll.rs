@@ -8,7 +8,7 @@ use crate::app::sharing;
 use crate::app::workspace::human;
 use crate::evaluation::message;
 use crate::policy::signals::CLAIM;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::run::ControlSignals;
 use crate::state::signal::{End, SignalEvent};
 use crate::store::shared::settings::SharedSubject;

@@ -7,7 +7,7 @@ use super::{POLL_INTERVAL, Supervisor};
 use crate::app::workspace::human::RUN_VARIABLE;
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::run::budget;
 use crate::world::{ExternalCommand, ProcessEvent, WorldError};
 

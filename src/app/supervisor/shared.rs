@@ -7,7 +7,7 @@ use super::Supervisor;
 use crate::app::sharing;
 use crate::evaluation::message::{cut, in_one_line};
 use crate::limits::{EVIDENCE_CHARS_MAX, SHARED_HOOK_WAIT};
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::run::RunPhase;
 use crate::store::shared::settings::SharedSubject;
 use crate::store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};

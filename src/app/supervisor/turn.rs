@@ -15,8 +15,8 @@ use crate::evaluation::dead_letter::fingerprint;
 use crate::facts::meters::{Usage, dollars};
 use crate::hook::agent_output::AgentOutput;
 use crate::limits::TURN_LOG_BYTES_MAX;
-use crate::report::context::{EventOrigin, usage, warning};
-use crate::report::mask::mask;
+use crate::record::context::{EventOrigin, usage, warning};
+use crate::record::mask::mask;
 use crate::state::context::ACT;
 use crate::state::run::stuckness::{TurnRecord, overlap_percent};
 use crate::state::run::{

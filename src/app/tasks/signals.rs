@@ -7,7 +7,7 @@ use super::{Report, Stores};
 use crate::evaluation::escalation::EscalationDetails;
 use crate::evaluation::signals::{self as rules, DriftAnswer, SignalInfo};
 use crate::policy::signals::SignalStorage;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::dead_letter::{Attempt, Task, TaskEvent};
 use crate::state::escalation::Escalation;
 use crate::store::escalations::EscalationSubject;

@@ -8,7 +8,7 @@ use super::Stores;
 use crate::evaluation::signals::{Due, run};
 use crate::expr::record::Record;
 use crate::facts::Facts;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::store::signals::{Draft, StoredSignal};
 use crate::world::WorldError;
 

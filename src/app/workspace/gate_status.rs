@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::amplihack::{self, PowerSteeringConfig};
 use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use crate::id::SessionId;
-use crate::report::decision_log::NoOpinionKind;
+use crate::record::decision_log::NoOpinionKind;
 use crate::store::allowance::Allowance;
 use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
 use crate::store::enforcement::{EnforcementChoice, EnforcementStore};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::checkout;
 use crate::probe::git::{self, NO_SUBMODULE_TREES};
-use crate::report::summary::known::Git;
+use crate::record::summary::known::Git;
 use crate::world::World;
 
 /// Time that one question may take.

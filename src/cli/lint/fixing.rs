@@ -10,8 +10,8 @@ use crate::app::packs::places;
 use crate::cli::arguments::FixLevel;
 use crate::cli::{Console, EXIT_FOUND, LintArguments};
 use crate::lint::fix::{Change, changes};
+use crate::record::mask::mask;
 use crate::report::lint::Review;
-use crate::report::mask::mask;
 use crate::source::{Fix, Level};
 use crate::world::World;
 

@@ -7,7 +7,7 @@ use crate::evaluation::message::in_one_line;
 use crate::evaluation::signals::{DriftAnswer, Due};
 use crate::policy::field_value::Word;
 use crate::policy::signals::Signals;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::signal::{End, SignalPhase};
 use crate::store::signals::{Processed, SignalFollowUp, StoredSignal};
 use crate::time::{Timestamp, duration_text, rough_text};

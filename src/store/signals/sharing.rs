@@ -1,14 +1,12 @@
 //! Signals on the shared store: which are shared, who consumes one first, and how one ended on another host.
 
 use super::{EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
-use crate::policy::signals::{CLAIM, SignalKind, SignalStorage};
-use crate::state::signal::{End, SignalEvent};
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{
-    QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError,
-};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::shared::settings::SharedSubject;
+use crate::shared::{QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError};
+use policyd_policy::signals::{CLAIM, SignalKind, SignalStorage};
+use policyd_state::signal::{End, SignalEvent};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 impl SignalStore<'_> {
     /// Returns the shared store; `None` if signals are not shared.

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use super::decisions::{decision_table, outcome_words};
 use super::layout::{self, PageSection, address, badge, form_token, table, when};
 use super::{PageError, PageView, Pages};
+use crate::index::{DecisionFilter, DecisionRow};
+use crate::record::indexed_decision::DecisionOutcome;
 use crate::report::breakers::BreakerView;
-use crate::report::indexed_decision::DecisionOutcome;
 use crate::state::breaker::{BreakerPhase, CallOutcome};
-use crate::store::decision_index::{DecisionFilter, DecisionRow};
 use crate::time::Timestamp;
 
 /// Breakers of one page.

@@ -7,9 +7,9 @@ use super::overview::decision_plot;
 use super::{PageError, PageView, Pages, rules};
 use crate::app::packs;
 use crate::app::sessions::explained::{self, PackChoice};
-use crate::report::decision_log::Entry;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::store::decision_index::{DecisionFilter, DecisionRow};
+use crate::index::{DecisionFilter, DecisionRow};
+use crate::record::decision_log::Entry;
+use crate::record::indexed_decision::DecisionOutcome;
 
 /// Rows of one page.
 const ROWS: usize = 100;

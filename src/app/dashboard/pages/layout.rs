@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, html};
 
 use super::PageView;
+use crate::record::paint::TextColor;
 use crate::report::overview::{Urgency, age};
-use crate::report::paint::TextColor;
 use crate::time::Timestamp;
 
 /// Parts of the dashboard that are loaded again when something changes.

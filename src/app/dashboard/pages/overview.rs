@@ -7,10 +7,10 @@ use maud::{Markup, html};
 use super::layout::{self, PageSection, address, badge, moment, table, tone};
 use super::plot::{self, Axis, Bar};
 use super::{PageError, PageView, Pages};
-use crate::report::indexed_decision::DecisionOutcome;
+use crate::index::{DecisionFilter, DecisionIndex, TimeSlot};
+use crate::record::indexed_decision::DecisionOutcome;
 use crate::report::overview::{ProjectRow, Urgency};
 use crate::state::run::budget::usd_text;
-use crate::store::decision_index::{DecisionFilter, DecisionIndex, TimeSlot};
 use crate::time::{Timestamp, duration_text};
 
 /// Rows of one page: a page must stay small.
@@ -236,7 +236,7 @@ fn drawn_plot(slots: &[TimeSlot], begin: Timestamp, slot_ms: u64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::decision_index::OutcomeCounts;
+    use crate::index::OutcomeCounts;
 
     #[test]
     fn bars_fill_the_time_of_the_plot() {

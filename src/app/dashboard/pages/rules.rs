@@ -4,8 +4,8 @@ use maud::html;
 
 use super::layout::{self, PageSection, address, moment, table};
 use super::{PageError, PageView, Pages};
-use crate::report::rule_result::RuleResult;
-use crate::store::decision_index::{DecisionFilter, RuleCounts};
+use crate::index::{DecisionFilter, RuleCounts};
+use crate::record::rule_result::RuleResult;
 
 /// Rows of one page.
 const ROWS: usize = 200;

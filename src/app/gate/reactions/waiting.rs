@@ -11,7 +11,7 @@ use crate::expr::Evaluator;
 use crate::expr::record::Record;
 use crate::limits::{HOOK_LOCK_WAIT, SPOKEN_CHARS_MAX};
 use crate::policy::records;
-use crate::report::mask::mask;
+use crate::record::mask::mask;
 use crate::state::dead_letter::{Task, TaskQueue};
 
 impl ReactionRunner<'_> {

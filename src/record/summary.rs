@@ -4,8 +4,8 @@
 
 pub mod known;
 
-use crate::limits::{SUMMARY_CHARS_MAX, SUMMARY_FILES_MAX, SUMMARY_GOAL_CHARS_MAX};
-use crate::report::mask::mask;
+use crate::mask::mask;
+use policyd_base::limits::{SUMMARY_CHARS_MAX, SUMMARY_FILES_MAX, SUMMARY_GOAL_CHARS_MAX};
 
 /// Heading of a summary in the next context, as in shipwright.
 pub const HEADING: &str = "## Previous Session Context (Summarized)";

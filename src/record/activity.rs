@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::logged_line::{LineInputs, LoggedLine};
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// The last stop of a main agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum StopOutcomeWord {
 
 impl StopOutcomeWord {
     /// Returns the outcome of a logged stop.
-    pub(super) fn of(entry: &LoggedLine<'_>) -> Self {
+    pub fn of(entry: &LoggedLine<'_>) -> Self {
         match &*entry.decision {
             "block" if entry.spoken => Self::Blocked,
             _ if entry.release.as_deref().is_some_and(|it| !it.is_empty()) => Self::Released,
@@ -80,12 +80,7 @@ impl Activity {
     }
 
     /// Adds an entry of a known time.
-    pub(super) fn add_entry(
-        &mut self,
-        entry: &LoggedLine<'_>,
-        at: Option<Timestamp>,
-        since: Timestamp,
-    ) {
+    pub fn add_entry(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, since: Timestamp) {
         self.last = at.or(self.last);
         if let Some(LineInputs { transcript }) = &entry.inputs
             && !transcript.subagent

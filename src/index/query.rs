@@ -7,12 +7,12 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 
 use super::{DecisionIndex, IndexError, integer, mark, moment, outcome_of, result_of};
-use crate::report::activity::Activity;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::rule_result::RuleResult;
-use crate::store::log_files::{LogFile, paths};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_record::activity::Activity;
+use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_record::rule_result::RuleResult;
+use policyd_store::log_files::{LogFile, paths};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Smallest mark of what happens beside decisions, which a separate index finds.
 const RARE: i64 = 18;

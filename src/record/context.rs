@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::paint::{AnsiStyle, line};
-use crate::expr::context_facts::ContextUsage;
-use crate::facts::meters::dollars;
-use crate::limits::CONTEXT_TURNS_MAX;
-use crate::state::context::{ACT, ContextSettings, percent};
-use crate::time::Timestamp;
+use crate::paint::{AnsiStyle, line};
+use policyd_base::limits::CONTEXT_TURNS_MAX;
+use policyd_base::text::grouped;
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_facts::meters::dollars;
+use policyd_state::context::{ACT, ContextSettings, percent};
+use policyd_yaml::time::Timestamp;
 
 /// Columns of the bar.
 const COLUMNS: u64 = 40;
@@ -42,8 +43,8 @@ impl ContextView<'_> {
                 &mut text,
                 &format!(
                     "  context   {} of {} tokens, {} %",
-                    grouped(gauge.tokens),
-                    grouped(gauge.window),
+                    grouped(gauge.tokens, ' '),
+                    grouped(gauge.window, ' '),
                     gauge.percent
                 ),
             );
@@ -68,8 +69,8 @@ impl ContextView<'_> {
             &mut text,
             &format!(
                 "  spent     {} in, {} out, ${:.2}{priced}; {} % of a window in all",
-                grouped(gauge.input_tokens),
-                grouped(gauge.output_tokens),
+                grouped(gauge.input_tokens, ' '),
+                grouped(gauge.output_tokens, ' '),
                 dollars(gauge.cost_nano),
                 gauge.cumulative_pct
             ),
@@ -143,7 +144,7 @@ impl ContextView<'_> {
         if !gauge.known {
             return "not known".to_owned();
         }
-        let each = |growth: u64, what: &str| format!("{} tokens a {what}", grouped(growth));
+        let each = |growth: u64, what: &str| format!("{} tokens a {what}", grouped(growth, ' '));
         match gauge.calls_left {
             0 => format!("past {threshold} %"),
             CONTEXT_TURNS_MAX if gauge.turns_left == CONTEXT_TURNS_MAX => {
@@ -186,19 +187,6 @@ impl ContextView<'_> {
             _ => paint.yellow(text),
         }
     }
-}
-
-/// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Whose event it is, and when it happened.

@@ -10,15 +10,15 @@ use super::decision_log::{NoOpinionKind, masked_parts};
 use super::drawing;
 use super::mask::{mask, mask_json};
 use super::paint::{AnsiStyle, line};
-use crate::evaluation::combine::Decision;
-use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
-use crate::evaluation::message::indented;
-use crate::evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
-use crate::evaluation::{StopOutcome, message};
-use crate::expr::parts::Found;
-use crate::limits;
-use crate::policy::guards::GuardAction;
-use crate::policy::{Mode, Severity};
+use policyd_base::limits;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::message::indented;
+use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
+use policyd_evaluation::{StopOutcome, message};
+use policyd_fact_table::parts::Found;
+use policyd_policy::guards::GuardAction;
+use policyd_policy::{Mode, Severity};
 
 /// Version of the JSON report.
 pub const REPORT_VERSION: u32 = 1;
@@ -243,7 +243,7 @@ const fn severity(severity: Severity) -> &'static str {
     }
 }
 
-pub(super) const fn mode(mode: Mode) -> &'static str {
+pub const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Warn => "warn",
@@ -318,7 +318,7 @@ fn guarded_text(text: &mut String, guarded: &GuardsOutcome, paint: AnsiStyle) {
 }
 
 fn decision(outcome: &StopOutcome, paint: AnsiStyle) -> String {
-    if outcome.decision == crate::evaluation::combine::Decision::Block {
+    if outcome.decision == policyd_evaluation::combine::Decision::Block {
         return paint.red("block");
     }
     if outcome.release.is_empty() {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{DecisionIndex, IndexError, integer, mark, result_number};
-use crate::checksum::{checksum, hex};
-use crate::limits::{INDEX_BATCH_BYTES, INDEX_CHUNK_BYTES_MAX};
-use crate::report::activity::Activity;
-use crate::report::indexed_decision::IndexedDecision;
-use crate::store::log_files::{LogFile, open_files};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{INDEX_BATCH_BYTES, INDEX_CHUNK_BYTES_MAX};
+use policyd_record::activity::Activity;
+use policyd_record::indexed_decision::IndexedDecision;
+use policyd_store::log_files::{LogFile, open_files};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::{checksum, hex};
 
 /// Bytes before the position whose checksum shows that the file was not rewritten: a line with its time and id.
 const TAIL_BYTES: u64 = 4 * 1024;

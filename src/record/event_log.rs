@@ -3,8 +3,8 @@
 
 use schemars::JsonSchema;
 
-use crate::state::run::RunStatus;
-use crate::time::Timestamp;
+use policyd_state::run::RunStatus;
+use policyd_yaml::time::Timestamp;
 
 /// Path of the log below the state directory.
 pub const EVENT_LOG: &str = "logs/events.jsonl";

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::activity::Activity;
-use crate::store::log_files::rotated;
-use crate::world::fake::FakeWorld;
-use crate::world::real::RealWorld;
+use policyd_record::activity::Activity;
+use policyd_store::log_files::rotated;
+use policyd_world::fake::FakeWorld;
+use policyd_world::real::RealWorld;
 
 const LOG: &str = "/work/.policyd/logs/decisions.jsonl";
 const PROJECT: &str = "/work";
@@ -105,7 +105,7 @@ fn a_log_that_cannot_be_read_keeps_its_rows() {
     ingest(&mut index, &world);
     world.put(LOG, text([call(1), call(2)]));
     let refused = WorldError::Io("permission denied".to_owned());
-    world.refuse_always(crate::world::fake::Op::ReadAt, "decisions.jsonl", refused);
+    world.refuse_always(policyd_world::fake::Op::ReadAt, "decisions.jsonl", refused);
     let log = IndexedLog { project: PROJECT, path: Path::new(LOG) };
     assert!(matches!(index.ingest(&world, log), Err(IndexError::Io { .. })));
     assert_eq!(all(&index), ["c1"]);
@@ -152,7 +152,7 @@ fn a_damaged_index_and_one_of_another_version_are_built_again() {
 #[test]
 fn counts_agree_with_the_fold_of_the_log() {
     let (world, mut index) = (FakeWorld::new(), DecisionIndex::in_memory().unwrap());
-    let mut random = crate::checksum::checksum(&[b"seed"]).map(u64::from);
+    let mut random = policyd_yaml::checksum::checksum(&[b"seed"]).map(u64::from);
     let mut next = |limit: u64| {
         random[0] = random[0].wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
         (random[0] >> 33) % limit

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::user::UserDirectory;
-use crate::limits::INDEX_LOCK_WAIT;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::rule_result::RuleResult;
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::INDEX_LOCK_WAIT;
+use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_record::rule_result::RuleResult;
+use policyd_store::user::UserDirectory;
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 pub use ingest::{IndexedLog, IngestResult};
 pub use query::{

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::decision_log::Entry;
 use super::inert::TextFormat;
 use super::notice::{NoticeKind, NoticeSeverity};
-use crate::evaluation::message::cut;
-use crate::limits::ALERT_CHARS_MAX;
-use crate::time::Timestamp;
+use policyd_base::limits::ALERT_CHARS_MAX;
+use policyd_evaluation::message::cut;
+use policyd_yaml::time::Timestamp;
 
 /// Something that a human should know.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,6 @@ pub mod breakers;
 pub mod choice_record;
 pub mod configuration;
 pub mod crash_record;
-pub mod decision_index;
 pub mod decision_log;
 pub mod diagnostic;
 pub mod document;

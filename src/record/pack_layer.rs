@@ -1,6 +1,6 @@
 //! Whose pack a rule comes from, as the user reads it.
 
-use crate::policy::builtin;
+use policyd_policy::builtin;
 
 /// Whose pack it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::SummaryInput;
-use crate::expr::context_facts::ContextUsage;
-use crate::facts::{CommandOutcome, CommandVerdict, Facts, ShellCommand};
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_facts::{CommandOutcome, CommandVerdict, Facts, ShellCommand};
 
 /// Commands, messages, and prompts in the summary.
 const EACH_MAX: usize = 8;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-pub use crate::source::secrets::{MARK, mask, mask_quoted};
-use crate::source::secrets::{mask_words, secrets};
+pub use policyd_yaml::secrets::{MARK, mask, mask_quoted};
+use policyd_yaml::secrets::{mask_words, secrets};
 
 /// Masks every text within a JSON value, and whatever stands under the name of a secret; returns
 /// how many there were.

@@ -11,63 +11,63 @@ use super::rule_result::RuleResult;
 /// The part of an entry that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LoggedLine<'a> {
+pub struct LoggedLine<'a> {
     #[serde(borrow)]
-    pub(super) timestamp: Cow<'a, str>,
+    pub timestamp: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) id: Cow<'a, str>,
+    pub id: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) event: Cow<'a, str>,
+    pub event: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) session_id: Cow<'a, str>,
+    pub session_id: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) agent_id: Option<Cow<'a, str>>,
+    pub agent_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) decision: Cow<'a, str>,
-    pub(super) spoken: bool,
+    pub decision: Cow<'a, str>,
+    pub spoken: bool,
     #[serde(borrow)]
-    pub(super) release: Option<Cow<'a, str>>,
+    pub release: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) tool: Option<Cow<'a, str>>,
+    pub tool: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) no_opinion: Option<Cow<'a, str>>,
+    pub no_opinion: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) verdicts: Vec<LineVerdict<'a>>,
+    pub verdicts: Vec<LineVerdict<'a>>,
     #[serde(borrow)]
-    pub(super) guards: Vec<LineGuard<'a>>,
+    pub guards: Vec<LineGuard<'a>>,
     #[serde(borrow)]
-    pub(super) inputs: Option<LineInputs<'a>>,
+    pub inputs: Option<LineInputs<'a>>,
     #[serde(borrow)]
-    pub(super) notice: Option<LineNotice<'a>>,
+    pub notice: Option<LineNotice<'a>>,
     #[serde(borrow)]
-    pub(super) saved: Cow<'a, str>,
-    pub(super) micros: Option<u64>,
+    pub saved: Cow<'a, str>,
+    pub micros: Option<u64>,
 }
 
 impl<'a> LoggedLine<'a> {
     /// Parses a line of the log. `None` for a line that is not an entry.
-    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
+    pub fn parse(line: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 
     /// Whether the entry is the evaluation of a stop.
-    pub(super) fn is_stop(&self) -> bool {
+    pub fn is_stop(&self) -> bool {
         self.inputs.is_some() && NoticeKind::find(&self.event).is_none()
     }
 
     /// Whether a tool call or another event was blocked, or the user was asked about it.
-    pub(super) fn stopped_call(&self) -> bool {
+    pub fn stopped_call(&self) -> bool {
         matches!(&*self.decision, "block" | "ask" | "halt")
     }
 
     /// Whether a rule would have blocked or asked if it had been enforced.
-    pub(super) fn would_stop(&self) -> bool {
+    pub fn would_stop(&self) -> bool {
         self.verdicts.iter().any(|it| it.would_block)
             || self.guards.iter().any(|it| it.would.is_some())
     }
 
     /// Returns the result of each rule that fired or is unknown, each rule once, the strongest result first.
-    pub(super) fn rule_results(&self) -> Vec<(Cow<'a, str>, RuleResult)> {
+    pub fn rule_results(&self) -> Vec<(Cow<'a, str>, RuleResult)> {
         let is_released = self.is_stop() && StopOutcomeWord::of(self) == StopOutcomeWord::Released;
         let of_limit = |result| {
             let is_released = is_released && result == RuleResult::Blocked;
@@ -97,30 +97,30 @@ impl<'a> LoggedLine<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LineNotice<'a> {
+pub struct LineNotice<'a> {
     #[serde(borrow)]
-    pub(super) subject: Cow<'a, str>,
+    pub subject: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) outcome: Cow<'a, str>,
+    pub outcome: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) text: Cow<'a, str>,
-    pub(super) run: Option<LoggedRun>,
+    pub text: Cow<'a, str>,
+    pub run: Option<LoggedRun>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LineVerdict<'a> {
+pub struct LineVerdict<'a> {
     #[serde(borrow)]
-    pub(super) id: Cow<'a, str>,
+    pub id: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) consequence: Cow<'a, str>,
+    pub consequence: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) details: Cow<'a, str>,
+    pub details: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) status: Cow<'a, str>,
-    pub(super) would_block: bool,
+    pub status: Cow<'a, str>,
+    pub would_block: bool,
     #[serde(borrow)]
-    pub(super) allowed: Option<Cow<'a, str>>,
+    pub allowed: Option<Cow<'a, str>>,
 }
 
 impl LineVerdict<'_> {
@@ -138,21 +138,21 @@ impl LineVerdict<'_> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LineGuard<'a> {
+pub struct LineGuard<'a> {
     #[serde(borrow)]
-    pub(super) id: Cow<'a, str>,
+    pub id: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) status: Cow<'a, str>,
+    pub status: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) decision: Cow<'a, str>,
+    pub decision: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) mode: Cow<'a, str>,
+    pub mode: Cow<'a, str>,
     #[serde(borrow)]
-    pub(super) would: Option<Cow<'a, str>>,
+    pub would: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) allowed: Option<Cow<'a, str>>,
+    pub allowed: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    pub(super) message: Cow<'a, str>,
+    pub message: Cow<'a, str>,
 }
 
 impl LineGuard<'_> {
@@ -169,15 +169,15 @@ impl LineGuard<'_> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LineInputs<'a> {
+pub struct LineInputs<'a> {
     #[serde(borrow)]
-    pub(super) transcript: LineTranscript<'a>,
+    pub transcript: LineTranscript<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct LineTranscript<'a> {
+pub struct LineTranscript<'a> {
     #[serde(borrow)]
-    pub(super) path: Cow<'a, str>,
-    pub(super) subagent: bool,
+    pub path: Cow<'a, str>,
+    pub subagent: bool,
 }

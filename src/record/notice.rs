@@ -7,17 +7,17 @@ use serde_json::Value as Json;
 
 use super::decision_log::{ENTRY_VERSION, Entry, entry_id};
 use super::mask::mask;
-use super::replay::counted;
-use crate::evaluation::message::{cut, in_one_line};
-use crate::id::SessionId;
-use crate::limits::NOTICE_CHARS_MAX;
-use crate::state::approval::BlockedCall;
-use crate::state::breaker::{Breaker, BreakerPhase};
-use crate::state::dead_letter::Task;
-use crate::state::escalation::Escalation;
-use crate::state::run::budget::usd_text;
-use crate::state::run::{Run, RunPhase, RunStatus, RunTotals};
-use crate::time::Timestamp;
+use policyd_base::id::SessionId;
+use policyd_base::limits::NOTICE_CHARS_MAX;
+use policyd_base::text::counted;
+use policyd_evaluation::message::{cut, in_one_line};
+use policyd_state::approval::BlockedCall;
+use policyd_state::breaker::{Breaker, BreakerPhase};
+use policyd_state::dead_letter::Task;
+use policyd_state::escalation::Escalation;
+use policyd_state::run::budget::usd_text;
+use policyd_state::run::{Run, RunPhase, RunStatus, RunTotals};
+use policyd_yaml::time::Timestamp;
 
 /// What an entry reports beside decisions. Its name is the `event` of the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -287,7 +287,7 @@ impl Notice {
             "{}: {} ({}, {} USD)",
             logged.goal,
             shown(why),
-            counted(logged.turns.into(), "turn"),
+            counted(u64::from(logged.turns), "turn"),
             usd_text(logged.usage.cost_usd)
         );
         let (subject, outcome) = (run.id.clone(), status.as_str().to_owned());
@@ -419,7 +419,7 @@ mod tests {
     fn each_kind_has_one_name() {
         for kind in NoticeKind::ALL {
             assert_eq!(NoticeKind::find(kind.name()), Some(kind));
-            assert_eq!(crate::facts::event::EventKind::find(kind.name()), None, "{kind:?}");
+            assert_eq!(policyd_facts::event::EventKind::find(kind.name()), None, "{kind:?}");
         }
         assert_eq!(NoticeKind::find("stop"), None);
         assert_eq!(NoticeKind::RunEnd.severity("human_needed"), NoticeSeverity::High);

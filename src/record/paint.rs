@@ -68,30 +68,30 @@ impl AnsiStyle {
         format!("{ESCAPE}{key}[{code}m{text}{ESCAPE}{key}[0m")
     }
 
-    pub(super) fn bold(self, text: &str) -> String {
+    pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
-    pub(super) fn dim(self, text: &str) -> String {
+    pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
 
-    pub(super) fn red(self, text: &str) -> String {
+    pub fn red(self, text: &str) -> String {
         self.with("1;31", text)
     }
 
-    pub(super) fn green(self, text: &str) -> String {
+    pub fn green(self, text: &str) -> String {
         self.with("32", text)
     }
 
-    pub(super) fn yellow(self, text: &str) -> String {
+    pub fn yellow(self, text: &str) -> String {
         self.with("33", text)
     }
 }
 
 /// Returns the display width of a text. Own colors have none.
 #[must_use]
-pub(super) fn visible_width(text: &str) -> usize {
+pub fn visible_width(text: &str) -> usize {
     let mut parts = text.split(ESCAPE);
     let first = parts.next().map_or(0, UnicodeWidthStr::width);
     let behind = |part: &str| match part.strip_prefix(KEY.as_str()) {
@@ -102,7 +102,7 @@ pub(super) fn visible_width(text: &str) -> usize {
 }
 
 /// Marks every escape sequence in `text` as our own: a renderer made it of texts without any.
-pub(super) fn as_own(text: &str) -> String {
+pub fn as_own(text: &str) -> String {
     text.replace(ESCAPE, &format!("{ESCAPE}{}", KEY.as_str()))
 }
 
@@ -165,7 +165,7 @@ pub fn on_one_line(text: &str) -> String {
 }
 
 /// Adds a line.
-pub(super) fn line(text: &mut String, content: &str) {
+pub fn line(text: &mut String, content: &str) {
     text.push_str(content);
     text.push('\n');
 }

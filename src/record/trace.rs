@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
+use policyd_yaml::checksum::hex;
 
 /// Variable with the trace of the process that started this one.
 pub const TRACEPARENT: &str = "TRACEPARENT";

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::decision_log::Entry;
 use super::mask::mask_json;
 use super::notice::NoticeKind;
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// An entry, and whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -20,26 +20,26 @@ pub struct ExportedEntry<'a> {
 
 /// What a rule found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ExportedFinding {
-    pub(super) rule: String,
+pub struct ExportedFinding {
+    pub rule: String,
     /// Effect of the rule.
-    pub(super) effect: String,
-    pub(super) text: String,
+    pub effect: String,
+    pub text: String,
 }
 
 /// The content of an entry.
-pub(super) struct ExportedContent {
-    pub(super) entry: Entry,
-    pub(super) at: Timestamp,
+pub struct ExportedContent {
+    pub entry: Entry,
+    pub at: Timestamp,
     /// `None` for a decision.
-    pub(super) kind: Option<NoticeKind>,
+    pub kind: Option<NoticeKind>,
     /// What the rules with an effect found.
-    pub(super) findings: Vec<ExportedFinding>,
+    pub findings: Vec<ExportedFinding>,
 }
 
 impl ExportedEntry<'_> {
     /// Reads the content. `None` for a line that is not an entry.
-    pub(super) fn read(self) -> Option<ExportedContent> {
+    pub fn read(self) -> Option<ExportedContent> {
         let mut entry = self.entry.clone();
         mask_json(&mut entry);
         let entry = Entry::read(&entry)?;

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::expr::context::ProbeResult;
-use crate::expr::reply;
-use crate::limits;
-use crate::policy::{Parse, Probe};
-use crate::world::{CommandOutput, ExternalCommand, World, WorldError};
+use policyd_base::limits;
+use policyd_fact_table::context::ProbeResult;
+use policyd_fact_table::reply;
+use policyd_policy::{Parse, Probe};
+use policyd_world::{CommandOutput, ExternalCommand, World, WorldError};
 
 /// Environment of probes: no pager, prompt, color or update notice. An LLM judge must not be
 /// stopped by its own stop hook, which would start another judge.
@@ -102,7 +102,7 @@ pub fn ask(
             failed(ProgramHealth::Unknown, probe.missing.clone())
         }
         Err(WorldError::TimedOut) => {
-            let limit = crate::time::duration_text(deadline);
+            let limit = policyd_yaml::time::duration_text(deadline);
             let why = format!("`{}` did not answer within {limit}", probe.command.join(" "));
             failed(
                 if deadline < probe.timeout {

@@ -5,7 +5,7 @@ use textwrap::{Options, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::paint::{AnsiStyle, TextColor, visible_width};
-use crate::limits::ID_CHARS_MAX;
+use policyd_base::limits::ID_CHARS_MAX;
 
 /// Columns below which no output is wrapped.
 const COLUMNS_MIN: usize = 40;

@@ -12,9 +12,9 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::table::cut;
-use crate::expr::Value;
-use crate::expr::parts::{Found, Part};
-use crate::limits::{DRAWN_COLUMNS_MAX, DRAWN_VALUE_COLUMNS_MAX};
+use policyd_base::limits::{DRAWN_COLUMNS_MAX, DRAWN_VALUE_COLUMNS_MAX};
+use policyd_fact_table::Value;
+use policyd_fact_table::parts::{Found, Part};
 
 /// Blank columns between two values on one line.
 const GAP: usize = 2;

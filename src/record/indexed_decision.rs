@@ -6,9 +6,9 @@ use super::activity::{Activity, StopOutcomeWord};
 use super::logged_line::LoggedLine;
 use super::notice::NoticeKind;
 use super::rule_result::RuleResult;
-use crate::evaluation::message::cut;
-use crate::limits::INDEX_DETAIL_CHARS_MAX;
-use crate::time::Timestamp;
+use policyd_base::limits::INDEX_DETAIL_CHARS_MAX;
+use policyd_evaluation::message::cut;
+use policyd_yaml::time::Timestamp;
 
 /// Outcome of a decision, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
