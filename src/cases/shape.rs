@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::policy::shapes::FileShape;
-use crate::source::schema::json_schema;
-use crate::source::shape::{Field, Kind, field, required};
+use policyd_policy::shapes::FileShape;
+use policyd_yaml::schema::json_schema;
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const TEXT_OR_TEXTS: Kind = Kind::OneOrList(&Kind::Text);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::policy::SourceLocation;
-use crate::state::breaker::load::LoadLevel;
-use crate::state::breaker::{
+use policyd_base::text::counted;
+use policyd_policy::SourceLocation;
+use policyd_state::breaker::load::LoadLevel;
+use policyd_state::breaker::{
     Breaker, BreakerPhase, BreakerResponse, BreakerSettings, Mode, OnPermanent, Window, until,
 };
-use crate::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
-use policyd_base::text::counted;
+use policyd_yaml::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 
 /// A breaker as it is looked at.
 #[derive(Debug, Clone)]

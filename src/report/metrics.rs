@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::overview::{ProjectRow, RunProgress};
-use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
-use crate::record::activity::{Activity, StopOutcomeWord};
-use crate::record::logged_line::{LineNotice, LoggedLine};
-use crate::record::notice::NoticeKind;
-use crate::record::rule_result::RuleResult;
-use crate::state::run::{RunStatus, STATUSES};
-use crate::time::Timestamp;
+use policyd_base::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
+use policyd_record::activity::{Activity, StopOutcomeWord};
+use policyd_record::logged_line::{LineNotice, LoggedLine};
+use policyd_record::notice::NoticeKind;
+use policyd_record::rule_result::RuleResult;
+use policyd_state::run::{RunStatus, STATUSES};
+use policyd_yaml::time::Timestamp;
 
 /// Upper limits of the histogram of durations, in microseconds.
 const DURATION_LIMITS: [u64; 11] = [

@@ -10,19 +10,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
-use crate::evaluation::message::in_one_line;
-use crate::limits::REPORT_ROWS_MAX;
-use crate::record::decision_log::Entry;
-use crate::record::inert::TextFormat;
-use crate::record::notice::{LoggedRun, NoticeKind};
-use crate::record::paint::TextColor;
-use crate::record::table::TextCell;
-use crate::record::table::{Align, Screen, TextTable};
-use crate::state::run::RunStatus;
-use crate::state::run::budget::usd_text;
-use crate::store::alert_settings::MorningFormat;
-use crate::time::{Timestamp, duration_text, short_text};
 use plot::{Bars, Lanes, Plot};
+use policyd_base::limits::REPORT_ROWS_MAX;
+use policyd_evaluation::message::in_one_line;
+use policyd_record::decision_log::Entry;
+use policyd_record::inert::TextFormat;
+use policyd_record::notice::{LoggedRun, NoticeKind};
+use policyd_record::paint::TextColor;
+use policyd_record::table::TextCell;
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_state::run::RunStatus;
+use policyd_state::run::budget::usd_text;
+use policyd_store::alert_settings::MorningFormat;
+use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
 /// Number of bars over the time of the report.
 const BARS: usize = 24;
@@ -560,7 +560,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::overview::{OpenQuestion, RunRow};
+    use crate::overview::{OpenQuestion, RunRow};
 
     fn at(hour: i64) -> Timestamp {
         Timestamp::from_millis(1_770_000_000_000 + hour * 3_600_000)

@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::record::activity::{LastStop, StopOutcomeWord};
-use crate::record::notice::shown;
-use crate::record::paint::TextColor;
-use crate::record::table::{Align, Screen, TextCell, TextTable};
-use crate::state::escalation::Escalation;
-use crate::state::run::RunStatus;
-use crate::state::run::budget::usd_text;
-use crate::time::{Timestamp, duration_text, short_text};
 use policyd_base::text::counted;
+use policyd_record::activity::{LastStop, StopOutcomeWord};
+use policyd_record::notice::shown;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, Screen, TextCell, TextTable};
+use policyd_state::escalation::Escalation;
+use policyd_state::run::RunStatus;
+use policyd_state::run::budget::usd_text;
+use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
 /// Version of the JSON form.
 pub const OVERVIEW_VERSION: u32 = 1;

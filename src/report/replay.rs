@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::evaluation::message::in_one_line;
-use crate::policy::Mode;
-use crate::record::mask::mask;
-use crate::record::outcome::mode;
-use crate::record::paint::{TextColor, line};
-use crate::record::table::{Align, Screen, TextCell, TextTable, wrap};
-use crate::replay::compare::{Comparison, RuleChange, RuleEffect};
-use crate::replay::tally::{Count, Example, RuleTally, Tally};
 use policyd_base::text::{counted, grouped};
+use policyd_evaluation::message::in_one_line;
+use policyd_policy::Mode;
+use policyd_record::mask::mask;
+use policyd_record::outcome::mode;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextCell, TextTable, wrap};
+use policyd_replay::compare::{Comparison, RuleChange, RuleEffect};
+use policyd_replay::tally::{Count, Example, RuleTally, Tally};
 
 /// Version of the JSON report.
 pub const REPLAY_VERSION: u32 = 1;
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_at_a_glance() {
-        let texts = [0, 7, 999, 1000, 5120, 1_234_567].map(grouped);
+        let texts = [0, 7, 999, 1000, 5120, 1_234_567].map(|it| grouped(it, ','));
         assert_eq!(texts, ["0", "7", "999", "1,000", "5,120", "1,234,567"]);
         assert_eq!([counted(1, "stop"), counted(0, "stop")], ["1 stop", "0 stops"]);
         assert_eq!([0, 1, 999_999, 2_500_000].map(megabytes), ["0 kB", "1 kB", "1000 kB", "2 MB"]);

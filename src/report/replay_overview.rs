@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::evaluation::message::in_one_line;
-use crate::policy::Mode;
-use crate::record::mask::mask;
-use crate::record::paint::{TextColor, line};
-use crate::record::table::{Align, Screen, TextTable};
-use crate::replay::tally::{Example, RuleTally, Tally};
 use policyd_base::text::{counted, grouped};
+use policyd_evaluation::message::in_one_line;
+use policyd_policy::Mode;
+use policyd_record::mask::mask;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_replay::tally::{Example, RuleTally, Tally};
 
 /// Number of rules in the summary.
 const RULES_MAX: usize = 10;

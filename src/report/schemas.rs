@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::lint::LintReport;
-use crate::cases;
-use crate::lint::baseline::Baseline;
-use crate::policy::{guards, shapes};
-use crate::source::schema::json_schema;
-use crate::store::schemas::{self as stored, derived};
+use policyd_cases as cases;
+use policyd_lint::baseline::Baseline;
+use policyd_policy::{guards, shapes};
+use policyd_store::schemas::{self as stored, derived};
+use policyd_yaml::schema::json_schema;
 
 /// Returns the name of the schema for a file of a pack.
 #[must_use]

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::state::run::budget::{self, usd_text};
-use crate::state::run::{Run, RunLimits, RunPhase, Spend};
-use crate::time::{Timestamp, short_text};
 use policyd_base::text::grouped;
+use policyd_state::run::budget::{self, usd_text};
+use policyd_state::run::{Run, RunLimits, RunPhase, Spend};
+use policyd_yaml::time::{Timestamp, short_text};
 
 /// Columns of the bar.
 const COLUMNS: u64 = 10;

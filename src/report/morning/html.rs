@@ -2,7 +2,7 @@
 
 use super::super::xml::escaped;
 use super::{ReportPart, ReportSection, ReportTable};
-use crate::record::table::Align;
+use policyd_record::table::Align;
 
 /// Colors have a contrast of at least 4.5 to 1 for text, and of 3 to 1 for plots, in both schemes.
 const STYLE: &str = "

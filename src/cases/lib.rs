@@ -17,11 +17,11 @@ pub mod transcript;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::source::Span;
-use crate::source::node::Node;
-use crate::time::Timestamp;
 use expect::Expectation;
 use happens::StepAction;
+use policyd_yaml::Span;
+use policyd_yaml::node::Node;
+use policyd_yaml::time::Timestamp;
 
 /// One case, with its placeholders filled.
 #[derive(Debug)]

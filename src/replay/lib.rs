@@ -16,19 +16,19 @@ pub mod turn;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::facts::Facts;
-use crate::facts::call::CallEnvironment;
-use crate::facts::event::{Event, EventKind};
-use crate::facts::lines::LineChunk;
-use crate::facts::record::{Record, RecordEntry};
-use crate::id::SessionId;
-use crate::policy::Policy;
-use crate::state::SessionState;
-use crate::time::Timestamp;
 use calls::RecordedCall;
 pub use calls::subject;
 use judge::{Judge, RecordedEvent};
 use observed::{ObservedDecision, ObservedEvent, Observer};
+use policyd_base::id::SessionId;
+use policyd_facts::Facts;
+use policyd_facts::call::CallEnvironment;
+use policyd_facts::event::{Event, EventKind};
+use policyd_facts::lines::LineChunk;
+use policyd_facts::record::{Record, RecordEntry};
+use policyd_policy::Policy;
+use policyd_state::SessionState;
+use policyd_yaml::time::Timestamp;
 use tally::{Example, Tally, increase};
 use turn::{Turn, TurnEnd};
 

@@ -13,8 +13,8 @@ mod subject;
 
 use std::collections::BTreeMap;
 
-use crate::cores;
-use crate::source::{Diagnostic, Fix, Level, Span};
+use policyd_cores as cores;
+use policyd_yaml::{Diagnostic, Fix, Level, Span};
 
 pub use checks::events::events_of;
 pub use ignore::{Ignored, code_at};
