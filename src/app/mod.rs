@@ -2,13 +2,10 @@
 
 pub(crate) mod alerts;
 pub(crate) mod cases;
-pub(crate) mod channel_program;
-pub(crate) mod crash;
 pub(crate) mod dashboard;
 pub(crate) mod doctor;
-pub(crate) mod error;
 pub(crate) mod export;
-pub(crate) mod gate;
+pub(crate) mod folders;
 pub(crate) mod install;
 pub(crate) mod lsp;
 pub(crate) mod metrics;
@@ -17,8 +14,10 @@ pub(crate) mod overview;
 pub(crate) mod packs;
 pub(crate) mod replay;
 pub(crate) mod sessions;
-pub(crate) mod sharing;
 pub(crate) mod supervisor;
-pub(crate) mod tasks;
 pub(crate) mod webhook;
-pub(crate) mod workspace;
+
+pub(crate) use policyd_gate::crash;
+pub(crate) use policyd_tasks::{channel_program, sharing};
+pub(crate) use policyd_workspace::error;
+pub(crate) use {policyd_gate as gate, policyd_tasks as tasks, policyd_workspace as workspace};

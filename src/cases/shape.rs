@@ -385,8 +385,7 @@ fn with_placeholders(schema: &mut Value, itself: bool) {
 /// Pattern of a text with a placeholder.
 const PLACEHOLDER_PATTERN: &str = r"\{\{[A-Za-z0-9_]+\}\}";
 
-/// Directory of case files in a pack.
-pub const FOLDER: &str = "tests";
+pub use policyd_policy::shapes::CASES_FOLDER as FOLDER;
 
 /// Shape of a case file.
 pub const FILE: FileShape = FileShape { file: "cases.yaml", kind: Kind::List(&Kind::Record(CASE)) };

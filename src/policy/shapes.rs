@@ -26,6 +26,9 @@ pub struct FileShape {
     pub kind: Kind,
 }
 
+/// Directory of case files in a pack.
+pub const CASES_FOLDER: &str = "tests";
+
 /// Every file that a pack can contain.
 pub const FILES: &[FileShape] = &[
     FileShape { file: "policyd.yaml", kind: MANIFEST.map },

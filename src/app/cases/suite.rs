@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::CaseError;
+use crate::app::folders;
 use crate::app::packs::{folder, places};
 use crate::app::workspace::enclosure::Enclosure;
-use crate::app::workspace::folders;
 use crate::app::workspace::project::Project;
 use crate::cases::shape::FOLDER;
 use crate::cases::snapshot;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Found, trust_store, user};
+use super::{Found, trust_store};
 use crate::app::workspace::project::Project;
 use crate::cases::shape::FOLDER;
 use crate::facts::compiled::CompiledMatchers;
@@ -15,7 +15,7 @@ use crate::policy::load::Pack;
 use crate::source::node::{Node, NodeKind};
 use crate::source::{Source, suggest, yaml};
 use crate::store::trust::Trusted;
-use crate::store::user::ChoiceError;
+use crate::store::user::{self, ChoiceError};
 use crate::world::{World, WorldError};
 
 const VOCABULARY: &str = "vocabulary.yaml";
@@ -101,7 +101,7 @@ pub(crate) fn plan(
     let of_user = || user::config_folder(world).map(|it| it.join("policies"));
     let folder = found.folder().map(PathBuf::from).or_else(of_user);
     let folder = folder.ok_or(LearnError::NoDirectory)?;
-    let pack = found.folder.as_ref();
+    let pack = found.own_files();
     let text_of = |file: &str| pack.and_then(|it| it.files.iter().find(|(name, _)| name == file));
     let before = text_of(VOCABULARY).map_or("", |(_, source)| source.text.as_str());
     let path = folder.join(VOCABULARY);
@@ -112,7 +112,7 @@ pub(crate) fn plan(
     if pack.is_none() {
         changed.insert(0, (MANIFEST.0.to_owned(), MANIFEST.1.to_owned()));
     }
-    let after = Found { layer: found.layer, ..with_files(pack, &folder, &changed) };
+    let after = found.with_pack(with_files(pack, &folder, &changed));
     let learned = super::loaded(&after).map_err(|_| not_extended())?;
     if !CompiledMatchers::new(learned.lens).kinds_of(&programs).any(|it| it == kind) {
         return Err(not_extended());
@@ -187,7 +187,7 @@ fn pattern(program: &Program) -> Result<String, LearnError> {
 }
 
 /// Returns a pack with changed files.
-fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Found {
+fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Pack {
     let name = folder.display().to_string();
     let mut pack = pack.cloned().unwrap_or(Pack { name, ..Pack::default() });
     for (file, text) in changed {
@@ -199,7 +199,7 @@ fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) 
         }
     }
     pack.files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Found::new(Some(pack), Vec::new())
+    pack
 }
 
 /// Returns the case that proves that a command belongs to a class.

@@ -8,4 +8,5 @@ pub(crate) mod meter;
 pub(crate) mod named;
 pub(crate) mod recorded;
 pub(crate) mod recordings;
-pub(crate) mod summaries;
+
+pub(crate) use policyd_gate::summaries;
