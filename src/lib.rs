@@ -1,17 +1,13 @@
 #![doc = include_str!("ARCHITECTURE.md")]
 
-mod app;
-pub mod cli;
-
 pub use policyd_base::{git_index, id, limits};
-use policyd_cores as cores;
 pub use policyd_fact_table as expr; // The language of expressions over the table of facts.
 pub use policyd_shell::path;
 pub use policyd_state as state;
 pub use policyd_yaml as source;
 pub use policyd_yaml::{checksum, deferred, pairs, time};
 pub use {
-    policyd_book as book, policyd_cases as cases, policyd_editor as editor,
+    policyd_book as book, policyd_cases as cases, policyd_cli as cli, policyd_editor as editor,
     policyd_evaluation as evaluation, policyd_fact_table as fact_table, policyd_facts as facts,
     policyd_harness as harness, policyd_hook as hook, policyd_index as index, policyd_lint as lint,
     policyd_net as net, policyd_policy as policy, policyd_probe as probe, policyd_record as record,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::cores;
-use crate::world::World;
+use policyd_cores as cores;
+use policyd_world::World;
 
 /// How far below the first one folders are looked into.
 const DEEP_MAX: usize = 16;
@@ -12,7 +12,7 @@ const DEEP_MAX: usize = 16;
 /// Looks into a folder and those below it, one level after the other, the folders of each on all cores, each
 /// once, since links may lead back. `look` is given how deep a folder lies, its path and the names in it, and
 /// says which of these to go on with.
-pub(crate) fn walk(
+pub fn walk(
     world: &dyn World,
     first: &Path,
     mut look: impl FnMut(usize, PathBuf, Vec<String>) -> Vec<PathBuf>,

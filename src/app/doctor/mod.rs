@@ -2,30 +2,30 @@
 //! transcripts. They change nothing in the project.
 
 mod audit_log;
-pub(crate) mod check;
+pub mod check;
 mod layers;
 mod transcripts;
-pub(crate) mod variables;
+pub mod variables;
 mod versions;
 
 use std::path::Path;
 
-use crate::app::packs::{self, organization};
-use crate::app::workspace::gate_status::GateStatus;
-use crate::app::workspace::project::Project;
-use crate::policy::pack_list::PackList;
-use crate::policy::remote::RemotePack;
-use crate::store::administrator;
-use crate::store::breakers::BreakerStore;
-use crate::store::configuration::{Configuration, ConfigurationOwner};
-use crate::store::file::Durability;
-use crate::store::pack_cache::PackCache;
-use crate::store::pack_history::{FailedFetch, PackHistoryStore};
-use crate::world::{FileKind, World};
+use crate::packs::{self, organization};
+use crate::workspace::gate_status::GateStatus;
+use crate::workspace::project::Project;
 use check::{Check, Health, try_to_write};
+use policyd_policy::pack_list::PackList;
+use policyd_policy::remote::RemotePack;
+use policyd_store::administrator;
+use policyd_store::breakers::BreakerStore;
+use policyd_store::configuration::{Configuration, ConfigurationOwner};
+use policyd_store::file::Durability;
+use policyd_store::pack_cache::PackCache;
+use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
+use policyd_world::{FileKind, World};
 
 /// Inspects everything that can be read; `options` are the variables that set options.
-pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
+pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
     let mut checks = vec![program(world)];
     let (layers, callers) = layers::inspect_layers(world, project);
     checks.extend(layers);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::check::{Check, Health};
-use crate::source::suggest;
-use crate::world::World;
+use policyd_world::World;
+use policyd_yaml::suggest;
 
 const ABOUT: &str = "environment";
 
@@ -12,7 +12,7 @@ const ABOUT: &str = "environment";
 const PREFIX: &str = "POLICYD_";
 
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
-pub(crate) const OWN_VARIABLES: [&str; 11] = [
+pub const OWN_VARIABLES: [&str; 11] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
     "POLICYD_MAX_RETRIES",
@@ -69,7 +69,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn a_relative_directory_is_reported() {

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Found, trust_store};
-use crate::app::workspace::project::Project;
-use crate::cases::shape::FOLDER;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::{Program, shell};
-use crate::limits::CASE_FILE_BYTES_MAX;
-use crate::policy::Policy;
-use crate::policy::load::Pack;
-use crate::source::node::{Node, NodeKind};
-use crate::source::{Source, suggest, yaml};
-use crate::store::trust::Trusted;
-use crate::store::user::{self, ChoiceError};
-use crate::world::{World, WorldError};
+use crate::workspace::project::Project;
+use policyd_base::limits::CASE_FILE_BYTES_MAX;
+use policyd_cases::shape::FOLDER;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::{Program, shell};
+use policyd_policy::Policy;
+use policyd_policy::load::Pack;
+use policyd_store::trust::Trusted;
+use policyd_store::user::{self, ChoiceError};
+use policyd_world::{World, WorldError};
+use policyd_yaml::node::{Node, NodeKind};
+use policyd_yaml::{Source, suggest, yaml};
 
 const VOCABULARY: &str = "vocabulary.yaml";
 /// File of the cases, in the directory of cases.
@@ -29,7 +29,7 @@ const PLAIN: &str = " ._/+-";
 
 /// Why a command was not learned.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LearnError {
+pub enum LearnError {
     #[error("unknown command class `{kind}`\nhelp: {help}")]
     UnknownKind { kind: String, help: String },
     #[error("`{command}` runs {count} programs\nhelp: name the command of one program")]
@@ -55,7 +55,7 @@ pub(crate) enum LearnError {
 
 /// What the command changes.
 #[derive(Debug)]
-pub(crate) enum LearnPlan {
+pub enum LearnPlan {
     /// Nothing: the command already belongs to the class.
     Known,
     /// Files to write.
@@ -64,19 +64,19 @@ pub(crate) enum LearnPlan {
 
 /// A command that becomes a member of a class.
 #[derive(Debug)]
-pub(crate) struct Lesson {
+pub struct Lesson {
     /// The command pattern.
-    pub(crate) pattern: String,
+    pub pattern: String,
     /// Directory of the pack.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// Files with their new texts, in the order in which they are written.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// The pack as it is afterwards.
     after: Found,
 }
 
 /// Plans how the pack in use learns a command.
-pub(crate) fn plan(
+pub fn plan(
     world: &dyn World,
     project: &Project,
     kind: &str,
@@ -134,7 +134,7 @@ pub(crate) fn plan(
 
 impl Lesson {
     /// Writes the files, and keeps a trusted pack trusted: a human confirmed exactly this change.
-    pub(crate) fn write(&self, world: &dyn World) -> Result<(), LearnError> {
+    pub fn write(&self, world: &dyn World) -> Result<(), LearnError> {
         let trusted = self.trusted(world)?;
         for (path, text) in &self.files {
             let folder = path.parent().unwrap_or(path);

@@ -1,10 +1,10 @@
 //! Packs for those who write and publish them: what they contain, trials of one rule, and downloads. Hooks read packs
 //! with the crate `policyd-packs`.
 
-pub(crate) mod learned;
-pub(crate) mod places;
-pub(crate) mod remote;
-pub(crate) mod rule_text;
-pub(crate) mod trial_rule;
+pub mod learned;
+pub mod places;
+pub mod remote;
+pub mod rule_text;
+pub mod trial_rule;
 
-pub(crate) use policyd_packs::*;
+pub use policyd_packs::*;

@@ -1,8 +1,8 @@
 //! What `policyd uninstall` leaves behind, and what `--purge` removes of it.
 
-use crate::app::install::leftovers::{self, Leftover};
-use crate::cli::{Console, EXIT_BROKEN, EXIT_OK};
-use crate::world::World;
+use crate::{Console, EXIT_BROKEN, EXIT_OK};
+use policyd_app::install::leftovers::{self, Leftover};
+use policyd_world::World;
 
 /// Prints each path that a purge removes, and each pack that it does not.
 pub(super) fn announce(console: &mut Console<'_>, all: &[Leftover]) {

@@ -1,12 +1,12 @@
 //! Remote packs: addresses, downloads, signatures, and publication.
 
-pub(crate) mod address;
+pub mod address;
 mod archive;
 mod credentials;
-pub(crate) mod fetch;
+pub mod fetch;
 mod git;
 mod https;
-pub(crate) mod publish;
-pub(crate) mod registry;
+pub mod publish;
+pub mod registry;
 
-pub(crate) use policyd_packs::remote::*;
+pub use policyd_packs::remote::*;

@@ -4,10 +4,9 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use super::ListFormat;
-use crate::record::paint::for_terminal;
-use crate::record::table::{Screen, wrap_lines};
-use crate::world::World;
+use policyd_record::paint::for_terminal;
+use policyd_record::table::{Screen, wrap_lines};
+use policyd_world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
 const INPUT_WAIT: Duration = Duration::from_secs(2);
@@ -32,53 +31,46 @@ pub struct Console<'a> {
 
 impl Console<'_> {
     /// Writes to standard output, control characters escaped; a closed pipe is not an error.
-    pub(super) fn print(&mut self, text: &str) {
+    pub fn print(&mut self, text: &str) {
         let _closed = self.try_print(text);
     }
 
     /// Writes to standard output as [`Console::print`] does; returns whether a reader is left.
-    pub(super) fn try_print(&mut self, text: &str) -> bool {
+    pub fn try_print(&mut self, text: &str) -> bool {
         let text = for_terminal(text);
         self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).is_ok()
     }
 
     /// Writes lines for a user to standard output, wrapped to the width of the terminal.
-    pub(super) fn print_lines(&mut self, text: &str) {
+    pub fn print_lines(&mut self, text: &str) {
         let text = wrap_lines(text, self.screen());
         self.print(&text);
     }
 
     /// Clears a terminal that shows colors, before a view is drawn again. Other output stays as it is.
-    pub(super) fn clear_screen(&mut self) {
+    pub fn clear_screen(&mut self) {
         if self.color() {
             drop(self.stdout.write_all(b"\x1b[H\x1b[2J"));
         }
     }
 
     /// The whole terminal, for a screen that draws itself and escapes what it shows.
-    pub(super) fn full_screen(&mut self) -> &mut dyn Write {
+    pub fn full_screen(&mut self) -> &mut dyn Write {
         &mut *self.stdout
     }
 
-    /// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
-    pub(super) fn print_empty(&mut self, format: ListFormat, what: &str) {
-        if format == ListFormat::Text {
-            self.print(&format!("no {what}\n"));
-        }
-    }
-
     /// Writes a line to standard error, control characters escaped.
-    pub(super) fn eprint(&mut self, text: &str) {
+    pub fn eprint(&mut self, text: &str) {
         self.eprint_as_is(&format!("policyd: {text}\n"));
     }
 
     /// Writes lines to standard error without the name of the program.
-    pub(super) fn eprint_as_is(&mut self, text: &str) {
+    pub fn eprint_as_is(&mut self, text: &str) {
         drop(self.stderr.write_all(for_terminal(text).as_bytes()));
     }
 
     /// Reports changes that a power loss can undo, each by its reason.
-    pub(super) fn warn_if_not_durable(&mut self, reasons: &[String]) {
+    pub fn warn_if_not_durable(&mut self, reasons: &[String]) {
         for why in reasons {
             self.eprint(&format!("saved in place only, a loss of power may undo it: {why}"));
         }
@@ -86,7 +78,7 @@ impl Console<'_> {
 
     /// Whether somebody writes JSON to standard input, as a client does that runs hooks. An end that nobody closes
     /// is not waited for.
-    pub(super) fn stdin_is_json(&mut self, world: &dyn World) -> bool {
+    pub fn stdin_is_json(&mut self, world: &dyn World) -> bool {
         if self.stdin_is_tty || !world.input_comes(INPUT_WAIT) {
             return false;
         }
@@ -98,36 +90,36 @@ impl Console<'_> {
     }
 
     /// The streams of a protocol that only programs read. Nothing is escaped.
-    pub(super) fn protocol(&mut self) -> (&mut dyn Read, &mut dyn Write) {
+    pub fn protocol(&mut self) -> (&mut dyn Read, &mut dyn Write) {
         (self.stdin, self.stdout)
     }
 
     /// Whether output is colored and links are shown: a terminal, or what `--color` says.
-    pub(super) const fn color(&self) -> bool {
+    pub const fn color(&self) -> bool {
         self.stdout_is_tty
     }
 
     /// Width and colors of the output.
-    pub(super) const fn screen(&self) -> Screen {
+    pub const fn screen(&self) -> Screen {
         Screen { columns: self.columns, color: self.color() }
     }
 }
 
 /// A stream, and why what was written to it did not arrive.
-pub(super) struct Watched<'a> {
+pub struct Watched<'a> {
     stream: &'a mut dyn Write,
-    pub(super) lost: Option<std::io::Error>,
+    pub lost: Option<std::io::Error>,
     /// The last byte that was written.
     last: u8,
 }
 
 impl<'a> Watched<'a> {
-    pub(super) fn new(stream: &'a mut dyn Write) -> Self {
+    pub fn new(stream: &'a mut dyn Write) -> Self {
         Self { stream, lost: None, last: b'\n' }
     }
 
     /// Ends the line that was written last, so that the prompt of a shell begins on a new line.
-    pub(super) fn end_line(&mut self) {
+    pub fn end_line(&mut self) {
         if self.last != b'\n' {
             let _closed = self.write_all(b"\n").and_then(|()| self.flush());
         }

@@ -2,30 +2,31 @@
 
 use std::io::ErrorKind;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EvalArguments, Format, error};
-use crate::app::crash;
-use crate::app::error::AppError;
-use crate::app::gate::{self, Report, Request, Supervision};
-use crate::app::workspace::project;
-use crate::evaluation::Detail;
-use crate::evaluation::combine::Decision;
-use crate::facts::event::{EVENT_NAMES, EventKind};
-use crate::harness::{self, Harness};
-use crate::hook::payload::{self, JsonExtent, PayloadError};
-use crate::hook::{self, Caller, HookResponse};
-use crate::limits;
-use crate::record::outcome as report;
-use crate::source::suggest;
-use crate::time::Timestamp;
-use crate::world::World;
-use crate::world::overlay::OverlayWorld;
+use crate::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK};
+use crate::{Console, EvalCall, EvalFormat, error};
+use policyd_base::limits;
+use policyd_evaluation::Detail;
+use policyd_evaluation::combine::Decision;
+use policyd_facts::event::{EVENT_NAMES, EventKind};
+use policyd_gate::crash;
+use policyd_gate::{self as gate, Report, Request, Supervision};
+use policyd_harness::{self as harness, Harness};
+use policyd_hook::payload::{self, JsonExtent, PayloadError};
+use policyd_hook::{self as hook, Caller, HookResponse};
+use policyd_record::outcome as report;
+use policyd_workspace::error::AppError;
+use policyd_workspace::project;
+use policyd_world::World;
+use policyd_world::overlay::OverlayWorld;
+use policyd_yaml::suggest;
+use policyd_yaml::time::Timestamp;
 
 /// Bytes that one read of standard input returns at most. The buffer of standard input is smaller, so a part never stays in it
 /// unseen by [`World::input_comes`].
 const STDIN_PART_BYTES: usize = 16 * 1024;
 
 /// Judges one event and speaks.
-pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalArguments) -> u8 {
+pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalCall) -> u8 {
     let overlay;
     let world: &dyn World = if arguments.dry_run {
         overlay = OverlayWorld::new(world);
@@ -69,7 +70,7 @@ fn is_same(one: Caller, other: Caller) -> bool {
 }
 
 /// Who calls, as far as the command line says; what is wrong with it is told as at a stop.
-fn caller_of(arguments: &EvalArguments) -> Caller {
+fn caller_of(arguments: &EvalCall) -> Caller {
     gate::caller(arguments.harness.as_deref().and_then(harness::find), &arguments.hook)
 }
 
@@ -91,7 +92,7 @@ struct ReadEvent<'a> {
 fn read<'a>(
     world: &dyn World,
     console: &mut Console<'_>,
-    arguments: &'a EvalArguments,
+    arguments: &'a EvalCall,
     caller: &mut Caller,
 ) -> Result<ReadEvent<'a>, AppError> {
     let named = gate::named_harness(arguments.harness.as_deref())?;
@@ -120,8 +121,8 @@ fn read<'a>(
     let policies = arguments.policies.as_deref();
     let detail = match (arguments.explain, arguments.format) {
         (true, _) => Detail::Values,
-        (false, Format::Hook) if !project::debug(world) => Detail::Findings,
-        (false, Format::Hook | Format::Json | Format::Text) => Detail::Everything,
+        (false, EvalFormat::Hook) if !project::debug(world) => Detail::Findings,
+        (false, EvalFormat::Hook | EvalFormat::Json | EvalFormat::Text) => Detail::Everything,
     };
     let dry_run = arguments.dry_run;
     let line = format!("{} {}", arguments.harness.as_deref().unwrap_or("-"), arguments.hook);
@@ -134,7 +135,7 @@ fn read<'a>(
 }
 
 /// Whether the event is one of ours, or one of the harness; without a harness, of any.
-fn known_event(arguments: &EvalArguments, named: Option<&'static Harness>) -> Result<(), AppError> {
+fn known_event(arguments: &EvalCall, named: Option<&'static Harness>) -> Result<(), AppError> {
     let hook = arguments.hook.as_str();
     let is_known = match named {
         Some(harness) => harness.moment(hook).is_some() || EventKind::find(hook).is_some(),
@@ -176,14 +177,14 @@ fn read_stdin(world: &dyn World, console: &mut Console<'_>) -> Result<Vec<u8>, P
 fn speak(
     world: &dyn World,
     console: &mut Console<'_>,
-    arguments: &EvalArguments,
+    arguments: &EvalCall,
     caller: Caller,
     report: &Report,
     usage: u8,
 ) -> u8 {
     let blocked = report.answer.refuses();
     match arguments.format {
-        Format::Hook => {
+        EvalFormat::Hook => {
             let mut answer = report.answer.clone();
             let problems = report.around.problems.iter().map(|it| format!("policyd: {it}"));
             let said: Vec<String> = problems.chain(answer.notice.take()).collect();
@@ -196,11 +197,11 @@ fn speak(
             }
             return EXIT_OK;
         }
-        Format::Json => {
+        EvalFormat::Json => {
             let value = report::to_json(report.outcome.as_ref(), &report.around);
             console.print(&format!("{value:#}\n"));
         }
-        Format::Text => {
+        EvalFormat::Text => {
             let color = console.color();
             console.print(&report::to_text(report.outcome.as_ref(), &report.around, color));
         }

@@ -3,7 +3,6 @@
 mod allow;
 mod arguments;
 mod breaker;
-mod console;
 mod context;
 mod dashboard;
 mod decide;
@@ -11,9 +10,7 @@ mod diag;
 mod dlq;
 mod doctor;
 mod enforce;
-mod error;
 mod escalation;
-mod eval;
 mod explain;
 mod export;
 mod facts;
@@ -49,31 +46,33 @@ mod watch;
 
 use clap::CommandFactory;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use crate::app::gate;
-use crate::app::workspace::project;
-use crate::facts::event::EventKind;
-use crate::harness;
-use crate::hook::{self, Caller, HookResponse};
-use crate::source::suggest;
-use crate::world::World;
 use arguments::{
     AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
     ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
     DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
-    EscalationAction, EscalationOpen, EvalArguments, ExplainArguments, ExportAction,
-    ExportArguments, ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, Format,
-    InitArguments, InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments,
-    LspArguments, ManifestArguments, MetricsArguments, MorningFormatName, PackAction,
-    PauseArguments, PushArguments, QueueSelector, RationalizationAction, RecordArguments,
-    ReplayArguments, ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat,
-    SchemaArguments, SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction,
-    StorePlace, TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments,
-    UninstallArguments, Update, UpdateArguments,
+    EscalationAction, EscalationOpen, ExplainArguments, ExportAction, ExportArguments,
+    ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
+    InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments, LspArguments,
+    ManifestArguments, MetricsArguments, MorningFormatName, PackAction, PauseArguments,
+    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
+    ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
+    SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace,
+    TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments,
+    Update, UpdateArguments,
 };
-pub use console::Console;
-use console::Watched;
+use policyd_app::workspace::project;
+pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
+use policyd_eval::line::{caller_in, option_in, plain_hook_call};
+pub use policyd_eval::line::{
+    internal_error_answer, is_hook_call, prepare_crash_answer, take_directory,
+};
+pub use policyd_eval::{Console, console::Watched};
+use policyd_eval::{error, run as eval};
+use policyd_facts::event::EventKind;
+use policyd_hook::{self as hook, HookResponse};
+use policyd_world::World;
+use policyd_yaml::suggest;
 
 /// What an exit code means. `eval` in hook format always exits with 0.
 pub const EXIT_CODES: [(u8, &str); 11] = [
@@ -89,15 +88,6 @@ pub const EXIT_CODES: [(u8, &str); 11] = [
     (15, "could not start the command"),
     (130, "interrupted"),
 ];
-/// Clean, or released.
-pub const EXIT_OK: u8 = 0;
-/// Findings, failed, rejected or blocked.
-pub const EXIT_FOUND: u8 = 1;
-/// Usage error.
-pub const EXIT_USAGE: u8 = 2;
-/// Could not do the job.
-pub const EXIT_BROKEN: u8 = 3;
-
 /// The commands with their arguments and help texts.
 #[must_use]
 pub fn command_line() -> clap::Command {
@@ -135,20 +125,17 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     }
 }
 
-/// Removes `-C DIR` at the beginning of the arguments, and returns the directory.
-pub fn take_directory(arguments: &mut Vec<OsString>) -> Option<PathBuf> {
-    let directory = match arguments.as_slice() {
-        [_, option, directory, ..] if option == "-C" => PathBuf::from(directory),
-        _ => return None,
-    };
-    arguments.drain(1..3);
-    Some(directory)
-}
-
 /// Whether the arguments contain `-C` where a command does not know it.
 fn is_late_directory(error: &clap::Error) -> bool {
     let unknown = error.get(clap::error::ContextKind::InvalidArg);
     matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
+}
+
+/// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
+fn print_empty(console: &mut Console<'_>, format: ListFormat, what: &str) {
+    if format == ListFormat::Text {
+        console.print(&format!("no {what}\n"));
+    }
 }
 
 /// Runs the command that the arguments name.
@@ -173,7 +160,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     };
     set_terminal(world, console, parsed.color);
     match parsed.command {
-        Command::Eval(it) => eval::run(world, console, &it),
+        Command::Eval(it) => eval::run(world, console, &it.into()),
         Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),
@@ -233,35 +220,6 @@ fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
     }
     let columns = world.env("COLUMNS").and_then(|it| it.parse().ok()).filter(|it| *it > 0);
     console.columns = columns.or(console.columns);
-}
-
-/// What hooks are configured with: exactly `eval --hook EVENT`, perhaps with `--harness NAME`. Building the whole command line to
-/// read these three words was half of what an event without rules cost.
-fn plain_hook_call(arguments: &[OsString]) -> Option<EvalArguments> {
-    let (eval, name, event, harness) = match arguments {
-        [_, eval, name, event] => (eval, name, event, None),
-        [_, eval, name, event, option, harness]
-            if option == "--harness" || option == "--client" =>
-        {
-            (eval, name, event, Some(harness))
-        }
-        _ => return None,
-    };
-    let harness = match harness.map(|it| it.to_str().filter(|it| !it.starts_with('-'))) {
-        None => None,
-        Some(named) => Some(named?.to_owned()),
-    };
-    let event = event.to_str().filter(|it| !it.starts_with('-'))?;
-    (eval == "eval" && name == "--hook").then(|| EvalArguments {
-        hook: event.to_owned(),
-        format: Format::Hook,
-        harness,
-        policies: None,
-        input: None,
-        dry_run: false,
-        explain: false,
-        now: None,
-    })
 }
 
 /// What scripts ask before each call: exactly `breaker allow KEY`, perhaps with `--format json` after
@@ -332,109 +290,9 @@ fn names_a_command(arguments: &[OsString]) -> bool {
     words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
 }
 
-/// Returns the answer of a hook in which the program itself failed: a tool call needs the user's approval, and at
-/// other events the user is notified.
-#[must_use]
-pub fn internal_error_answer(arguments: &[OsString]) -> String {
-    let why = "internal error; nothing was checked at this event. Please report it.";
-    let caller = caller_in(arguments);
-    hook::speak(caller, &HookResponse::not_analyzed(caller, why), None).0
-}
-
-/// Prepares the answer of a hook that a signal ends.
-pub fn prepare_crash_answer(world: &dyn World, arguments: &[OsString]) {
-    crate::app::crash::prepare(world, caller_in(arguments));
-}
-
-/// Who calls, as far as a command line says that may be wrong in any other way.
-fn caller_in(arguments: &[OsString]) -> Caller {
-    let name = option_in(arguments, "--harness").or_else(|| option_in(arguments, "--client"));
-    let harness = name.and_then(|it| harness::find(&it));
-    gate::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
-}
-
-/// The value of an option, in a command line that may be wrong in any other way.
-fn option_in(arguments: &[OsString], option: &str) -> Option<String> {
-    let texts: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
-    let after = texts.iter().position(|it| it == option).and_then(|at| texts.get(at + 1));
-    let joined = || texts.iter().find_map(|it| it.strip_prefix(option)?.strip_prefix('='));
-    after.map(AsRef::as_ref).or_else(joined).map(str::to_owned)
-}
-
-/// Whether these arguments are a hook call: `eval`, and not in another format. It must hold for
-/// command lines that clap refuses too, so that none of them ends with 2 by accident: whatever
-/// names a hook is one, and a format counts as another one only where no `hook` contradicts it.
-#[must_use]
-pub fn is_hook_call(arguments: &[OsString]) -> bool {
-    let texts = arguments.iter().skip(1).map(|it| it.to_string_lossy());
-    let texts: Vec<_> = texts.take_while(|it| it != "--").collect();
-    let names_hook = texts.iter().any(|it| it == "--hook" || it.starts_with("--hook="));
-    let command = texts.iter().find(|it| !it.starts_with('-'));
-    let evals = names_hook || command.is_some_and(|it| it == "eval");
-    let separate = texts.iter().zip(texts.iter().skip(1)).filter(|(name, _)| *name == "--format");
-    let joined = texts.iter().filter_map(|it| it.strip_prefix("--format="));
-    let mut formats = separate.map(|(_, value)| value.as_ref()).chain(joined).peekable();
-    let other = formats.peek().is_some() && formats.all(|it| matches!(it, "json" | "text"));
-    evals && !other
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn is_hook(line: &str) -> bool {
-        let words = line.split_whitespace().map(OsString::from);
-        is_hook_call(&words.collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn whatever_names_a_hook_and_no_other_format_is_a_hook_call() {
-        for hook in [
-            "policyd eval",
-            "policyd eval --hook stop --format hook",
-            "policyd eval --hook stop --format",
-            "policyd eval --hook stop --format TEXT",
-            "policyd eval --hook stop -- --format text",
-            "policyd eval --format text --format hook",
-            "policyd --policies x eval --hook stop",
-            "policyd evl --hook=stop",
-        ] {
-            assert!(is_hook(hook), "{hook}");
-        }
-        for other in [
-            "policyd",
-            "policyd lint eval",
-            "policyd rules --policies eval",
-            "policyd eval --format text --hook",
-            "policyd eval --hook stop --format=json",
-        ] {
-            assert!(!is_hook(other), "{other}");
-        }
-    }
-
-    #[test]
-    fn the_answer_to_an_internal_error_is_one_object_without_a_decision() {
-        let said = |line: &str| {
-            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            internal_error_answer(&words)
-        };
-        let answer: serde_json::Value =
-            serde_json::from_str(&said("policyd eval --hook stop")).unwrap();
-        let keys: Vec<_> = answer.as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["systemMessage"]);
-        // A client hears it in its own form, whatever else is wrong with its command line.
-        let shown: Vec<_> = crate::harness::HARNESSES
-            .iter()
-            .map(|it| {
-                (it.name, said(&format!("policyd eval --bad --harness={} --hook x", it.name)))
-            })
-            .collect();
-        for (name, said) in &shown {
-            let silence = crate::harness::find(name).unwrap().silence;
-            assert!(said.contains("internal error") || said == silence, "{name}: {said}");
-        }
-        assert_ne!(shown.first(), shown.last());
-    }
 
     #[test]
     fn the_plain_question_means_what_the_full_reader_says() {
