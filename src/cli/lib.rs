@@ -65,7 +65,7 @@ use policyd_app::workspace::project;
 pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
 use policyd_eval::line::{caller_in, option_in, plain_hook_call};
 pub use policyd_eval::line::{
-    internal_error_answer, is_hook_call, prepare_crash_answer, take_directory,
+    internal_error_answer, is_hook_call, not_analyzed_answer, prepare_crash_answer, take_directory,
 };
 pub use policyd_eval::{Console, console::Watched};
 use policyd_eval::{error, run as eval};
@@ -129,6 +129,29 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
 fn is_late_directory(error: &clap::Error) -> bool {
     let unknown = error.get(clap::error::ContextKind::InvalidArg);
     matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
+}
+
+/// Environment variable with the release of the `policyd` that started this program.
+const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+
+/// Returns what to say if a `policyd` of another release started this program.
+#[must_use]
+pub fn other_release(world: &dyn World) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    let front = world.env(FRONT_RELEASE).filter(|it| it != own)?;
+    Some(format!(
+        "`policyd` has the release {front}, and `policyd-tools` beside it has {own}. Install policyd again"
+    ))
+}
+
+/// Refuses to run a command. A hook is answered.
+pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) -> u8 {
+    if is_hook_call(arguments) {
+        console.print(&not_analyzed_answer(arguments, &format!("{problem}.")));
+        return EXIT_OK;
+    }
+    console.eprint(problem);
+    EXIT_BROKEN
 }
 
 /// Reports an empty list as `no <what>`. Machine-readable formats have no such line.

@@ -55,6 +55,12 @@ pub fn plain_hook_call(arguments: &[OsString]) -> Option<EvalCall> {
 #[must_use]
 pub fn internal_error_answer(arguments: &[OsString]) -> String {
     let why = "internal error; nothing was checked at this event. Please report it.";
+    not_analyzed_answer(arguments, why)
+}
+
+/// Returns the answer of a hook that could not analyze its event.
+#[must_use]
+pub fn not_analyzed_answer(arguments: &[OsString], why: &str) -> String {
     let caller = caller_in(arguments);
     hook::speak(caller, &HookResponse::not_analyzed(caller, why), None).0
 }

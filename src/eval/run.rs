@@ -63,6 +63,13 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalCall) -
     speak(world, console, arguments, caller, &report, usage)
 }
 
+/// Returns whether a call can be answered completely only with a network.
+#[must_use]
+pub fn needs_network(world: &dyn World, call: &EvalCall) -> bool {
+    let kind = caller_of(call).moment.and_then(|it| it.kind);
+    kind.is_some_and(|it| gate::needs_network(world, it))
+}
+
 /// Returns whether two callers read the same form of answer.
 fn is_same(one: Caller, other: Caller) -> bool {
     let native = |it: Caller| it.moment.map(|it| it.native);

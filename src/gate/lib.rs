@@ -42,6 +42,7 @@ use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project;
 use policyd_world::World;
 pub use request::{Request, Supervision, caller, named_harness};
+pub use sharing::needs_network;
 use stop::StopEvaluation;
 
 /// Evaluates an event by the rules of its project and of the organization.

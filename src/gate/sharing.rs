@@ -7,7 +7,28 @@ use policyd_base::limits::SHARED_HOOK_WAIT;
 use policyd_facts::event::EventKind;
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::shared::QUICK;
+use policyd_store::shared::settings::SharedStoreSettings;
 use policyd_tasks::sharing;
+use policyd_world::World;
+
+/// Returns whether an event exchanges changes with the server of a shared store.
+fn exchanges(kind: EventKind) -> bool {
+    kind.is_stop()
+        || matches!(
+            kind,
+            EventKind::SessionStart
+                | EventKind::UserPromptSubmit
+                | EventKind::StopFailure
+                | EventKind::SessionEnd
+        )
+}
+
+/// Returns whether an event can be evaluated completely only with a network: it exchanges changes, and a shared store is
+/// configured.
+#[must_use]
+pub fn needs_network(world: &dyn World, kind: EventKind) -> bool {
+    exchanges(kind) && SharedStoreSettings::is_configured(world)
+}
 
 /// Takes over what other hosts changed, before a stop is evaluated and where work begins.
 pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
@@ -20,15 +41,7 @@ pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
 /// Sends what the event changed.
 pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
     let kind = context.request.event.kind;
-    let waits = kind.is_stop()
-        || matches!(
-            kind,
-            EventKind::SessionStart
-                | EventKind::UserPromptSubmit
-                | EventKind::StopFailure
-                | EventKind::SessionEnd
-        );
-    if waits && sharing::has_waiting(context.world, &context.state_dir) {
+    if exchanges(kind) && sharing::has_waiting(context.world, &context.state_dir) {
         sync(context, report);
     }
     let is_own = !context.request.dry_run && !context.is_organization;

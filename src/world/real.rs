@@ -35,6 +35,8 @@ pub struct RealWorld {
     /// Whether the user named the working directory.
     entered: bool,
     network: &'static dyn Network,
+    /// The program that users call, if it is not the one of this process.
+    program: Option<PathBuf>,
 }
 
 /// The directory of the client's project.
@@ -46,13 +48,26 @@ impl RealWorld {
     pub fn new() -> Self {
         program::outlive_file_limits();
         let (started, interrupted) = (Instant::now(), Arc::default());
-        Self { started, interrupted, announces_waits: false, entered: false, network: &NoNetwork }
+        Self {
+            started,
+            interrupted,
+            announces_waits: false,
+            entered: false,
+            network: &NoNetwork,
+            program: None,
+        }
     }
 
     /// Gives the machine a network.
     #[must_use]
     pub fn with_network(self, network: &'static dyn Network) -> Self {
         Self { network, ..self }
+    }
+
+    /// Sets the program that users and clients call.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self { program: Some(program), ..self }
     }
 
     /// Makes a directory the working directory of the process. What the client said about its project does not count any
@@ -104,7 +119,7 @@ impl World for RealWorld {
     }
 
     fn program(&self) -> Option<PathBuf> {
-        std::env::current_exe().ok()
+        self.program.clone().or_else(|| std::env::current_exe().ok())
     }
 
     fn working_folder(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-#![doc = include_str!("ARCHITECTURE.md")]
+#![doc = include_str!("../ARCHITECTURE.md")]
 
 pub use policyd_base::{git_index, id, limits};
 pub use policyd_fact_table as expr; // The language of expressions over the table of facts.
