@@ -7,7 +7,7 @@
 //! use policyd_base::id::SessionId;
 //!
 //! // An id is part of the names of files, so what could leave the directory is rejected.
-//! assert!("../other".parse::<SessionId>().is_err());
+//! assert_eq!(SessionId::parse("../other"), None);
 //! ```
 
 pub mod git_index;

@@ -630,7 +630,7 @@ mod tests {
     /// Compares a text with `snapshots/views/morning__….snap`.
     fn snapshot(format: &str, text: &str) {
         let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path(format!("{}/snapshots/views", env!("CARGO_MANIFEST_DIR")));
+        settings.set_snapshot_path(format!("{}/../../snapshots/views", env!("CARGO_MANIFEST_DIR")));
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!(format!("morning__{format}"), text));

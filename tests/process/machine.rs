@@ -236,6 +236,8 @@ impl Machine {
     }
 
     fn dressed(&self, mut command: Command, arguments: &[&str]) -> Command {
+        let tools = Path::new(env!("CARGO_BIN_EXE_policyd")).with_file_name("policyd-tools");
+        assert!(tools.exists(), "build the program beside policyd: cargo build -p policyd-tools");
         command.args(arguments).current_dir(&self.project).env_clear();
         command.envs(std::env::var_os("PATH").map(|it| ("PATH", it)));
         let own = [("HOME", "home"), ("XDG_CONFIG_HOME", "config"), ("XDG_CACHE_HOME", "cache")];
