@@ -70,7 +70,7 @@ fn start(mut command: Command) -> io::Result<ExitCode> {
 }
 
 /// Whether another account could have put the program there: it has another owner than this program, or a group or
-/// everybody may write to it, and not to this program.
+/// every user may write to it, and not to this program.
 #[cfg(unix)]
 fn is_foreign(own: &Path, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -114,6 +114,7 @@ pub struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
+    /// Watches a stream.
     pub fn new(stream: &'a mut dyn Write) -> Self {
         Self { stream, lost: None, last: b'\n' }
     }

@@ -78,7 +78,7 @@ impl Found {
         self.hash.get(..8).unwrap_or_default()
     }
 
-    /// What its files come to, as trust keeps it.
+    /// Hash of its files, as trust keeps it.
     pub fn content_hash(&self) -> String {
         hex(&self.content)
     }

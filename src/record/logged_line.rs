@@ -95,6 +95,7 @@ impl<'a> LoggedLine<'a> {
     }
 }
 
+/// What a line reports beside decisions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LineNotice<'a> {
@@ -107,6 +108,7 @@ pub struct LineNotice<'a> {
     pub run: Option<LoggedRun>,
 }
 
+/// Result of one check in a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LineVerdict<'a> {
@@ -136,6 +138,7 @@ impl LineVerdict<'_> {
     }
 }
 
+/// Result of one guard in a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LineGuard<'a> {
@@ -167,6 +170,7 @@ impl LineGuard<'_> {
     }
 }
 
+/// Inputs of the decision in a line.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LineInputs<'a> {
@@ -174,6 +178,7 @@ pub struct LineInputs<'a> {
     pub transcript: LineTranscript<'a>,
 }
 
+/// The transcript that a line names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LineTranscript<'a> {

@@ -243,6 +243,7 @@ const fn severity(severity: Severity) -> &'static str {
     }
 }
 
+/// Returns the name of a mode, as in the log.
 pub const fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",

@@ -68,22 +68,27 @@ impl AnsiStyle {
         format!("{ESCAPE}{key}[{code}m{text}{ESCAPE}{key}[0m")
     }
 
+    /// Formats a text in bold, if colors are on.
     pub fn bold(self, text: &str) -> String {
         self.with("1", text)
     }
 
+    /// Formats a text dimmed, if colors are on.
     pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }
 
+    /// Formats a text in red, if colors are on.
     pub fn red(self, text: &str) -> String {
         self.with("1;31", text)
     }
 
+    /// Formats a text in green, if colors are on.
     pub fn green(self, text: &str) -> String {
         self.with("32", text)
     }
 
+    /// Formats a text in yellow, if colors are on.
     pub fn yellow(self, text: &str) -> String {
         self.with("33", text)
     }

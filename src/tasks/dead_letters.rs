@@ -297,6 +297,7 @@ impl Stores<'_> {
         })
     }
 
+    /// Appends a line about a task to the audit log.
     pub fn audit(&self, what: &str, task: &Task, details: Value) {
         self.queues.audit(&[self.entry(what, task, details)]);
     }

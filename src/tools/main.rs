@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     let directory = cli::take_directory(&mut arguments);
     let hook = cli::is_hook_call(&arguments);
     if hook {
-        // The answer is the only thing a hook says; the panic itself is told below.
+        // A hook writes its answer and nothing else. The panic is reported below.
         std::panic::set_hook(Box::new(|_| {}));
     }
     let mut world = RealWorld::new().with_network(&RealNetwork).announcing_waits(!hook);

@@ -220,9 +220,3 @@ fn the_top_level_is_fixed() {
         assert!(name.starts_with('.') || fixed.contains(&name.as_str()), "{name} at the top level");
     }
 }
-
-#[test]
-fn named_sees_groups_and_paths() {
-    let text = "use crate::{facts::{Event, world}, state};\nfn f(x: crate::evaluation::X) {} // crate::cli";
-    assert_eq!(named(text), ["evaluation", "facts", "state"].map(String::from).into());
-}

@@ -161,6 +161,7 @@ pub struct CaseRecorder<'a> {
 }
 
 impl<'a> CaseRecorder<'a> {
+    /// Creates a recorder of cases for a pack; the cases belong into `directory`.
     pub fn new(world: &'a dyn World, pack: Pack, policy: &Policy, directory: PathBuf) -> Self {
         let mut policy = policy.clone();
         policy.settings.mode = None;

@@ -48,10 +48,12 @@ pub struct Check {
 }
 
 impl Check {
+    /// Creates the result of a check.
     pub fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
         Self { about, health, text: text.into(), more: Vec::new() }
     }
 
+    /// Creates the result of a check that found no problem.
     pub fn good(about: &'static str, text: impl Into<String>) -> Self {
         Self::new(about, Health::Good, text)
     }

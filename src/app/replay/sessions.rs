@@ -31,6 +31,7 @@ pub struct Session {
 }
 
 impl Session {
+    /// Returns the size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.transcripts.iter().map(|it| it.bytes).sum()
     }
