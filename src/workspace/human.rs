@@ -203,7 +203,8 @@ fn client_of_variable(name: &str) -> Option<&'static str> {
 }
 
 fn client_of_program(ancestor: &Ancestor) -> Option<&'static str> {
-    if paths(ancestor).iter().any(|it| file_name(it) == "policyd") {
+    let is_own = |path: &&str| ["policyd", "policyd-tools"].contains(&file_name(path));
+    if paths(ancestor).iter().any(is_own) {
         let is_supervisor = ancestor.arguments.iter().skip(1).any(|it| it == "run");
         return is_supervisor.then_some(SUPERVISOR);
     }
@@ -341,9 +342,11 @@ mod tests {
                 assert_refused(&world, &format!("is {title}"));
             }
         }
-        let world = FakeWorld::new();
-        world.set_ancestors(vec![process("/bin/policyd", &["policyd", "run", "--", "x"], &[])]);
-        assert_refused(&world, "is policyd run");
+        for program in ["/bin/policyd", "/bin/policyd-tools"] {
+            let world = FakeWorld::new();
+            world.set_ancestors(vec![process(program, &[program, "run", "--", "x"], &[])]);
+            assert_refused(&world, "is policyd run");
+        }
     }
 
     #[test]
