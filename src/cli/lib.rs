@@ -354,11 +354,18 @@ mod tests {
         assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
         assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--harness", "gemini"]));
         assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--client", "gemini"]));
+        assert!(plain(&["policyd", "eval", "--hook", "stop", "--input", "a b", "--dry-run"]));
+        assert!(plain(&["policyd", "eval", "--hook", "stop", "--dry-run", "--harness", "codex"]));
         for others in [
             &["policyd", "eval", "--hook", "--help"] as &[&str],
             &["policyd", "eval", "--hook"],
             &["policyd", "eval", "--hook", "stop", "--harness", "--help"],
-            &["policyd", "eval", "--hook", "stop", "--dry-run"],
+            &["policyd", "eval", "--hook", "stop", "--dry-run", "--dry-run"],
+            &["policyd", "eval", "--hook", "stop", "--input"],
+            &["policyd", "eval", "--hook", "stop", "--input", ""],
+            &["policyd", "eval", "--hook", "stop", "--input", "a", "--input", "b"],
+            &["policyd", "eval", "--hook", "stop", "--harness", "a", "--client", "b"],
+            &["policyd", "eval", "--hook", "stop", "--policies", "a"],
             &["policyd", "eval", "--hook=stop", "--explain"],
             &["policyd", "lint", "--hook", "stop"],
         ] {

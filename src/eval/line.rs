@@ -20,34 +20,44 @@ pub fn take_directory(arguments: &mut Vec<OsString>) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// Reads what hooks are configured with: exactly `eval --hook EVENT`, perhaps with `--harness NAME`. Every other line is read
-/// by the whole command line.
+/// Reads the line of a hook: `eval --hook EVENT`, and perhaps `--harness NAME`, `--input FILE`, and `--dry-run`. The whole
+/// command line reads every other line.
 #[must_use]
 pub fn plain_hook_call(arguments: &[OsString]) -> Option<EvalCall> {
-    let (eval, name, event, harness) = match arguments {
-        [_, eval, name, event] => (eval, name, event, None),
-        [_, eval, name, event, option, harness]
-            if option == "--harness" || option == "--client" =>
-        {
-            (eval, name, event, Some(harness))
-        }
-        _ => return None,
-    };
-    let harness = match harness.map(|it| it.to_str().filter(|it| !it.starts_with('-'))) {
-        None => None,
-        Some(named) => Some(named?.to_owned()),
-    };
-    let event = event.to_str().filter(|it| !it.starts_with('-'))?;
-    (eval == "eval" && name == "--hook").then(|| EvalCall {
-        hook: event.to_owned(),
+    let [_, eval, name, event, options @ ..] = arguments else { return None };
+    if eval != "eval" || name != "--hook" {
+        return None;
+    }
+    let mut call = EvalCall {
+        hook: value(event)?,
         format: EvalFormat::Hook,
-        harness,
+        harness: None,
         policies: None,
         input: None,
         dry_run: false,
         explain: false,
         now: None,
-    })
+    };
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match option.to_str()? {
+            "--harness" | "--client" if call.harness.is_none() => {
+                call.harness = Some(value(options.next()?)?);
+            }
+            "--input" if call.input.is_none() => {
+                let path = value(options.next()?).filter(|it| !it.is_empty())?;
+                call.input = Some(PathBuf::from(path));
+            }
+            "--dry-run" if !call.dry_run => call.dry_run = true,
+            _ => return None,
+        }
+    }
+    Some(call)
+}
+
+/// Returns the value of an option, unless it can be another option.
+fn value(word: &OsString) -> Option<String> {
+    word.to_str().filter(|it| !it.starts_with('-')).map(str::to_owned)
 }
 
 /// Returns the answer of a hook in which the program itself failed: a tool call needs the user's approval, and at
