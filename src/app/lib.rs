@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod morning;
 pub mod overview;
 pub mod packs;
+pub mod programs;
 pub mod replay;
 pub mod sessions;
 pub mod supervisor;

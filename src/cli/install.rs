@@ -130,7 +130,7 @@ pub(super) fn uninstall(
             EXIT_OK
         }
     };
-    leftovers::report_program(world, console);
+    leftovers::report_programs(world, console);
     code
 }
 

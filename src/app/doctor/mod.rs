@@ -11,6 +11,7 @@ mod versions;
 use std::path::Path;
 
 use crate::packs::{self, organization};
+use crate::programs;
 use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::Project;
 use check::{Check, Health, try_to_write};
@@ -47,13 +48,21 @@ pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<
     checks
 }
 
-/// Which program runs.
+/// Which programs run. A hook names `policyd`, so its absence is a defect.
 fn program(world: &dyn World) -> Check {
     let version = env!("CARGO_PKG_VERSION");
-    match world.program() {
-        Some(path) => Check::good("program", format!("policyd {version}, {}", path.display())),
-        None => Check::new("program", Health::Look, format!("policyd {version}, path unknown")),
+    let programs = programs::installed(world);
+    if let Some(tools) = programs.first().filter(|it| programs::is_tools(it)) {
+        let text = format!("policyd {version}: `policyd` is missing beside `{}`", tools.display());
+        let mut check = Check::new("program", Health::Bad, text);
+        check.more = vec!["help: install policyd again, and run `policyd install`".to_owned()];
+        return check;
     }
+    let paths: Vec<String> = programs.iter().map(|it| it.display().to_string()).collect();
+    if paths.is_empty() {
+        return Check::new("program", Health::Look, format!("policyd {version}, path unknown"));
+    }
+    Check::good("program", format!("policyd {version}, {}", paths.join(" and ")))
 }
 
 /// What disables policyd, wholly or for a while, and what looks as if it did.

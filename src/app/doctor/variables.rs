@@ -12,7 +12,7 @@ const ABOUT: &str = "environment";
 const PREFIX: &str = "POLICYD_";
 
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
-pub const OWN_VARIABLES: [&str; 11] = [
+pub const OWN_VARIABLES: [&str; 12] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
     "POLICYD_MAX_RETRIES",
@@ -24,6 +24,7 @@ pub const OWN_VARIABLES: [&str; 11] = [
     "POLICYD_NO_CACHE",
     "POLICYD_PRIVATE",
     "POLICYD_STORE",
+    "POLICYD_FRONT_RELEASE",
 ];
 
 /// Directories of the user, which are absolute.
