@@ -11,6 +11,9 @@ const ABOUT: &str = "environment";
 /// What the names of all of them begin with.
 const PREFIX: &str = "POLICYD_";
 
+/// Variable that `policyd` sets for `policyd-tools`, so it says nothing about the machine.
+const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
 pub const OWN_VARIABLES: [&str; 12] = [
     "POLICYD_POLICIES",
@@ -24,7 +27,7 @@ pub const OWN_VARIABLES: [&str; 12] = [
     "POLICYD_NO_CACHE",
     "POLICYD_PRIVATE",
     "POLICYD_STORE",
-    "POLICYD_FRONT_RELEASE",
+    FRONT_RELEASE,
 ];
 
 /// Directories of the user, which are absolute.
@@ -35,7 +38,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
     let known: Vec<&str> =
         OWN_VARIABLES.into_iter().chain(options.iter().map(String::as_str)).collect();
     let mut set = world.variables();
-    set.retain(|it| it.starts_with(PREFIX));
+    set.retain(|it| it.starts_with(PREFIX) && it != FRONT_RELEASE);
     set.sort_unstable();
     let (read, unread): (Vec<String>, _) =
         set.into_iter().partition(|it| known.contains(&it.as_str()));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::AppError;
+use crate::programs;
 use crate::workspace::project::{self, Project};
 use places::{PLACES, Place, Scope};
 use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
@@ -94,7 +95,7 @@ pub fn plan_install(world: &dyn World, request: &InstallRequest<'_>) -> Result<P
     require_lasting_program(Path::new(request.program))?;
     if request.scope == Scope::System {
         require_root(world)?;
-        require_safe_program(world, Path::new(request.program))?;
+        require_safe_programs(world)?;
     }
     let targets = targets(world, request.clients, request.scope)?;
     let change = |(place, path): (&'static Place, PathBuf)| {
@@ -139,13 +140,14 @@ fn require_root(world: &dyn World) -> Result<(), AppError> {
     }
 }
 
-/// A hook of the machine must call a program that no user can replace.
-fn require_safe_program(world: &dyn World, program: &Path) -> Result<(), AppError> {
-    match administrator::weakness_on_way(world, program) {
+/// A hook of the machine must call programs that no user can replace.
+fn require_safe_programs(world: &dyn World) -> Result<(), AppError> {
+    let programs = programs::installed(world);
+    match programs.iter().find_map(|it| administrator::weakness_on_way(world, it)) {
         None => Ok(()),
         Some(weakness) => Err(AppError::usage(format!(
             "the program that the hooks of the machine call must not be replaceable by a user: {weakness}\nhelp: \
-             copy policyd to a directory of root, such as `/usr/local/bin`, and run it from there"
+             copy policyd and policyd-tools to a directory of root, such as `/usr/local/bin`, and run policyd there"
         ))),
     }
 }
