@@ -40,11 +40,11 @@ fn help(path: &Path) -> &'static str {
 }
 
 /// Runs `policyd-tools` with the arguments of this process, the first of which is the name of the program. On Unix it
-/// takes the place of this process.
+/// takes the place of this process, and its first argument is the path of this program, which hooks then name: a link to
+/// an installation stays valid when the installation is updated.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
-    let own = std::env::current_exe()
-        .and_then(|it| it.canonicalize())
-        .map_err(SiblingError::OwnProgram)?;
+    let started = std::env::current_exe().map_err(SiblingError::OwnProgram)?;
+    let own = started.canonicalize().map_err(SiblingError::OwnProgram)?;
     let path = own.with_file_name(format!("{NAME}{}", std::env::consts::EXE_SUFFIX));
     if path.metadata().is_err() {
         return Err(SiblingError::Missing { path });
@@ -54,17 +54,17 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
     }
     let mut command = Command::new(&path);
     command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
-    start(command).map_err(|error| SiblingError::Start { path, error })
+    start(command, &started).map_err(|error| SiblingError::Start { path, error })
 }
 
 #[cfg(unix)]
-fn start(mut command: Command) -> io::Result<ExitCode> {
+fn start(mut command: Command, front: &Path) -> io::Result<ExitCode> {
     use std::os::unix::process::CommandExt;
-    Err(command.exec())
+    Err(command.arg0(front).exec())
 }
 
 #[cfg(not(unix))]
-fn start(mut command: Command) -> io::Result<ExitCode> {
+fn start(mut command: Command, _front: &Path) -> io::Result<ExitCode> {
     let code = command.status()?.code().unwrap_or(1);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
