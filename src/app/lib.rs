@@ -1,4 +1,13 @@
 //! The application below the command line: what the commands do, without reading arguments or printing.
+//!
+//! Contains: supervised runs, the dashboard, the language server, cases, replays, alerts, exports, installation, and packs
+//! for their authors. Does not contain: the gate, which hooks and commands share (`policyd-gate`).
+//!
+//! ```
+//! use policyd_app::packs::places;
+//!
+//! let _ = places::unused_pack; // the pack of a project that no hook reads, for `doctor`
+//! ```
 
 pub mod alerts;
 pub mod cases;

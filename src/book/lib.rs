@@ -1,4 +1,11 @@
 //! The pages of the book and the example packs, embedded. The build script lists the files of `src/docs`.
+//!
+//! Contains: the pages that people wrote. Does not contain: generated pages, whose content commands print.
+//!
+//! ```
+//! assert!(policyd_book::page("guards").is_some());
+//! assert!(!policyd_book::EXAMPLES.is_empty());
+//! ```
 
 include!(concat!(env!("OUT_DIR"), "/book.rs"));
 

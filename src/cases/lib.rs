@@ -1,5 +1,14 @@
 //! Test cases of a pack: parsed case files, short transcripts, expectations, results and coverage.
-//! `cli/test` runs cases on a simulated machine.
+//!
+//! Contains: the shape of `tests/*.yaml`, its reader, and the comparison of an answer with what a case expects.
+//! Does not contain: the simulated machine on which `policyd test` plays a case (`policyd-app`).
+//!
+//! ```
+//! use policyd_cases::shape;
+//!
+//! assert_eq!(shape::FOLDER, "tests"); // the directory of case files in a pack
+//! assert!(shape::schema().is_object()); // what editors complete
+//! ```
 
 pub mod coverage;
 pub mod draft;

@@ -1,4 +1,12 @@
-//! The command line: exit codes, dispatch, and what is a hook call. One file per command.
+//! The command line: arguments and what is printed. One file per command.
+//!
+//! Contains: the commands, and their dispatch. Does not contain: what they do (`policyd-app`), and the command line of hooks
+//! (`policyd-eval`).
+//!
+//! ```
+//! let commands = policyd_cli::command_line();
+//! assert!(commands.find_subcommand("lint").is_some());
+//! ```
 
 mod allow;
 mod arguments;

@@ -1,5 +1,12 @@
 //! Distributes work to the cores of the machine. Results are in the order of the work. A panic continues in the caller, so
 //! that no result is missing unnoticed.
+//!
+//! Contains: two functions over one pool of threads. Does not contain: the work. Hooks do not use it.
+//!
+//! ```
+//! let lengths = policyd_cores::on_all(2, &["a", "bcd"], |it| it.len());
+//! assert_eq!(lengths, [1, 3]);
+//! ```
 
 use std::sync::OnceLock;
 

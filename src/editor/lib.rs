@@ -4,6 +4,13 @@
 //! `place` and `lines`, what is at a byte of a file; `keys` and `ids`, what that means; `lenses` and `values`, results of
 //! cases, of replays, and of evaluations.
 //! Does not contain: files, clocks, the protocol, lint rules.
+//!
+//! ```
+//! use policyd_editor::text::LineIndex;
+//!
+//! let text = "name: own\non_error: block\n";
+//! assert_eq!(LineIndex::new(text).line_of(12), 1);
+//! ```
 
 pub mod completion;
 pub mod fixes;

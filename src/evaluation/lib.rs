@@ -2,6 +2,16 @@
 //!
 //! [`plan`] lists the required probes and preferences. [`decide`] evaluates every check, applies
 //! the block limit, and returns the state to save and the texts to send.
+//!
+//! Contains: decisions over facts and a policy, and their messages. Does not contain: the reading of inputs, and files.
+//!
+//! ```
+//! use policyd_evaluation::combine::Decision;
+//!
+//! // The strongest decision wins, and no decision never becomes an allow.
+//! assert_eq!(Decision::Ask.combine(Decision::Block), Decision::Block);
+//! assert_eq!(Decision::None.combine(Decision::None), Decision::None);
+//! ```
 
 pub mod call_code;
 pub mod called;

@@ -2,6 +2,13 @@
 //! nothing but facts to read, evaluates what `evaluate` does not.
 //! Contains: the evaluator. `ast` is the tree, `parse` builds it, `check` types it at load, `engine` is Rhai.
 //! Does not contain: facts. The program implements the traits of `table`.
+//!
+//! ```
+//! use policyd_expr::ast::Expr;
+//!
+//! assert!(Expr::parse("tests.failed > 0 && !user.forbids_tests").is_some());
+//! assert!(Expr::parse("tests.failed >").is_none()); // a syntax error
+//! ```
 
 pub mod ast;
 pub mod builtins;

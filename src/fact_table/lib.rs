@@ -2,6 +2,13 @@
 //! Contains: one file for each subject, such as `work_facts`; `globals`, the names that an expression begins with;
 //! `members`, which finds a row; `context`, the values; `names`, what a pack defines.
 //! Does not contain: the language (the crate `policyd-expr`), files, clocks, what a rule means.
+//!
+//! ```
+//! use policyd_fact_table::members::global_subject;
+//!
+//! assert!(global_subject("tests.failed").is_some()); // a fact
+//! assert!(global_subject("nothing.known").is_none());
+//! ```
 
 pub mod breaker_facts;
 pub mod call_facts;

@@ -2,6 +2,13 @@
 //!
 //! Contains: the values. Does not contain: the fold that computes them (`fold`), the analysis of command lines
 //! (the crate `policyd-shell`), rules, files and clocks.
+//!
+//! ```
+//! use policyd_facts::event::EventKind;
+//!
+//! let stop = EventKind::find("stop").unwrap();
+//! assert!(stop.is_stop() && !stop.is_before_call());
+//! ```
 
 pub mod command;
 pub mod compiled;

@@ -1,5 +1,15 @@
 //! The gate: evaluates one hook event. The order of effects: admit the event, load the pack, and evaluate a
 //! stop (`stop`), or react, measure the context and evaluate guards.
+//!
+//! Contains: the order of effects. Does not contain: the rules (`policyd-policy`), decisions over facts
+//! (`policyd-evaluation`), and the protocols of clients (`policyd-hook`).
+//!
+//! ```
+//! // Who calls, as far as the command line of a hook says.
+//! let harness = policyd_harness::find("codex");
+//! let caller = policyd_gate::caller(harness, "stop");
+//! assert_eq!(caller.harness.name, "codex");
+//! ```
 
 mod admission;
 mod allowances;

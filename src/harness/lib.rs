@@ -4,6 +4,12 @@
 //!
 //! Contains: the shape of a row, and the search for rows. Does not contain: decisions and wire
 //! text.
+//!
+//! ```
+//! let claude = policyd_harness::find("claude").unwrap();
+//! assert!(claude.moment("PreToolUse").is_some());
+//! assert!(policyd_harness::knows_event("stop"));
+//! ```
 
 pub mod claude_code;
 pub mod codex;

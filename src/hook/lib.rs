@@ -1,5 +1,14 @@
 //! Protocols of the clients: converts their JSON to neutral events, and responses to their JSON.
-//! The differences between clients are in their rows (`harness`).
+//! The differences between clients are in their rows (`policyd-harness`).
+//!
+//! Contains: the reader of payloads, and the writer of answers. Does not contain: decisions.
+//!
+//! ```
+//! use policyd_hook::HookResponse;
+//!
+//! let silent = HookResponse::default();
+//! assert!(!silent.refuses() && silent.refusal().is_none());
+//! ```
 
 pub mod adapt;
 pub mod agent_output;

@@ -4,6 +4,17 @@
 //!
 //! `ingest` adds new lines, and `query` reads. SQLite opens its file itself, so this is the only store that a
 //! simulated World does not contain.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_index::DecisionIndex;
+//! use policyd_world::real::RealWorld;
+//!
+//! let directory = tempfile::tempdir().unwrap();
+//! let index = DecisionIndex::open(&RealWorld::new(), &directory.path().join("index.sqlite"));
+//! assert!(index.is_ok());
+//! ```
 
 mod ingest;
 mod query;

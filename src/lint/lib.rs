@@ -1,5 +1,13 @@
 //! Lint: a table of rules, and the review of a pack. The rows are in `src/lint/catalogue.rs`, the checks in `checks`.
 //! A rule is a row, its checks, and a page; rules of findings of the loader have no checks.
+//!
+//! Contains: rules over the files and the tree of a pack. Does not contain: the search for packs, and the output
+//! (`policyd-report`).
+//!
+//! ```
+//! let rule = policyd_lint::find("unknown-key").unwrap();
+//! assert_eq!(policyd_lint::code_of(rule.name), rule.code);
+//! ```
 
 pub mod baseline;
 mod catalogue;

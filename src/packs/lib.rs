@@ -1,4 +1,16 @@
 //! Finds the pack of a project, and what it means.
+//!
+//! Contains: the search for trusted packs, their compiled form, and the pack of the organization.
+//! Does not contain: what only authors of packs need, such as downloads and trials (`policyd-app`).
+//!
+//! ```
+//! use policyd_packs::{at, policy};
+//! use policyd_world::fake::FakeWorld;
+//!
+//! let world = FakeWorld::new();
+//! let built_in = policy(&world, &at(&world, None)).unwrap();
+//! assert!(!built_in.guards.rules.is_empty());
+//! ```
 
 mod compiled;
 pub mod folder;

@@ -2,6 +2,16 @@
 //!
 //! Each file of a pack has a module with its values, its keys, and its construction. `shapes` lists the files,
 //! `layering` puts packs over each other, and `load` and `review` build policies.
+//!
+//! Contains: packs as values, and the built-in pack. Does not contain: the search for packs (`policyd-packs`), and decisions.
+//!
+//! ```
+//! use policyd_policy::{builtin, load};
+//!
+//! let pack = builtin::pack();
+//! let loaded = load::load(&pack, &pack);
+//! assert!(loaded.policy.is_some());
+//! ```
 
 pub mod breakers;
 mod build;

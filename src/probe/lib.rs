@@ -2,6 +2,18 @@
 //!
 //! Contains: running a command and parsing its output. Does not contain: the selection of probes
 //! (`evaluation::plan`), their breakers and their deadline.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_probe::outside_of;
+//! use policyd_world::fake::FakeWorld;
+//!
+//! // A program that lies in the project is never run.
+//! let world = FakeWorld::new();
+//! let directories = outside_of(&world, &[Path::new("/work")]);
+//! assert!(directories.iter().all(|it| !it.starts_with("/work")));
+//! ```
 
 pub mod git;
 pub mod git_fetch;

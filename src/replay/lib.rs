@@ -5,6 +5,15 @@
 //! evaluation (`evaluation`), the counts (`tally`), the comparison of two packs (`compare`).
 //!
 //! Checks are evaluated at stops, guards at tool calls, before the record of the call is ingested.
+//!
+//! ```
+//! use policyd_policy::{builtin, load};
+//! use policyd_replay::PolicyPair;
+//!
+//! let pack = builtin::pack();
+//! let policy = load::load(&pack, &pack).policy.unwrap();
+//! let _alone = PolicyPair::new(&policy, None); // without a second pack to compare with
+//! ```
 
 mod calls;
 pub mod compare;

@@ -1,4 +1,12 @@
 //! Reports: results as human-readable text and machine-readable data.
+//!
+//! Contains: views over decisions, packs, and stores, without a single effect.
+//! Does not contain: what is measured for them (`policyd-app`), and the entries of the logs (`policyd-record`).
+//!
+//! ```
+//! let schemas = policyd_report::schemas::all();
+//! assert!(schemas.iter().any(|(name, _)| *name == "guards"));
+//! ```
 
 pub mod breakers;
 pub mod cases;

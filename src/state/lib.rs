@@ -1,5 +1,16 @@
-//! State of a session between hook calls. Contains: the values, with their stored form; `guard` has the step.
-//! Does not contain: files and clocks.
+//! What a session was before an event, and what it is after it: step functions and the stored form of their values.
+//!
+//! Contains: block limits, breakers, runs, dead letters, escalations, signals, retries. Each step is a pure function.
+//! Does not contain: files and clocks (`policyd-store` saves the values).
+//!
+//! ```
+//! use policyd_state::breaker::{Breaker, BreakerEvent, BreakerSettings, step};
+//! use policyd_yaml::time::Timestamp;
+//!
+//! let (settings, now) = (BreakerSettings::default(), Timestamp::from_millis(0));
+//! let (same, _response) = step(&Breaker::default(), BreakerEvent::Request, &settings, now);
+//! assert_eq!(same, Breaker::default()); // a closed breaker lets a call pass
+//! ```
 
 pub mod approval;
 pub mod block_limiter;

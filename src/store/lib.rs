@@ -1,5 +1,20 @@
 //! Durable memory: one value in one file, session state under a lock, logs, the transcript's tail.
-//! Lives here: the order of effects that makes them safe. May not live here: what a value means.
+//!
+//! Contains: the order of effects that makes saving safe.
+//! Does not contain: what a value means (`policyd-state`), and what an entry of a log says (`policyd-record`).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_store::file::{Durability, save};
+//! use policyd_world::World;
+//! use policyd_world::fake::FakeWorld;
+//!
+//! let world = FakeWorld::new();
+//! let path = Path::new("/work/value.json");
+//! save(&world, path, b"{}\n", &Durability::default());
+//! assert_eq!(world.read(path, 100).unwrap(), b"{}\n");
+//! ```
 
 pub mod administrator;
 pub mod alert_settings;

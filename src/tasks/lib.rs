@@ -1,5 +1,18 @@
 //! Tasks, escalations, breakers and signals of a project: failures are recorded and reviewed, humans are
-//! asked and notified. Commands and hooks share these operations.
+//! asked and notified.
+//!
+//! Contains: operations that commands and hooks share. Does not contain: the stores, and the decisions over a task
+//! (`policyd-evaluation`).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_tasks::sharing::has_waiting;
+//! use policyd_world::fake::FakeWorld;
+//!
+//! // Without a shared store, nothing waits to be sent.
+//! assert!(!has_waiting(&FakeWorld::new(), Path::new("/work/.policyd")));
+//! ```
 
 mod alerts;
 mod answers;

@@ -1,5 +1,18 @@
-//! The World: a trait with every effect of the program. Contains: the trait, its values and its
-//! error. Does not contain: decisions.
+//! The World: a trait with every effect of the program.
+//!
+//! Contains: the trait, its values and its error; the real machine, a simulated one, a dry run, and a write-protected one.
+//! Does not contain: decisions, and the network (`policyd-net`).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_world::World;
+//! use policyd_world::fake::FakeWorld;
+//!
+//! let world = FakeWorld::new();
+//! world.write(Path::new("/work/note"), b"text").unwrap();
+//! assert_eq!(world.stat(Path::new("/work/note")).unwrap().length, 4);
+//! ```
 
 pub mod fake;
 pub mod fenced;
