@@ -4,9 +4,10 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use super::ListFormat;
+use super::{EXIT_BROKEN, EXIT_OK, ListFormat};
 use crate::report::paint::for_terminal;
 use crate::report::table::{Screen, wrap_lines};
+use crate::store::document::StoreProblem;
 use crate::world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
@@ -65,6 +66,16 @@ impl Console<'_> {
         if format == ListFormat::Text {
             self.print(&format!("no {what}\n"));
         }
+    }
+
+    /// Reports stored documents whose content is unknown. Returns the exit code of a command that lists their entries.
+    pub(super) fn report_unread(&mut self, problems: impl IntoIterator<Item = StoreProblem>) -> u8 {
+        let mut code = EXIT_OK;
+        for problem in problems {
+            self.eprint(&format!("{problem}\nhelp: {}", problem.help()));
+            code = EXIT_BROKEN;
+        }
+        code
     }
 
     /// Writes a line to standard error, control characters escaped.

@@ -9,8 +9,10 @@ pub(crate) mod variables;
 mod versions;
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::app::packs::{self, organization};
+use crate::app::tasks::{StoreLocation, Stores};
 use crate::app::workspace::gate_status::GateStatus;
 use crate::app::workspace::project::Project;
 use crate::policy::pack_list::PackList;
@@ -18,6 +20,7 @@ use crate::policy::remote::RemotePack;
 use crate::store::administrator;
 use crate::store::breakers::BreakerStore;
 use crate::store::configuration::{Configuration, ConfigurationOwner};
+use crate::store::document::StoreProblem;
 use crate::store::file::Durability;
 use crate::store::pack_cache::PackCache;
 use crate::store::pack_history::{FailedFetch, PackHistoryStore};
@@ -43,8 +46,24 @@ pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) 
     checks.extend(audit_log::inspect_log(world, project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
     checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
+    checks.extend(stores(world, project));
     checks.extend(transcripts::inspect_transcripts(world));
     checks
+}
+
+/// Stored documents whose content is unknown.
+fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
+    let policy = packs::policy(world, &packs::find(world, project, None)).ok();
+    let Some(policy) = policy.or_else(|| packs::builtin_policy(world)) else { return Vec::new() };
+    let durability = Durability::default();
+    let location = StoreLocation {
+        state_dir: &project.state,
+        durability: &durability,
+        lock_wait: Duration::ZERO,
+    };
+    let problems = Stores::new(world, &policy, location).document_problems();
+    let text = |it: &StoreProblem| format!("{it}; {}", it.help());
+    problems.iter().map(|it| Check::new("state", Health::Look, text(it))).collect()
 }
 
 /// Which program runs.

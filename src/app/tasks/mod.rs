@@ -22,10 +22,12 @@ use crate::limits::COMMAND_LOCK_WAIT;
 use crate::policy::Policy;
 use crate::state::escalation::Escalation;
 use crate::store::breakers::BreakerStore;
+use crate::store::document::StoreProblem;
 use crate::store::escalations::EscalationStore;
 use crate::store::file::Durability;
 use crate::store::queues::QueueStore;
 use crate::store::signals::SignalStore;
+use crate::store::summaries::Summaries;
 use crate::time::Timestamp;
 use crate::world::World;
 use crate::world::fenced::WriteProtectedWorld;
@@ -84,9 +86,26 @@ impl<'a> Stores<'a> {
         }
     }
 
-    /// What waits, as expressions see it. `None` if a list of tasks cannot be read.
+    /// What waits, as expressions see it. `None` if a list of tasks or the escalations cannot be read.
     pub(crate) fn waiting(&self) -> Option<QueueSnapshot> {
-        self.waiting_with(&self.escalations.all())
+        self.waiting_with(&self.escalations.all().ok()?)
+    }
+
+    /// Why the content of stores is unknown.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let documents = self.document_problems();
+        documents.iter().map(StoreProblem::to_string).chain(self.breakers.damage()).collect()
+    }
+
+    /// Why the content of stores other than the breakers is unknown.
+    pub(crate) fn document_problems(&self) -> Vec<StoreProblem> {
+        let (wait, durability) = (Duration::ZERO, self.breakers.durability().clone());
+        let summaries = Summaries::new(self.world, &self.own, durability, wait);
+        let mut problems = self.queues.problems();
+        problems.extend(self.escalations.problem());
+        problems.extend(self.signals.problem(self.now));
+        problems.extend(summaries.problem());
+        problems
     }
 
     /// The same for a caller that read the escalations.

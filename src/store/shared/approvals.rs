@@ -13,6 +13,7 @@ use crate::id::SessionId;
 use crate::limits::ALLOWANCE_ONCE;
 use crate::state::approval::{ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest, step};
 use crate::store::allowance::{Allowance, AllowanceTarget};
+use crate::store::document::StoreProblem;
 use crate::store::user::ChoiceError;
 use crate::store::user_choices::UserChoiceStore;
 use crate::time::Timestamp;
@@ -48,9 +49,11 @@ pub enum AnswerResult {
 
 impl SharedStore<'_> {
     /// Returns the requests of the local copy, oldest first.
-    #[must_use]
-    pub fn approvals(&self) -> Vec<NamedRequest> {
-        let all = self.mirror(APPROVALS).all().into_iter();
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn approvals(&self) -> Result<Vec<NamedRequest>, StoreProblem> {
+        let all = self.mirror(APPROVALS).all()?.into_iter();
         let mut all: Vec<NamedRequest> = all
             .filter_map(|(id, it)| {
                 Some(NamedRequest { id, request: serde_json::from_value(it).ok()? })
@@ -59,7 +62,7 @@ impl SharedStore<'_> {
         all.sort_by(|one, other| {
             (one.request.asked, &one.id).cmp(&(other.request.asked, &other.id))
         });
-        all
+        Ok(all)
     }
 
     /// Asks the humans of the group to let a blocked call pass. Returns the request; one that is open stays as it is.
