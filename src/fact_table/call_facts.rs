@@ -14,7 +14,7 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use crate::facts::call::Access;
+use crate::facts::call::{Access, Call};
 use crate::facts::glob::word_matches;
 use crate::facts::lens::ValueOptions;
 use crate::facts::pattern::CommandPattern;
@@ -231,14 +231,36 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| {
             on_call(it, |seen| {
-                let call = &seen.call;
-                let said = [&call.command, &call.prompt, &call.address];
-                let parts = call.written.iter().chain(said);
+                let parts = searched_for_secrets(&seen.call);
                 Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
             })
         },
     ),
+    field(
+        Subject::Call,
+        "issued_secrets",
+        Type::Texts,
+        Structure,
+        [
+            "Kinds of secrets that their format alone tells, in the same texts as `action.secrets`.",
+            "action.issued_secrets.len() == 0",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let parts = searched_for_secrets(&seen.call);
+                let mut kinds: Vec<&str> = parts.flat_map(|it| secrets::issued_kinds(it)).collect();
+                kinds.sort_unstable();
+                kinds.dedup();
+                Ok(texts(kinds))
+            })
+        },
+    ),
 ];
+
+/// The texts of a call that are searched for secrets.
+fn searched_for_secrets(call: &Call) -> impl Iterator<Item = &String> {
+    call.written.iter().chain([&call.command, &call.prompt, &call.address])
+}
 
 /// Options with values, as the vocabulary tells them.
 pub(super) fn values(it: &Object) -> &[ValueOptions] {
