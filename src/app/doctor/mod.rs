@@ -218,13 +218,18 @@ fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<Check> {
     problems.chain(pins).collect()
 }
 
-/// Whether the state can be saved: a block without saved state is not sent.
+/// What follows if no state can be saved, as `stop.rs` decides it.
+const WITHOUT_STATE: &str = "blocks are counted by the transcript and the client; if neither counts them, policyd does not \
+                             block. Queues, breakers, and the decision log are not saved";
+
+/// Whether the state can be saved.
 fn state(world: &dyn World, project: &Project) -> Check {
     let own = project.state.clone();
     let name = own.display();
     let there = world.stat(&own).ok();
     if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
-        return Check::new("state", Health::Bad, format!("{name} is not a directory"));
+        let text = format!("{name} is not a directory, so no state can be saved: {WITHOUT_STATE}");
+        return Check::new("state", Health::Bad, text);
     }
     // Where it is yet to be made, what it will be made in is tried.
     let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
@@ -232,9 +237,7 @@ fn state(world: &dyn World, project: &Project) -> Check {
         Ok(()) if there.is_some() => Check::good("state", format!("{name} is writable")),
         Ok(()) => Check::good("state", format!("{name} does not exist yet; policyd creates it")),
         Err(error) => {
-            let text = format!(
-                "state directory is not writable, so policyd will not block: {name}: {error}"
-            );
+            let text = format!("{name} is not writable ({error}): {WITHOUT_STATE}");
             let mut check = Check::new("state", Health::Bad, text);
             check.more = vec!["help: set `POLICYD_STATE_DIR` to a writable directory".to_owned()];
             check
