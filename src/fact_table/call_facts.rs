@@ -178,7 +178,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Structure,
         [
-            "Every text in the input of a tool that no list names and that does not only read, one a line.",
+            "Every text and key in the input of a tool that no list names and that does not only read, one a line.",
             "action.strings.contains(\"prod\")",
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
