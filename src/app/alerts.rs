@@ -298,7 +298,10 @@ impl AlertState {
 fn is_open(world: &dyn World, alert: &Alert) -> bool {
     let state = project::at(world, Path::new(&alert.project)).state;
     let store = EscalationStore::new(world, &state, Durability::default(), Duration::ZERO);
-    store.all().iter().any(|it| it.id == alert.subject && it.closed.is_none())
+    // An alert whose escalation is unknown is sent again.
+    store
+        .all()
+        .map_or(true, |all| all.iter().any(|it| it.id == alert.subject && it.closed.is_none()))
 }
 
 /// Acknowledges an escalation: its alerts are not sent again. Returns whether it was not acknowledged before.

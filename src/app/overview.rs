@@ -162,6 +162,7 @@ impl Overview<'_> {
             Ok(run) => run,
             Err(Unusable::None) => return,
             Err(Unusable::Damaged(_) | Unusable::Newer(_) | Unusable::Refused(_)) => {
+                row.is_unread = true;
                 row.problems.push(format!("the state of run {id} cannot be read"));
                 return;
             }
@@ -187,15 +188,14 @@ impl Overview<'_> {
             lock_wait: COMMAND_LOCK_WAIT,
         };
         let stores = Stores::new(self.world, self.policy, location);
-        let escalations = stores.escalations.all();
-        match stores.waiting_with(&escalations) {
-            Some(waiting) => {
-                row.dead_letters = waiting.depth;
-                row.dead_letters_for_human = waiting.awaiting_human;
-            }
-            None => {
-                row.problems.push("the queues cannot be read: run `policyd dlq list`".to_owned())
-            }
+        let problems = stores.problems();
+        row.is_unread |= !problems.is_empty();
+        row.problems.extend(problems);
+        // What cannot be read is among the problems.
+        let escalations = stores.escalations.all().unwrap_or_default();
+        if let Some(waiting) = stores.waiting_with(&escalations) {
+            row.dead_letters = waiting.depth;
+            row.dead_letters_for_human = waiting.awaiting_human;
         }
         let open = escalations.iter().filter(|it| it.closed.is_none());
         row.questions = open.map(OpenQuestion::of_escalation).collect();
@@ -204,11 +204,7 @@ impl Overview<'_> {
         let signals = view.awaiting_human(&self.policy.signals, now);
         let asked = |it: &StoredSignal| OpenQuestion::of_signal(it.message(), &it.name);
         row.questions.extend(signals.map(asked));
-        let breakers = stores.breakers.all().unwrap_or_else(|error| {
-            row.problems.push(stores.breakers.unreadable(&error));
-            Vec::new()
-        });
-        let breakers = breakers.into_iter();
+        let breakers = stores.breakers.all().unwrap_or_default().into_iter();
         let breakers: Vec<BreakerView> = breakers
             .map(|(key, breaker)| {
                 let settings = self.policy.breaker(&key);

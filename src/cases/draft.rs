@@ -1,21 +1,31 @@
 //! Writes a case as the text of a case file.
 
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
-/// A case before it is written. Values are written as JSON, which is YAML.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use policyd_yaml::{Source, yaml};
+
+/// A case before it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct CaseDraft {
     /// Lines of the comment above the case. Empty for none.
+    #[serde(skip)]
     pub comment: String,
     /// Name of the case.
     pub name: String,
     /// Why the case exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Map under `given`. Empty for none.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub given: Map<String, Value>,
     /// Path of the transcript, relative to the directory of the cases.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
     /// Map under `on`. Empty for a stop.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub on: Map<String, Value>,
     /// Map under `expect`.
     pub expect: Map<String, Value>,
@@ -45,25 +55,32 @@ impl CaseDraft {
     /// Returns the text of a case file with this case.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut text: String = self.comment.lines().map(|it| format!("# {it}\n")).collect();
-        text += &format!("- name: {}\n", json!(self.name));
-        let mut entry = |key: &str, value: Value| text += &format!("  {key}: {value}\n");
-        if let Some(reason) = &self.reason {
-            entry("reason", json!(reason));
-        }
-        if !self.given.is_empty() {
-            entry("given", Value::Object(self.given.clone()));
-        }
-        if let Some(path) = &self.transcript {
-            entry("transcript", json!(path));
-        }
-        if !self.on.is_empty() {
-            entry("on", Value::Object(self.on.clone()));
-        }
-        text += "  expect:\n";
-        for (key, value) in &self.expect {
-            text += &format!("    {key}: {value}\n");
-        }
-        text
+        let comment: String = self.comment.lines().map(|it| format!("# {it}\n")).collect();
+        let written = serde_yaml::to_string(std::slice::from_ref(self)).ok();
+        let case = written.filter(|it| is_valid(it)).unwrap_or_else(|| self.to_escaped());
+        comment + case.as_str()
     }
+
+    /// Returns the case on one line, for invisible characters that policyd accepts as escapes only. JSON is YAML.
+    fn to_escaped(&self) -> String {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        let mut text = "- ".to_owned();
+        for character in json.chars() {
+            match character.is_ascii() {
+                true => text.push(character),
+                false => {
+                    let units = character.encode_utf16(&mut [0; 2]).to_vec();
+                    text.extend(units.iter().map(|it| format!("\\u{it:04x}")));
+                }
+            }
+        }
+        text + "\n"
+    }
+}
+
+/// Whether policyd reads a text without a finding.
+fn is_valid(text: &str) -> bool {
+    let source = Source { name: String::new(), text: text.to_owned() };
+    let (node, findings) = yaml::parse(&Arc::new(source));
+    node.is_some() && findings.is_empty()
 }

@@ -84,10 +84,10 @@ pub(super) fn refused(console: &mut Console<'_>, error: &WorldError) -> u8 {
     EXIT_BROKEN
 }
 
-fn unknown(console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
+/// Reports that a task is unknown.
+fn unknown(stores: &Stores<'_>, console: &mut Console<'_>, lists: &Lists, id: &str) -> u8 {
     if !lists.unreadable.is_empty() {
-        damage(console, lists);
-        return EXIT_BROKEN;
+        return console.report_unread(stores.queues.problems());
     }
     let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
     let help = policyd_yaml::suggest::nearest(id, &known);
@@ -189,24 +189,6 @@ fn taken_text(taken: &RecordedFailure) -> String {
     text
 }
 
-fn damage(console: &mut Console<'_>, lists: &Lists) {
-    for place in &lists.damaged {
-        let name = place.as_str();
-        console.eprint(&format!("queue/{name}.json is damaged; the next change quarantines it"));
-    }
-    for (place, error) in &lists.unreadable {
-        let name = place.as_str();
-        console.eprint(&format!(
-            "queue/{name}.json cannot be read, and nothing is changed: {error}\nhelp: repair the file, or move it away"
-        ));
-    }
-}
-
-/// The exit code of a command that shows tasks.
-fn exit_code(lists: &Lists) -> u8 {
-    if lists.unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN }
-}
-
 fn list(
     stores: &Stores<'_>,
     console: &mut Console<'_>,
@@ -215,7 +197,7 @@ fn list(
     format: ListFormat,
 ) -> u8 {
     let lists = stores.queues.peek();
-    damage(console, &lists);
+    let code = console.report_unread(stores.queues.problems());
     let place = match place {
         QueueSelector::Pending => Some(TaskQueue::Pending),
         QueueSelector::InProgress => Some(TaskQueue::InProgress),
@@ -237,7 +219,7 @@ fn list(
             }
         }
     }
-    if is_empty {
+    if is_empty && code == EXIT_OK {
         let what = match place {
             None => "failed tasks",
             Some(TaskQueue::Pending) => "pending tasks",
@@ -247,12 +229,12 @@ fn list(
         };
         print_empty(console, format, what);
     }
-    exit_code(&lists)
+    code
 }
 
 fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str, format: ListFormat) -> u8 {
     let lists = stores.queues.peek();
-    let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
+    let Some(task) = lists.find(id) else { return unknown(stores, console, &lists, id) };
     let next = stores.preview_review(&[id.to_owned()]).into_iter().next();
     match format {
         ListFormat::Json => {
@@ -289,6 +271,9 @@ fn review(
 ) -> u8 {
     let ReviewRequest { tasks, if_due, dry_run } = *request;
     let lists = stores.queues.peek();
+    if !lists.unreadable.is_empty() {
+        return console.report_unread(stores.queues.problems());
+    }
     let every = stores.policy.dead_letter.review_every;
     let is_due = review_due(lists.metadata.last_reviewed, every, stores.now);
     if if_due && !is_due && lists.review_from.is_empty() {
@@ -296,7 +281,7 @@ fn review(
         return EXIT_OK;
     }
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
-        return unknown(console, &lists, id);
+        return unknown(stores, console, &lists, id);
     }
     let foreseen = || Ok(Reviewed { rows: stores.preview_review(tasks), left: 0 });
     let reviewed = if dry_run { foreseen() } else { stores.review(tasks) };
@@ -350,7 +335,7 @@ pub(super) fn row_text(row: &Row) -> String {
 
 fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> u8 {
     let lists = stores.queues.peek();
-    damage(console, &lists);
+    let code = console.report_unread(stores.queues.problems());
     let counts: BTreeMap<&str, usize> =
         TaskQueue::ALL.into_iter().map(|it| (it.as_str(), lists.on(it).count())).collect();
     let mut causes: BTreeMap<String, (usize, String)> = BTreeMap::new();
@@ -377,7 +362,7 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
             "review_due": due, "total_abandoned": metadata.total_abandoned,
             "total_recovered": metadata.total_recovered, "alarms": alarms});
         console.print(&format!("{value:#}\n"));
-        return EXIT_OK;
+        return code;
     }
     for (name, count) in counts {
         console.print(&format!("{name:<12} {count}\n"));
@@ -392,5 +377,5 @@ fn stats(stores: &Stores<'_>, console: &mut Console<'_>, format: ListFormat) -> 
     for (id, text) in alarms {
         console.print(&format!("ALARM {id}: {text}\n"));
     }
-    exit_code(&lists)
+    code
 }

@@ -74,7 +74,10 @@ fn notify(stores: &Stores<'_>, console: &mut Console<'_>) -> u8 {
 }
 
 fn acknowledge(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
-    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    let found = match find(stores, console, id) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
     match alerts::acknowledge(stores.world, &found.id) {
         Ok(true) => {
             console.print(&format!("{}: acknowledged; it stays open\n", found.id));
@@ -189,10 +192,11 @@ fn open(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &EscalationOp
 }
 
 fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListFormat) -> u8 {
-    let escalations = stores.escalations.all();
+    let code = console.report_unread(stores.escalations.problem());
+    let escalations = stores.escalations.all().unwrap_or_default();
     let wanted: Vec<&Escalation> =
         escalations.iter().filter(|it| all || it.closed.is_none()).collect();
-    if wanted.is_empty() {
+    if wanted.is_empty() && code == EXIT_OK {
         print_empty(console, format, if all { "escalations" } else { "open escalations" });
     }
     for it in wanted {
@@ -203,7 +207,7 @@ fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListF
             }
         }
     }
-    EXIT_OK
+    code
 }
 
 fn line(it: &Escalation) -> String {
@@ -219,34 +223,40 @@ fn line(it: &Escalation) -> String {
     format!("{}  {} {trigger}: {} ({state})", it.id, it.severity, it.title)
 }
 
-/// The one escalation whose id begins so; said, where there is none or more than one.
-fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Option<Escalation> {
-    let all = stores.escalations.all();
+/// The one escalation whose id begins so.
+///
+/// # Errors
+/// The exit code, if there is none or more than one, or if the escalations cannot be read; it was reported.
+fn find(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> Result<Escalation, u8> {
+    let all = stores.escalations.all().map_err(|problem| console.report_unread([problem]))?;
     if id.is_empty() {
         console.eprint("no escalation id given\nhelp: run `policyd escalation list` to list them");
-        return None;
+        return Err(EXIT_FOUND);
     }
     let exact = all.iter().find(|it| it.id == id);
     let fitting: Vec<&Escalation> = all.iter().filter(|it| it.id.starts_with(id)).collect();
     match (exact, fitting.as_slice()) {
-        (Some(one), _) => Some(one.clone()),
-        (None, [one]) => Some((*one).clone()),
+        (Some(one), _) => Ok(one.clone()),
+        (None, [one]) => Ok((*one).clone()),
         (None, []) => {
             console.eprint(&format!(
                 "unknown escalation `{id}`\nhelp: run `policyd escalation list --all` to list them"
             ));
-            None
+            Err(EXIT_FOUND)
         }
         (None, several) => {
             let ids: Vec<&str> = several.iter().map(|it| it.id.as_str()).collect();
             console.eprint(&format!("ambiguous escalation id `{id}`: {}", ids.join(" or ")));
-            None
+            Err(EXIT_FOUND)
         }
     }
 }
 
 fn show(stores: &Stores<'_>, console: &mut Console<'_>, id: &str) -> u8 {
-    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    let found = match find(stores, console, id) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
     match stores.world.read(&stores.escalations.path(&found.id), ESCALATIONS_FILE_BYTES_MAX) {
         Ok(bytes) => {
             console.print(&String::from_utf8_lossy(&bytes));
@@ -268,7 +278,10 @@ fn resolve(
     decision: &str,
     approved: bool,
 ) -> u8 {
-    let Some(found) = find(stores, console, id) else { return EXIT_FOUND };
+    let found = match find(stores, console, id) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
     let verb = if approved { "approve" } else { "reject" };
     let action = format!("{verb} the escalation `{}`", found.id);
     let by = match require_human(stores.world, console, &action) {

@@ -47,8 +47,9 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     }
     warn_of_changes(console, &reader);
     let newest = if arguments.summary { usize::MAX } else { arguments.lines };
-    let LogContent { entries, oldest, .. } =
+    let LogContent { entries, oldest, problems } =
         read(console, &mut reader, arguments, Some(oldest), newest);
+    let code = if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN };
     if arguments.would_block && entries.is_empty() && !arguments.follow {
         console.eprint(&nothing_observed(oldest, arguments.since.as_deref()));
     }
@@ -60,14 +61,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
             ListFormat::Text | ListFormat::Compact => summary.to_text(console.screen()),
         });
-        return EXIT_OK;
+        return code;
     }
     let surplus = entries.len().saturating_sub(arguments.lines);
     let shown = entries.get(surplus..).unwrap_or_default();
     if print(console, shown, arguments) && arguments.follow {
         follow(world, console, &mut reader, arguments);
     }
-    EXIT_OK
+    code
 }
 
 /// Reports for each log whether lines were removed or changed.

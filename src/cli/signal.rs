@@ -187,11 +187,15 @@ impl SignalCommand<'_, '_> {
         if view.cut {
             console.eprint("signals/ contains more files than policyd reads");
         }
-        let others = self.list_others(console);
-        if view.signals.is_empty() && !others {
+        let code = console.report_unread(self.store.problem(now));
+        let others = match self.list_others(console) {
+            Ok(others) => others,
+            Err(code) => return code,
+        };
+        if view.signals.is_empty() && !others && code == EXIT_OK {
             print_empty(console, self.format, "pending signals");
         }
-        EXIT_OK
+        code
     }
 
     fn show(&self, console: &mut Console<'_>, id: &str) -> u8 {
@@ -202,7 +206,10 @@ impl SignalCommand<'_, '_> {
             print::signal(console, it, &state, self.format, now);
             return EXIT_OK;
         }
-        let history = self.store.history();
+        let history = match self.store.history() {
+            Ok(history) => history,
+            Err(problem) => return console.report_unread([problem]),
+        };
         let text =
             |it: &Value| it.get("id").and_then(Value::as_str).is_some_and(|it| it.starts_with(id));
         match history.iter().rev().find(|it| text(it)) {
@@ -210,6 +217,7 @@ impl SignalCommand<'_, '_> {
                 print::over(console, entry, self.format);
                 EXIT_OK
             }
+            None if view.problem.is_some() => console.report_unread(view.problem),
             None => {
                 console.eprint(&format!(
                     "unknown signal `{id}`\nhelp: run `policyd signal list` to list pending signals"
@@ -339,7 +347,10 @@ impl SignalCommand<'_, '_> {
     }
 
     fn history(&self, console: &mut Console<'_>, limit: usize, signal: Option<&str>) -> u8 {
-        let mut entries = self.store.history();
+        let mut entries = match self.store.history() {
+            Ok(entries) => entries,
+            Err(problem) => return console.report_unread([problem]),
+        };
         entries.retain(|it| {
             signal.is_none_or(|name| it.get("signal").and_then(Value::as_str) == Some(name))
         });
@@ -354,14 +365,21 @@ impl SignalCommand<'_, '_> {
         let mut drifts = self.store.drifts(self.world.now()).len();
         loop {
             let now = self.world.now();
-            let found = self.store.view(now).signals;
+            let view = self.store.view(now);
+            if view.problem.is_some() {
+                return console.report_unread(view.problem);
+            }
+            let found = view.signals;
             for it in found.iter().filter(|it| !known.contains(&it.id)) {
                 let state = print::state(it, self.signals, now);
                 print::signal(console, it, &state, self.format, now);
             }
             let is_gone = |id: &&String| found.iter().all(|it| it.id != **id);
             if known.iter().any(|id| is_gone(&id)) {
-                let history = self.store.history();
+                let history = match self.store.history() {
+                    Ok(history) => history,
+                    Err(problem) => return console.report_unread([problem]),
+                };
                 for id in known.iter().filter(is_gone) {
                     let entry = history.iter().rev();
                     let mut entry =

@@ -34,7 +34,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Stat
         print(world, console, arguments.format, &rows, since);
         if !arguments.watch {
             let waits = rows.iter().any(|it| it.urgency() == Urgency::Human);
-            return if waits { EXIT_FOUND } else { EXIT_OK };
+            return match (rows.iter().any(|it| it.is_unread), waits) {
+                (true, _) => EXIT_BROKEN,
+                (false, true) => EXIT_FOUND,
+                (false, false) => EXIT_OK,
+            };
         }
         world.sleep(arguments.every);
         if world.interrupted() {

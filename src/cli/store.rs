@@ -124,7 +124,10 @@ fn runs(
     if let Err(error) = store.sync(STORE_COMMAND) {
         console.eprint(&format!("{error}\nhelp: the local copy is used until then"));
     }
-    let all = store.runs();
+    let all = match store.runs() {
+        Ok(all) => all,
+        Err(problem) => return console.report_unread([problem]),
+    };
     if all.is_empty() && format == ListFormat::Text {
         console.eprint("no run is recorded");
     }

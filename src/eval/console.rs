@@ -4,8 +4,10 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use crate::exit::{EXIT_BROKEN, EXIT_OK};
 use policyd_record::paint::for_terminal;
 use policyd_record::table::{Screen, wrap_lines};
+use policyd_store::document::StoreProblem;
 use policyd_world::World;
 
 /// How long a client is waited for that may have called: it writes at once.
@@ -57,6 +59,16 @@ impl Console<'_> {
     /// The whole terminal, for a screen that draws itself and escapes what it shows.
     pub fn full_screen(&mut self) -> &mut dyn Write {
         &mut *self.stdout
+    }
+
+    /// Reports stored documents whose content is unknown. Returns the exit code of a command that lists their entries.
+    pub fn report_unread(&mut self, problems: impl IntoIterator<Item = StoreProblem>) -> u8 {
+        let mut code = EXIT_OK;
+        for problem in problems {
+            self.eprint(&format!("{problem}\nhelp: {}", problem.help()));
+            code = EXIT_BROKEN;
+        }
+        code
     }
 
     /// Writes a line to standard error, control characters escaped.

@@ -14,7 +14,7 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use policyd_facts::call::Access;
+use policyd_facts::call::{Access, Call};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::CommandPattern;
@@ -178,7 +178,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Structure,
         [
-            "Every text in the input of a tool that no list names and that does not only read, one a line.",
+            "Every text and key in the input of a tool that no list names and that does not only read, one a line.",
             "action.strings.contains(\"prod\")",
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
@@ -231,14 +231,36 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| {
             on_call(it, |seen| {
-                let call = &seen.call;
-                let said = [&call.command, &call.prompt, &call.address];
-                let parts = call.written.iter().chain(said);
+                let parts = searched_for_secrets(&seen.call);
                 Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
             })
         },
     ),
+    field(
+        Subject::Call,
+        "issued_secrets",
+        Type::Texts,
+        Structure,
+        [
+            "Kinds of secrets that their format alone tells, in the same texts as `action.secrets`.",
+            "action.issued_secrets.len() == 0",
+        ],
+        |it, _| {
+            on_call(it, |seen| {
+                let parts = searched_for_secrets(&seen.call);
+                let mut kinds: Vec<&str> = parts.flat_map(|it| secrets::issued_kinds(it)).collect();
+                kinds.sort_unstable();
+                kinds.dedup();
+                Ok(texts(kinds))
+            })
+        },
+    ),
 ];
+
+/// The texts of a call that are searched for secrets.
+fn searched_for_secrets(call: &Call) -> impl Iterator<Item = &String> {
+    call.written.iter().chain([&call.command, &call.prompt, &call.address])
+}
 
 /// Options with values, as the vocabulary tells them.
 pub(super) fn values(it: &Object) -> &[ValueOptions] {

@@ -7,7 +7,7 @@ use policyd_harness::{self as harness, Harness};
 use policyd_hook::HookResponse;
 use policyd_policy::{Policy, records};
 use policyd_store::allowance::Allowance;
-use policyd_store::choice_record;
+use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
 use policyd_store::configuration::Pins;
 use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::projects::ProjectRegistry;
@@ -63,12 +63,8 @@ pub(super) fn admit(
         return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
-    for path in choice_record::take_foreign_changes(world, &project.state) {
-        report.problem(&format!(
-            "another program than policyd changed `{}`, so no human confirmed your choices there; \
-             check them with `policyd doctor`, or remove the file to reset them",
-            path.display()
-        ));
+    for choices in choice_record::take_foreign_changes(world, &project.state) {
+        report.problem(&foreign_choices(&choices));
     }
     let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
     if event.kind.is_main_boundary() {
@@ -84,6 +80,23 @@ pub(super) fn admit(
             let report = std::mem::take(report);
             Err(Box::new(report_off(world, &project, request, reason, report)))
         }
+    }
+}
+
+/// Describes choices that policyd did not write.
+fn foreign_choices(choices: &ForeignChoices) -> String {
+    let path = choices.path.display();
+    match &choices.origin {
+        ChoiceOrigin::Foreign => format!(
+            "another program than policyd changed `{path}`, so no human confirmed your choices there; \
+             check them with `policyd doctor`, or remove the file to reset them"
+        ),
+        ChoiceOrigin::Unrecorded(weakens) => format!(
+            "`{path}` weakens policyd ({}). The file is older than policyd's record of your choices, or another \
+             program wrote it. From now on, each change by another program is reported. Remove the file if these \
+             choices are not yours",
+            weakens.join(", ")
+        ),
     }
 }
 

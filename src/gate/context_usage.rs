@@ -20,6 +20,7 @@ use policyd_record::summary::format_summary;
 use policyd_state::context::{ACT, DRIVEN_VARIABLE, Overrides, TierEffect, TierState};
 use policyd_state::continuation::{AT_CLEAR, ContextStart};
 use policyd_store::decision_log::append_to;
+use policyd_store::document::StoreProblem;
 use policyd_store::file::Saved;
 use policyd_store::summaries::{AT_END, Summary};
 use policyd_store::transcript::{self, Places};
@@ -273,11 +274,23 @@ impl ContextMeter<'_> {
             let turn = facts.prompts.count;
             writer.summaries().was_told(start.session, start.folder, turn)
         };
-        if source == "resume" && self.facts(report).as_ref().is_some_and(was_told) {
-            return;
+        let unknown = |report: &mut Report, problem: StoreProblem| {
+            report.problem(&format!("no summary is delivered: {problem}"));
+        };
+        if source == "resume"
+            && let Some(facts) = self.facts(report)
+        {
+            match was_told(&facts) {
+                Ok(false) => {}
+                Ok(true) => return,
+                Err(problem) => return unknown(report, problem),
+            }
         }
         let fits = |it: &Summary| start.continues(&it.origin());
-        let all = writer.summaries().all();
+        let all = match writer.summaries().all() {
+            Ok(all) => all,
+            Err(problem) => return unknown(report, problem),
+        };
         let waiting = all.iter().filter(|it| it.told.is_none() && fits(it));
         if start.is_ambiguous(waiting.map(|it| it.session.as_str())) {
             report.note(
@@ -301,7 +314,8 @@ impl ContextMeter<'_> {
         if source == "compact" {
             self.restate(report);
         }
-        let restarts = writer.summaries().all().iter().filter(|it| it.told.is_some()).count();
+        let all = writer.summaries().all().unwrap_or_default();
+        let restarts = all.iter().filter(|it| it.told.is_some()).count();
         let restarts = u64::try_from(restarts).unwrap_or(u64::MAX);
         let whose = EventOrigin { session: start.session, now, iteration: 0 };
         append_to(
@@ -331,7 +345,8 @@ impl ContextMeter<'_> {
         let text = writer.summarize(&facts, &gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
         let same = |it: &Summary| it.session == session.as_str() && it.text == text;
-        if writer.summaries().all().iter().any(|it| it.told.is_some() && same(it)) {
+        // A summary that cannot be marked as told is not told.
+        if writer.summaries().all().ok()?.iter().any(|it| it.told.is_some() && same(it)) {
             return None;
         }
         let draft = SummaryDraft { text: &text, reason: "resume", at: now, told: Some(now) };

@@ -195,7 +195,8 @@ impl GateContext<'_> {
         if signals {
             let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
             let store = SignalStore::new(self.world, &self.state_dir, kinds, durability);
-            context.learned.borrow_mut().signals = Some(store.waiting(self.request.now));
+            // Facts of signals that cannot be read are unknown.
+            context.learned.borrow_mut().signals = store.waiting(self.request.now);
         }
     }
 

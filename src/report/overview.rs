@@ -84,6 +84,9 @@ pub struct ProjectRow {
     /// Why the row is incomplete: a missing directory, an invalid pack, a damaged file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+    /// Whether a stored document cannot be read, so that more can wait than the row tells.
+    #[serde(skip)]
+    pub is_unread: bool,
     /// The last supervised run.
     pub run: Option<RunRow>,
     /// The last stop.

@@ -1,5 +1,7 @@
 //! What policyd last wrote into the files of the user's choices: a digest per file, in the user's state directory.
 //! A file with another content was written by another program, without a confirmation. It is reported once.
+//! A file without a digest can be older than the record, which versions before 0.2 did not write. Its state counts as
+//! known, and is reported only if it weakens policyd. If the record itself was removed, each file is reported.
 //!
 //! The digest proves nothing: a process of the same user can write it, too. Guards refuse both to an agent, and one
 //! copy of a directory does not reach both.
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::enforcement::EnforcementStore;
 use super::file::Durability;
@@ -22,10 +25,39 @@ use policyd_yaml::checksum::{checksum, hex};
 
 /// Below the user's state directory.
 const FILE: &str = "choices.json";
+/// Lock of the record, which [`UserStateFile`] creates.
+const LOCK: &str = ".choices.lock";
 /// An event waits no longer for another process that records or reports.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
 /// The digest of a file that does not exist.
 const MISSING: &str = "";
+
+/// Choices that weaken policyd, by their keys: a value other than null, false, and an empty list.
+const WEAKENING: [(&str, &str); 7] = [
+    ("disabled", "policyd is disabled"),
+    ("switch_files", "switch files disable policyd"),
+    ("pauses", "pauses"),
+    ("runs", "started runs"),
+    ("allowances", "allowed rules and calls"),
+    ("approvals", "approvals"),
+    ("packs", "trusted packs"),
+];
+
+/// A file of the user's choices whose content policyd did not write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignChoices {
+    pub path: PathBuf,
+    pub origin: ChoiceOrigin,
+}
+
+/// What is known of the program that wrote a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChoiceOrigin {
+    /// It is not policyd: policyd recorded another content.
+    Foreign,
+    /// The file was never recorded. Contains what weakens policyd.
+    Unrecorded(Vec<&'static str>),
+}
 
 /// The digests by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,9 +78,9 @@ pub fn record(world: &dyn World, path: &Path, bytes: &[u8]) {
     update(world, &[(path.to_path_buf(), digest(bytes))]);
 }
 
-/// Returns the files of the user's choices for a project that another program changed, and records their content, so
-/// that each change is returned once.
-pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<PathBuf> {
+/// Returns the files of the user's choices for a project that another program changed, or that weaken policyd and were
+/// never recorded. Records their content, so that each is returned once.
+pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<ForeignChoices> {
     let Some(record) = UserDirectory::State.path(world).map(|it| it.join(FILE)) else {
         return Vec::new();
     };
@@ -67,8 +99,39 @@ pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<PathBuf>
     if foreign.is_empty() {
         return Vec::new();
     }
+    let is_removed = is_record_removed(world, &record);
+    let classify = |(path, _): (PathBuf, String)| {
+        let is_recorded = written.files.contains_key(&*path.to_string_lossy());
+        let origin = match is_recorded || is_removed {
+            true => ChoiceOrigin::Foreign,
+            false => ChoiceOrigin::Unrecorded(weakening(world, &path)),
+        };
+        let is_harmless = origin == ChoiceOrigin::Unrecorded(Vec::new());
+        (!is_harmless).then_some(ForeignChoices { path, origin })
+    };
     update(world, &foreign);
-    foreign.into_iter().map(|it| it.0).collect()
+    foreign.into_iter().filter_map(classify).collect()
+}
+
+/// Whether the record existed and was removed: its lock stays.
+fn is_record_removed(world: &dyn World, record: &Path) -> bool {
+    let lock = record.with_file_name(LOCK);
+    world.stat(record) == Err(WorldError::NotFound) && world.stat(&lock).is_ok()
+}
+
+/// Returns the choices of a file that weaken policyd. A file that is not JSON is not used.
+fn weakening(world: &dyn World, path: &Path) -> Vec<&'static str> {
+    let bytes = world.read(path, USER_CHOICES_BYTES_MAX).unwrap_or_default();
+    let choices: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let is_chosen = |key: &str| match choices.get(key) {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(Value::Bool(true) | Value::Number(_) | Value::String(_)) => true,
+    };
+    let chosen = WEAKENING.iter().filter(|(key, _)| is_chosen(key)).map(|(_, what)| *what);
+    let observes = choices.get("mode").and_then(Value::as_str) == Some("observe");
+    chosen.chain(observes.then_some("rules are only observed")).collect()
 }
 
 /// Saves digests, as far as possible.
@@ -100,37 +163,70 @@ mod tests {
     use crate::user_choices::UserChoices;
     use policyd_world::fake::FakeWorld;
 
-    #[test]
-    fn a_change_by_another_program_is_returned_once() {
+    const ROOT: &str = "/work/.policyd";
+
+    fn machine() -> FakeWorld {
         let world = FakeWorld::new();
         world.set_env("HOME", "/home/me");
-        let root = Path::new("/work/.policyd");
-        let foreign = || take_foreign_changes(&world, root);
-        let store = UserChoiceStore::new(&world, root);
-        assert!(foreign().is_empty(), "no file, no record");
+        world
+    }
+
+    fn taken(world: &FakeWorld) -> Vec<(PathBuf, ChoiceOrigin)> {
+        let taken = take_foreign_changes(world, Path::new(ROOT));
+        assert!(take_foreign_changes(world, Path::new(ROOT)).is_empty(), "once");
+        taken.into_iter().map(|it| (it.path, it.origin)).collect()
+    }
+
+    #[test]
+    fn a_change_by_another_program_is_returned_once() {
+        let world = machine();
+        let store = UserChoiceStore::new(&world, Path::new(ROOT));
+        assert_eq!(taken(&world), [], "no file, no record");
         store.change(|it| it.switch_files = true).unwrap();
-        assert!(foreign().is_empty(), "policyd wrote it");
+        assert_eq!(taken(&world), [], "policyd wrote it");
         let path = store.path().unwrap();
         let text = r#"{"version": 1, "switch_files": true, "approvals": ["0123456789ab"]}"#;
         world.put(&path, text);
         assert_ne!(store.load(), Ok(UserChoices::default()));
-        assert_eq!(foreign(), std::slice::from_ref(&path));
-        assert!(foreign().is_empty(), "once");
+        assert_eq!(taken(&world), [(path.clone(), ChoiceOrigin::Foreign)]);
         store.change(|it| it.switch_files = false).unwrap();
-        assert!(foreign().is_empty());
-        let trust = "/home/me/.config/policyd/trust.json";
-        world.put(trust, "{\"version\": 1, \"packs\": []}");
-        assert_eq!(foreign(), [PathBuf::from(trust)]);
-        assert!(foreign().is_empty(), "once");
+        assert_eq!(taken(&world), []);
+        world.put(&path, r#"{"version": 1}"#);
+        assert_eq!(taken(&world), [(path, ChoiceOrigin::Foreign)], "also a harmless change");
     }
 
     #[test]
-    fn a_first_file_of_another_program_is_returned() {
-        let world = FakeWorld::new();
-        world.set_env("HOME", "/home/me");
-        let root = Path::new("/work/.policyd");
-        let path = UserChoiceStore::new(&world, root).path().unwrap();
-        world.put(&path, "{\"version\": 1, \"disabled\": {\"since\": \"2026-01-01T00:00:00Z\"}}");
-        assert_eq!(take_foreign_changes(&world, root), [path]);
+    fn choices_older_than_the_record_are_known_and_reported_if_they_weaken_policyd() {
+        for (text, weakens) in [
+            (r#"{"version": 1, "packs": []}"#, vec![]),
+            (r#"{"version": 1, "forced_breakers": ["api/x"], "disabled": null}"#, vec![]),
+            ("not JSON", vec![]),
+            (r#"{"version": 1, "packs": [{"folder": "/x"}]}"#, vec!["trusted packs"]),
+            (
+                r#"{"version": 1, "disabled": {"since": "2026-01-01T00:00:00Z"}, "mode": "observe"}"#,
+                vec!["policyd is disabled", "rules are only observed"],
+            ),
+        ] {
+            let world = machine();
+            let path = UserChoiceStore::new(&world, Path::new(ROOT)).path().unwrap();
+            world.put(&path, text);
+            let expected = ChoiceOrigin::Unrecorded(weakens.clone());
+            let expected = (path.clone(), expected);
+            assert_eq!(taken(&world), if weakens.is_empty() { vec![] } else { vec![expected] });
+            world.put(&path, format!("{text} "));
+            assert_eq!(taken(&world), [(path, ChoiceOrigin::Foreign)], "its state is known");
+        }
+    }
+
+    #[test]
+    fn a_change_after_the_removal_of_the_record_is_returned() {
+        let world = machine();
+        let store = UserChoiceStore::new(&world, Path::new(ROOT));
+        store.change(|it| it.forced_breakers.insert("api/x".to_owned())).unwrap();
+        assert_eq!(taken(&world), []);
+        world.remove(Path::new("/home/me/.local/state/policyd/choices.json")).unwrap();
+        let path = store.path().unwrap();
+        world.put(&path, r#"{"version": 1}"#);
+        assert_eq!(taken(&world), [(path, ChoiceOrigin::Foreign)]);
     }
 }

@@ -23,6 +23,40 @@ pub enum DocumentContent {
     Damaged,
 }
 
+/// Newest version of a document's format that this program knows. All documents that have a version have this one.
+const FORMAT_VERSION: u64 = 1;
+
+/// A stored document whose content is unknown. Commands that list its entries report it and fail.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreProblem {
+    #[error("{} is damaged; the next change quarantines it", path.display())]
+    Damaged { path: PathBuf },
+    #[error("{} cannot be read, and nothing is changed: {source}", path.display())]
+    Unreadable { path: PathBuf, source: WorldError },
+}
+
+impl StoreProblem {
+    /// Returns how to make the document readable.
+    #[must_use]
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Damaged { .. } => {
+                "repair the file before the next change, or leave it to policyd"
+            }
+            Self::Unreadable { source: WorldError::Newer(_), .. } => {
+                "update policyd, or move the file away"
+            }
+            Self::Unreadable { .. } => "repair the file, or move it away",
+        }
+    }
+}
+
+impl From<StoreProblem> for WorldError {
+    fn from(problem: StoreProblem) -> Self {
+        Self::Io(problem.to_string())
+    }
+}
+
 /// The documents of one store; they are named by their paths under the root.
 #[derive(Clone)]
 pub struct Documents<'a> {
@@ -87,15 +121,42 @@ impl<'a> Documents<'a> {
     /// Looks at a document. A torn one reads as its sibling, which the next change puts in its place.
     ///
     /// # Errors
-    /// It is there and cannot be read now, or is too large.
+    /// The document cannot be read now, is too large, or was written by a newer version of policyd.
     pub fn read(&self, name: &str) -> Result<DocumentContent, WorldError> {
-        Ok(match file::load(self.world, &self.path(name), self.bytes_max) {
+        let content = match file::load(self.world, &self.path(name), self.bytes_max) {
             Loaded::Missing => DocumentContent::Nothing,
             Loaded::Whole(bytes) | Loaded::Torn { backup: Some(bytes), .. } => parse(&bytes),
             Loaded::Torn { bytes, backup: None } => parse(&bytes),
             // Too much is not nothing: another program may have written it, and knows what it means.
             Loaded::Unreadable { error, .. } => return Err(error),
-        })
+        };
+        match newer_version(&content) {
+            Some(version) => Err(WorldError::Newer(version)),
+            None => Ok(content),
+        }
+    }
+
+    /// Returns the value of a document. `None` if the document does not exist, or is damaged: the next change
+    /// quarantines it.
+    ///
+    /// # Errors
+    /// As for [`Documents::read`].
+    pub fn value(&self, name: &str) -> Result<Option<Value>, StoreProblem> {
+        match self.read(name) {
+            Ok(DocumentContent::Value(value)) => Ok(Some(value)),
+            Ok(DocumentContent::Nothing | DocumentContent::Damaged) => Ok(None),
+            Err(source) => Err(StoreProblem::Unreadable { path: self.path(name), source }),
+        }
+    }
+
+    /// Returns why the content of a document is unknown. `None` if it can be read, or does not exist.
+    #[must_use]
+    pub fn problem(&self, name: &str) -> Option<StoreProblem> {
+        match self.read(name) {
+            Ok(DocumentContent::Nothing | DocumentContent::Value(_)) => None,
+            Ok(DocumentContent::Damaged) => Some(StoreProblem::Damaged { path: self.path(name) }),
+            Err(source) => Some(StoreProblem::Unreadable { path: self.path(name), source }),
+        }
     }
 
     /// Reads a document to change it, under its lock. A damaged document is quarantined, and a torn one is
@@ -164,6 +225,12 @@ impl<'a> Documents<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the version of a document that a newer version of policyd wrote.
+fn newer_version(content: &DocumentContent) -> Option<u64> {
+    let DocumentContent::Value(value) = content else { return None };
+    value.get("version")?.as_u64().filter(|version| *version > FORMAT_VERSION)
 }
 
 fn parse(bytes: &[u8]) -> DocumentContent {

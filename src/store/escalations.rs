@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::decision_log;
-use super::document::{DocumentContent, Documents};
+use super::document::{Documents, StoreProblem};
 use super::file::Durability;
 use super::shared::SharedStore;
 use super::shared::action::{EscalationChange, SharedAction, TEXT};
@@ -162,15 +162,18 @@ impl<'a> EscalationStore<'a> {
 
     /// Returns every escalation, oldest first. An unlisted document is open: a user wrote it, or the power
     /// failed after it was written.
+    ///
+    /// # Errors
+    /// The index cannot be read. That does not make its documents unlisted.
+    pub fn all(&self) -> Result<Vec<Escalation>, StoreProblem> {
+        let value = self.documents.value(INDEX)?;
+        Ok(self.with_unlisted(read(value.as_ref())))
+    }
+
+    /// Returns why some escalations are unknown.
     #[must_use]
-    pub fn all(&self) -> Vec<Escalation> {
-        let value = match self.documents.read(INDEX) {
-            Ok(DocumentContent::Value(value)) => Some(value),
-            Ok(DocumentContent::Nothing | DocumentContent::Damaged) => None,
-            // An index that cannot be read now does not make its documents unlisted.
-            Err(_) => return Vec::new(),
-        };
-        self.with_unlisted(read(value.as_ref()))
+    pub fn problem(&self) -> Option<StoreProblem> {
+        self.documents.problem(INDEX)
     }
 
     fn with_unlisted(&self, mut known: Vec<Escalation>) -> Vec<Escalation> {

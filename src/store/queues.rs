@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::document::{DocumentContent, Documents};
+use super::document::{DocumentContent, Documents, StoreProblem};
 use super::file::Durability;
 use super::log;
 use super::shared::SharedStore;
@@ -357,6 +357,18 @@ impl<'a> QueueStore<'a> {
             lists.files.clear();
         }
         lists
+    }
+
+    /// Returns why tasks are unknown: a problem for each list that cannot be read, or is damaged.
+    #[must_use]
+    pub fn problems(&self) -> Vec<StoreProblem> {
+        let lists = self.peek();
+        let path = |place: TaskQueue| self.documents.path(&name(place));
+        let damaged = lists.damaged.into_iter().map(|it| StoreProblem::Damaged { path: path(it) });
+        let unreadable = lists.unreadable.into_iter();
+        let unreadable =
+            unreadable.map(|(it, source)| StoreProblem::Unreadable { path: path(it), source });
+        damaged.chain(unreadable).collect()
     }
 
     /// Changes the lists under their lock: all of it is saved, or an error says that it is not.

@@ -154,6 +154,7 @@ fn unreadable(error: &WorldError) -> Corruption {
         | WorldError::Unsupported
         | WorldError::TimedOut
         | WorldError::Locked(_)
+        | WorldError::Newer(_)
         | WorldError::PowerLoss => Corruption::Unreadable,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
 use policyd_base::limits::{RUN_FILE_BYTES_MAX, RUNS_LOCK_WAIT};
-use policyd_state::run::{Run, RunStatus, VERSION};
+use policyd_state::run::{Run, RunStatus};
 use policyd_world::{HeldLock, World, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -87,15 +87,13 @@ impl<'a> RunStore<'a> {
     /// # Errors
     /// Why the run cannot be resumed.
     pub fn load(&self, id: &str) -> Result<Run, Unusable> {
-        let value = match self.documents.read(&name(id)).map_err(Unusable::Refused)? {
-            DocumentContent::Nothing => return Err(Unusable::None),
-            DocumentContent::Damaged => return Err(Unusable::Damaged(id.to_owned())),
-            DocumentContent::Value(value) => value,
+        let value = match self.documents.read(&name(id)) {
+            Ok(DocumentContent::Nothing) => return Err(Unusable::None),
+            Ok(DocumentContent::Damaged) => return Err(Unusable::Damaged(id.to_owned())),
+            Ok(DocumentContent::Value(value)) => value,
+            Err(WorldError::Newer(_)) => return Err(Unusable::Newer(id.to_owned())),
+            Err(error) => return Err(Unusable::Refused(error)),
         };
-        let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if version > u64::from(VERSION) {
-            return Err(Unusable::Newer(id.to_owned()));
-        }
         serde_json::from_value(value).map_err(|_| Unusable::Damaged(id.to_owned()))
     }
 

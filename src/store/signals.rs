@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::document::{DocumentContent, Documents};
+use super::document::{Documents, StoreProblem};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
@@ -72,6 +72,8 @@ pub struct View {
     pub cut: bool,
     /// Whether something could not be read now, or is being written.
     pub incomplete: bool,
+    /// Why claims and endings, or all signals, are unknown.
+    pub problem: Option<StoreProblem>,
 }
 
 impl View {
@@ -171,18 +173,27 @@ impl<'a> SignalStore<'a> {
         self.folder().join(file_names::HISTORY)
     }
 
-    /// Reads the directory without a lock. The snapshot of an unreadable directory is empty.
+    /// Reads the directory without a lock. If the ledger cannot be read, each signal of the directory waits: so a
+    /// signal that stops a run still stops it.
     #[must_use]
     pub fn view(&self, now: Timestamp) -> View {
-        self.look(&self.ledger(), now)
+        let (ledger, problem) = match self.ledger() {
+            Ok(ledger) => (ledger, None),
+            Err(problem) => (Ledger::default(), Some(problem)),
+        };
+        let view = self.look(&ledger, now);
+        View { problem: view.problem.or(problem), ..view }
     }
 
-    /// The ledger as it stands, without a lock; one that cannot be read says nothing.
-    fn ledger(&self) -> Ledger {
-        match self.documents.read(LEDGER) {
-            Ok(DocumentContent::Value(value)) => Ledger::read(Some(value)),
-            Ok(DocumentContent::Nothing | DocumentContent::Damaged) | Err(_) => Ledger::default(),
-        }
+    /// Reads the ledger without a lock.
+    fn ledger(&self) -> Result<Ledger, StoreProblem> {
+        Ok(Ledger::read(self.documents.value(LEDGER)?))
+    }
+
+    /// Returns why claims and endings, or all signals, are unknown.
+    #[must_use]
+    pub fn problem(&self, now: Timestamp) -> Option<StoreProblem> {
+        self.documents.problem(LEDGER).or_else(|| self.view(now).problem)
     }
 
     /// Returns the pending signals, oldest first.
@@ -193,22 +204,27 @@ impl<'a> SignalStore<'a> {
         found
     }
 
-    /// Returns the pending signals, as expressions see them.
+    /// Returns the pending signals, as expressions see them. `None` if they are unknown.
     #[must_use]
-    pub fn waiting(&self, now: Timestamp) -> SignalSnapshot {
+    pub fn waiting(&self, now: Timestamp) -> Option<SignalSnapshot> {
         let view = self.view(now);
+        if view.problem.is_some() {
+            return None;
+        }
         let pending = view.signals.iter().filter(|it| it.signal.is_pending(now));
-        SignalSnapshot {
+        Some(SignalSnapshot {
             pending: pending.map(|it| it.name.clone()).collect(),
             drifts: self.drifts(now).len(),
             awaiting_human: view.awaiting_human(self.kinds, now).count(),
-        }
+        })
     }
 
     /// Returns the results of requests that the agent has not received yet, oldest first.
-    #[must_use]
-    pub fn untold(&self) -> Vec<Value> {
-        self.ledger().answers
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub fn untold(&self) -> Result<Vec<Value>, StoreProblem> {
+        Ok(self.ledger()?.answers)
     }
 
     /// Removes results that the agent received, by the ids of their requests.
@@ -224,22 +240,27 @@ impl<'a> SignalStore<'a> {
     }
 
     /// Returns the signals that ended, the oldest first.
-    #[must_use]
-    pub fn history(&self) -> Vec<Value> {
-        let mut told = BTreeSet::new();
-        let mut all = log::read_all(self.world, &self.history_path());
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub fn history(&self) -> Result<Vec<Value>, StoreProblem> {
+        let (mut told, path) = (BTreeSet::new(), self.history_path());
+        let mut all = match log::read_certainly(self.world, &path) {
+            Ok(all) => all,
+            Err(source) => return Err(StoreProblem::Unreadable { path, source }),
+        };
         // A process that died before it had told everything makes another one tell it again.
         all.retain(|it| {
             let id = it.get("id").and_then(Value::as_str);
             id.is_none_or(|id| told.insert(id.to_owned()))
         });
-        all
+        Ok(all)
     }
 
-    /// Drifts since the context was last cleared, oldest first.
+    /// Drifts since the context was last cleared, oldest first. If the time is unknown, all count.
     #[must_use]
     pub fn drifts(&self, now: Timestamp) -> Vec<Value> {
-        let from = self.ledger().drifts_from;
+        let from = self.ledger().ok().and_then(|it| it.drifts_from);
         self.drifts_since(from.filter(|it| *it <= now))
     }
 
@@ -257,8 +278,10 @@ impl<'a> SignalStore<'a> {
         let mut view = View::default();
         let names = match self.world.list(&self.folder()) {
             Ok(names) => names,
-            Err(error) => {
-                view.incomplete = error != WorldError::NotFound;
+            Err(WorldError::NotFound) => Vec::new(),
+            Err(source) => {
+                view.incomplete = true;
+                view.problem = Some(StoreProblem::Unreadable { path: self.folder(), source });
                 Vec::new()
             }
         };

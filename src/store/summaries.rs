@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::document::Documents;
+use super::document::{Documents, StoreProblem};
 use super::file::Durability;
 use policyd_base::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
 use policyd_state::continuation::SummaryOrigin;
@@ -98,13 +98,18 @@ impl<'a> Summaries<'a> {
         Self { documents: Documents::new(world, own, durability, wait, SUMMARIES_BYTES_MAX) }
     }
 
-    /// Returns all summaries, the newest last; empty if they cannot be read.
+    /// Returns all summaries, the newest last.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn all(&self) -> Result<Vec<Summary>, StoreProblem> {
+        Ok(self.documents.value(FILE)?.as_ref().map(read).unwrap_or_default())
+    }
+
+    /// Returns why the summaries are unknown.
     #[must_use]
-    pub fn all(&self) -> Vec<Summary> {
-        match self.documents.read(FILE) {
-            Ok(super::document::DocumentContent::Value(value)) => read(&value),
-            Ok(_) | Err(_) => Vec::new(),
-        }
+    pub fn problem(&self) -> Option<StoreProblem> {
+        self.documents.problem(FILE)
     }
 
     /// Saves a summary instead of the session's former one. At the end of a session, the time of delivery stays:
@@ -128,22 +133,29 @@ impl<'a> Summaries<'a> {
     }
 
     /// Returns whether the summary of this turn was delivered to its session.
-    #[must_use]
-    pub fn was_told(&self, session: &str, folder: &str, iteration: u64) -> bool {
-        told(&self.all(), session, folder, iteration).is_some()
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn was_told(
+        &self,
+        session: &str,
+        folder: &str,
+        iteration: u64,
+    ) -> Result<bool, StoreProblem> {
+        Ok(told(&self.all()?, session, folder, iteration).is_some())
     }
 
     /// Returns the newest undelivered summary that `fits`. It is marked as delivered before it is returned, so
     /// that it is never delivered twice.
     ///
     /// # Errors
-    /// The mark could not be saved.
+    /// The file cannot be read, or the mark could not be saved.
     pub fn take(
         &self,
         now: Timestamp,
         fits: impl Fn(&Summary) -> bool,
     ) -> Result<Option<Summary>, WorldError> {
-        if !self.all().iter().any(|it| it.told.is_none() && fits(it)) {
+        if !self.all()?.iter().any(|it| it.told.is_none() && fits(it)) {
             return Ok(None);
         }
         self.change(now, |all| {
@@ -161,10 +173,6 @@ impl<'a> Summaries<'a> {
     ) -> Result<Option<T>, WorldError> {
         let _held = self.documents.lock(LOCK, &[FOLDER])?;
         let before = self.documents.read_to_change(FILE, now)?;
-        let version = before.as_ref().and_then(|it| it.get("version")?.as_u64()).unwrap_or(0);
-        if version > VERSION {
-            return Err(WorldError::Io(format!("it is of a newer version ({version})")));
-        }
         let mut all = before.as_ref().map(read).unwrap_or_default();
         let Some(answer) = change(&mut all) else { return Ok(None) };
         let mut file = before.and_then(|it| it.as_object().cloned()).unwrap_or_default();

@@ -37,7 +37,11 @@ impl Stores<'_> {
             return Vec::new();
         }
         let (began, mut problems) = (self.world.elapsed(), Vec::new());
-        for it in self.escalations.all() {
+        let open = match self.escalations.all() {
+            Ok(open) => open,
+            Err(problem) => return vec![problem.to_string()],
+        };
+        for it in open {
             if self.world.elapsed().saturating_sub(began) >= REMINDING_TIME_MAX {
                 break;
             }

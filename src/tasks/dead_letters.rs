@@ -268,7 +268,11 @@ impl Stores<'_> {
         if !matches!(what, "abandoned" | "resolved" | "released") {
             return;
         }
-        let (asked, lists) = (self.escalations.all(), self.queues.peek());
+        let lists = self.queues.peek();
+        // Escalations that cannot be read, or whose tasks cannot, stay open, which is harmless.
+        let (Ok(asked), true) = (self.escalations.all(), lists.unreadable.is_empty()) else {
+            return;
+        };
         // A question about all that failed alike is open as long as one of them waits for it.
         let is_shared = |it: &Escalation| {
             let mut triggers = self.policy.escalation.triggers.iter();

@@ -36,10 +36,12 @@ use policyd_fact_table::watch::CoverageRecorder;
 use policyd_policy::Policy;
 use policyd_state::escalation::Escalation;
 use policyd_store::breakers::BreakerStore;
+use policyd_store::document::StoreProblem;
 use policyd_store::escalations::EscalationStore;
 use policyd_store::file::Durability;
 use policyd_store::queues::QueueStore;
 use policyd_store::signals::SignalStore;
+use policyd_store::summaries::Summaries;
 use policyd_workspace::project;
 use policyd_world::World;
 use policyd_world::fenced::WriteProtectedWorld;
@@ -95,9 +97,26 @@ impl<'a> Stores<'a> {
         }
     }
 
-    /// What waits, as expressions see it. `None` if a list of tasks cannot be read.
+    /// What waits, as expressions see it. `None` if a list of tasks or the escalations cannot be read.
     pub fn waiting(&self) -> Option<QueueSnapshot> {
-        self.waiting_with(&self.escalations.all())
+        self.waiting_with(&self.escalations.all().ok()?)
+    }
+
+    /// Why the content of stores is unknown.
+    pub fn problems(&self) -> Vec<String> {
+        let documents = self.document_problems();
+        documents.iter().map(StoreProblem::to_string).chain(self.breakers.damage()).collect()
+    }
+
+    /// Why the content of stores other than the breakers is unknown.
+    pub fn document_problems(&self) -> Vec<StoreProblem> {
+        let (wait, durability) = (Duration::ZERO, self.breakers.durability().clone());
+        let summaries = Summaries::new(self.world, &self.own, durability, wait);
+        let mut problems = self.queues.problems();
+        problems.extend(self.escalations.problem());
+        problems.extend(self.signals.problem(self.now));
+        problems.extend(summaries.problem());
+        problems
     }
 
     /// The same for a caller that read the escalations.

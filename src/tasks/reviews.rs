@@ -140,9 +140,11 @@ impl Stores<'_> {
         if waiting.is_empty() {
             return;
         }
-        let asked = self.escalations.all();
+        // A task whose answer is unknown goes on waiting.
+        let (Ok(asked), Ok(history)) = (self.escalations.all(), self.signals.history()) else {
+            return;
+        };
         let signals = self.signals.view(self.now);
-        let history = self.signals.history();
         for task in waiting {
             let by = task.waits_for.as_str();
             let closed = asked.iter().find(|it| it.id == by).and_then(|it| it.closed.as_ref());

@@ -1,7 +1,12 @@
-//! What a scalar means: nothing, a truth value, a number or text. `serde_yaml` decides what may be
-//! a number, so that this tree cannot disagree with a typed reader of the same file.
+//! What a scalar means: nothing, a truth value, a number or text, by the core schema of YAML 1.2. Tests compare it with
+//! `serde_yaml`, a typed reader of the same files.
 
 use super::{Scalar, ScalarStyle};
+
+/// Prefixes of numbers with another base than ten. The core schema has the first two.
+const BASES: [(&str, u32); 3] = [("0x", 16), ("0o", 8), ("0b", 2)];
+/// Size of the smallest number of 128 bits with a sign.
+const LARGEST_NEGATIVE: u128 = 1 << 127;
 
 /// What a scalar means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,21 +53,60 @@ pub fn meaning(scalar: &Scalar) -> Meaning {
     if let Some(value) = small_number(text) {
         return Meaning::Int(value);
     }
-    match serde_yaml::from_str::<serde_yaml::Value>(text) {
-        Ok(serde_yaml::Value::Null) => Meaning::Null,
-        Ok(serde_yaml::Value::Bool(value)) => Meaning::Bool(value),
-        Ok(serde_yaml::Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
-            (Some(value), _) => Meaning::Int(value),
-            (None, Some(value)) => Meaning::Number(value),
-            (None, None) => Meaning::Text,
-        },
-        Ok(
-            serde_yaml::Value::String(_)
-            | serde_yaml::Value::Sequence(_)
-            | serde_yaml::Value::Mapping(_)
-            | serde_yaml::Value::Tagged(_),
-        )
-        | Err(_) => Meaning::Text,
+    number(text)
+}
+
+/// What a text means that begins as a number does.
+fn number(text: &str) -> Meaning {
+    let is_negative = text.starts_with('-');
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_padded = unsigned.len() > 1 && unsigned.starts_with('0');
+    if is_padded && unsigned.bytes().all(|it| it.is_ascii_digit()) {
+        return Meaning::Text;
+    }
+    match integer(unsigned).filter(|size| !is_negative || *size <= LARGEST_NEGATIVE) {
+        Some(size) => whole(size, is_negative),
+        None => float(text).map_or(Meaning::Text, Meaning::Number),
+    }
+}
+
+/// What a whole number means. One that no 64 bits hold is text, as for `serde_yaml`.
+fn whole(size: u128, is_negative: bool) -> Meaning {
+    match (i64::try_from(size), is_negative) {
+        (Ok(value), false) => Meaning::Int(value),
+        (Ok(value), true) => Meaning::Int(value.saturating_neg()),
+        (Err(_), true) if size == u128::from(i64::MIN.unsigned_abs()) => Meaning::Int(i64::MIN),
+        (Err(_), false) => u64::try_from(size).map_or(Meaning::Text, large),
+        (Err(_), true) => Meaning::Text,
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a number above the signed range is rounded, as `serde_yaml` rounds it"
+)]
+fn large(value: u64) -> Meaning {
+    Meaning::Number(value as f64)
+}
+
+/// Returns a whole number without its sign. `None` if it is not one, or is too large for 128 bits.
+fn integer(unsigned: &str) -> Option<u128> {
+    let based = BASES
+        .iter()
+        .find_map(|(prefix, base)| unsigned.strip_prefix(prefix).map(|digits| (digits, *base)));
+    let (digits, base) = based.unwrap_or((unsigned, 10));
+    let is_signed = digits.starts_with('+');
+    u128::from_str_radix(digits, base).ok().filter(|_| !is_signed)
+}
+
+/// Returns a finite number, an infinity, or `.nan`.
+fn float(text: &str) -> Option<f64> {
+    let unpositive = text.strip_prefix('+').unwrap_or(text);
+    match unpositive {
+        ".inf" | ".Inf" | ".INF" => Some(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => Some(f64::NEG_INFINITY),
+        ".nan" | ".NaN" | ".NAN" => (unpositive == text).then_some(f64::NAN),
+        _ => unpositive.parse().ok().filter(|it: &f64| it.is_finite()),
     }
 }
 
@@ -85,14 +129,38 @@ fn may_be_no_text(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn plain(text: &str) -> Meaning {
         meaning(&Scalar { text: text.to_owned(), style: ScalarStyle::Plain, indent: 0 })
     }
 
+    /// What `serde_yaml` says of a document with one plain scalar.
+    fn of_serde_yaml(text: &str) -> Meaning {
+        use serde_yaml::Value;
+        match serde_yaml::from_str(text) {
+            Ok(Value::Null) => Meaning::Null,
+            Ok(Value::Bool(value)) => Meaning::Bool(value),
+            Ok(Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+                (Some(value), _) => Meaning::Int(value),
+                (None, Some(value)) => Meaning::Number(value),
+                (None, None) => Meaning::Text,
+            },
+            Ok(Value::String(_) | Value::Sequence(_) | Value::Mapping(_) | Value::Tagged(_))
+            | Err(_) => Meaning::Text,
+        }
+    }
+
+    fn assert_same(text: &str) {
+        let (ours, theirs) = (plain(text), of_serde_yaml(text));
+        let is_nan = |it: Meaning| matches!(it, Meaning::Number(value) if value.is_nan());
+        assert!(ours == theirs || (is_nan(ours) && is_nan(theirs)), "{text}: {ours:?} {theirs:?}");
+    }
+
     #[test]
-    fn plain_words_mean_what_serde_yaml_says() {
+    fn plain_words_mean_what_the_core_schema_says() {
         assert_eq!(plain(""), Meaning::Null);
         assert_eq!(plain("~"), Meaning::Null);
         assert_eq!(plain("NULL"), Meaning::Null);
@@ -107,20 +175,82 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_as_serde_yaml_reads_them() {
+    fn words_and_numbers_mean_what_serde_yaml_says() {
         let words = ["null", "Null", "true", "FALSE", "nul", "t", "truth", "nan", "nULL", "True"];
-        let numbers = ["0", "7", "10", "007", "1234567890", "1e3", "0x1f", ".5", ".inf", "12s"];
+        let numbers = [
+            "0",
+            "7",
+            "10",
+            "007",
+            "00",
+            "0.0",
+            "00.5",
+            "1234567890",
+            "1e3",
+            "1E3",
+            "1e400",
+            "1e-400",
+            "1.",
+            ".5",
+            "1.e5",
+            "1e",
+            "1e+5",
+            "5e-1",
+            "0x1f",
+            "0x1F",
+            "0X1f",
+            "0x",
+            "0xg",
+            "0o17",
+            "0o8",
+            "0b101",
+            "0b2",
+            "0x+1",
+            "0x-1",
+            ".inf",
+            ".Inf",
+            ".INF",
+            ".iNF",
+            ".nan",
+            ".NaN",
+            ".NAN",
+            "inf",
+            "12s",
+            "1-2",
+            "1..2",
+            "9223372036854775807",
+            "9223372036854775808",
+            "9223372036854775809",
+            "18446744073709551615",
+            "18446744073709551616",
+            "0x7fffffffffffffff",
+            "0x8000000000000000",
+            "0xffffffffffffffff",
+            "0x10000000000000000",
+            "170141183460469231731687303715884105728",
+            "170141183460469231731687303715884105729",
+            "340282366920938463463374607431768211455",
+            "340282366920938463463374607431768211456",
+            "1000000000000000000000000000000000000000000",
+        ];
         for word in words.into_iter().chain(numbers) {
-            for text in [format!("-{word}"), format!("+{word}"), format!("~{word}"), word.into()] {
-                let theirs: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
-                let ours = match plain(&text) {
-                    Meaning::Null => serde_yaml::Value::Null,
-                    Meaning::Bool(value) => value.into(),
-                    Meaning::Int(value) => value.into(),
-                    Meaning::Number(value) => value.into(),
-                    Meaning::Text => text.as_str().into(),
-                };
-                assert_eq!(ours, theirs, "{text}");
+            for text in
+                [format!("-{word}"), format!("+{word}"), format!("~{word}"), word.to_owned()]
+            {
+                assert_same(&text);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+        #[test]
+        fn whatever_may_be_a_number_means_what_serde_yaml_says(
+            text in "[+-]?(0[xob])?[0-9a-fA-F_.]{1,40}([eE][+-]?[0-9]{1,3})?|[+-]?[0-9]{1,45}|[+.0-9a-zA-Z_-]{1,8}"
+        ) {
+            if may_be_no_text(&text) {
+                assert_same(&text);
             }
         }
     }

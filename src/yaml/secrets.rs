@@ -36,6 +36,8 @@ pub const MARK: &str = "«masked»";
 const ROUNDS_MAX: usize = 12;
 /// Shortest run of letters and digits in a secret of `TOKENS`.
 const RUN_MIN: usize = 14;
+/// Bytes of a possible token that are looked at before its pattern is compiled.
+const TOKEN_LOOK: usize = 128;
 /// Values of a name such as `db_pass` that are not passwords: types and switches.
 const PLAIN_VALUES: [&str; 20] = [
     "true",
@@ -186,6 +188,25 @@ impl SecretFormat {
         }
     }
 
+    /// Whether one of the words begins something as long as a token: `pat` is in `path`, too.
+    fn begins_token(&self, text: &FilteredText<'_>) -> bool {
+        let Hint::Any(words) = &self.hint else { return true };
+        let bytes = text.text.as_bytes();
+        let is_long = |at: usize| {
+            let rest = bytes.iter().skip(at).take(TOKEN_LOOK);
+            let ends =
+                |it: &u8| it.is_ascii_whitespace() || matches!(it, b'"' | b'\'' | b'`' | b'<');
+            let token = rest.take_while(|it| !ends(it));
+            let (length, digits) = token.fold((0_usize, 0_usize), |(length, digits), it| {
+                (length + 1, digits + usize::from(it.is_ascii_digit()))
+            });
+            length >= RUN_MIN && digits > 0
+        };
+        words.iter().any(|word| {
+            text.holds(word) && memchr::memmem::find_iter(bytes, word.as_bytes()).any(is_long)
+        })
+    }
+
     fn find(&'static self, text: &FilteredText<'_>, found: &mut Vec<(Range<usize>, &'static str)>) {
         if !self.may_be_in(text) {
             return;
@@ -205,18 +226,30 @@ fn secret_of<'t>(captures: &Captures<'t>) -> Option<Match<'t>> {
 /// The secrets of a text with their kinds, in order; none overlaps another.
 #[must_use]
 pub fn secrets(text: &str) -> Vec<(Range<usize>, &'static str)> {
-    let mut found = Vec::new();
     let text = FilteredText::new(text);
-    let rows = PUBLISHED.iter().chain(&BY_CONTEXT).chain(&STATEMENTS);
-    rows.for_each(|row| row.find(&text, &mut found));
-    if has_long_run(text.text) {
-        TOKENS.iter().for_each(|row| row.find(&text, &mut found));
-    }
+    let mut found = issued(&text);
+    BY_CONTEXT.iter().chain(&STATEMENTS).for_each(|row| row.find(&text, &mut found));
     for argument in ARGUMENTS.iter().filter(|it| it.may_be_in(&text)) {
         let Some(regex) = argument.regex() else { continue };
         let secrets = regex.captures_iter(text.text).filter_map(|it| secret_of(&it));
         found.extend(secrets.map(|it| (it.range(), ARGUMENT)));
     }
+    apart(found)
+}
+
+/// The secrets whose format alone tells them.
+fn issued(text: &FilteredText<'_>) -> Vec<(Range<usize>, &'static str)> {
+    let mut found = Vec::new();
+    PUBLISHED.iter().for_each(|row| row.find(text, &mut found));
+    if has_long_run(text.text) {
+        let rows = TOKENS.iter().filter(|row| row.begins_token(text));
+        rows.for_each(|row| row.find(text, &mut found));
+    }
+    found
+}
+
+/// Secrets in order, those that overlap as one.
+fn apart(mut found: Vec<(Range<usize>, &'static str)>) -> Vec<(Range<usize>, &'static str)> {
     // Stable: of two that begin at the same place the row that stands first names them.
     found.sort_by_key(|(range, _)| range.start);
     let mut apart: Vec<(Range<usize>, &'static str)> = Vec::new();
@@ -349,7 +382,22 @@ pub fn arguments() -> impl Iterator<Item = String> {
 /// Kinds of the secrets of a text, each once.
 #[must_use]
 pub fn kinds(text: &str) -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = secrets(text).into_iter().map(|(_, kind)| kind).collect();
+    sorted(secrets(text))
+}
+
+/// Kinds of the secrets of a text whose format alone tells them, each once. An ordinary text compiles no pattern.
+#[must_use]
+pub fn issued_kinds(text: &str) -> Vec<&'static str> {
+    sorted(apart(issued(&FilteredText::new(text))))
+}
+
+/// Kinds of secrets whose format alone tells them: those that [`issued_kinds`] returns, each once.
+pub fn issued_names() -> impl Iterator<Item = &'static str> {
+    published().chain(listed())
+}
+
+fn sorted(secrets: Vec<(Range<usize>, &'static str)>) -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = secrets.into_iter().map(|(_, kind)| kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
     kinds
@@ -366,6 +414,39 @@ mod tests {
         }
         for argument in &ARGUMENTS {
             assert!(argument.regex().is_some(), "{}", argument.shown());
+        }
+    }
+
+    #[test]
+    fn an_ordinary_call_compiles_no_pattern() {
+        for text in [
+            "ls -la",
+            "git commit -m 'fix: the parser reads re_exports and v1.2 of the format'",
+            "cargo test --test process -- fc-match pat sl. t1. md-files",
+            "patch -p1 < fixes/0001-parser.patch && gh pr view 4711 --json state",
+            "export fn main() { const value = await fetch(url); return value.items; }",
+            "docker run --rm -v $PWD:/work node:20 npm run build",
+        ] {
+            let text = FilteredText::new(text);
+            let mut rows = PUBLISHED.iter().filter(|row| row.may_be_in(&text));
+            assert_eq!(rows.next().map(|row| row.name), None, "{}", text.text);
+            let mut rows = TOKENS.iter().filter(|row| row.begins_token(&text));
+            assert_eq!(rows.next().map(|row| row.name), None, "{}", text.text);
+        }
+    }
+
+    #[test]
+    fn what_an_issuer_chose_is_told_without_its_surroundings() {
+        let listed = secret("figd_", 40);
+        let published = secret("ghp_", 36);
+        let text = format!(
+            "curl -H 'X-Key: {listed}' -u me:hunter2 https://{published}@h PASSWORD=hunter2"
+        );
+        assert_eq!(issued_kinds(&text), ["Figma token", "GitHub token"]);
+        assert!(kinds(&text).contains(&"named value"));
+        for (name, example) in listed::EXAMPLES.iter().take(TOKENS.len()) {
+            let text = example.replace(['«', '»', '+'], "");
+            assert!(!issued_kinds(&text).is_empty(), "{name}: {text}");
         }
     }
 

@@ -15,6 +15,7 @@ mod support;
 
 mod advice;
 mod builtin_pack;
+mod case_drafts;
 mod pack_cases;
 mod policy_cases;
 mod policy_load;

@@ -155,3 +155,22 @@ fn choices_that_another_program_wrote_are_reported_once() {
     assert_eq!(machine.human(&["resume"]).code, Some(0));
     assert!(!start(&machine).contains("another program"));
 }
+
+#[test]
+fn an_upgrade_reports_choices_once_and_only_if_they_weaken_policyd() {
+    let machine = Machine::new();
+    machine.untested();
+    assert_eq!(machine.human(&["pause", "5m"]).code, Some(0));
+    // As an earlier version left it: choices without a record, and without its lock.
+    let state = machine.path("state/policyd");
+    for name in ["choices.json", ".choices.json.tmp", ".choices.lock"] {
+        fs::remove_file(state.join(name)).ok();
+    }
+    let said = start(&machine);
+    assert!(said.contains("weakens policyd (pauses)"), "{said}");
+    assert!(!said.contains("another program than policyd changed"), "{said}");
+    assert!(!start(&machine).contains("weakens policyd"), "once");
+    // A record that is removed is not an upgrade.
+    fs::remove_file(state.join("choices.json")).unwrap();
+    assert!(start(&machine).contains("another program than policyd changed"));
+}

@@ -32,3 +32,4 @@ mod signal_command;
 mod signals;
 mod signals_simulation;
 mod store_real;
+mod unread;

@@ -100,7 +100,7 @@ impl Backend for Files {
         let tasks = queues.tasks.into_iter();
         let tasks = tasks.map(|it| (("task".to_owned(), it.id.clone()), task_document(&it, None)));
         let store = EscalationStore::new(&self.0, root, Durability::default(), Duration::ZERO);
-        let asked = store.all().into_iter().map(|it| {
+        let asked = store.all().unwrap().into_iter().map(|it| {
             let mut document = record_of(&it, None);
             document["text"] = store.text(&it.id).into();
             (("escalation".to_owned(), it.id), document)

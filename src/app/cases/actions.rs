@@ -103,7 +103,7 @@ pub(crate) fn waits(stores: &Stores<'_>) -> Map<String, Value> {
     let pending = stores.signals.pending(stores.now);
     let mut signals: Vec<&str> = pending.iter().map(|it| it.name.as_str()).collect();
     signals.sort_unstable();
-    let decided = stores.escalations.all();
+    let decided = stores.escalations.all().unwrap_or_default();
     let open = decided.iter().filter(|it| it.closed.is_none());
     let questions = open.map(|it| format!("{} {}: {}", it.severity, it.trigger, it.title));
     Map::from_iter([

@@ -193,7 +193,7 @@ impl FormAction<'_> {
         approved: bool,
         decision: &str,
     ) -> Result<(), PageError> {
-        let all = stores.escalations.all();
+        let all = stores.escalations.all().map_err(|problem| refused(problem.to_string()))?;
         let found = all.iter().find(|it| it.id == id);
         let found = found.ok_or_else(|| refused("The question no longer exists."))?;
         match stores.answer(found, approved, decision, self.actor.user()) {
@@ -239,7 +239,8 @@ impl FormAction<'_> {
     ) -> Result<(), PageError> {
         let store = self.shared_store(stores)?;
         let is_asked = |it: &NamedSignal| it.signal.asks && it.document == document;
-        if !store.signals_of_others().iter().any(is_asked) {
+        let others = store.signals_of_others().map_err(|problem| refused(problem.to_string()))?;
+        if !others.iter().any(is_asked) {
             return Err(refused("The request no longer waits for an answer."));
         }
         let end = if approved { End::Approved } else { End::Rejected };

@@ -181,11 +181,14 @@ mod tests {
         assert_eq!(found.transcript, None);
         insta::assert_snapshot!(found.to_text(), @r#"
         # A user reported a false alarm of T. Check the case, and move it to `tests/` of your pack.
-        - name: "rm: false alarm at the decision a1"
-          reason: "it is a temporary directory"
-          on: {"event":"pre_tool_use","command":"rm -rf \"a: b\""}
+        - name: 'rm: false alarm at the decision a1'
+          reason: it is a temporary directory
+          on:
+            event: pre_tool_use
+            command: 'rm -rf "a: b"'
           expect:
-            guards: {"rm":"silent"}
+            guards:
+              rm: silent
         "#);
         assert_eq!(draft_of(&entry, "other", "", "t.jsonl"), None);
     }
@@ -243,13 +246,9 @@ mod tests {
                 {"id": "docs", "status": "satisfied"}]}));
         let found = draft_of(&entry, "tests", "", "tests-a1.jsonl").unwrap();
         assert!(found.transcript.is_some());
+        assert!(found.to_text().contains("  transcript: tests-a1.jsonl\n"), "{}", found.to_text());
         assert!(
-            found.to_text().contains("  transcript: \"tests-a1.jsonl\"\n"),
-            "{}",
-            found.to_text()
-        );
-        assert!(
-            found.to_text().ends_with("considerations: {\"tests\":\"passed\"}\n"),
+            found.to_text().ends_with("considerations:\n      tests: passed\n"),
             "{}",
             found.to_text()
         );

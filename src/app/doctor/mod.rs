@@ -9,9 +9,11 @@ pub mod variables;
 mod versions;
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::packs::{self, organization};
 use crate::programs;
+use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::Project;
 use check::{Check, Health, try_to_write};
@@ -20,6 +22,7 @@ use policyd_policy::remote::RemotePack;
 use policyd_store::administrator;
 use policyd_store::breakers::BreakerStore;
 use policyd_store::configuration::{Configuration, ConfigurationOwner};
+use policyd_store::document::StoreProblem;
 use policyd_store::file::Durability;
 use policyd_store::pack_cache::PackCache;
 use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
@@ -44,8 +47,24 @@ pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<
     checks.extend(audit_log::inspect_log(world, project));
     let breakers = BreakerStore::new(world, &project.state, Durability::default());
     checks.extend(breakers.damage().map(|it| Check::new("breakers", Health::Look, it)));
+    checks.extend(stores(world, project));
     checks.extend(transcripts::inspect_transcripts(world));
     checks
+}
+
+/// Stored documents whose content is unknown.
+fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
+    let policy = packs::policy(world, &packs::find(world, project, None)).ok();
+    let Some(policy) = policy.or_else(|| packs::builtin_policy(world)) else { return Vec::new() };
+    let durability = Durability::default();
+    let location = StoreLocation {
+        state_dir: &project.state,
+        durability: &durability,
+        lock_wait: Duration::ZERO,
+    };
+    let problems = Stores::new(world, &policy, location).document_problems();
+    let text = |it: &StoreProblem| format!("{it}; {}", it.help());
+    problems.iter().map(|it| Check::new("state", Health::Look, text(it))).collect()
 }
 
 /// Which programs run. A hook names `policyd`, so its absence is a defect.
@@ -208,13 +227,18 @@ fn settings(world: &dyn World, owner: ConfigurationOwner) -> Vec<Check> {
     problems.chain(pins).collect()
 }
 
-/// Whether the state can be saved: a block without saved state is not sent.
+/// What follows if no state can be saved, as `stop.rs` decides it.
+const WITHOUT_STATE: &str = "blocks are counted by the transcript and the client; if neither counts them, policyd does not \
+                             block. Queues, breakers, and the decision log are not saved";
+
+/// Whether the state can be saved.
 fn state(world: &dyn World, project: &Project) -> Check {
     let own = project.state.clone();
     let name = own.display();
     let there = world.stat(&own).ok();
     if there.as_ref().is_some_and(|it| it.kind != FileKind::Folder) {
-        return Check::new("state", Health::Bad, format!("{name} is not a directory"));
+        let text = format!("{name} is not a directory, so no state can be saved: {WITHOUT_STATE}");
+        return Check::new("state", Health::Bad, text);
     }
     // Where it is yet to be made, what it will be made in is tried.
     let nearest = own.ancestors().find(|it| world.stat(it).is_ok()).unwrap_or(&own);
@@ -222,9 +246,7 @@ fn state(world: &dyn World, project: &Project) -> Check {
         Ok(()) if there.is_some() => Check::good("state", format!("{name} is writable")),
         Ok(()) => Check::good("state", format!("{name} does not exist yet; policyd creates it")),
         Err(error) => {
-            let text = format!(
-                "state directory is not writable, so policyd will not block: {name}: {error}"
-            );
+            let text = format!("{name} is not writable ({error}): {WITHOUT_STATE}");
             let mut check = Check::new("state", Health::Bad, text);
             check.more = vec!["help: set `POLICYD_STATE_DIR` to a writable directory".to_owned()];
             check

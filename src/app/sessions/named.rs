@@ -79,7 +79,7 @@ impl Session {
         session.context.learned.borrow_mut().waiting = stores.waiting();
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
         let waiting = signals.waiting(session.context.now);
-        session.context.learned.borrow_mut().signals = Some(waiting);
+        session.context.learned.borrow_mut().signals = waiting;
         session.look_at_context(policy, &store);
         let mut evaluator = Evaluator::new(session.context.clone());
         // What it asks is not asked here; the type of the session is learned.

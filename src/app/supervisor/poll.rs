@@ -78,7 +78,11 @@ impl Supervisor<'_> {
         if !store.settings().shares(SharedSubject::Signals) {
             return;
         }
-        for NamedSignal { document, signal } in store.signals_of_others() {
+        let others = store.signals_of_others().unwrap_or_else(|problem| {
+            self.problem(&problem.to_string());
+            Vec::new()
+        });
+        for NamedSignal { document, signal } in others {
             if signal.interrupts == "pause" {
                 look.pause = true;
             }

@@ -40,7 +40,10 @@ fn store<'w>(
 }
 
 /// Updates the local copy, and returns the open requests.
-fn open(console: &mut Console<'_>, store: &SharedStore<'_>) -> Vec<NamedRequest> {
+///
+/// # Errors
+/// The exit code, if the local copy cannot be read; it was reported.
+fn open(console: &mut Console<'_>, store: &SharedStore<'_>) -> Result<Vec<NamedRequest>, u8> {
     match store.sync(COMMAND) {
         Ok(result) => {
             result.rejected.iter().for_each(|it| console.eprint(&format!("shared store: {it}")));
@@ -48,7 +51,8 @@ fn open(console: &mut Console<'_>, store: &SharedStore<'_>) -> Vec<NamedRequest>
         Err(error) => console.eprint(&format!("{error}\nhelp: the local copy is used until then")),
     }
     let now = store.now();
-    store.approvals().into_iter().filter(|it| it.request.is_open(now)).collect()
+    let all = store.approvals().map_err(|problem| console.report_unread([problem]))?;
+    Ok(all.into_iter().filter(|it| it.request.is_open(now)).collect())
 }
 
 /// Lists the calls that wait for an answer.
@@ -69,7 +73,10 @@ pub(super) fn list(
         }
         Err(code) => return code,
     };
-    let all = open(console, &store);
+    let all = match open(console, &store) {
+        Ok(all) => all,
+        Err(code) => return code,
+    };
     if all.is_empty() && format == ListFormat::Text {
         console.eprint("no blocked call waits for an answer");
     }
@@ -130,7 +137,10 @@ pub(super) fn answer(
         Err(code) => return code,
     };
     let code = call_code::normalized(answer.code);
-    let open = open(console, &store);
+    let open = match open(console, &store) {
+        Ok(open) => open,
+        Err(code) => return code,
+    };
     let found = open.iter().find(|it| call_code::code(&it.request.call.digest) == code);
     let Some(NamedRequest { id, request }) = found else {
         return unknown(console, &format!("is logged in {root} or waits on another host"));

@@ -20,9 +20,14 @@ fn all(command: &BreakerCommand<'_>) -> Result<Vec<BreakerView>, WorldError> {
     Ok(all.into_iter().map(|(key, it)| command.seen(&key, it)).collect())
 }
 
-fn warn_damaged(command: &BreakerCommand<'_>, console: &mut Console<'_>) {
-    if let Some(damage) = command.store.damage() {
-        console.eprint(&damage);
+/// Reports a file that is damaged or cannot be read. Returns the exit code of a command that lists breakers.
+fn report_damage(command: &BreakerCommand<'_>, console: &mut Console<'_>) -> u8 {
+    match command.store.damage() {
+        Some(damage) => {
+            console.eprint(&damage);
+            EXIT_BROKEN
+        }
+        None => EXIT_OK,
     }
 }
 
@@ -31,9 +36,9 @@ pub(super) fn list(
     console: &mut Console<'_>,
     format: ListFormat,
 ) -> u8 {
-    warn_damaged(command, console);
+    let code = report_damage(command, console);
     let Ok(breakers) = all(command) else { return EXIT_BROKEN };
-    if breakers.is_empty() {
+    if breakers.is_empty() && code == EXIT_OK {
         print_empty(console, format, "breakers");
     }
     for seen in breakers {
@@ -44,7 +49,7 @@ pub(super) fn list(
             }
         }
     }
-    EXIT_OK
+    code
 }
 
 pub(super) fn status(
@@ -52,7 +57,7 @@ pub(super) fn status(
     console: &mut Console<'_>,
     format: ListFormat,
 ) -> u8 {
-    warn_damaged(command, console);
+    let code = report_damage(command, console);
     let Ok(all) = all(command) else { return EXIT_BROKEN };
     let level = all.iter().map(BreakerView::load_level).max().unwrap_or_default();
     let line = match format {
@@ -71,7 +76,7 @@ pub(super) fn status(
         }
     };
     console.print(&format!("{line}\n"));
-    if level == LoadLevel::Reduced { EXIT_FOUND } else { EXIT_OK }
+    if code == EXIT_OK && level == LoadLevel::Reduced { EXIT_FOUND } else { code }
 }
 
 pub(super) fn show(
@@ -80,7 +85,7 @@ pub(super) fn show(
     key: &str,
     format: ListFormat,
 ) -> u8 {
-    warn_damaged(command, console);
+    let code = report_damage(command, console);
     let Ok(breaker) = command.store.peek(key) else { return EXIT_BROKEN };
     let seen = command.seen(key, breaker);
     console.print(&match format {
@@ -88,15 +93,15 @@ pub(super) fn show(
         ListFormat::Compact => format!("{}\n", seen.line()),
         ListFormat::Text => seen.details(),
     });
-    EXIT_OK
+    code
 }
 
 pub(super) fn explain(command: &BreakerCommand<'_>, console: &mut Console<'_>, key: &str) -> u8 {
-    warn_damaged(command, console);
+    let code = report_damage(command, console);
     let Ok(breaker) = command.store.peek(key) else { return EXIT_BROKEN };
     let seen = command.seen(key, breaker);
     console.print(&seen.explanation(command.policy.breaker_origin(key)));
-    EXIT_OK
+    code
 }
 
 /// Prints each breaker when it is first seen and when its state changes, until nobody reads.

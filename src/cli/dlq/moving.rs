@@ -14,7 +14,7 @@ use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 /// Puts a task back to work. With something learned the review decides; else it is somebody's word.
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
     let (id, lists) = (&arguments.task, stores.queues.peek());
-    let Some(task) = lists.find(id) else { return unknown(console, &lists, id) };
+    let Some(task) = lists.find(id) else { return unknown(stores, console, &lists, id) };
     if arguments.force || is_a_humans(task) {
         let action = format!("requeue task `{id}`");
         if let Err(code) = require_human(stores.world, console, &action) {
@@ -100,7 +100,7 @@ fn moved(
     let details = if by.is_empty() { json!({}) } else { json!({"by": by}) };
     match stores.act(id, what, event, details) {
         Err(error) => refused(console, &error),
-        Ok(None) => unknown(console, &stores.queues.peek(), id),
+        Ok(None) => unknown(stores, console, &stores.queues.peek(), id),
         Ok(Some((task, _))) => {
             let to =
                 if what == "resolved" { "done".to_owned() } else { task.place.as_str().to_owned() };
@@ -119,8 +119,11 @@ pub(super) fn redrive(
     dry_run: bool,
 ) -> u8 {
     let lists = stores.queues.peek();
+    if !lists.unreadable.is_empty() {
+        return console.report_unread(stores.queues.problems());
+    }
     if let Some(id) = tasks.iter().find(|it| lists.find(it).is_none()) {
-        return unknown(console, &lists, id);
+        return unknown(stores, console, &lists, id);
     }
     let rules = &stores.policy.dead_letter;
     let lately = |it: &&Task| {
@@ -185,7 +188,7 @@ pub(super) fn claim(
     if let [id] = ids
         && lists.find(id).is_none()
     {
-        return unknown(console, &lists, id);
+        return unknown(stores, console, &lists, id);
     }
     match stores.claim(ids, holder, lease) {
         Err(error) => {

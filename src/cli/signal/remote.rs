@@ -24,9 +24,13 @@ impl SignalCommand<'_, '_> {
     }
 
     /// Lists the signals of other hosts. Returns whether there are any.
-    pub(super) fn list_others(&self, console: &mut Console<'_>) -> bool {
-        let Some(store) = self.shared() else { return false };
-        let others = store.signals_of_others();
+    ///
+    /// # Errors
+    /// The exit code, if the local copy cannot be read; it was reported.
+    pub(super) fn list_others(&self, console: &mut Console<'_>) -> Result<bool, u8> {
+        let Some(store) = self.shared() else { return Ok(false) };
+        let others =
+            store.signals_of_others().map_err(|problem| console.report_unread([problem]))?;
         for NamedSignal { signal, .. } in &others {
             console.print(&match self.format {
                 ListFormat::Json => format!("{}\n", json!(signal)),
@@ -36,7 +40,7 @@ impl SignalCommand<'_, '_> {
                 }
             });
         }
-        !others.is_empty()
+        Ok(!others.is_empty())
     }
 
     /// Claims or consumes a signal of another host. `None` if no other host has such a signal.
@@ -47,11 +51,12 @@ impl SignalCommand<'_, '_> {
         event: SignalEvent<'_>,
     ) -> Option<u8> {
         let store = self.shared()?;
-        let meant: Vec<NamedSignal> = store
-            .signals_of_others()
-            .into_iter()
-            .filter(|it| is_meant(&it.signal, which))
-            .collect();
+        let others = match store.signals_of_others() {
+            Ok(others) => others,
+            Err(problem) => return Some(console.report_unread([problem])),
+        };
+        let meant: Vec<NamedSignal> =
+            others.into_iter().filter(|it| is_meant(&it.signal, which)).collect();
         let mut last = None;
         for NamedSignal { document, signal } in meant {
             if signal.asks
@@ -82,7 +87,11 @@ impl SignalCommand<'_, '_> {
     ) -> Option<u8> {
         let store = self.shared()?;
         let meant = |it: &NamedSignal| it.signal.asks && is_meant(&it.signal, id);
-        let NamedSignal { document, signal } = store.signals_of_others().into_iter().find(meant)?;
+        let others = match store.signals_of_others() {
+            Ok(others) => others,
+            Err(problem) => return Some(console.report_unread([problem])),
+        };
+        let NamedSignal { document, signal } = others.into_iter().find(meant)?;
         let outcome = end.outcome.clone();
         let response = store.answer_signal(&document, end, COMMAND);
         Some(print_response(console, &signal, &outcome, response))

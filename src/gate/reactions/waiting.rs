@@ -29,7 +29,11 @@ impl ReactionRunner<'_> {
         if starts {
             stores.remind().iter().for_each(|it| report.note(it.as_str()));
         }
-        let open = stores.escalations.all();
+        if starts {
+            stores.problems().iter().for_each(|it| report.problem(it));
+        }
+        // The start of a session reports escalations that cannot be read.
+        let open = stores.escalations.all().unwrap_or_default();
         let blocking = open.iter().filter(|it| it.closed.is_none() && it.blocking);
         let lines: Vec<String> = blocking
             .map(|it| {
@@ -78,7 +82,10 @@ impl ReactionRunner<'_> {
         }
         let mut lines: Vec<String> =
             stores.signal_texts().into_iter().map(|text| format!("- {text}")).collect();
-        let answers = stores.signals.untold();
+        let answers = stores.signals.untold().unwrap_or_else(|problem| {
+            report.note(problem.to_string());
+            Vec::new()
+        });
         let text = |it: &Value, key: &str| {
             it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
         };

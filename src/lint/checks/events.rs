@@ -38,6 +38,7 @@ const PARTIAL: &[Partial] = &[
     ("event.tier", &[STOPS, FAILED_STOP], NAME_A_STOP),
     // Secrets are looked for in prompts, too.
     ("action.secrets", &[TOOL_CALL_EVENTS, PROMPT_EVENTS], NAME_A_CALL),
+    ("action.issued_secrets", &[TOOL_CALL_EVENTS, PROMPT_EVENTS], NAME_A_CALL),
     ("action", &[TOOL_CALL_EVENTS], NAME_A_CALL),
 ];
 

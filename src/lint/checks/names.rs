@@ -83,11 +83,23 @@ const DEFINED: &[Named] = &[
     named("action.secrets", "class of secrets", "", |_| {
         secrets::names().map(Cow::Borrowed).collect()
     }),
+    named("action.issued_secrets", "class of secrets", "", |_| {
+        secrets::issued_names().map(Cow::Borrowed).collect()
+    }),
 ];
 
 /// What those facts are of, to turn most expressions away.
-const MEMBERS: [&str; 8] =
-    ["signals", "rationalizations", "alarms", "breakers", "class", "trigger", "tier", "secrets"];
+const MEMBERS: [&str; 9] = [
+    "signals",
+    "rationalizations",
+    "alarms",
+    "breakers",
+    "class",
+    "trigger",
+    "tier",
+    "secrets",
+    "issued_secrets",
+];
 
 /// How a session begins, by the clients' documentation.
 pub(super) const SOURCES: [&str; 5] = ["startup", "resume", "clear", "compact", "fork"];

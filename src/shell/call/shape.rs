@@ -139,24 +139,29 @@ pub(super) fn add(call: &mut Call, input: &Json, context: AnalysisContext<'_>) {
     }
 }
 
-/// Adds every text of an input. Above the limits, the call counts as not analyzed.
+/// Adds every text of an input in its order, then every key. Above the limits, the call counts as not analyzed.
 fn add_strings(call: &mut Call, input: &Json) {
-    let mut open = vec![input];
+    let (mut open, mut keys) = (vec![input], Vec::new());
     let mut bytes = 0_usize;
     while let Some(value) = open.pop() {
         match value {
             Json::String(text) => {
                 bytes = bytes.saturating_add(text.len());
-                if bytes > STRINGS_BYTES_MAX {
-                    return call.over("the texts in its input are too long");
-                }
                 call.strings.push(text.clone());
             }
-            Json::Array(items) => open.extend(items),
-            Json::Object(fields) => open.extend(fields.values()),
+            Json::Array(items) => open.extend(items.iter().rev()),
+            Json::Object(fields) => {
+                bytes = fields.keys().fold(bytes, |bytes, key| bytes.saturating_add(key.len()));
+                keys.extend(fields.keys().cloned());
+                open.extend(fields.values().rev());
+            }
             Json::Null | Json::Bool(_) | Json::Number(_) => {}
         }
+        if bytes > STRINGS_BYTES_MAX {
+            return call.over("the texts in its input are too long");
+        }
     }
+    call.strings.append(&mut keys);
 }
 
 /// Returns whether a tool that the vocabulary does not list writes the files that its input names.

@@ -9,6 +9,7 @@ use super::action::{ApprovalChange, SharedAction, SharedResponse};
 use super::mirror::APPROVALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
 use crate::allowance::{Allowance, AllowanceTarget};
+use crate::document::StoreProblem;
 use crate::user::ChoiceError;
 use crate::user_choices::UserChoiceStore;
 use policyd_base::id::SessionId;
@@ -48,9 +49,11 @@ pub enum AnswerResult {
 
 impl SharedStore<'_> {
     /// Returns the requests of the local copy, oldest first.
-    #[must_use]
-    pub fn approvals(&self) -> Vec<NamedRequest> {
-        let all = self.mirror(APPROVALS).all().into_iter();
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn approvals(&self) -> Result<Vec<NamedRequest>, StoreProblem> {
+        let all = self.mirror(APPROVALS).all()?.into_iter();
         let mut all: Vec<NamedRequest> = all
             .filter_map(|(id, it)| {
                 Some(NamedRequest { id, request: serde_json::from_value(it).ok()? })
@@ -59,7 +62,7 @@ impl SharedStore<'_> {
         all.sort_by(|one, other| {
             (one.request.asked, &one.id).cmp(&(other.request.asked, &other.id))
         });
-        all
+        Ok(all)
     }
 
     /// Asks the humans of the group to let a blocked call pass. Returns the request; one that is open stays as it is.

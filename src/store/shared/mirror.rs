@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::SharedStore;
 use super::action::{APPROVAL, RUN, SIGNAL};
-use crate::document::{DocumentContent, Documents};
+use crate::document::{Documents, StoreProblem};
 use policyd_base::limits::{
     APPROVALS_KEPT, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX, SHARED_RUNS_KEPT, SHARED_SIGNALS_KEPT,
 };
@@ -55,12 +55,12 @@ impl SharedStore<'_> {
 }
 
 impl Mirror<'_> {
-    /// Reads all documents without a lock. A damaged copy is empty.
-    pub(super) fn all(&self) -> MirrorDocuments {
-        match self.documents.read(&self.file) {
-            Ok(DocumentContent::Value(value)) => documents_of(value),
-            Ok(DocumentContent::Nothing | DocumentContent::Damaged) | Err(_) => BTreeMap::new(),
-        }
+    /// Reads all documents without a lock. A damaged copy is empty; the next change quarantines it.
+    ///
+    /// # Errors
+    /// The copy cannot be read.
+    pub(super) fn all(&self) -> Result<MirrorDocuments, StoreProblem> {
+        Ok(self.documents.value(&self.file)?.map(documents_of).unwrap_or_default())
     }
 
     /// Changes documents under a lock; the oldest beyond the limit are removed. Nothing is written if nothing changed.

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::action::SharedAction;
 use super::mirror::RUNS;
 use super::{SharedStore, position};
+use crate::document::StoreProblem;
 use policyd_state::run::{Run, RunPhase};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -83,12 +84,14 @@ impl SharedStore<'_> {
     }
 
     /// Returns the runs of the local copy, the newest record first.
-    #[must_use]
-    pub fn runs(&self) -> Vec<SharedRun> {
-        let all = self.mirror(RUNS).all().into_values();
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn runs(&self) -> Result<Vec<SharedRun>, StoreProblem> {
+        let all = self.mirror(RUNS).all()?.into_values();
         let mut all: Vec<SharedRun> =
             all.filter_map(|it| serde_json::from_value(it).ok()).collect();
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
-        all
+        Ok(all)
     }
 }

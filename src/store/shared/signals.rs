@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::action::{SharedAction, SharedResponse};
 use super::mirror::SIGNALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
+use crate::document::StoreProblem;
 use policyd_state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -261,37 +262,44 @@ impl SharedStore<'_> {
     }
 
     /// Returns the signals of other hosts that wait, oldest first.
-    #[must_use]
-    pub fn signals_of_others(&self) -> Vec<NamedSignal> {
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn signals_of_others(&self) -> Result<Vec<NamedSignal>, StoreProblem> {
         let now = self.world.now();
-        let mut all = self.signals(false);
+        let mut all = self.signals(false)?;
         all.retain(|it| it.signal.is_pending(now));
         all.sort_by(|one, other| {
             (one.signal.created, &one.document).cmp(&(other.signal.created, &other.document))
         });
-        all
+        Ok(all)
     }
 
     /// Returns the shared signals of this host.
-    #[must_use]
-    pub fn own_signals(&self) -> Vec<SharedSignal> {
-        self.signals(true).into_iter().map(|it| it.signal).collect()
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn own_signals(&self) -> Result<Vec<SharedSignal>, StoreProblem> {
+        Ok(self.signals(true)?.into_iter().map(|it| it.signal).collect())
     }
 
     /// Returns the document of a signal of this host; `None` if it is not shared.
-    #[must_use]
-    pub fn document_of(&self, id: &str) -> Option<String> {
-        let own = self.signals(true).into_iter().find(|it| it.signal.id == id);
-        own.map(|it| it.document)
+    ///
+    /// # Errors
+    /// The local copy cannot be read.
+    pub fn document_of(&self, id: &str) -> Result<Option<String>, StoreProblem> {
+        let own = self.signals(true)?.into_iter().find(|it| it.signal.id == id);
+        Ok(own.map(|it| it.document))
     }
 
-    fn signals(&self, own: bool) -> Vec<NamedSignal> {
-        let Ok(client) = position::client(self.world, &self.folder) else { return Vec::new() };
+    fn signals(&self, own: bool) -> Result<Vec<NamedSignal>, StoreProblem> {
+        let Ok(client) = position::client(self.world, &self.folder) else { return Ok(Vec::new()) };
         let prefix = format!("{client}-");
-        let all = self.mirror(SIGNALS).all().into_iter();
+        let all = self.mirror(SIGNALS).all()?.into_iter();
         let all = all.filter(|(document, _)| document.starts_with(&prefix) == own);
-        all.filter_map(|(document, it)| Some(NamedSignal { document, signal: signal_of(&it)? }))
-            .collect()
+        let named = all
+            .filter_map(|(document, it)| Some(NamedSignal { document, signal: signal_of(&it)? }));
+        Ok(named.collect())
     }
 
     /// Lets the server decide about a change of a signal. The name of a consumer becomes unique among all hosts.

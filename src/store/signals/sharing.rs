@@ -1,8 +1,10 @@
 //! Signals on the shared store: which are shared, who consumes one first, and how one ended on another host.
 
+use std::fmt::Display;
+
 use super::{EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
 use crate::shared::settings::SharedSubject;
-use crate::shared::{QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError};
+use crate::shared::{QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse};
 use policyd_policy::signals::{CLAIM, SignalKind, SignalStorage};
 use policyd_state::signal::{End, SignalEvent};
 use policyd_world::WorldError;
@@ -85,14 +87,17 @@ impl SignalStore<'_> {
         found: &StoredSignal,
         event: SignalEvent<'_>,
     ) -> Option<String> {
-        let document = shared.document_of(&found.id)?;
+        // A run stops also without the server.
+        let interrupts = self.kinds.kind(&found.name).is_some_and(|it| !it.interrupts.is_empty());
+        let document = match shared.document_of(&found.id) {
+            Ok(document) => document?,
+            Err(_) if interrupts => return None,
+            Err(problem) => return Some(unknown_consumer(&problem)),
+        };
         match shared.decide_signal(&document, event, QUICK) {
             Ok(SignalResponse::Changed | SignalResponse::Unknown) => None,
             Ok(SignalResponse::Refused(why)) => Some(why),
-            // A run stops also without the server.
-            Err(_) if self.kinds.kind(&found.name).is_some_and(|it| !it.interrupts.is_empty()) => {
-                None
-            }
+            Err(_) if interrupts => None,
             Err(error) => Some(unknown_consumer(&error)),
         }
     }
@@ -104,7 +109,7 @@ impl SignalStore<'_> {
     pub fn take_over_ends(&self, now: Timestamp) -> Result<(), WorldError> {
         let Some(shared) = self.shared() else { return Ok(()) };
         let view = self.view(now);
-        for it in shared.own_signals() {
+        for it in shared.own_signals()? {
             let is_known = view.signals.iter().any(|local| local.id == it.id);
             match &it.ended {
                 Some(end) if is_known => self.take_over_end(&it.id, end, now)?,
@@ -150,6 +155,6 @@ fn is_shared(kind: &SignalKind) -> bool {
 }
 
 /// Why a signal cannot be consumed without the server.
-fn unknown_consumer(error: &SyncError) -> String {
+fn unknown_consumer(error: &impl Display) -> String {
     format!("only the server knows whether another host consumed it: {error}")
 }

@@ -57,7 +57,7 @@ fn a_folder_that_cannot_be_made_is_found_before_a_block_is_lost() {
     let found = state(&scene);
     assert_eq!(found["health"], "failed", "{found}");
     assert!(
-        found["text"].as_str().unwrap().contains("not writable, so policyd will not block"),
+        found["text"].as_str().unwrap().contains("if neither counts them, policyd does not block"),
         "{found}"
     );
 }

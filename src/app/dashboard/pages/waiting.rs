@@ -52,7 +52,10 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         let Some(waiting) = waiting(pages, &row.directory) else { continue };
         parts.push(project(view, &row.directory, &waiting, &mut left));
     }
-    let SharedItems { calls, signals } = shared_items(pages, view);
+    let SharedItems { calls, signals, problems } = shared_items(pages, view);
+    let unread = rows.iter().filter(|it| it.is_unread);
+    let unread = unread.flat_map(|row| row.problems.iter().map(|it| (row.directory.as_str(), it)));
+    let unread: Vec<(&str, &String)> = unread.chain(problems.iter().map(|it| ("", it))).collect();
     let other_rows = html! {
         @for (directory, it) in &others {
             tr { th scope="row" { (directory) } td { (it.kind.name()) } td { (it.text) } td { code { (it.command) } } }
@@ -60,7 +63,8 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     };
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
-        @if parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
+        @for (directory, problem) in &unread { p.problem { (directory) " " (problem) } }
+        @if unread.is_empty() && parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
         @if !others.is_empty() {
@@ -89,6 +93,8 @@ struct SharedItems {
     calls: Vec<Markup>,
     /// Signals of other hosts.
     signals: Vec<Markup>,
+    /// Why some of them are unknown.
+    problems: BTreeSet<String>,
 }
 
 /// Returns what waits on the hosts of the shared store. Each project has its own copy of it.
@@ -101,8 +107,11 @@ fn shared_items(pages: &Pages<'_>, view: &PageView<'_>) -> SharedItems {
         let shares = |subject| store.settings().shares(subject);
         if shares(SharedSubject::Approvals) {
             let queued = queued_answers(&store);
-            let open = store.approvals().into_iter().filter(|it| it.request.is_open(view.now));
-            for it in open {
+            let all = store.approvals().unwrap_or_else(|problem| {
+                items.problems.insert(problem.to_string());
+                Vec::new()
+            });
+            for it in all.into_iter().filter(|it| it.request.is_open(view.now)) {
                 if items.calls.len() < ROWS && seen.insert(it.id.clone()) {
                     let is_queued = queued.contains(&it.id);
                     items.calls.push(blocked_call(view, directory, &it, is_queued));
@@ -110,8 +119,11 @@ fn shared_items(pages: &Pages<'_>, view: &PageView<'_>) -> SharedItems {
             }
         }
         if shares(SharedSubject::Signals) {
-            let asked = store.signals_of_others().into_iter().filter(|it| it.signal.asks);
-            for it in asked {
+            let all = store.signals_of_others().unwrap_or_else(|problem| {
+                items.problems.insert(problem.to_string());
+                Vec::new()
+            });
+            for it in all.into_iter().filter(|it| it.signal.asks) {
                 if items.signals.len() < ROWS && seen.insert(it.document.clone()) {
                     items.signals.push(remote_signal(view, directory, &it));
                 }
@@ -191,7 +203,9 @@ fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
     let location =
         StoreLocation { state_dir: &state_dir, durability: &durability, lock_wait: Duration::ZERO };
     let stores = Stores::new(pages.world, &open.policy, location);
-    let escalations = stores.escalations.all().into_iter().filter(|it| it.closed.is_none());
+    // The row of the project tells what cannot be read.
+    let escalations =
+        stores.escalations.all().unwrap_or_default().into_iter().filter(|it| it.closed.is_none());
     let escalations = escalations.map(|it| {
         let text = stores.escalations.text(&it.id);
         (it, policyd_evaluation::message::cut(&text, DOCUMENT_CHARS))
