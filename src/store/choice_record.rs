@@ -10,14 +10,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::enforcement::EnforcementStore;
+use super::choice_files::{ChoiceFile, ChoiceFiles};
 use super::file::Durability;
-use super::trust::TrustStore;
-use super::user::{self, UserDirectory};
-use super::user_choices::UserChoiceStore;
+use super::user::UserDirectory;
 use super::user_state::UserStateFile;
 use crate::checksum::{checksum, hex};
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_STATE_BYTES_MAX};
+use crate::limits::USER_STATE_BYTES_MAX;
 use crate::world::{World, WorldError};
 
 /// Below the user's state directory.
@@ -48,15 +46,12 @@ pub fn record(world: &dyn World, path: &Path, bytes: &[u8]) {
 
 /// Returns the files of the user's choices for a project that another program changed, and records their content, so
 /// that each change is returned once.
-pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<PathBuf> {
+pub fn take_foreign_changes(world: &dyn World, files: &ChoiceFiles) -> Vec<PathBuf> {
     let Some(record) = UserDirectory::State.path(world).map(|it| it.join(FILE)) else {
         return Vec::new();
     };
-    let choices = UserChoiceStore::new(world, state_dir).path();
-    let trust = user::config_folder(world).map(|it| TrustStore::new(world, &it).path());
-    let paths = choices.into_iter().chain(EnforcementStore::new(world).path()).chain(trust);
-    let current: Vec<(PathBuf, String)> =
-        paths.filter_map(|path| Some((path.clone(), current_digest(world, &path)?))).collect();
+    let current = files.all().filter_map(|file| Some((file.path.clone(), current_digest(file)?)));
+    let current: Vec<(PathBuf, String)> = current.collect();
     let written: WrittenFiles = world
         .read(&record, USER_STATE_BYTES_MAX)
         .ok()
@@ -82,9 +77,9 @@ fn update(world: &dyn World, digests: &[(PathBuf, String)]) {
 }
 
 /// Returns the digest of a file. `None` if the file exists and cannot be read: then policyd does not use it.
-fn current_digest(world: &dyn World, path: &Path) -> Option<String> {
-    match world.read(path, USER_CHOICES_BYTES_MAX) {
-        Ok(bytes) => Some(digest(&bytes)),
+fn current_digest(file: &ChoiceFile) -> Option<String> {
+    match &file.content {
+        Ok(bytes) => Some(digest(bytes)),
         Err(WorldError::NotFound) => Some(MISSING.to_owned()),
         Err(_) => None,
     }
@@ -97,7 +92,7 @@ fn digest(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::user_choices::UserChoices;
+    use crate::store::user_choices::{UserChoiceStore, UserChoices};
     use crate::world::fake::FakeWorld;
 
     #[test]
@@ -105,7 +100,7 @@ mod tests {
         let world = FakeWorld::new();
         world.set_env("HOME", "/home/me");
         let root = Path::new("/work/.policyd");
-        let foreign = || take_foreign_changes(&world, root);
+        let foreign = || take_foreign_changes(&world, &ChoiceFiles::read(&world, root));
         let store = UserChoiceStore::new(&world, root);
         assert!(foreign().is_empty(), "no file, no record");
         store.change(|it| it.switch_files = true).unwrap();
@@ -131,6 +126,6 @@ mod tests {
         let root = Path::new("/work/.policyd");
         let path = UserChoiceStore::new(&world, root).path().unwrap();
         world.put(&path, "{\"version\": 1, \"disabled\": {\"since\": \"2026-01-01T00:00:00Z\"}}");
-        assert_eq!(take_foreign_changes(&world, root), [path]);
+        assert_eq!(take_foreign_changes(&world, &ChoiceFiles::read(&world, root)), [path]);
     }
 }

@@ -10,6 +10,7 @@ use crate::harness::{self, Harness};
 use crate::hook::HookResponse;
 use crate::policy::{Policy, records};
 use crate::store::allowance::Allowance;
+use crate::store::choice_files::ChoiceFiles;
 use crate::store::choice_record;
 use crate::store::configuration::Pins;
 use crate::store::enforcement::EnforcementChoice;
@@ -63,14 +64,16 @@ pub(super) fn admit(
         return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
-    for path in choice_record::take_foreign_changes(world, &project.state) {
+    let files = ChoiceFiles::read(world, &project.state);
+    for path in choice_record::take_foreign_changes(world, &files) {
         report.problem(&format!(
             "another program than policyd changed `{}`, so no human confirmed your choices there; \
              check them with `policyd doctor`, or remove the file to reset them",
             path.display()
         ));
     }
-    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
+    let status =
+        GateStatus::by_files(world, &project, &files, Some(&event.session_id), request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
         status.problems.iter().for_each(|it| report.problem(it));
