@@ -10,6 +10,7 @@ pub mod meaning;
 pub mod memo;
 pub mod node;
 pub mod pairs;
+pub mod rows;
 pub mod scalar;
 pub mod schema;
 pub mod secrets;
@@ -24,7 +25,7 @@ pub mod yaml;
 use std::sync::Arc;
 
 /// The source text of types that are stored. Stored values depend on it.
-pub const SOURCE_TEXT: &str = include_str!("deferred.rs");
+pub const SOURCE_TEXT: &str = concat!(include_str!("deferred.rs"), include_str!("rows.rs"));
 
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 
