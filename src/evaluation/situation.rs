@@ -8,9 +8,10 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::deferred::Lazy;
 use crate::expr::context::{Context, ConversationProse, EvaluationState};
 use crate::expr::excuse_facts::RationalizationMatcher;
-use crate::expr::pattern::{StoredPattern, TextPattern};
+use crate::expr::pattern::{StoredPattern, TextPatterns};
 use crate::expr::project_facts::ProjectView;
 use crate::facts::compiled::CompiledMatchers;
 use crate::facts::event::Event;
@@ -53,7 +54,7 @@ pub struct Matchers {
     /// Matchers for commands and files.
     pub lens: Rc<CompiledMatchers>,
     /// Text patterns by name.
-    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    pub patterns: Rc<TextPatterns>,
     /// Matcher of the pack's rationalizations.
     pub sought: Rc<OnceCell<RationalizationMatcher>>,
 }
@@ -61,9 +62,8 @@ pub struct Matchers {
 impl Matchers {
     /// Creates the matchers of a pack's vocabulary.
     #[must_use]
-    pub fn new(lens: CompiledMatchers, texts: BTreeMap<String, StoredPattern>) -> Self {
-        let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
-        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
+    pub fn new(lens: CompiledMatchers, texts: Lazy<BTreeMap<String, StoredPattern>>) -> Self {
+        Self { lens: Rc::new(lens), patterns: Rc::new(texts.into()), sought: Rc::default() }
     }
 
     /// Removes the vocabulary from a policy and creates its matchers.

@@ -18,8 +18,8 @@ const WILD: [char; 3] = ['*', '?', '{'];
 /// Bytes of the end of one row in [`Rows`].
 const END_BYTES: usize = 4;
 
-/// A row with names.
-pub trait Named {
+/// The names of a row.
+pub trait RowNames {
     /// Returns the names under which the row is found. A name with `*`, `?`, or `{` is a pattern.
     fn names(&self) -> Vec<Cow<'_, str>>;
 }
@@ -113,9 +113,7 @@ fn begins_as(name: &str, pattern: &str) -> bool {
 
 /// Rows that are found by their names.
 ///
-/// In a compiled pack the rows stay encoded until a lookup finds them. With lists that were decoded as a whole, the tool
-/// call `cargo test --workspace && git status` executed 630,000 instructions for five lists (callgrind, x86-64,
-/// 2026-11-27).
+/// In a compiled pack the rows stay encoded until a lookup finds them.
 #[derive(Debug, Clone)]
 pub struct Rows<T> {
     index: NameIndex,
@@ -169,7 +167,7 @@ impl<T: DeserializeOwned + Default> Rows<T> {
     /// Changes the rows, which decodes them. Lookups use their new names.
     pub fn change<R>(&mut self, change: impl FnOnce(&mut Vec<T>) -> R) -> R
     where
-        T: Clone + Named,
+        T: Clone + RowNames,
     {
         let mut rows: Vec<T> = self.iter().cloned().collect();
         let changed = change(&mut rows);
@@ -215,7 +213,7 @@ impl<T: DeserializeOwned + Default> Rows<T> {
     }
 }
 
-impl<T: Named> From<Vec<T>> for Rows<T> {
+impl<T: RowNames> From<Vec<T>> for Rows<T> {
     fn from(rows: Vec<T>) -> Self {
         let names = |(at, row): (usize, &'_ T)| -> Vec<(String, usize)> {
             row.names().into_iter().map(|it| (it.into_owned(), at)).collect()
@@ -227,7 +225,7 @@ impl<T: Named> From<Vec<T>> for Rows<T> {
     }
 }
 
-impl<T: Named> From<Vec<T>> for Lazy<Rows<T>> {
+impl<T: RowNames> From<Vec<T>> for Lazy<Rows<T>> {
     fn from(rows: Vec<T>) -> Self {
         Rows::from(rows).into()
     }
@@ -273,7 +271,7 @@ mod tests {
         value: u8,
     }
 
-    impl Named for Row {
+    impl RowNames for Row {
         fn names(&self) -> Vec<Cow<'_, str>> {
             self.names.iter().map(Cow::from).collect()
         }

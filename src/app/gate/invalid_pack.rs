@@ -11,6 +11,7 @@ use crate::app::workspace::project::Project;
 use crate::evaluation::combine::Decision;
 use crate::hook::HookResponse;
 use crate::limits;
+use crate::policy::guards::Guard;
 use crate::policy::{OnError, Policy};
 use crate::state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
 use crate::store::file::Saved;
@@ -23,9 +24,8 @@ pub(super) const BROKEN: &str = "the policy pack is broken";
 /// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
 pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
     if !invalid.sets_off.is_empty() {
-        let mut guards = (*policy.guards).clone();
-        guards.rules.retain(|it| !invalid.sets_off.contains(&it.set.as_str()));
-        policy.guards = guards.into();
+        let is_on = |it: &Guard| !invalid.sets_off.contains(&it.set.as_str());
+        policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_on)));
     }
 }
 
