@@ -28,8 +28,10 @@ pub use evaluator::{matches_any_program, matching_programs};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
+use policyd_facts::call::Call;
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
+use policyd_facts::pattern::HashedName;
 use policyd_policy::guards::{Guard, GuardAction, OnUnknown};
 use policyd_policy::{Mode, Policy};
 use policyd_yaml::secrets::secrets;
@@ -163,15 +165,34 @@ pub fn applicable_guards<'p>(
     guards_for(policy, event.kind, tool).filter(move |it| in_force(it, now))
 }
 
+/// Returns the guards of a pack that can apply to an event with this tool call. The others do not apply, and stay
+/// encoded.
+#[must_use]
+pub fn concerned_guards<'p>(
+    policy: &'p Policy,
+    event: &Event,
+    call: &Call,
+    now: Timestamp,
+) -> Vec<&'p Guard> {
+    let is_certain = call.is_understood() && !call.beyond;
+    if !is_certain || call.programs.iter().any(|it| it.name.is_empty()) {
+        return applicable_guards(policy, event, now).collect();
+    }
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    let names = call.programs.iter().map(|it| it.name.as_str());
+    let found = policy.guards.of_programs(event.kind, names);
+    found.filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
+}
+
 /// Returns the guards of a pack for one tool and one kind of event, at any time.
 pub fn guards_for(policy: &Policy, kind: EventKind, tool: String) -> impl Iterator<Item = &Guard> {
-    let listed = policy.guarded.contains(&kind);
-    let rules = if listed { policy.guards.rules.as_slice() } else { &[] };
-    rules.iter().filter(move |guard| {
-        let fits =
-            guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, &tool));
-        fits && guard.on.contains(&kind)
-    })
+    let guards = policy.guarded.contains(&kind).then(|| policy.guards.at(kind));
+    guards.into_iter().flatten().filter(move |it| fits_tool(it, &tool))
+}
+
+/// Returns whether a guard is for a tool.
+fn fits_tool(guard: &Guard, tool: &str) -> bool {
+    guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, tool))
 }
 
 /// Returns whether a guard has not expired.
@@ -194,13 +215,13 @@ pub fn judge<'p>(
     let mut unsure: Option<&Guard> = None;
     let split = !seen.call.is_understood() && !seen.call.beyond;
     let words = if split { words(&seen.call.command) } else { BTreeSet::new() };
-    let initials = seen.call.programs.iter().map(|it| it.name.as_str()).collect();
+    let names: Vec<HashedName> =
+        seen.call.programs.iter().map(|it| HashedName::new(&it.name)).collect();
     let mut guards = guards.peekable();
     let secret = guards.peek().is_some() && holds_secrets(&event.tool_response);
-    for guard in guards.filter(|it| secret || it.body.verb != GuardAction::Mask) {
-        let words = &words;
-        let mut of_call =
-            GuardEvaluator { guard, seen, initials, words, context, evaluator, detail };
+    for guard in guards.filter(|it| secret || !it.masks) {
+        let (names, words) = (names.as_slice(), &words);
+        let mut of_call = GuardEvaluator { guard, seen, names, words, context, evaluator, detail };
         let found = of_call.evaluate();
         // A guard that only observes asks nothing, so another one asks first.
         unsure = unsure.filter(|it| !it.observed || guard.observed || !may_stop(guard));

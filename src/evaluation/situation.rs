@@ -10,13 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use policyd_fact_table::context::{Context, ConversationProse, EvaluationState};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
-use policyd_fact_table::pattern::{StoredPattern, TextPattern};
+use policyd_fact_table::pattern::{StoredPattern, TextPatterns};
 use policyd_fact_table::project_facts::ProjectView;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::Event;
 use policyd_facts::{EditedFile, Facts};
 use policyd_policy::Policy;
 use policyd_state::context::Overrides;
+use policyd_yaml::deferred::Lazy;
 use policyd_yaml::time::Timestamp;
 
 /// Inputs of the evaluation of one event, before any probe runs.
@@ -53,7 +54,7 @@ pub struct Matchers {
     /// Matchers for commands and files.
     pub lens: Rc<CompiledMatchers>,
     /// Text patterns by name.
-    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    pub patterns: Rc<TextPatterns>,
     /// Matcher of the pack's rationalizations.
     pub sought: Rc<OnceCell<RationalizationMatcher>>,
 }
@@ -61,9 +62,8 @@ pub struct Matchers {
 impl Matchers {
     /// Creates the matchers of a pack's vocabulary.
     #[must_use]
-    pub fn new(lens: CompiledMatchers, texts: BTreeMap<String, StoredPattern>) -> Self {
-        let patterns = texts.into_iter().map(|(id, it)| (id, TextPattern::new(it)));
-        Self { lens: Rc::new(lens), patterns: Rc::new(patterns.collect()), sought: Rc::default() }
+    pub fn new(lens: CompiledMatchers, texts: Lazy<BTreeMap<String, StoredPattern>>) -> Self {
+        Self { lens: Rc::new(lens), patterns: Rc::new(texts.into()), sought: Rc::default() }
     }
 
     /// Removes the vocabulary from a policy and creates its matchers.

@@ -1,7 +1,7 @@
 //! Text patterns: named sets of phrases and regexes that are looked for in prose.
 //! A phrase matches whole words only, without regard to case and spacing; it compiles nothing.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -108,6 +108,29 @@ impl Eq for StoredPattern {}
 pub struct TextPattern {
     kept: StoredPattern,
     prepared: OnceCell<Prepared>,
+}
+
+/// The sets of a pack by name, decoded when the first one is read. Few events read one.
+#[derive(Debug, Default)]
+pub struct TextPatterns {
+    stored: RefCell<Lazy<BTreeMap<String, StoredPattern>>>,
+    patterns: OnceCell<BTreeMap<String, TextPattern>>,
+}
+
+impl TextPatterns {
+    /// Returns the set with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&TextPattern> {
+        let stored = || self.stored.take().into_inner().into_iter();
+        let patterns = || stored().map(|(name, it)| (name, TextPattern::new(it))).collect();
+        self.patterns.get_or_init(patterns).get(name)
+    }
+}
+
+impl From<Lazy<BTreeMap<String, StoredPattern>>> for TextPatterns {
+    fn from(stored: Lazy<BTreeMap<String, StoredPattern>>) -> Self {
+        Self { stored: stored.into(), patterns: OnceCell::new() }
+    }
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! INVARIANT: what cannot be known is neither true nor false. A question that it decides fails, and
 //! `on_error` of the guard answers.
 
+use policyd_yaml::rows::Rows;
 use rhai::Dynamic;
 
 use super::FactError;
@@ -263,7 +264,7 @@ fn searched_for_secrets(call: &Call) -> impl Iterator<Item = &String> {
 }
 
 /// Options with values, as the vocabulary tells them.
-pub(super) fn values(it: &Object) -> &[ValueOptions] {
+pub(super) fn values(it: &Object) -> &Rows<ValueOptions> {
     &it.context.lens.lens().value_options
 }
 

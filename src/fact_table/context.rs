@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::FactError;
 use super::excuse_facts::RationalizationMatcher;
 use super::names::TableOfFacts;
-use super::pattern::TextPattern;
+use super::pattern::TextPatterns;
 use super::prose::Prose;
 use super::snapshots::{
     BreakersSnapshot, CallFacts, ContextUsage, MatchedProgram, ProjectView, QueueSnapshot,
@@ -56,7 +56,7 @@ pub struct Context {
     /// The forge that the project's remote is on, empty where none of the known ones is.
     pub forge: String,
     /// Named text patterns of the pack.
-    pub patterns: Rc<BTreeMap<String, TextPattern>>,
+    pub patterns: Rc<TextPatterns>,
     /// What the pack's table of excuses looks for, once a text may hold one.
     pub sought: Rc<OnceCell<RationalizationMatcher>>,
     /// What the environment says of the context's window.

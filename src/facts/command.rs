@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use policyd_shell::pattern::CommandPattern;
 use policyd_shell::program::Program;
 use policyd_shell::vocabulary::ValueOptions;
+use policyd_yaml::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 /// One call of a shell tool.
@@ -73,7 +74,7 @@ pub enum CommandVerdict {
 impl ShellCommand {
     /// Returns whether one of the programs of this command matches.
     #[must_use]
-    pub fn ran(&self, pattern: &CommandPattern, value_options: &[ValueOptions]) -> bool {
+    pub fn ran(&self, pattern: &CommandPattern, value_options: &Rows<ValueOptions>) -> bool {
         self.programs.iter().any(|program| pattern.matches(program, value_options))
     }
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use policyd_shell::vocabulary::{ShellVocabulary, ValueOptions, Wrapper};
+use policyd_yaml::rows::Rows;
 
 use super::Program;
 use super::glob::{PathGlob, word_matches};
@@ -211,11 +212,11 @@ impl CompiledMatchers {
 }
 
 impl ShellVocabulary for CompiledMatchers {
-    fn wrappers(&self) -> &[Wrapper] {
+    fn wrappers(&self) -> &Rows<Wrapper> {
         &self.lens.wrappers
     }
 
-    fn value_options(&self) -> &[ValueOptions] {
+    fn value_options(&self) -> &Rows<ValueOptions> {
         &self.lens.value_options
     }
 

@@ -2,6 +2,7 @@
 //! `vocabulary.yaml`.
 
 pub use policyd_shell::vocabulary::{ValueOptions, Wrapper};
+use policyd_yaml::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 use policyd_yaml::deferred::Lazy;
@@ -10,9 +11,9 @@ use policyd_yaml::deferred::Lazy;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatcherConfig {
     /// Programs that run another program given in their arguments.
-    pub wrappers: Lazy<Vec<Wrapper>>,
+    pub wrappers: Lazy<Rows<Wrapper>>,
     /// Options that take their value from the next argument, by program.
-    pub value_options: Lazy<Vec<ValueOptions>>,
+    pub value_options: Lazy<Rows<ValueOptions>>,
     /// Command classes, such as `test`.
     pub commands: Lazy<Vec<CommandKind>>,
     /// File classes, such as `code`.

@@ -87,7 +87,7 @@ impl CompiledKind {
             if word.contains(' ') {
                 return self.is_in_line(word, lens);
             }
-            if lens.wrappers().iter().any(|it| it.command == name) {
+            if lens.wrappers().named(name).any(|it| it.command == name) {
                 return self.is_in_line(&quoted(rest), lens);
             }
             let args = rest.get(1..).unwrap_or_default().to_vec();

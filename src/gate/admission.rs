@@ -7,6 +7,7 @@ use policyd_harness::{self as harness, Harness};
 use policyd_hook::HookResponse;
 use policyd_policy::{Policy, records};
 use policyd_store::allowance::Allowance;
+use policyd_store::choice_files::ChoiceFiles;
 use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
 use policyd_store::configuration::Pins;
 use policyd_store::enforcement::EnforcementChoice;
@@ -63,10 +64,12 @@ pub(super) fn admit(
         return silent(report, Unjudged::NoRule);
     }
     let project = project::find(world, Some(event));
-    for choices in choice_record::take_foreign_changes(world, &project.state) {
+    let files = ChoiceFiles::read(world, &project.state);
+    for choices in choice_record::take_foreign_changes(world, &files) {
         report.problem(&foreign_choices(&choices));
     }
-    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
+    let status =
+        GateStatus::by_files(world, &project, &files, Some(&event.session_id), request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
         status.problems.iter().for_each(|it| report.problem(it));

@@ -26,7 +26,7 @@ use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd_packs as packs;
-use policyd_policy::guards::{Guard, GuardAction};
+use policyd_policy::guards::Guard;
 use policyd_record::decision_log;
 use policyd_record::mask::{mask, mask_json};
 use policyd_store::allowance::BlockedEvent;
@@ -44,9 +44,7 @@ impl GuardEvaluation<'_> {
     pub(super) fn guard(&self, report: &mut Report) -> bool {
         let it = self.context;
         let (event, now) = (&it.request.event, it.request.now);
-        let concerned: Vec<&Guard> =
-            guards::applicable_guards(self.context.policy, event, now).collect();
-        if concerned.is_empty() {
+        if guards::applicable_guards(it.policy, event, now).next().is_none() {
             return false;
         }
         let begun = self.context.world.elapsed();
@@ -54,6 +52,7 @@ impl GuardEvaluation<'_> {
         let mut seen = self.seen(TimeLimit(&is_late));
         let taken = self.context.world.elapsed().saturating_sub(begun);
         let values = &self.context.words.lens.lens().value_options;
+        let concerned = guards::concerned_guards(it.policy, event, &seen.call, now);
         let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
         if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
             on_disk::inspect_paths(
@@ -88,8 +87,7 @@ impl GuardEvaluation<'_> {
         evaluator.watch.clone_from(&self.context.request.watch);
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
-        let masks =
-            |it: &Guard| !event.tool_response.is_null() && it.body.verb == GuardAction::Mask;
+        let masks = |it: &Guard| !event.tool_response.is_null() && it.masks;
         let elsewhere =
             concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();

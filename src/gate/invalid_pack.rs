@@ -10,6 +10,7 @@ use policyd_base::limits;
 use policyd_evaluation::combine::Decision;
 use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, InvalidPack};
+use policyd_policy::guards::Guard;
 use policyd_policy::{OnError, Policy};
 use policyd_shell::vocabulary::ShellVocabulary;
 use policyd_state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
@@ -23,9 +24,8 @@ pub(super) const BROKEN: &str = "the policy pack is broken";
 /// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
 pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
     if !invalid.sets_off.is_empty() {
-        let mut guards = (*policy.guards).clone();
-        guards.rules.retain(|it| !invalid.sets_off.contains(&it.set.as_str()));
-        policy.guards = guards.into();
+        let is_on = |it: &Guard| !invalid.sets_off.contains(&it.set.as_str());
+        policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_on)));
     }
 }
 

@@ -100,7 +100,7 @@ fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
         policy.guards.rules.iter().find(|it| it.id == id)
     };
     let mut sets: Vec<&str> = Vec::new();
-    for it in &builtin.guards.rules {
+    for it in builtin.guards.rules.iter() {
         if !sets.contains(&it.set.as_str()) {
             sets.push(&it.set);
         }
@@ -117,7 +117,7 @@ fn guards(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {
             lines.extend(missing.iter().map(off));
         }
     }
-    for it in &policy.guards.rules {
+    for it in policy.guards.rules.iter() {
         let base = builtin.rule_id(&it.id);
         match builtin.guards.rules.iter().find(|other| Some(other.id.as_str()) == base) {
             Some(base) => lines.extend(weaker_guard(it, base)),

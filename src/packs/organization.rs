@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::folder::is_yaml;
 use super::{Found, Layer, read};
+use policyd_policy::guards::Guard;
 use policyd_policy::{Policy, builtin};
 use policyd_store::administrator::{self, Weakness, policies, weakness, weakness_on_way};
 use policyd_store::pack_lock::PackLock;
@@ -60,14 +61,12 @@ pub(super) fn publish(world: &dyn World, path: &Path) -> Result<(), WorldError> 
 /// Keeps the rules that the organization wrote or changed. Rules that it only inherits from the built-in pack
 /// are those of the project, which may change them. Reactions are those of the project.
 pub(super) fn own_rules(mut policy: Policy) -> Policy {
-    let mut guards = (*policy.guards).clone();
-    guards.rules.retain(|it| !builtin::has(&it.body.place.file));
-    let mut checks = (*policy.considerations).clone();
-    checks.retain(|it| !builtin::has(&it.place.file));
-    policy.guarded.retain(|kind| guards.rules.iter().any(|it| it.on.contains(kind)));
-    policy.judged_at.retain(|kind| checks.iter().any(|it| it.on.contains(kind)));
+    let is_own = |it: &Guard| !builtin::has(&it.body.place.file);
+    policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_own)));
+    let Policy { guards, guarded, .. } = &mut policy;
+    guarded.retain(|kind| guards.at(*kind).next().is_some());
+    policy.change_checks(|all| all.retain(|it| !builtin::has(&it.place.file)));
     policy.reacts_to.clear();
-    (policy.guards, policy.considerations) = (guards.into(), checks.into());
     policy
 }
 
@@ -76,9 +75,7 @@ pub(super) fn own_rules(mut policy: Policy) -> Policy {
 pub fn leave_out_changed(policy: &mut Policy, organization: &Policy) {
     let is_changed =
         |id: &str, file: &str| organization.rule_id(id).is_some() && builtin::has(file);
-    let mut guards = (*policy.guards).clone();
-    guards.rules.retain(|it| !is_changed(&it.id, &it.body.place.file));
-    let mut checks = (*policy.considerations).clone();
-    checks.retain(|it| !is_changed(&it.id, &it.place.file));
-    (policy.guards, policy.considerations) = (guards.into(), checks.into());
+    let is_kept = |it: &Guard| !is_changed(&it.id, &it.body.place.file);
+    policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_kept)));
+    policy.change_checks(|all| all.retain(|it| !is_changed(&it.id, &it.place.file)));
 }

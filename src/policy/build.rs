@@ -15,7 +15,7 @@ use super::run::RunPolicy;
 use super::shared::Shared;
 use super::signals::Signals;
 use super::tables::Table;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Vocabulary, listed_names};
 use super::{
     Check, CheckDefinition, ManifestSettings, MessageChoice, Policy, Preference, Probe, Route,
     SessionType, SourceLocation, breakers, manifest, messages,
@@ -213,16 +213,15 @@ fn names(layers: &Layers, base: Option<&Foundation>, vocabulary: &Arc<Vocabulary
     })
 }
 
-/// Returns the names of the programs of guards, each once.
-fn guarded(guards: &[Guard]) -> Vec<String> {
-    let names = guards.iter().flat_map(|it| it.commands.iter()).map(|it| it.program().to_owned());
-    names.collect::<BTreeSet<String>>().into_iter().collect()
-}
-
 /// Returns the events of all rules, each once.
 fn events<'r>(rules: impl Iterator<Item = &'r Vec<EventKind>>) -> Vec<EventKind> {
     let kinds: BTreeSet<EventKind> = rules.flatten().copied().collect();
     kinds.into_iter().collect()
+}
+
+/// Returns the events at which an enabled check is evaluated.
+pub(super) fn judged_at(checks: &[Check]) -> Vec<EventKind> {
+    events(checks.iter().filter(|it| it.enabled).map(|it| &it.on))
 }
 
 /// Returns the policy of layers that were built without a base.
@@ -232,14 +231,16 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
     let ContextFile { rules: context, told_at: context_told_at } = built.context.into_owned();
     let block_headers = messages::block_headers(&built.messages);
     let lens = MatcherConfig { block_headers, ..vocabulary.lens };
-    let knowledge = ProgramDatabase { guarded: guarded(&built.guards), ..vocabulary.knowledge };
+    let guarded = built.guards.iter().flat_map(|it| it.commands.iter());
+    let listed = listed_names(&lens, &vocabulary.knowledge, guarded).into();
+    let knowledge = ProgramDatabase { listed, ..vocabulary.knowledge };
     Policy {
         name,
         settings: built.settings,
-        judged_at: events(built.considerations.iter().map(|it| &it.on)),
+        judged_at: judged_at(&built.considerations),
         considerations: built.considerations.into(),
         exemptions: built.exemptions.into(),
-        session_types: built.session_types,
+        session_types: built.session_types.into(),
         preferences: built.preferences.into(),
         probes: built.probes.into(),
         breakers: resilience.breakers.into(),
@@ -258,7 +259,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reactions: resilience.reactions.into(),
         signals: resilience.signals.into(),
         guarded: events(built.guards.iter().map(|it| &it.on)),
-        guards: Guards { rules: built.guards, knowledge: knowledge.into() }.into(),
+        guards: Guards { rules: built.guards.into(), knowledge: knowledge.into() }.into(),
         run: resilience.run.into(),
         tables: built.tables.into(),
         context: context.into(),
@@ -267,7 +268,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         reads_project: built.reads_project,
         lens_key: Key::of(&lens),
         lens,
-        texts: vocabulary.texts,
+        texts: vocabulary.texts.into(),
         stop_words: vocabulary.stop_words.into(),
         main_branches: vocabulary.main_branches,
         forges: vocabulary.forges.into(),

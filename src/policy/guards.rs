@@ -1,6 +1,10 @@
 //! `guards.yaml` and the built-in sets of guards: rules on events other than stops. A guard decides about an event
 //! before it happens, or reports something at the event.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
 use super::builder::{Builder, place};
@@ -12,7 +16,7 @@ use super::{Expression, Mode, SourceLocation};
 use policyd_fact_table::ast::Expr;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
-use policyd_facts::pattern::{CommandPattern, Initials};
+use policyd_facts::pattern::{CommandPattern, NameFilter};
 use policyd_harness::{Capability, HARNESSES, plain};
 use policyd_yaml::Diagnostic;
 use policyd_yaml::deferred::Lazy;
@@ -22,14 +26,14 @@ use policyd_yaml::shape::Kind;
 /// All guards of a pack, and facts about programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Guards {
-    /// The guards, in the order of the files.
-    pub rules: Vec<Guard>,
+    /// The guards, in the order of the files. Their names are in [`Guard::names`](RowNames::names).
+    pub rules: Rows<Guard>,
     /// Facts about programs.
     pub knowledge: Lazy<ProgramDatabase>,
 }
 
 /// A guard. The fields outside `body` decide whether the guard applies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Guard {
     /// Id, unique in all files of guards.
     pub id: String,
@@ -44,11 +48,11 @@ pub struct Guard {
     /// Whether the guard is evaluated for each program of a command line.
     pub of_programs: bool,
     /// Command patterns of these programs.
-    pub commands: Lazy<Vec<CommandPattern>>,
+    pub commands: Lazy<Rows<CommandPattern>>,
     /// Patterns of programs for which the guard is not evaluated.
-    pub except_commands: Lazy<Vec<CommandPattern>>,
-    /// First bytes of the names of those programs.
-    pub initials: Initials,
+    pub except_commands: Lazy<Rows<CommandPattern>>,
+    /// Names of the programs in `commands`.
+    pub names: NameFilter,
     /// Mode of the guard.
     pub mode: Mode,
     /// Whether the guard is only logged, because policyd observes.
@@ -66,8 +70,50 @@ pub struct Guard {
     pub reads_stores: bool,
     /// Whether the guard passes if a call accesses no file and sets no variable.
     pub needs_effects: bool,
+    /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
+    pub masks: bool,
     /// Conditions, effect, and texts.
     pub body: Lazy<GuardBody>,
+}
+
+/// What is behind the event in the name of guards without programs. No program has this name.
+const NO_PROGRAMS: &str = "/";
+
+/// A guard is found by each of its events, and by each with one of its programs: `pre_tool_use git`.
+impl RowNames for Guard {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        let programs: BTreeSet<&str> = match self.of_programs {
+            true => self.commands.iter().map(CommandPattern::program).collect(),
+            false => BTreeSet::from([NO_PROGRAMS]),
+        };
+        let names = |event: &EventKind| {
+            let with_programs = programs.iter().map(|it| format!("{} {it}", event.name()).into());
+            std::iter::once(event.name().into()).chain(with_programs).collect::<Vec<_>>()
+        };
+        self.on.iter().flat_map(names).collect()
+    }
+}
+
+impl Guards {
+    /// Returns the guards of an event.
+    pub fn at(&self, event: EventKind) -> impl Iterator<Item = &Guard> {
+        self.rules.named(event.name()).filter(move |it| it.on.contains(&event))
+    }
+
+    /// Returns the guards of an event that a call with these programs can match: those without programs, and those of
+    /// one of the programs. A call without programs decodes 29 of 154 guards; all of them take 390,000 instructions
+    /// (callgrind, x86-64, 2026-11-27).
+    pub fn of_programs<'n>(
+        &self,
+        event: EventKind,
+        programs: impl Iterator<Item = &'n str>,
+    ) -> impl Iterator<Item = &Guard> {
+        let programs: BTreeSet<&str> = programs.chain([NO_PROGRAMS]).collect();
+        let names = programs.iter().map(|it| format!("{} {it}", event.name()));
+        let names: Vec<String> = names.collect();
+        let found = self.rules.named_any(names.iter().map(String::as_str));
+        found.filter(move |it| it.on.contains(&event)).collect::<Vec<_>>().into_iter()
+    }
 }
 
 /// Conditions, effect, and texts of a guard.
@@ -396,7 +442,7 @@ impl Builder<'_> {
             on,
             tools: keys.tools,
             of_programs: !keys.commands.is_empty(),
-            initials: keys.commands.iter().map(CommandPattern::program).collect(),
+            names: keys.commands.iter().collect(),
             commands: keys.commands.into(),
             except_commands: keys.except_commands.into(),
             mode: keys.mode,
@@ -407,6 +453,7 @@ impl Builder<'_> {
             reads_tree: uses.contains("program.tree_clean"),
             reads_stores: reads(&FROM_STORES),
             needs_effects,
+            masks: body.verb == GuardAction::Mask,
             body: body.into(),
         })
     }

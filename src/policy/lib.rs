@@ -56,7 +56,7 @@ use self::rationalizations::Rationalizations;
 pub use breakers::{Route, Tier};
 pub use considerations::{Check, CheckBody, CheckDefinition, Mode, Severity};
 pub use expression::{Choice, Expression, MessageChoice, SourceLocation};
-use guards::Guards;
+use guards::{Guard, Guards};
 pub use manifest::{
     Durability, EnforcementMode, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths,
 };
@@ -89,10 +89,10 @@ pub struct Policy {
     pub considerations: Lazy<Vec<Check>>,
     /// Situations in which checks do not block, in the order of the files.
     pub exemptions: Lazy<Vec<exemptions::Exemption>>,
-    /// Events of all checks, including disabled ones.
+    /// Events at which an enabled check is evaluated. [`Policy::change_checks`] keeps them current.
     pub judged_at: Vec<EventKind>,
     /// Session types. The first true condition classifies a session.
-    pub session_types: Vec<SessionType>,
+    pub session_types: Lazy<Vec<SessionType>>,
     /// Preferences of the user.
     pub preferences: Lazy<Vec<Preference>>,
     /// External commands whose output is a fact.
@@ -104,7 +104,7 @@ pub struct Policy {
     /// Key of `lens` for transcript cursors.
     pub lens_key: Key,
     /// Text patterns by name.
-    pub texts: BTreeMap<String, StoredPattern>,
+    pub texts: Lazy<BTreeMap<String, StoredPattern>>,
     /// Words that are never significant in a question.
     pub stop_words: Lazy<Vec<String>>,
     /// Shared branches, such as `main`.
@@ -240,19 +240,25 @@ impl Policy {
         let checks = |all: &mut Vec<Check>| {
             all.iter_mut().for_each(|it| it.observed = is_observed(&it.id, &it.formerly, None));
         };
-        self.considerations.change(checks);
-        let guards = |all: &mut Guards| {
-            let rules = all.rules.iter_mut();
+        self.change_checks(checks);
+        let guards = |rules: &mut Vec<Guard>| {
+            let rules = rules.iter_mut();
             rules.for_each(|it| it.observed = is_observed(&it.id, &it.formerly, Some(&it.set)));
         };
-        self.guards.change(guards);
+        self.guards.change(|all| all.rules.change(guards));
     }
 
-    /// Whether an enabled check is evaluated at this event.
+    /// Changes the checks.
+    pub fn change_checks<R>(&mut self, change: impl FnOnce(&mut Vec<Check>) -> R) -> R {
+        let changed = self.considerations.change(change);
+        self.judged_at = build::judged_at(&self.considerations);
+        changed
+    }
+
+    /// Whether an enabled check is evaluated at this event. Decodes no check, because each tool call asks.
     #[must_use]
     pub fn judges(&self, event: EventKind) -> bool {
         self.judged_at.contains(&event)
-            && self.considerations.iter().any(|it| it.enabled && it.on.contains(&event))
     }
 
     /// Returns the first tier of a fallback chain that contains a model: the name of one of its models is in the

@@ -1,7 +1,10 @@
 //! `vocabulary.yaml`: classes of commands, files, and texts, and facts about programs. The vocabularies of all packs
 //! are joined.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use policyd_yaml::rows::{NameIndex, RowNames, Rows};
 
 use super::builder::{Builder, text};
 use super::field_value::FieldValue;
@@ -52,6 +55,23 @@ impl Vocabulary {
         let texts = wrappers.chain(options).chain(kinds.map(String::as_str));
         texts.chain(interpreters).chain(patterns)
     }
+}
+
+/// Returns the names of the programs that a vocabulary and guards list. `*` matches any letters.
+pub(super) fn listed_names<'n>(
+    lens: &'n MatcherConfig,
+    knowledge: &'n ProgramDatabase,
+    guarded: impl Iterator<Item = &'n CommandPattern>,
+) -> NameIndex {
+    let wrappers = lens.wrappers.iter().flat_map(RowNames::names);
+    let options = lens.value_options.iter().flat_map(RowNames::names);
+    let interpreters = knowledge.interpreters.iter().flat_map(RowNames::names);
+    let effects = knowledge.effects.iter().flat_map(RowNames::names);
+    let values = knowledge.shell_values.iter().flat_map(RowNames::names);
+    let vocabulary = wrappers.chain(options).chain(interpreters).chain(effects).chain(values);
+    let names = vocabulary.chain(guarded.flat_map(RowNames::names));
+    let names: BTreeSet<Cow<'_, str>> = names.collect();
+    names.into_iter().map(|it| (it.into_owned(), 0)).collect()
 }
 
 impl FieldValue for OperandSelector {
@@ -203,13 +223,13 @@ record! {
              commit`): `-m` takes the next word or what is glued to it, `-S*` only what is glued \
              to it.";
         read_tools: TEXTS => knowledge.read_tools, "Tools that read files.";
-        file_effects: EFFECT.list => knowledge.effects by EFFECT.items,
+        file_effects: EFFECT.list => knowledge.effects by EFFECTS,
             "What programs do with the files they are given.";
-        interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETER.items,
+        interpreters: INTERPRETER.list => knowledge.interpreters by INTERPRETERS,
             "Programs that run code which is not shell text.";
-        code_calls: CODE_CALL.list => knowledge.calls by CODE_CALL.items,
+        code_calls: CODE_CALL.list => knowledge.calls by CODE_CALLS,
             "Calls in code that start programs or touch files.";
-        shell_values: SHELL_VALUE.list => knowledge.shell_values by SHELL_VALUE.items,
+        shell_values: SHELL_VALUE.list => knowledge.shell_values by SHELL_VALUES,
             "Options and operands of programs that are shell text.";
         commands: Kind::Map(&COMMAND_KIND.map) => lens.commands by COMMANDS, "Kinds of commands.";
         files: Kind::Map(&FILE_KIND.map) => lens.files by FILES, "Kinds of files.";
@@ -251,10 +271,22 @@ const NAMED_TEXTS: Conversion<Vec<(String, Vec<String>)>> = Conversion::reading(
     Some(lists.into_iter().collect())
 });
 
-const WRAPPERS: Conversion<Lazy<Vec<Wrapper>>> =
+const WRAPPERS: Conversion<Lazy<Rows<Wrapper>>> =
     Conversion::reading(|list, builder| Some((WRAPPER.items.read)(list, builder)?.into()));
 
-const VALUE_OPTIONS: Conversion<Lazy<Vec<ValueOptions>>> = Conversion::reading(|map, builder| {
+const EFFECTS: Conversion<Lazy<Rows<FileEffect>>> =
+    Conversion::reading(|list, builder| Some((EFFECT.items.read)(list, builder)?.into()));
+
+const INTERPRETERS: Conversion<Lazy<Rows<Interpreter>>> =
+    Conversion::reading(|list, builder| Some((INTERPRETER.items.read)(list, builder)?.into()));
+
+const CODE_CALLS: Conversion<Lazy<Vec<CodeCall>>> =
+    Conversion::reading(|list, builder| Some((CODE_CALL.items.read)(list, builder)?.into()));
+
+const SHELL_VALUES: Conversion<Lazy<Rows<ShellValue>>> =
+    Conversion::reading(|list, builder| Some((SHELL_VALUE.items.read)(list, builder)?.into()));
+
+const VALUE_OPTIONS: Conversion<Lazy<Rows<ValueOptions>>> = Conversion::reading(|map, builder| {
     let lists = (NAMED_TEXTS.read)(map, builder)?.into_iter();
     let rows = lists.map(|(program, options)| ValueOptions { program, options });
     Some(rows.collect::<Vec<_>>().into())

@@ -1,6 +1,10 @@
 //! Command patterns such as `cargo test` or `python -m pytest`: parsing, and matching with one
 //! program whose quoting and wrappers are already removed.
 
+use std::borrow::Cow;
+
+use policyd_yaml::deferred::SharedBytes;
+use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
 use super::glob::{begins_alike, word_matches};
@@ -37,7 +41,7 @@ impl CommandPattern {
     pub fn may_be<'p>(
         &self,
         args: impl Iterator<Item = &'p str>,
-        value_options: &[ValueOptions],
+        value_options: &Rows<ValueOptions>,
     ) -> bool {
         let words = || self.words().skip(1);
         if words().all(|it| it.starts_with('-')) {
@@ -54,7 +58,7 @@ impl CommandPattern {
     /// Counts the operands that the pattern names for a program of this name: 1 for `git push`. The
     /// value of an option is not an operand.
     #[must_use]
-    pub fn operands(&self, program: &str, value_options: &[ValueOptions]) -> usize {
+    pub fn operands(&self, program: &str, value_options: &Rows<ValueOptions>) -> usize {
         let words = || self.words().skip(1);
         // Most patterns name no option.
         if !words().any(|it| it.starts_with('-')) {
@@ -93,7 +97,7 @@ impl CommandPattern {
     /// Returns whether the pattern matches the program. `value_options` lists the options that take
     /// their value from the next argument, so that the value does not count as an argument.
     #[must_use]
-    pub fn matches(&self, program: &Program, value_options: &[ValueOptions]) -> bool {
+    pub fn matches(&self, program: &Program, value_options: &Rows<ValueOptions>) -> bool {
         let args = program.args.iter().map(String::as_str);
         self.matches_words(&program.name, args, value_options)
     }
@@ -104,7 +108,7 @@ impl CommandPattern {
         &self,
         program: &str,
         args: impl Iterator<Item = &'p str> + Clone,
-        value_options: &[ValueOptions],
+        value_options: &Rows<ValueOptions>,
     ) -> bool {
         self.names(program) && self.fits(program, args, value_options)
     }
@@ -114,7 +118,7 @@ impl CommandPattern {
         &self,
         program: &str,
         args: impl Iterator<Item = &'p str> + Clone,
-        value_options: &[ValueOptions],
+        value_options: &Rows<ValueOptions>,
     ) -> bool {
         if self.is_name() {
             return true;
@@ -133,29 +137,70 @@ impl CommandPattern {
     }
 }
 
-/// Set of first bytes of names, some of which can be globs or unknown. Disjoint sets have no name
-/// in common; overlapping sets can have one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Initials(u64);
-
-impl Initials {
-    /// The set of any name.
-    pub const ANY: Self = Self(u64::MAX);
-
-    /// Returns whether a name of one set can be in the other.
-    #[must_use]
-    pub const fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+impl RowNames for CommandPattern {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        vec![self.program().into()]
     }
 }
 
-impl<'n> FromIterator<&'n str> for Initials {
-    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
-        let bit = |name: &str| match name.as_bytes().first() {
-            None | Some(b'*' | b'?' | b'{') => Self::ANY.0,
-            Some(byte) => 1 << (byte % 64),
-        };
-        Self(names.into_iter().fold(0, |all, it| all | bit(it)))
+/// Names of the programs of command patterns, as a test that decodes no pattern and almost never errs.
+///
+/// With a set of first letters instead, each program of a call decoded the patterns of a quarter of all guards.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameFilter {
+    /// Two bytes of the hash of each name that is not a glob.
+    hashes: SharedBytes,
+    /// First bytes of the globs, one bit each; all bits if one of them begins with a special character.
+    globs: u64,
+}
+
+/// The name of a program in the form that a [`NameFilter`] tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HashedName {
+    hash: [u8; 2],
+    initial: u64,
+    is_unknown: bool,
+}
+
+impl NameFilter {
+    /// Returns whether a program with this name might match a pattern. `false` is certain. A program with an unknown
+    /// name might match any pattern.
+    #[must_use]
+    pub fn may_have(&self, name: HashedName) -> bool {
+        self.globs & name.initial != 0
+            || (name.is_unknown && !(self.globs == 0 && self.hashes.is_empty()))
+            || self.hashes.as_chunks::<2>().0.contains(&name.hash)
+    }
+}
+
+impl HashedName {
+    /// Returns the form of a name. An empty name is unknown.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        // FNV-1a. Its low bits change with each byte.
+        let hash = name
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let [one, two, three, four] = hash.to_le_bytes();
+        let initial = name.as_bytes().first().map_or(0, |byte| 1 << (byte % 64));
+        Self { hash: [one ^ three, two ^ four], initial, is_unknown: name.is_empty() }
+    }
+}
+
+impl<'p> FromIterator<&'p CommandPattern> for NameFilter {
+    fn from_iter<T: IntoIterator<Item = &'p CommandPattern>>(patterns: T) -> Self {
+        let (mut hashes, mut globs) = (Vec::new(), 0);
+        for name in patterns.into_iter().map(CommandPattern::program) {
+            let hashed = HashedName::new(name);
+            match name.find(['*', '?', '{']) {
+                Some(0) => globs = u64::MAX,
+                Some(_) => globs |= hashed.initial,
+                None if hashed.is_unknown => globs = u64::MAX,
+                None if hashes.as_chunks::<2>().0.contains(&hashed.hash) => {}
+                None => hashes.extend(hashed.hash),
+            }
+        }
+        Self { hashes: hashes.into(), globs }
     }
 }
 
@@ -163,13 +208,13 @@ impl<'n> FromIterator<&'n str> for Initials {
 #[derive(Clone, Copy)]
 pub(crate) struct ValuesOf<'a> {
     pub(crate) program: &'a str,
-    pub(crate) rows: &'a [ValueOptions],
+    pub(crate) rows: &'a Rows<ValueOptions>,
 }
 
 impl ValuesOf<'_> {
     pub(crate) fn takes_value(&self, option: &str) -> bool {
         self.rows
-            .iter()
+            .named(self.program)
             .filter(|row| word_matches(&row.program, self.program))
             .any(|row| row.options.iter().any(|known| known == option))
     }
@@ -177,7 +222,7 @@ impl ValuesOf<'_> {
     /// Returns whether a subcommand takes a value by this option: `docker compose -f file down`.
     pub(crate) fn taken_by(&self, sub: &str, option: &str) -> bool {
         let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((self.program, sub));
-        let mut rows = self.rows.iter().filter(of_both);
+        let mut rows = self.rows.named(self.program).filter(of_both);
         rows.any(|row| row.options.iter().any(|known| known == option))
     }
 
@@ -191,7 +236,7 @@ impl ValuesOf<'_> {
 
 /// Returns the operands of a program: its arguments without options and their values.
 #[must_use]
-pub fn operands<'p>(program: &'p Program, value_options: &[ValueOptions]) -> Vec<&'p str> {
+pub fn operands<'p>(program: &'p Program, value_options: &Rows<ValueOptions>) -> Vec<&'p str> {
     let values = ValuesOf { program: &program.name, rows: value_options };
     ProgramArguments::read(program.args.iter().map(String::as_str), &values).positional
 }
@@ -275,7 +320,9 @@ mod tests {
 
     #[test]
     fn the_value_of_an_option_is_no_operand() {
-        let rows = [ValueOptions { program: "python".to_owned(), options: vec!["-m".to_owned()] }];
+        let rows =
+            vec![ValueOptions { program: "python".to_owned(), options: vec!["-m".to_owned()] }];
+        let rows = Rows::from(rows);
         for (pattern, operands) in [
             ("git", 0),
             ("git push", 1),
@@ -295,8 +342,11 @@ mod tests {
 
     #[test]
     fn an_unknown_program_may_be_one_that_goes_by_its_options() {
-        let rows =
-            [ValueOptions { program: "docker".to_owned(), options: vec!["--context".to_owned()] }];
+        let rows = vec![ValueOptions {
+            program: "docker".to_owned(),
+            options: vec!["--context".to_owned()],
+        }];
+        let rows = Rows::from(rows);
         for (pattern, args, may_be) in [
             ("gpg", &["-x"][..], true),
             ("gpg --export", &[], true),
@@ -312,12 +362,25 @@ mod tests {
     }
 
     #[test]
-    fn names_whose_first_bytes_differ_do_not_meet() {
-        let initials = |names: &[&'static str]| names.iter().copied().collect::<Initials>();
-        assert!(initials(&["git", "cargo"]).meets(initials(&["gh"])));
-        assert!(!initials(&["git", "cargo"]).meets(initials(&["npm", "Git"])));
-        assert!(initials(&["*"]).meets(initials(&["npm"])));
-        assert!(initials(&["git"]).meets(initials(&[""])), "one that cannot be known may be any");
-        assert!(!initials(&[]).meets(Initials::ANY));
+    fn a_filter_excludes_names_and_never_a_name_of_a_pattern() {
+        let filter = |texts: &[&str]| -> NameFilter {
+            let patterns: Vec<CommandPattern> =
+                texts.iter().map(|it| CommandPattern::parse(it)).collect();
+            patterns.iter().collect()
+        };
+        let may = |filter: &NameFilter, name: &str| filter.may_have(HashedName::new(name));
+        let plain = filter(&["git push", "cargo", "git pull"]);
+        assert_eq!(plain.hashes.len(), 4, "each name once");
+        assert!(may(&plain, "git") && may(&plain, "cargo") && may(&plain, ""));
+        for other in ["gh", "Git", "gi", "gitk", "make", "c"] {
+            assert!(!may(&plain, other), "{other}");
+        }
+        let globs = filter(&["python* -m pip", "git"]);
+        assert!(may(&globs, "python3") && may(&globs, "pip") && may(&globs, "git"));
+        assert!(!may(&globs, "cargo"));
+        for any in ["*", "{a,b}", "?x"] {
+            assert!(may(&filter(&[any]), "cargo") && may(&filter(&[any]), ""), "{any}");
+        }
+        assert!(!may(&filter(&[]), "git") && !may(&filter(&[]), "") && may(&filter(&[""]), ""));
     }
 }

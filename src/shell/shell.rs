@@ -523,7 +523,7 @@ pub(crate) fn unwrap_command<W: ShellWord>(
     // The longest wrapper wins: `uv run` before `uv`.
     let wrapper = lens
         .wrappers()
-        .iter()
+        .named(name)
         .filter(|wrapper| begins_alike(&wrapper.command, name))
         .filter_map(|wrapper| Some((wrapper, after_command(wrapper, name, args, lens)?)))
         .max_by_key(|(wrapper, _)| wrapper.command.split_whitespace().count());

@@ -1,14 +1,17 @@
 //! What a pack knows about programs and tools.
 
+use std::borrow::Cow;
+
+use policyd_yaml::rows::{RowNames, Rows};
 use serde::{Deserialize, Serialize};
 
 /// The wrappers, options and tools that a pack names.
 pub trait ShellVocabulary: std::fmt::Debug {
     /// Returns the programs that run another program given in their arguments.
-    fn wrappers(&self) -> &[Wrapper];
+    fn wrappers(&self) -> &Rows<Wrapper>;
 
     /// Returns the options that take their value from the next argument, by program.
-    fn value_options(&self) -> &[ValueOptions];
+    fn value_options(&self) -> &Rows<ValueOptions>;
 
     /// Returns whether calls of this tool edit files.
     fn is_edit_tool(&self, name: &str) -> bool;
@@ -43,4 +46,20 @@ pub struct ValueOptions {
     pub program: String,
     /// Options such as `-C`.
     pub options: Vec<String>,
+}
+
+impl RowNames for Wrapper {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        vec![first_word(&self.command)]
+    }
+}
+
+impl RowNames for ValueOptions {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        vec![first_word(&self.program)]
+    }
+}
+
+fn first_word(text: &str) -> Cow<'_, str> {
+    text.split_whitespace().next().unwrap_or_default().into()
 }

@@ -13,13 +13,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::enforcement::EnforcementStore;
+use super::choice_files::{ChoiceFile, ChoiceFiles};
 use super::file::Durability;
-use super::trust::TrustStore;
-use super::user::{self, UserDirectory};
-use super::user_choices::UserChoiceStore;
+use super::user::UserDirectory;
 use super::user_state::UserStateFile;
-use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_STATE_BYTES_MAX};
+use policyd_base::limits::USER_STATE_BYTES_MAX;
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::{checksum, hex};
 
@@ -80,15 +78,12 @@ pub fn record(world: &dyn World, path: &Path, bytes: &[u8]) {
 
 /// Returns the files of the user's choices for a project that another program changed, or that weaken policyd and were
 /// never recorded. Records their content, so that each is returned once.
-pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<ForeignChoices> {
+pub fn take_foreign_changes(world: &dyn World, files: &ChoiceFiles) -> Vec<ForeignChoices> {
     let Some(record) = UserDirectory::State.path(world).map(|it| it.join(FILE)) else {
         return Vec::new();
     };
-    let choices = UserChoiceStore::new(world, state_dir).path();
-    let trust = user::config_folder(world).map(|it| TrustStore::new(world, &it).path());
-    let paths = choices.into_iter().chain(EnforcementStore::new(world).path()).chain(trust);
-    let current: Vec<(PathBuf, String)> =
-        paths.filter_map(|path| Some((path.clone(), current_digest(world, &path)?))).collect();
+    let current = files.all().filter_map(|file| Some((file.path.clone(), current_digest(file)?)));
+    let current: Vec<(PathBuf, String)> = current.collect();
     let written: WrittenFiles = world
         .read(&record, USER_STATE_BYTES_MAX)
         .ok()
@@ -104,7 +99,7 @@ pub fn take_foreign_changes(world: &dyn World, state_dir: &Path) -> Vec<ForeignC
         let is_recorded = written.files.contains_key(&*path.to_string_lossy());
         let origin = match is_recorded || is_removed {
             true => ChoiceOrigin::Foreign,
-            false => ChoiceOrigin::Unrecorded(weakening(world, &path)),
+            false => ChoiceOrigin::Unrecorded(weakening(files, &path)),
         };
         let is_harmless = origin == ChoiceOrigin::Unrecorded(Vec::new());
         (!is_harmless).then_some(ForeignChoices { path, origin })
@@ -120,9 +115,10 @@ fn is_record_removed(world: &dyn World, record: &Path) -> bool {
 }
 
 /// Returns the choices of a file that weaken policyd. A file that is not JSON is not used.
-fn weakening(world: &dyn World, path: &Path) -> Vec<&'static str> {
-    let bytes = world.read(path, USER_CHOICES_BYTES_MAX).unwrap_or_default();
-    let choices: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+fn weakening(files: &ChoiceFiles, path: &Path) -> Vec<&'static str> {
+    let file = files.all().find(|it| it.path == path);
+    let bytes = file.and_then(|it| it.content.as_deref().ok()).unwrap_or_default();
+    let choices: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let is_chosen = |key: &str| match choices.get(key) {
         None | Some(Value::Null | Value::Bool(false)) => false,
         Some(Value::Array(items)) => !items.is_empty(),
@@ -145,9 +141,9 @@ fn update(world: &dyn World, digests: &[(PathBuf, String)]) {
 }
 
 /// Returns the digest of a file. `None` if the file exists and cannot be read: then policyd does not use it.
-fn current_digest(world: &dyn World, path: &Path) -> Option<String> {
-    match world.read(path, USER_CHOICES_BYTES_MAX) {
-        Ok(bytes) => Some(digest(&bytes)),
+fn current_digest(file: &ChoiceFile) -> Option<String> {
+    match &file.content {
+        Ok(bytes) => Some(digest(bytes)),
         Err(WorldError::NotFound) => Some(MISSING.to_owned()),
         Err(_) => None,
     }
@@ -160,7 +156,7 @@ fn digest(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::user_choices::UserChoices;
+    use crate::user_choices::{UserChoiceStore, UserChoices};
     use policyd_world::fake::FakeWorld;
 
     const ROOT: &str = "/work/.policyd";
@@ -172,8 +168,11 @@ mod tests {
     }
 
     fn taken(world: &FakeWorld) -> Vec<(PathBuf, ChoiceOrigin)> {
-        let taken = take_foreign_changes(world, Path::new(ROOT));
-        assert!(take_foreign_changes(world, Path::new(ROOT)).is_empty(), "once");
+        let taken = take_foreign_changes(world, &ChoiceFiles::read(world, Path::new(ROOT)));
+        assert!(
+            take_foreign_changes(world, &ChoiceFiles::read(world, Path::new(ROOT))).is_empty(),
+            "once"
+        );
         taken.into_iter().map(|it| (it.path, it.origin)).collect()
     }
 

@@ -21,6 +21,7 @@ pub mod alert_settings;
 pub mod allowance;
 pub mod block_copies;
 pub mod breakers;
+pub mod choice_files;
 pub mod choice_record;
 pub mod configuration;
 pub mod crash_record;

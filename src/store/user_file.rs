@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::choice_files::{ChoiceFile, FORMAT_VERSION};
 use super::choice_record;
 use super::file::{self, Durability, Saved};
-use super::user::{ChoiceError, FileProblem};
-use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_LOCK_WAIT};
+use super::user::ChoiceError;
+use policyd_base::limits::USER_LOCK_WAIT;
 use policyd_world::{World, WorldError};
-
-const FORMAT_VERSION: u32 = 1;
 
 /// The content of the file.
 #[derive(Serialize)]
@@ -40,13 +39,8 @@ impl UserFile<'_> {
     /// # Errors
     /// The file is damaged or cannot be read.
     pub(super) fn load<T: DeserializeOwned + Default>(&self) -> Result<T, ChoiceError> {
-        let Some(path) = &self.path else { return Ok(T::default()) };
-        let value = match self.world.read(path, USER_CHOICES_BYTES_MAX) {
-            Ok(bytes) => parse(&bytes),
-            Err(WorldError::NotFound) => return Ok(T::default()),
-            Err(error) => Err(error.into()),
-        };
-        value.map_err(|problem| ChoiceError::InvalidChoices { path: path.clone(), problem })
+        let file = ChoiceFile::read(self.world, self.path.clone());
+        file.map_or_else(|| Ok(T::default()), |it| it.value())
     }
 
     /// Changes the value durably, under a lock; returns what `change` returns. Nothing is written if
@@ -78,12 +72,4 @@ impl UserFile<'_> {
         }
         Ok(changed)
     }
-}
-
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FileProblem> {
-    let value: Value = serde_json::from_slice(bytes)?;
-    if value.get("version").and_then(Value::as_u64) != Some(u64::from(FORMAT_VERSION)) {
-        return Err(FileProblem::Version);
-    }
-    serde_json::from_value(value).map_err(|_| FileProblem::Shape)
 }

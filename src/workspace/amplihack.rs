@@ -108,7 +108,7 @@ impl PowerSteeringConfig {
         let mut problems = Vec::new();
         for (id, on) in &self.checks {
             let present = policy.rule_id(id).map(str::to_owned);
-            let known = policy.considerations.change(|all| {
+            let known = policy.change_checks(|all| {
                 let check = all.iter_mut().find(|it| Some(&it.id) == present.as_ref());
                 check.map(|it| it.enabled &= on).is_some()
             });

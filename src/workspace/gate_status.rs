@@ -9,10 +9,11 @@ use super::project::{self, AMPLIHACK_FOLDER, Project, STATE_DIR_NAME};
 use policyd_base::id::SessionId;
 use policyd_record::decision_log::NoOpinionKind;
 use policyd_store::allowance::Allowance;
+use policyd_store::choice_files::ChoiceFiles;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
-use policyd_store::enforcement::{EnforcementChoice, EnforcementStore};
+use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::pause::Pause;
-use policyd_store::user_choices::{Disabled, UserChoiceStore, UserChoices};
+use policyd_store::user_choices::{Disabled, UserChoices};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
 
@@ -94,6 +95,17 @@ impl GateStatus {
         session: Option<&SessionId>,
         now: Timestamp,
     ) -> Self {
+        Self::by_files(world, project, &ChoiceFiles::read(world, &project.state), session, now)
+    }
+
+    /// Reads the same, by files with the user's choices that were read already.
+    pub fn by_files(
+        world: &dyn World,
+        project: &Project,
+        files: &ChoiceFiles,
+        session: Option<&SessionId>,
+        now: Timestamp,
+    ) -> Self {
         let Configuration { pins, problems, .. } =
             Configuration::load(world, ConfigurationOwner::Organization);
         let problems = problems.iter().map(ToString::to_string).collect();
@@ -102,12 +114,11 @@ impl GateStatus {
             let state = project.state.display();
             status.problems.push(format!("{problem}. State is kept in `{state}`"));
         }
-        let choices = UserChoiceStore::new(world, &project.state).load();
-        let choices = choices.unwrap_or_else(|error| {
+        let choices = files.choices().unwrap_or_else(|error| {
             status.problems.push(error.to_string());
             UserChoices::default()
         });
-        match (status.pins.mode, EnforcementStore::new(world).load()) {
+        match (status.pins.mode, files.enforcement()) {
             (Some(mode), _) => status.enforcement = EnforcementChoice::pinned(mode),
             (None, Ok(choice)) => status.enforcement = choice,
             (None, Err(problem)) => status.problems.push(problem.to_string()),

@@ -23,6 +23,7 @@ pub mod meaning;
 pub mod memo;
 pub mod node;
 pub mod pairs;
+pub mod rows;
 pub mod scalar;
 pub mod schema;
 pub mod secrets;

@@ -2,8 +2,10 @@
 //! sandbox holds.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use policyd::deferred::Lazy;
 use policyd::evaluation::situation::Matchers;
 use policyd::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
 use policyd::expr::call_facts::CallFacts;
@@ -14,7 +16,7 @@ use policyd::expr::context::{
 };
 use policyd::expr::context_facts::ContextUsage;
 use policyd::expr::members;
-use policyd::expr::pattern::{TextPattern, TextPatternSource};
+use policyd::expr::pattern::{StoredPattern, TextPatternSource};
 use policyd::expr::program_facts::MatchedProgram;
 use policyd::expr::signal_facts::SignalSnapshot;
 use policyd::expr::types::{Names, Type};
@@ -56,7 +58,8 @@ fn evaluator() -> Evaluator {
 
 fn context() -> Context {
     let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
-    let pattern = |_: &String| TextPattern::new(TextPatternSource::default());
+    let texts = names().texts.into_iter().map(|it| (it, TextPatternSource::default().into()));
+    let texts: BTreeMap<String, StoredPattern> = texts.collect();
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
     let open = BreakerSnapshot {
@@ -108,7 +111,7 @@ fn context() -> Context {
         forge: "gitlab".to_owned(),
         project: "/work".into(),
         project_view: None,
-        patterns: Rc::new(names().texts.iter().map(|it| (it.clone(), pattern(it))).collect()),
+        patterns: Rc::new(Lazy::from(texts).into()),
         sought: Rc::default(),
         overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),

@@ -424,7 +424,7 @@ impl Unchanged {
     }
 
     fn put_back(&self, policy: &mut Policy) {
-        policy.considerations.change(|all| {
+        policy.change_checks(|all| {
             all.iter_mut().zip(&self.considerations).for_each(|(it, on)| it.enabled = *on);
         });
         policy.probes.change(|all| {
@@ -433,9 +433,10 @@ impl Unchanged {
         policy.preferences.change(|all| {
             all.iter_mut().zip(&self.preferences).for_each(|(it, value)| it.value = *value);
         });
-        policy.guards.change(|all| {
-            all.rules.iter_mut().zip(&self.guarded).for_each(|(it, on)| it.on.clone_from(on));
-        });
+        let put_back = |rules: &mut Vec<Guard>| {
+            rules.iter_mut().zip(&self.guarded).for_each(|(it, on)| it.on.clone_from(on));
+        };
+        policy.guards.change(|all| all.rules.change(put_back));
         policy.settings.voice.clone_from(&self.voice);
     }
 }
@@ -444,7 +445,7 @@ fn change(policy: &mut Policy, changes: &PackChanges) {
     let switched = |id: &String, enabled: bool| {
         if changes.disable.contains(id) { false } else { enabled || changes.enable.contains(id) }
     };
-    policy.considerations.change(|all| {
+    policy.change_checks(|all| {
         all.iter_mut().for_each(|it| it.enabled = switched(&it.id, it.enabled));
     });
     policy.probes.change(|all| {
@@ -456,11 +457,12 @@ fn change(policy: &mut Policy, changes: &PackChanges) {
             it.value = set.map_or(it.value, |(_, value)| Some(*value));
         }
     });
-    policy.guards.change(|all| {
+    let switch_off = |rules: &mut Vec<Guard>| {
         // One that is for no event is never asked.
-        let off = all.rules.iter_mut().filter(|it| changes.disable.contains(&it.id));
+        let off = rules.iter_mut().filter(|it| changes.disable.contains(&it.id));
         off.for_each(|it| it.on.clear());
-    });
+    };
+    policy.guards.change(|all| all.rules.change(switch_off));
     if let Some(voice) = &changes.voice {
         policy.settings.voice.clone_from(voice);
     }

@@ -40,7 +40,7 @@ pub fn measure(
             rules.push((meter.is_own(&it.place), found));
         }
     }
-    for it in &policy.guards.rules {
+    for it in policy.guards.rules.iter() {
         let body = &*it.body;
         let mut found = meter.rule(RuleKind::Guard, &it.id, Some(&body.place));
         found.silent |= it.commands.is_empty() && body.when.is_none() && body.unless.is_none();
@@ -49,7 +49,7 @@ pub fn measure(
         found.conditions = meter.conditions(named);
         rules.push((meter.is_own(&body.place), found));
     }
-    for it in &policy.session_types {
+    for it in policy.session_types.iter() {
         let mut found = meter.rule(RuleKind::SessionType, &it.id, Some(&it.when.place));
         found.silent |= Expr::of_text(&it.when.text).is_fixed();
         found.conditions = meter.conditions([("when".to_owned(), &it.when)].into_iter());

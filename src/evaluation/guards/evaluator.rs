@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use policyd_yaml::rows::Rows;
+
 use super::GuardVerdict;
 use super::allows;
 use crate::Detail;
@@ -14,14 +16,15 @@ use policyd_fact_table::{Evaluator, ScriptError, template};
 use policyd_facts::call::{Call, Invocation};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
-use policyd_facts::pattern::{CommandPattern, Initials};
+use policyd_facts::pattern::{CommandPattern, HashedName};
 use policyd_policy::guards::{Guard, GuardAction, GuardBody, OnUnknown};
 
 /// Returns whether a call contains, or might contain, a program of a guard. Always true for a guard
 /// without programs.
 #[must_use]
-pub fn matches_any_program(guard: &Guard, call: &Call, values: &[ValueOptions]) -> bool {
-    let found = |program: &Invocation| pattern_of(guard, program, values).is_some();
+pub fn matches_any_program(guard: &Guard, call: &Call, values: &Rows<ValueOptions>) -> bool {
+    let found =
+        |it: &Invocation| pattern_of(guard, it, HashedName::new(&it.name), values).is_some();
     !guard.of_programs || call.programs.iter().any(found)
 }
 
@@ -29,10 +32,12 @@ pub fn matches_any_program(guard: &Guard, call: &Call, values: &[ValueOptions]) 
 pub fn matching_programs<'a>(
     guard: &'a Guard,
     call: &'a Call,
-    values: &'a [ValueOptions],
+    values: &'a Rows<ValueOptions>,
 ) -> impl Iterator<Item = usize> + 'a {
+    let found =
+        |it: &Invocation| pattern_of(guard, it, HashedName::new(&it.name), values).is_some();
     let programs = call.programs.iter().enumerate();
-    programs.filter(|(_, it)| pattern_of(guard, it, values).is_some()).map(|(at, _)| at)
+    programs.filter(move |(_, it)| found(it)).map(|(at, _)| at)
 }
 
 /// Returns the pattern by which a guard matches a program. An unknown program matches a pattern
@@ -40,22 +45,21 @@ pub fn matching_programs<'a>(
 fn pattern_of<'g>(
     guard: &'g Guard,
     program: &Invocation,
-    values: &[ValueOptions],
+    name: HashedName,
+    values: &Rows<ValueOptions>,
 ) -> Option<&'g CommandPattern> {
     // Most programs end here, and no pattern is decoded.
-    if !guard.initials.meets([program.name.as_str()].into_iter().collect()) {
+    if !guard.names.may_have(name) {
         return None;
     }
-    let mut patterns = guard.commands.iter();
-    match may_be_any(program) {
-        true => {
-            let args = || program.args.iter().map(|it| it.text.as_str());
-            patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some())
-        }
-        false => patterns
-            .find(|it| program.is(it, values))
-            .filter(|_| !guard.except_commands.iter().any(|it| program.is(it, values))),
+    if may_be_any(program) {
+        let args = || program.args.iter().map(|it| it.text.as_str());
+        let mut patterns = guard.commands.iter();
+        return patterns.find(|it| it.may_be(args(), values)).filter(|_| guard.body.when.is_some());
     }
+    let is_one = |it: &&CommandPattern| program.is(it, values);
+    let is_excepted = || guard.except_commands.named(&program.name).any(|it| is_one(&it));
+    guard.commands.named(&program.name).find(is_one).filter(|_| !is_excepted())
 }
 
 /// Returns whether a program is unknown.
@@ -86,8 +90,8 @@ pub(super) enum GuardResult {
 pub(super) struct GuardEvaluator<'a> {
     pub(super) guard: &'a Guard,
     pub(super) seen: &'a Rc<CallFacts>,
-    /// First bytes of the program names of the call.
-    pub(super) initials: Initials,
+    /// Names of the programs of the call.
+    pub(super) names: &'a [HashedName],
     /// Words of a command line that was not understood; otherwise empty.
     pub(super) words: &'a BTreeSet<&'a str>,
     pub(super) context: &'a Context,
@@ -111,16 +115,16 @@ impl GuardEvaluator<'_> {
             };
         }
         // Most command guards end here.
-        if self.words.is_empty() && !self.guard.initials.meets(self.initials) {
+        if self.words.is_empty() && !self.names.iter().any(|it| self.guard.names.may_have(*it)) {
             return GuardResult::NotApplicable;
         }
         let seen = Rc::clone(self.seen);
         let (mut concerned, mut silent) = (false, Vec::new());
         let mut doubt: Option<(String, String)> = None;
         let mut allowed: Option<(GuardOutput, Vec<usize>)> = None;
-        for (at, program) in seen.call.programs.iter().enumerate() {
+        for ((at, program), name) in seen.call.programs.iter().enumerate().zip(self.names) {
             let values = &self.context.lens.lens().value_options;
-            let Some(pattern) = pattern_of(self.guard, program, values) else { continue };
+            let Some(pattern) = pattern_of(self.guard, program, *name, values) else { continue };
             let (body, dark) = (&*self.guard.body, may_be_any(program));
             concerned = true;
             let matched = MatchedProgram { at, named: pattern.operands(&program.name, values) };
@@ -142,8 +146,8 @@ impl GuardEvaluator<'_> {
             }
         }
         // An allow for known programs does not cover unknown programs.
-        let unheard = self.guard.body.on_error == OnUnknown::Allow;
-        if let Some((said, programs)) = allowed.filter(|_| unheard || doubt.is_none()) {
+        let is_heard = || self.guard.body.on_error != OnUnknown::Allow;
+        if let Some((said, programs)) = allowed.filter(|_| doubt.is_none() || !is_heard()) {
             return GuardResult::Allows(said, programs);
         }
         if let Some((why, program)) = doubt {

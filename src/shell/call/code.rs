@@ -24,9 +24,8 @@ impl Scanner<'_> {
     /// Finds the code that an interpreter runs.
     pub(super) fn find_code(&self, program: &mut Invocation, scope: &ShellState) {
         let known = &self.context.knowledge.interpreters;
-        let Some(row) = known.iter().find(|it| word_matches(&it.program, &program.name)) else {
-            return;
-        };
+        let is_row = |it: &&Interpreter| word_matches(&it.program, &program.name);
+        let Some(row) = known.named(&program.name).find(is_row) else { return };
         if powershell::is_one(&program.name)
             && let Some(code) = powershell::code(&program.args)
         {

@@ -4,6 +4,8 @@
 //! patches, and the git work tree that a program changes.
 //! Does not contain: the resolution of paths (`paths`), redirections (`statements`).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -19,22 +21,24 @@ use crate::path::in_folder;
 use crate::pattern::CommandPattern;
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::rows::{NameIndex, RowNames, Rows};
 
 /// Facts about programs, from `vocabulary.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramDatabase {
     /// Programs that run code of other languages.
-    pub interpreters: Vec<Interpreter>,
+    pub interpreters: Lazy<Rows<Interpreter>>,
     /// Effects of programs on the files in their arguments.
-    pub effects: Vec<FileEffect>,
+    pub effects: Lazy<Rows<FileEffect>>,
     /// Calls in code that start programs or access files.
-    pub calls: Vec<CodeCall>,
+    pub calls: Lazy<Vec<CodeCall>>,
     /// Options and operands that are shell text.
-    pub shell_values: Vec<ShellValue>,
+    pub shell_values: Lazy<Rows<ShellValue>>,
     /// Tools that read files.
     pub read_tools: Vec<String>,
-    /// Names of the programs of guards.
-    pub guarded: Vec<String>,
+    /// Names of the programs that the vocabulary and the guards list.
+    pub listed: Lazy<NameIndex>,
 }
 
 /// A program that runs code of another language.
@@ -161,6 +165,24 @@ pub struct ShellValue {
     pub options: Vec<String>,
     /// Required prefixes of the shell text: `!` in `vim -c '!ls'`. If empty, no prefix is required.
     pub after: Vec<String>,
+}
+
+impl RowNames for Interpreter {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        vec![self.program.as_str().into()]
+    }
+}
+
+impl RowNames for FileEffect {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        self.programs.iter().map(|it| it.program().into()).collect()
+    }
+}
+
+impl RowNames for ShellValue {
+    fn names(&self) -> Vec<Cow<'_, str>> {
+        self.programs.iter().map(|it| it.program().into()).collect()
+    }
 }
 
 /// Kind of access to a file.
@@ -354,7 +376,7 @@ impl Scanner<'_> {
         let Some(program) = self.call.programs.get(at).cloned() else { return };
         self.apply_patches(at, &program, scope);
         let values = self.context.lens.value_options();
-        let rows = self.context.knowledge.effects.iter().filter(|row| {
+        let rows = self.context.knowledge.effects.named(&program.name).filter(|row| {
             let any =
                 |patterns: &[CommandPattern]| patterns.iter().any(|it| program.is(it, values));
             any(&row.programs) && !any(&row.except)
@@ -430,7 +452,7 @@ impl Scanner<'_> {
 fn files_of_row(
     row: &FileEffect,
     program: &Invocation,
-    values: &[ValueOptions],
+    values: &Rows<ValueOptions>,
 ) -> Vec<(Access, ShellText)> {
     let mut touched: Vec<(Access, ShellText)> = Vec::new();
     // Subcommand words are not files.

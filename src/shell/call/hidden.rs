@@ -154,7 +154,8 @@ impl Scanner<'_> {
         if !is_wild(name) || (letters(name) == 0 && !is_program_folder) {
             return;
         }
-        let names = self.listed_names().map(|it| it.trim_end_matches('*'));
+        let listed = &self.context.knowledge.listed;
+        let names = listed.names().map(|it| it.trim_end_matches('*'));
         let names: BTreeSet<String> = names
             .filter(|it| !it.is_empty() && could_be_named(name, it))
             .map(|it| format!("{folder}{it}"))
@@ -283,19 +284,8 @@ impl Scanner<'_> {
 
     /// Returns whether the vocabulary or a guard lists a program.
     fn is_listed(&self, name: &str) -> bool {
-        self.listed_names().any(|it| it != "*" && word_matches(it, name))
-    }
-
-    /// Returns the names of the programs that the vocabulary and guards list. `*` matches any letters.
-    fn listed_names(&self) -> impl Iterator<Item = &str> {
-        let (lens, known) = (self.context.lens, self.context.knowledge);
-        let wrappers = lens.wrappers().iter().map(|it| first_word(&it.command));
-        let options = lens.value_options().iter().map(|it| first_word(&it.program));
-        let interpreters = known.interpreters.iter().map(|it| it.program.as_str());
-        let effects = known.effects.iter().flat_map(|it| &it.programs).map(|it| it.program());
-        let values = known.shell_values.iter().flat_map(|it| &it.programs).map(|it| it.program());
-        let guarded = known.guarded.iter().map(String::as_str);
-        wrappers.chain(options).chain(interpreters).chain(effects).chain(values).chain(guarded)
+        let listed = &self.context.knowledge.listed;
+        listed.has(name, |pattern| pattern != "*" && word_matches(pattern, name))
     }
 }
 
@@ -352,8 +342,4 @@ pub(super) fn broken_words<'t>(error: Node<'_>, source: &'t str) -> Option<&'t s
     let begins = start.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     let is_line = !start.contains(SEPARATORS) && !gap.contains('\n');
     (begins && is_line && is_wild(first)).then_some(whole)
-}
-
-fn first_word(text: &str) -> &str {
-    text.split_whitespace().next().unwrap_or_default()
 }

@@ -16,6 +16,7 @@ use crate::path::in_folder;
 use crate::pattern::{CommandPattern, ValuesOf};
 use crate::shell::{base_name, is_keyword, unescape, unescape_ansi};
 use crate::vocabulary::ValueOptions;
+use policyd_yaml::rows::Rows;
 
 impl Scanner<'_> {
     /// Builds the program that a list of words starts.
@@ -340,7 +341,7 @@ impl Invocation {
     /// pattern.
     #[must_use]
     #[inline]
-    pub fn is(&self, pattern: &CommandPattern, values: &[ValueOptions]) -> bool {
+    pub fn is(&self, pattern: &CommandPattern, values: &Rows<ValueOptions>) -> bool {
         let args = self.args.iter().map(|it| it.text.as_str());
         pattern.matches_words(&self.name, args, values)
     }
@@ -348,7 +349,7 @@ impl Invocation {
     /// Returns whether an option is given: `-r` alone or in a bundle, `--recursive` or an
     /// abbreviation of it. A later `--no-recursive` removes it.
     #[must_use]
-    pub fn has(&self, option: &str, values: &[ValueOptions]) -> bool {
+    pub fn has(&self, option: &str, values: &Rows<ValueOptions>) -> bool {
         let mut given = false;
         for arg in self.split_arguments(values) {
             let ProgramArgument::Option(arg) = arg else { continue };
@@ -408,9 +409,10 @@ impl Invocation {
     pub(super) fn bundled_values<'a>(
         &'a self,
         option: &'a str,
-        rows: &'a [ValueOptions],
+        rows: &'a Rows<ValueOptions>,
     ) -> impl Iterator<Item = ShellText> + 'a {
-        let own = rows.iter().filter(|it| it.program == self.name).flat_map(|it| &it.options);
+        let own = rows.named(&self.name).filter(|it| it.program == self.name);
+        let own = own.flat_map(|it| &it.options);
         let known: Vec<String> = own.cloned().collect();
         let words = self.args.iter().take(self.end_of_options());
         words.filter_map(move |arg| {
@@ -424,7 +426,7 @@ impl Invocation {
 
     /// Returns the arguments that are neither options nor values of options.
     #[must_use]
-    pub fn operands(&self, values: &[ValueOptions]) -> Vec<&ShellText> {
+    pub fn operands(&self, values: &Rows<ValueOptions>) -> Vec<&ShellText> {
         let operand = |it| if let ProgramArgument::Operand(text) = it { Some(text) } else { None };
         self.split_arguments(values).into_iter().filter_map(operand).collect()
     }
@@ -432,7 +434,7 @@ impl Invocation {
     /// Returns options and operands in order. The row of a subcommand (`git commit`) lists the
     /// options with values: their letters may be part of a bundle, and `-S*` takes its value only
     /// from the same word.
-    fn split_arguments(&self, rows: &[ValueOptions]) -> Vec<ProgramArgument<'_>> {
+    fn split_arguments(&self, rows: &Rows<ValueOptions>) -> Vec<ProgramArgument<'_>> {
         let own = ValuesOf { program: &self.name, rows };
         let mut sub: Option<&[String]> = None;
         let mut found = Vec::new();
@@ -470,9 +472,9 @@ impl Invocation {
 }
 
 /// Returns the options with values of a subcommand: the row `git commit`.
-fn subcommand<'a>(rows: &'a [ValueOptions], program: &str, word: &str) -> &'a [String] {
+fn subcommand<'a>(rows: &'a Rows<ValueOptions>, program: &str, word: &str) -> &'a [String] {
     let of_both = |it: &&ValueOptions| it.program.split_once(' ') == Some((program, word));
-    rows.iter().find(of_both).map_or(&[], |it| &it.options)
+    rows.named(program).find(of_both).map_or(&[], |it| &it.options)
 }
 
 /// Returns the option in a word that takes a value, without the value, and whether the next word is

@@ -13,6 +13,7 @@ use super::{Call, Invocation};
 use crate::path::in_folder;
 use crate::shell::base_name;
 use crate::vocabulary::ValueOptions;
+use policyd_yaml::rows::Rows;
 
 /// A directory that is written with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl Scanner<'_> {
 fn trees_of(
     row: &FileEffect,
     program: &Invocation,
-    values: &[ValueOptions],
+    values: &Rows<ValueOptions>,
 ) -> Vec<(ShellText, bool)> {
     let options = row.tree_options.iter();
     let given: Vec<ShellText> = options
@@ -116,7 +117,7 @@ fn copies_into(
     target: ShellText,
     sources: &[&ShellText],
     program: &Invocation,
-    values: &[ValueOptions],
+    values: &Rows<ValueOptions>,
 ) -> Vec<(ShellText, bool)> {
     let is_content = |it: &&&ShellText| match it.all() {
         Some(text) => {

@@ -17,7 +17,7 @@ use crate::pattern::CommandPattern;
 use crate::shell::{
     COPROCESS, ShellWord, UnwrapResult, base_name, is_assignment, is_keyword, quote, unwrap_command,
 };
-use crate::vocabulary::Wrapper;
+use policyd_yaml::rows::Rows;
 
 /// A simple command after the expansion of its words.
 #[derive(Debug, Default)]
@@ -274,7 +274,7 @@ impl Scanner<'_> {
     fn wrapper_folder(&self, taken: &[ShellText], scope: &ShellState) -> Option<Option<String>> {
         let wrappers = self.context.lens.wrappers();
         let name = taken.first().map(|it| base_name(&it.text)).unwrap_or_default();
-        let rows = wrappers.iter().filter(|it| it.command == name && !it.folder_options.is_empty());
+        let rows = wrappers.named(name).filter(|it| it.command == name);
         let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
         let folder =
             rows.flat_map(|it| &it.folder_options).flat_map(|it| program.values(it)).next();
@@ -284,15 +284,15 @@ impl Scanner<'_> {
     /// Returns whether a wrapper has effects of its own.
     fn is_kept(&self, word: &ShellText) -> bool {
         let (wrappers, name) = (self.context.lens.wrappers(), base_name(&word.text));
-        wrappers.iter().any(|it| it.kept && word_matches(&it.command, name))
+        wrappers.named(name).any(|it| it.kept && word_matches(&it.command, name))
     }
 
     fn is_shell(&self, word: &ShellText) -> bool {
-        let wrappers: &[Wrapper] = self.context.lens.wrappers();
+        let wrappers = self.context.lens.wrappers();
         let name = base_name(&word.text);
         name != "env"
             && wrappers
-                .iter()
+                .named(name)
                 .any(|it| !it.shell_option.is_empty() && word_matches(&it.command, name))
     }
 
@@ -519,7 +519,9 @@ impl Scanner<'_> {
         let named = program.split_first().filter(|it| base_name(&it.0.text) == PARALLEL);
         let Some((_, args)) = named else { return false };
         let rows = self.context.lens.wrappers();
-        let Some(row) = rows.iter().find(|it| it.command == PARALLEL) else { return false };
+        let Some(row) = rows.named(PARALLEL).find(|it| it.command == PARALLEL) else {
+            return false;
+        };
         let mut args = args.iter().map(|it| it.text.as_str());
         while let Some(arg) = args.next() {
             if !arg.starts_with('-') {
@@ -599,7 +601,7 @@ fn splits_lines(taken: &[ShellText]) -> bool {
     let program = Invocation { args: taken.to_vec(), ..Invocation::default() };
     let ends_line = |it: ShellText| matches!(it.text.as_str(), "\\n" | "\n");
     ["-d", "--delimiter"].iter().flat_map(|it| program.values(it)).any(ends_line)
-        || ["-0", "--null"].iter().any(|it| program.has(it, &[]))
+        || ["-0", "--null"].iter().any(|it| program.has(it, &Rows::default()))
 }
 
 /// Replaces unknown input in shell text, so that a shell can parse the text.
@@ -671,12 +673,12 @@ impl Scanner<'_> {
         let name = words.first().map(|it| base_name(&it.text)).unwrap_or_default();
         let begins = |it: &CommandPattern| it.names(name);
         let rows = &context.knowledge.shell_values;
-        if !rows.iter().any(|it| it.programs.iter().any(begins)) {
+        if !rows.named(name).any(|it| it.programs.iter().any(begins)) {
             return;
         }
         let values = context.lens.value_options();
         let program = self.build_invocation(words, scope, &StandardInput::default(), Vec::new());
-        for row in rows {
+        for row in rows.named(&program.name) {
             let pattern = row.programs.iter().find(|it| program.is(it, values));
             let Some(pattern) = pattern else { continue };
             let given: Vec<ShellText> = match row.options.is_empty() {

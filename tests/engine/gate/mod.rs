@@ -7,6 +7,7 @@ mod cases;
 mod complete;
 mod copilot;
 mod decisions;
+mod decoding;
 mod explain;
 mod forge;
 mod init;
