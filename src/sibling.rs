@@ -3,6 +3,10 @@
 //!
 //! It must lie in the directory of this program, and have the same owner, so that another account cannot put its own
 //! program there. It compares the release of this program with its own, because only it can say what it is.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the two programs find each other before a World exists"
+)]
 
 use std::ffi::OsString;
 use std::io;

@@ -1,5 +1,9 @@
 //! `policyd-tools`: every command of policyd but the hook. `policyd`, which lies beside it, starts it; users type
 //! `policyd` only.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the two programs find each other before a World exists"
+)]
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
