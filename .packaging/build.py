@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes every package of a release from finished programs.
 
-    python3 .packaging/build.py --out dist x86_64-unknown-linux-gnu=target/release/policyd ...
+    python3 .packaging/build.py --out dist x86_64-unknown-linux-gnu=target/release ...
 
-The first program must run on this machine: it prints the man pages and completions. Needs Python 3.11, its
-standard library only, and cargo.
+Each directory has `policyd` and `policyd-tools`. The first ones must run on this machine: they print the man pages and
+completions. Needs Python 3.11, its standard library only, and cargo.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import homebrew
 import npm
 import wheel
 from files import File
-from project import NAME, TARGETS, VERSION, Target, readme
+from project import NAME, TARGETS, TOOLS, VERSION, Target, readme
 
 # Where Debian and a Python environment have completions, below `share`.
 SHARED_COMPLETIONS = {
@@ -46,8 +46,17 @@ class Documents:
         ]
 
 
-def archive(target: Target, program: File, shared: Documents) -> tuple[str, bytes]:
-    contents = [program, *shared.legal, File("README.md", readme().encode())]
+def read(target: Target, folder: Path) -> list[File]:
+    """The programs of a target, which a package holds in one directory."""
+    missing = [str(folder / name) for name in target.programs if not (folder / name).is_file()]
+    if missing:
+        build = f"cargo build --release -p {NAME} -p {TOOLS}"
+        sys.exit(f"{target.triple}: missing: {', '.join(missing)}\nhelp: build both programs: {build}")
+    return [File(name, (folder / name).read_bytes(), is_program=True) for name in target.programs]
+
+
+def archive(target: Target, programs: list[File], shared: Documents) -> tuple[str, bytes]:
+    contents = [*programs, *shared.legal, File("README.md", readme().encode())]
     contents += [page.below("man/man1") for page in shared.pages]
     contents += [file.below("completions") for file in shared.completions.values()]
     contents = [file.below(target.stem) for file in contents]
@@ -56,9 +65,11 @@ def archive(target: Target, program: File, shared: Documents) -> tuple[str, byte
     return f"{target.stem}.tar.gz", files.tar_gz(contents)
 
 
-def build(programs: dict[Target, Path], out: Path) -> None:
-    crates = dependencies.Crates(list(programs))
-    first = next(iter(programs.values())).resolve()
+def build(folders: dict[Target, Path], out: Path) -> None:
+    built = {target: read(target, folder) for target, folder in folders.items()}
+    crates = dependencies.Crates(list(built))
+    target, folder = next(iter(folders.items()))
+    first = (folder / target.programs[0]).resolve()
     shared = Documents(
         [documents.license_file(), dependencies.notices(crates)],
         documents.man_pages(first),
@@ -66,17 +77,16 @@ def build(programs: dict[Target, Path], out: Path) -> None:
     )
     made: dict[str, bytes] = {}
     checksums: dict[str, str] = {}
-    for target, path in programs.items():
-        program = File(target.program, path.read_bytes(), is_program=True)
-        name, data = archive(target, program, shared)
+    for target, programs in built.items():
+        name, data = archive(target, programs, shared)
         made[name] = data
         checksums[target.triple] = hashlib.sha256(data).hexdigest()
         parts = [
-            ("npm", npm.platform_package(target, program, shared.legal)),
-            ("pypi", wheel.wheel(target, program, shared.legal, shared.shared())),
+            ("npm", npm.platform_package(target, programs, shared.legal)),
+            ("pypi", wheel.wheel(target, programs, shared.legal, shared.shared())),
         ]
         if target.debian:
-            parts.append(("", debian.package(target, program, shared.legal, shared.shared())))
+            parts.append(("", debian.package(target, programs, shared.legal, shared.shared())))
         made |= {f"{folder}/{name}".lstrip("/"): data for folder, (name, data) in parts}
     name, data = npm.main_package(shared.pages, shared.legal, list(shared.completions.values()))
     made[f"npm/{name}"] = data
@@ -101,7 +111,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tag", help="Tag of the release; must be `v` and the version of Cargo.toml")
     parser.add_argument("--partial", action="store_true", help="Accept programs of some targets only")
     parser.add_argument("--compression", type=int, default=9, help="0 to 9")
-    parser.add_argument("programs", nargs="+", metavar="TARGET=PROGRAM")
+    parser.add_argument("folders", nargs="+", metavar="TARGET=DIRECTORY")
     return parser.parse_args(arguments)
 
 
@@ -109,13 +119,13 @@ def main() -> None:
     arguments = parsed(sys.argv[1:])
     if arguments.tag is not None and arguments.tag != f"v{VERSION}":
         sys.exit(f"the tag is `{arguments.tag}`, and the version of Cargo.toml is {VERSION}")
-    given = dict(pair.partition("=")[::2] for pair in arguments.programs)
+    given = dict(pair.partition("=")[::2] for pair in arguments.folders)
     known = {target.triple: target for target in TARGETS}
     unknown, missing = given.keys() - known, known.keys() - given
     if unknown:
         sys.exit(f"unknown target: {', '.join(sorted(unknown))}")
     if missing and not arguments.partial:
-        sys.exit(f"no program for {', '.join(sorted(missing))}\nhelp: pass --partial")
+        sys.exit(f"no programs for {', '.join(sorted(missing))}\nhelp: pass --partial")
     files.compression = arguments.compression
     build({known[triple]: Path(path) for triple, path in given.items()}, arguments.out)
 

@@ -31,13 +31,15 @@ def ar(members: list[tuple[str, bytes]]) -> bytes:
     return out
 
 
-def package(target: Target, program: File, legal: list[File], shared: list[File]) -> tuple[str, bytes]:
+def package(
+    target: Target, programs: list[File], legal: list[File], shared: list[File]
+) -> tuple[str, bytes]:
     """`shared` are the files below `/usr/share`."""
     copyright_file, notices = legal
     doc = f"./usr/share/doc/{NAME}"
     changes = (ROOT / "CHANGELOG.md").read_bytes()
     files = [
-        program.below("./usr/bin"),
+        *(program.below("./usr/bin") for program in programs),
         File(f"{doc}/copyright", copyright_file.data),
         File(f"{doc}/{notices.path}.gz", compressed(notices.data)),
         File(f"{doc}/changelog.gz", compressed(changes)),

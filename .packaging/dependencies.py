@@ -1,4 +1,4 @@
-"""What is compiled into the program: third-party notices and the software bill of materials."""
+"""What is compiled into the programs: third-party notices and the software bill of materials."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from files import File
-from project import NAME, PACKAGE, REPOSITORY, ROOT, TIME, VERSION, Target
+from project import NAME, PACKAGE, REPOSITORY, ROOT, TIME, TOOLS, VERSION, Target
 
 TEXT_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE", "COPYRIGHT")
 PREAMBLE = """\
@@ -20,7 +20,7 @@ policyd is public, so that you can link it with another version of that library.
 
 
 class Crates:
-    """The crates that normal dependencies lead to, on any of the targets."""
+    """The crates that normal dependencies of both programs lead to, on any of the targets."""
 
     def __init__(self, targets: list[Target]):
         platforms = [f"--filter-platform={target.triple}" for target in targets]
@@ -29,9 +29,10 @@ class Crates:
         metadata = json.loads(found.stdout)
         nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
         self.root = metadata["resolve"]["root"]
-        members = set(metadata["workspace_members"])  # parts of the program
+        members = set(metadata["workspace_members"])  # parts of the programs
+        tools = next(it["id"] for it in metadata["packages"] if it["name"] == TOOLS)
         below: dict[str, set[str]] = {}
-        waiting, visited = [self.root], {self.root}
+        waiting, visited = [self.root, tools], {self.root, tools}
         while waiting:
             node = waiting.pop()
             normal = {

@@ -1,4 +1,4 @@
-"""Files that every package holds besides the program: license, notices, man pages, completions."""
+"""Files that every package holds besides the programs: license, notices, man pages, completions."""
 
 import re
 import subprocess

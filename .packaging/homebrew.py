@@ -1,6 +1,6 @@
 """The Homebrew formula, with the checksums of the archives."""
 
-from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, TARGETS
+from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, TARGETS, TOOLS
 
 SYSTEMS = {"darwin": "macos", "linux": "linux"}
 PROCESSORS = {"arm64": "arm", "x64": "intel"}
@@ -29,7 +29,7 @@ class {NAME.capitalize()} < Formula
 
 {chr(10).join(blocks)}
   def install
-    bin.install "{NAME}"
+    bin.install "{NAME}", "{TOOLS}"
     man1.install Dir["man/man1/*.1"]
     bash_completion.install "completions/{NAME}.bash" => "{NAME}"
     fish_completion.install "completions/{NAME}.fish"

@@ -50,10 +50,10 @@ def tarball(name: str, files: list[File]) -> tuple[str, bytes]:
     return f"{stem}-{VERSION}.tgz", tar_gz(file.below("package") for file in files)
 
 
-def platform_package(target: Target, program: File, legal: list[File]) -> tuple[str, bytes]:
+def platform_package(target: Target, programs: list[File], legal: list[File]) -> tuple[str, bytes]:
     system, processor = target.node
     described = manifest(target.npm, {"os": [system], "cpu": [processor], "preferUnplugged": True})
-    return tarball(target.npm, [described, program.below("bin"), *legal])
+    return tarball(target.npm, [described, *(it.below("bin") for it in programs), *legal])
 
 
 def main_package(pages: list[File], legal: list[File], completions: list[File]) -> tuple[str, bytes]:

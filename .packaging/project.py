@@ -10,6 +10,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = tomllib.loads((ROOT / "Cargo.toml").read_text())
 PACKAGE = MANIFEST["package"] | MANIFEST["workspace"]["package"]
 NAME = PACKAGE["name"]
+TOOLS_MANIFEST = tomllib.loads((ROOT / "src/tools/Cargo.toml").read_text())
+TOOLS = TOOLS_MANIFEST["package"]["name"]  # lies beside the program, which starts it
 VERSION = PACKAGE["version"]
 REPOSITORY = PACKAGE["repository"]
 DOWNLOADS = f"{REPOSITORY}/releases/download/v{VERSION}"
@@ -27,8 +29,9 @@ class Target:
     debian: str = ""
 
     @property
-    def program(self) -> str:
-        return f"{NAME}.exe" if self.node[0] == "win32" else NAME
+    def programs(self) -> list[str]:
+        suffix = ".exe" if self.node[0] == "win32" else ""
+        return [f"{name}{suffix}" for name in (NAME, TOOLS)]
 
     @property
     def stem(self) -> str:

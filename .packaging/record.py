@@ -3,6 +3,7 @@
 
     python3 .packaging/record.py PROGRAM > src/docs/recording.svg
 
+`policyd-tools` must lie beside PROGRAM.
 `POLICYD_REGEN=1 cargo test --test repository recording` does the same with the program of the tests.
 """
 

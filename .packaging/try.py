@@ -18,7 +18,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from project import DOWNLOADS, NAME, PACKAGE, REPOSITORY, ROOT, TARGETS, VERSION, Target
+from project import (
+    DOWNLOADS,
+    NAME,
+    PACKAGE,
+    REPOSITORY,
+    ROOT,
+    TARGETS,
+    TOOLS,
+    TOOLS_MANIFEST,
+    VERSION,
+    Target,
+)
 
 SYSTEMS = {"Linux": "linux", "Darwin": "darwin", "Windows": "win32"}
 PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
@@ -67,11 +78,12 @@ def one(dist: Path, pattern: str) -> Path:
 
 
 def from_archive(dist: Path, target: Target, folder: Path) -> Path:
-    """By the metadata of `cargo binstall`."""
+    """By the metadata of `cargo binstall`, which installs each of the two packages from the same archive."""
     metadata = PACKAGE["metadata"]["binstall"]
+    assert TOOLS_MANIFEST["package"]["metadata"]["binstall"] == metadata, "metadata of binstall differ"
 
-    def filled(template: str) -> Path:
-        values = {"repo": REPOSITORY, "version": VERSION, "target": target.triple, "bin": NAME}
+    def filled(template: str, name: str = NAME) -> Path:
+        values = {"repo": REPOSITORY, "version": VERSION, "target": target.triple, "bin": name}
         values["binary-ext"] = ""
         for name, value in values.items():
             template = template.replace("{ %s }" % name, value)
@@ -81,7 +93,8 @@ def from_archive(dist: Path, target: Target, folder: Path) -> Path:
     assert Path(address).parent == Path(DOWNLOADS), address
     with tarfile.open(dist / Path(address).name) as archive:
         archive.extractall(folder)
-    program = folder / filled(metadata["bin-dir"])
+    program, tools = (folder / filled(metadata["bin-dir"], name) for name in (NAME, TOOLS))
+    assert tools.is_file(), tools
     for path in ("LICENSE", "THIRD-PARTY-NOTICES", f"man/man1/{NAME}.1", f"completions/_{NAME}"):
         assert (program.parent / path).stat().st_size > 0, path
     return program
@@ -146,7 +159,7 @@ WAYS = {
 
 
 def use(program: Path, home: Path) -> None:
-    """The program states its version, and its hook blocks a dangerous call."""
+    """The program states its version, for which it starts `policyd-tools`, and its hook blocks a dangerous call."""
     variables = {**os.environ, "HOME": str(home)}
     version = run(program, "--version", env=variables).strip()
     assert version == f"{NAME} {VERSION}", version

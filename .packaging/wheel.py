@@ -1,4 +1,4 @@
-"""Python wheels that hold the program as a script (https://packaging.python.org/specifications)."""
+"""Python wheels that hold the programs as scripts (https://packaging.python.org/specifications)."""
 
 import base64
 import hashlib
@@ -33,13 +33,13 @@ def record(files: list[File], path: str) -> File:
 
 
 def wheel(
-    target: Target, program: File, legal: list[File], shared: list[File]
+    target: Target, programs: list[File], legal: list[File], shared: list[File]
 ) -> tuple[str, bytes]:
     """`shared` are the files below `share` of an environment."""
     data, info = f"{NAME}-{VERSION}.data", f"{NAME}-{VERSION}.dist-info"
     tags = "".join(f"Tag: py3-none-{tag}\n" for tag in target.wheel.split("."))
     about = f"Wheel-Version: 1.0\nGenerator: {NAME}\nRoot-Is-Purelib: false\n{tags}"
-    files = [program.below(f"{data}/scripts")]
+    files = [program.below(f"{data}/scripts") for program in programs]
     files += [file.below(f"{data}/data/share") for file in shared]
     files += [file.below(f"{info}/licenses") for file in legal]
     files += [File(f"{info}/METADATA", metadata()), File(f"{info}/WHEEL", about.encode())]

@@ -1,68 +1,85 @@
-//! The program: builds the real World, hands over to `cli`, and exits.
+//! `policyd`, the program that clients start at each event. It answers hooks itself, and starts `policyd-tools`, which
+//! lies beside it, for every other command.
+
+mod sibling;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use policyd::cli::{self, Console};
-use policyd::world::real::RealWorld;
+use policyd_eval::exit::{EXIT_BROKEN, EXIT_USAGE};
+use policyd_eval::{Console, EvalCall, line, run};
+use policyd_world::real::RealWorld;
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    let directory = cli::take_directory(&mut arguments);
-    let hook = cli::is_hook_call(&arguments);
-    if hook {
-        // The answer is the only thing a hook says; the panic itself is told below.
-        std::panic::set_hook(Box::new(|_| {}));
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut words = arguments.clone();
+    let directory = line::take_directory(&mut words);
+    match line::plain_hook_call(&words) {
+        Some(call) => answer(&arguments, &words, directory, &call),
+        None => other_command(&arguments, &words),
     }
-    ignore_file_limits();
-    let mut world = RealWorld::new().announcing_waits(!hook);
-    if hook {
-        cli::prepare_crash_answer(&world, &arguments);
-    }
-    if let Some(directory) = &directory {
-        match world.enter(directory) {
+}
+
+/// Answers a hook. Its answer is the only thing that is said, and its exit code is 0 whatever happens.
+fn answer(
+    arguments: &[OsString],
+    words: &[OsString],
+    directory: Option<PathBuf>,
+    call: &EvalCall,
+) -> ExitCode {
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut world = RealWorld::new();
+    line::prepare_crash_answer(&world, words);
+    if let Some(directory) = directory {
+        match world.enter(&directory) {
             Ok(entered) => world = entered,
             Err(error) => {
                 let text =
                     format!("policyd: cannot use the directory {}: {error}\n", directory.display());
                 drop(std::io::stderr().lock().write_all(text.as_bytes()));
-                return ExitCode::from(cli::EXIT_USAGE);
+                return ExitCode::from(EXIT_USAGE);
             }
         }
+    }
+    if run::needs_network(&world, call) {
+        return other_command(arguments, words);
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut console = Console {
             stdin: &mut std::io::stdin().lock(),
             stdout: &mut std::io::stdout().lock(),
             stderr: &mut std::io::stderr().lock(),
-            stdout_is_tty: std::io::stdout().is_terminal(),
-            stderr_is_tty: std::io::stderr().is_terminal(),
-            stdin_is_tty: std::io::stdin().is_terminal(),
-            columns: terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
+            stdout_is_tty: false,
+            stderr_is_tty: false,
+            stdin_is_tty: false,
+            columns: None,
         };
-        cli::run(&world, &mut console, &arguments)
+        run::run(&world, &mut console, call)
     }));
     match outcome {
         Ok(code) => ExitCode::from(code),
         // Nothing was said yet: an answer is spoken last, in one write.
-        Err(_) if hook => {
-            let answer = cli::internal_error_answer(&arguments);
-            drop(std::io::stdout().lock().write_all(answer.as_bytes()));
-            ExitCode::SUCCESS
-        }
-        Err(_) => ExitCode::from(cli::EXIT_BROKEN),
+        Err(_) => say(&line::internal_error_answer(words)),
     }
 }
 
-/// A write beyond `ulimit -f` is an error, and not the end of this process. Programs that are started have
-/// the machine's own answer to that signal again.
-fn ignore_file_limits() {
-    #[cfg(unix)]
-    {
-        let signal = rustix::process::Signal::XFSZ.as_raw();
-        // Where this is refused, the signal ends the process, as it would without this.
-        drop(signal_hook::flag::register(signal, std::sync::Arc::default()));
+/// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.
+fn other_command(arguments: &[OsString], words: &[OsString]) -> ExitCode {
+    let error = match sibling::run(arguments) {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if line::is_hook_call(words) {
+        return say(&line::not_analyzed_answer(words, &format!("{error}.")));
     }
+    drop(writeln!(std::io::stderr().lock(), "policyd: {error}"));
+    ExitCode::from(EXIT_BROKEN)
+}
+
+fn say(answer: &str) -> ExitCode {
+    drop(std::io::stdout().lock().write_all(answer.as_bytes()));
+    ExitCode::SUCCESS
 }

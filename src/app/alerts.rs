@@ -8,26 +8,26 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::app::channel_program::{ChannelProgram, ProgramError};
-use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader};
-use crate::app::webhook;
-use crate::app::workspace::{local_time, project};
-use crate::limits::{
+use crate::channel_program::{ChannelProgram, ProgramError};
+use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
+use crate::webhook;
+use crate::workspace::{local_time, project};
+use policyd_base::limits::{
     ALERT_AGE_MAX, ALERT_RESPONSE_BYTES_MAX, ALERT_TIME_MAX, POLICY_FILE_BYTES_MAX,
 };
-use crate::report::alert::{Alert, RecipeParameters, Transport, mail};
-use crate::report::notice::NoticeSeverity;
-use crate::state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
-use crate::store::alert_settings::{AlertChannel, AlertSettings};
-use crate::store::breakers::record;
-use crate::store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
-use crate::store::escalations::EscalationStore;
-use crate::store::file::Durability;
-use crate::store::log_cursor::LogCursor;
-use crate::store::user::UserDirectory;
-use crate::store::user_state::{UserStateError, UserStateFile};
-use crate::time::Timestamp;
-use crate::world::{HttpMethod, HttpRequest, World, WorldError};
+use policyd_record::alert::{Alert, RecipeParameters, Transport, mail};
+use policyd_record::notice::NoticeSeverity;
+use policyd_state::breaker::{BreakerEvent, BreakerResponse, BreakerSettings};
+use policyd_store::alert_settings::{AlertChannel, AlertSettings};
+use policyd_store::breakers::record;
+use policyd_store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
+use policyd_store::escalations::EscalationStore;
+use policyd_store::file::Durability;
+use policyd_store::log_cursor::LogCursor;
+use policyd_store::user::UserDirectory;
+use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_world::{HttpMethod, HttpRequest, World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// File below the user's state directory.
 const STATE: &str = "alerts.json";
@@ -41,7 +41,7 @@ const FIRST_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Why a channel did not take an alert.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AlertError {
+pub enum AlertError {
     /// A file with the address or the secret cannot be read.
     #[error("could not read {}: {source}", path.display())]
     Secret { path: PathBuf, source: WorldError },
@@ -56,11 +56,11 @@ pub(crate) enum AlertError {
 
 /// Result of a delivery.
 #[derive(Debug, Default)]
-pub(crate) struct Delivery {
-    pub(crate) sent: usize,
+pub struct Delivery {
+    pub sent: usize,
     /// Alerts that wait: for the end of the quiet time, or for another attempt.
-    pub(crate) waiting: usize,
-    pub(crate) problems: Vec<String>,
+    pub waiting: usize,
+    pub problems: Vec<String>,
 }
 
 /// Which alerts were seen, sent, and acknowledged.
@@ -98,7 +98,7 @@ fn quick() -> Durability {
 }
 
 /// Returns the channels and reports of the organization and the user, and what is ignored of both configurations.
-pub(crate) fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>) {
+pub fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationProblem>) {
     let organization = Configuration::load(world, ConfigurationOwner::Organization);
     let user = Configuration::load(world, ConfigurationOwner::User);
     let (mut settings, mut problems) = (organization.alerts, organization.problems);
@@ -111,10 +111,7 @@ pub(crate) fn settings(world: &dyn World) -> (AlertSettings, Vec<ConfigurationPr
 ///
 /// # Errors
 /// The state file cannot be read or saved.
-pub(crate) fn deliver(
-    world: &dyn World,
-    settings: &AlertSettings,
-) -> Result<Delivery, UserStateError> {
+pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, UserStateError> {
     if settings.channels.is_empty() {
         return Ok(Delivery::default());
     }
@@ -311,7 +308,7 @@ fn is_open(world: &dyn World, alert: &Alert) -> bool {
 ///
 /// # Errors
 /// It cannot be saved.
-pub(crate) fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, UserStateError> {
+pub fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, UserStateError> {
     let file = UserStateFile::open(world, STATE, Duration::ZERO)?;
     let mut state: AlertState = file.load()?;
     let is_new = state.acknowledged.insert(escalation.to_owned());
@@ -324,11 +321,7 @@ pub(crate) fn acknowledge(world: &dyn World, escalation: &str) -> Result<bool, U
 ///
 /// # Errors
 /// The channel did not take it.
-pub(crate) fn send(
-    world: &dyn World,
-    channel: &AlertChannel,
-    alert: &Alert,
-) -> Result<(), AlertError> {
+pub fn send(world: &dyn World, channel: &AlertChannel, alert: &Alert) -> Result<(), AlertError> {
     let url = match &channel.url_file {
         Some(path) => secret(world, path)?,
         None => channel.url.clone(),
@@ -443,8 +436,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::world::CommandOutput;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::CommandOutput;
+    use policyd_world::fake::FakeWorld;
     const LOG: &str = "/w/app/.policyd/logs/decisions.jsonl";
     const HOOK: &str = "https://hook.example/x";
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::app::sessions::log_reader::{LogReader, ProjectEntry};
-use crate::checksum::hex;
-use crate::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
-use crate::report::exported::ExportedEntry;
-use crate::report::otlp::{OtlpRecord, logs_request, record, traces_request};
-use crate::store::file::Durability;
-use crate::store::log_cursor::LogCursor;
-use crate::store::user_state::{UserStateError, UserStateFile};
-use crate::world::{HttpMethod, HttpRequest, HttpResponse, World, WorldError};
+use crate::sessions::log_reader::{LogReader, ProjectEntry};
+use policyd_base::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
+use policyd_record::exported::ExportedEntry;
+use policyd_report::otlp::{OtlpRecord, logs_request, record, traces_request};
+use policyd_store::file::Durability;
+use policyd_store::log_cursor::LogCursor;
+use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_world::{HttpMethod, HttpRequest, HttpResponse, World, WorldError};
+use policyd_yaml::checksum::hex;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "exports";
@@ -39,7 +39,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Why an export ended before its end. The rest is sent the next time.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ExportError {
+pub enum ExportError {
     /// The position cannot be read or saved.
     #[error(transparent)]
     State(#[from] UserStateError),
@@ -55,11 +55,11 @@ pub(crate) enum ExportError {
 
 /// What was exported.
 #[derive(Debug, Default)]
-pub(crate) struct ExportResult {
-    pub(crate) entries: usize,
-    pub(crate) spans: usize,
+pub struct ExportResult {
+    pub entries: usize,
+    pub spans: usize,
     /// Logs that cannot be read, and records that the collector rejected.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// Where an export ended.
@@ -125,7 +125,7 @@ fn uid(it: &ProjectEntry) -> String {
 ///
 /// # Errors
 /// The collector did not take a request, or the position cannot be read or saved.
-pub(crate) fn otlp(world: &dyn World, endpoint: &str) -> Result<ExportResult, ExportError> {
+pub fn otlp(world: &dyn World, endpoint: &str) -> Result<ExportResult, ExportError> {
     let endpoint = endpoint.trim_end_matches('/');
     let host = world.env("HOSTNAME").unwrap_or_default();
     let now = world.now();
@@ -152,7 +152,7 @@ pub(crate) fn otlp(world: &dyn World, endpoint: &str) -> Result<ExportResult, Ex
 ///
 /// # Errors
 /// The events cannot be written, or the position cannot be read or saved.
-pub(crate) fn ocsf(
+pub fn ocsf(
     world: &dyn World,
     target: &str,
     mut write: impl FnMut(&str) -> Result<(), WorldError>,
@@ -161,7 +161,7 @@ pub(crate) fn ocsf(
     each_log(world, &format!("ocsf {target}"), &mut exported, |batch, _| {
         let event = |(uid, it): &(String, ProjectEntry)| {
             let exported = ExportedEntry { project: &it.project, uid, entry: &it.entry };
-            crate::report::ocsf::event(exported).map(|it| format!("{it}\n"))
+            policyd_report::ocsf::event(exported).map(|it| format!("{it}\n"))
         };
         let text: String = batch.iter().filter_map(event).collect();
         write(&text).map_err(|source| ExportError::Output { path: PathBuf::from(target), source })

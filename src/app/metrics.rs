@@ -7,18 +7,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::error::AppError;
-use crate::app::overview::{self, ActivitySource};
-use crate::cores;
-use crate::limits::USER_LOCK_WAIT;
-use crate::report::activity::Activity;
-use crate::report::metrics::{MetricTotals, to_text};
-use crate::report::overview::ProjectRow;
-use crate::store::file::Durability;
-use crate::store::log_cursor::{LogCursor, read_new};
-use crate::store::projects::ProjectRegistry;
-use crate::store::user_state::UserStateFile;
-use crate::world::{World, WorldError};
+use crate::error::AppError;
+use crate::overview::{self, ActivitySource};
+use policyd_base::limits::USER_LOCK_WAIT;
+use policyd_cores as cores;
+use policyd_record::activity::Activity;
+use policyd_report::metrics::{MetricTotals, to_text};
+use policyd_report::overview::ProjectRow;
+use policyd_store::file::Durability;
+use policyd_store::log_cursor::{LogCursor, read_new};
+use policyd_store::projects::ProjectRegistry;
+use policyd_store::user_state::UserStateFile;
+use policyd_world::{World, WorldError};
 
 /// File below the user's state directory.
 const STATE: &str = "metrics.json";
@@ -52,7 +52,7 @@ struct MetricReader<'a> {
 ///
 /// # Errors
 /// The user has no state directory, another process holds the lock, a log cannot be read, or the totals cannot be saved.
-pub(crate) fn collect(world: &dyn World) -> Result<String, AppError> {
+pub fn collect(world: &dyn World) -> Result<String, AppError> {
     measure(world, |reader| {
         let projects = ProjectRegistry::new(world).all();
         cores::on_all(world.cores(), &projects, |it| {
@@ -67,7 +67,7 @@ pub(crate) fn collect(world: &dyn World) -> Result<String, AppError> {
 ///
 /// # Errors
 /// As for [`collect`].
-pub(crate) fn of_rows(
+pub fn of_rows(
     world: &dyn World,
     rows: &[ProjectRow],
     logs: &[(String, PathBuf)],

@@ -6,27 +6,25 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::app::alerts::{self, AlertError};
-use crate::app::overview::{self, ActivitySource};
-use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader};
-use crate::app::workspace::local_time;
-use crate::app::workspace::project::Project;
-use crate::cores;
-use crate::limits::USER_LOCK_WAIT;
-use crate::report::alert::Alert;
-use crate::report::morning::{
-    MorningFormat, MorningReport, ProjectNight, ReportTime, ReportedProject,
-};
-use crate::report::notice::NoticeSeverity;
-use crate::report::overview::ProjectRow;
-use crate::report::table::Screen;
-use crate::store::alert_settings::{AlertSettings, ReportSchedule};
-use crate::store::file::{self, Durability, Saved};
-use crate::store::projects::ProjectRegistry;
-use crate::store::user::UserDirectory;
-use crate::store::user_state::{UserStateError, UserStateFile};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::alerts::{self, AlertError};
+use crate::overview::{self, ActivitySource};
+use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
+use crate::workspace::local_time;
+use crate::workspace::project::Project;
+use policyd_base::limits::USER_LOCK_WAIT;
+use policyd_cores as cores;
+use policyd_record::alert::Alert;
+use policyd_record::notice::NoticeSeverity;
+use policyd_record::table::Screen;
+use policyd_report::morning::{MorningReport, ProjectNight, ReportTime, ReportedProject};
+use policyd_report::overview::ProjectRow;
+use policyd_store::alert_settings::{AlertSettings, MorningFormat, ReportSchedule};
+use policyd_store::file::{self, Durability, Saved};
+use policyd_store::projects::ProjectRegistry;
+use policyd_store::user::UserDirectory;
+use policyd_store::user_state::{UserStateError, UserStateFile};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Files below the user's state directory.
 const STATE: &str = "reports.json";
@@ -36,7 +34,7 @@ const FOLDER: &str = "reports";
 const SENT_COLUMNS: usize = 100;
 
 /// Projects that a report is about.
-pub(crate) enum ReportScope<'a> {
+pub enum ReportScope<'a> {
     /// Every project of the registry.
     All,
     Some(&'a [Project]),
@@ -44,7 +42,7 @@ pub(crate) enum ReportScope<'a> {
 
 /// Why a scheduled report was not made.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReportError {
+pub enum ReportError {
     #[error("report `{0}`: no channel is called `{1}`")]
     NoChannel(String, String),
     #[error("report `{0}`: {1}")]
@@ -57,7 +55,7 @@ pub(crate) enum ReportError {
 }
 
 /// Collects a report that ends now. Also returns which decision logs could not be read.
-pub(crate) fn collect(
+pub fn collect(
     world: &dyn World,
     scope: &ReportScope<'_>,
     since: Duration,
@@ -102,7 +100,7 @@ struct MadeReports {
 ///
 /// # Errors
 /// It could not be read or saved which reports were made.
-pub(crate) fn make_due(
+pub fn make_due(
     world: &dyn World,
     settings: &AlertSettings,
 ) -> Result<(Vec<String>, Vec<ReportError>), ReportError> {

@@ -3,45 +3,45 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::app::packs;
-use crate::app::sessions::location::Place;
-use crate::app::sessions::meter::SessionMeter;
-use crate::app::sessions::recorded;
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::project::{self, Project};
-use crate::evaluation::situation::Matchers;
-use crate::limits::COMMAND_LOCK_WAIT;
-use crate::policy::Policy;
-use crate::report::activity::Activity;
-use crate::report::breakers::BreakerView;
-use crate::report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
-use crate::state::breaker::BreakerPhase;
-use crate::state::run::{Run, RunPhase};
-use crate::store::projects::KnownProject;
-use crate::store::runs::{RunStore, Unusable};
-use crate::store::signals::StoredSignal;
-use crate::store::{file::Durability, log};
-use crate::time::Timestamp;
-use crate::world::{FileKind, World};
+use crate::packs;
+use crate::sessions::location::Place;
+use crate::sessions::meter::SessionMeter;
+use crate::sessions::recorded;
+use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::project::{self, Project};
+use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_evaluation::situation::Matchers;
+use policyd_policy::Policy;
+use policyd_record::activity::Activity;
+use policyd_report::breakers::BreakerView;
+use policyd_report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
+use policyd_state::breaker::BreakerPhase;
+use policyd_state::run::{Run, RunPhase};
+use policyd_store::projects::KnownProject;
+use policyd_store::runs::{RunStore, Unusable};
+use policyd_store::signals::StoredSignal;
+use policyd_store::{file::Durability, log};
+use policyd_world::{FileKind, World};
+use policyd_yaml::time::Timestamp;
 
 /// Longest time that reading one transcript may take. The context of a longer one is left out.
 const TRANSCRIPT_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// What is known about a project.
 #[derive(Default)]
-pub(crate) struct ProjectOverview {
-    pub(crate) row: ProjectRow,
+pub struct ProjectOverview {
+    pub row: ProjectRow,
     /// Breakers that ever recorded a call, sorted by key.
-    pub(crate) breakers: Vec<BreakerView>,
+    pub breakers: Vec<BreakerView>,
     /// Decision logs of the project.
-    pub(crate) logs: Vec<PathBuf>,
+    pub logs: Vec<PathBuf>,
     /// State directory that the pack uses. Empty if the project cannot be read.
-    pub(crate) state_dir: PathBuf,
+    pub state_dir: PathBuf,
 }
 
 /// Where the activity of a project comes from.
 #[derive(Clone, Copy)]
-pub(crate) enum ActivitySource<'a> {
+pub enum ActivitySource<'a> {
     /// The logs are read; their entries count from this time on.
     Logs { since: Timestamp },
     /// Returns what one log tells.
@@ -51,7 +51,7 @@ pub(crate) enum ActivitySource<'a> {
 }
 
 /// Returns the overview of a project of the registry.
-pub(crate) fn of_known(
+pub fn of_known(
     world: &dyn World,
     known: &KnownProject,
     source: ActivitySource<'_>,
@@ -68,12 +68,12 @@ pub(crate) fn of_known(
 }
 
 /// Returns the project of an entry of the registry.
-pub(crate) fn project_of(world: &dyn World, known: &KnownProject) -> Project {
+pub fn project_of(world: &dyn World, known: &KnownProject) -> Project {
     Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) }
 }
 
 /// Returns the overview of a project.
-pub(crate) fn of_project(
+pub fn of_project(
     world: &dyn World,
     project: &Project,
     source: ActivitySource<'_>,

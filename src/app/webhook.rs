@@ -6,31 +6,31 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::report::alert::base64;
-use crate::time::Timestamp;
+use policyd_record::alert::base64;
+use policyd_yaml::time::Timestamp;
 
 /// Header with the id of a message.
-pub(crate) const ID: &str = "webhook-id";
+pub const ID: &str = "webhook-id";
 /// Header with the time of a message, in seconds since 1970.
-pub(crate) const TIMESTAMP: &str = "webhook-timestamp";
+pub const TIMESTAMP: &str = "webhook-timestamp";
 /// Header with the signatures of a message, separated by blanks.
-pub(crate) const SIGNATURE: &str = "webhook-signature";
+pub const SIGNATURE: &str = "webhook-signature";
 
 /// Largest difference between the clock of a sender and that of this machine.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// A signed message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SignedMessage {
-    pub(crate) id: String,
-    pub(crate) timestamp: String,
-    pub(crate) signature: String,
-    pub(crate) body: String,
+pub struct SignedMessage {
+    pub id: String,
+    pub timestamp: String,
+    pub signature: String,
+    pub body: String,
 }
 
 /// Why a message is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SignatureError {
+pub enum SignatureError {
     #[error("the signature is not valid")]
     Invalid,
     #[error("the message is older or newer than 5 minutes")]
@@ -38,7 +38,7 @@ pub(crate) enum SignatureError {
 }
 
 /// Returns the signature of a message.
-pub(crate) fn sign(key: &str, id: &str, timestamp: &str, body: &str) -> String {
+pub fn sign(key: &str, id: &str, timestamp: &str, body: &str) -> String {
     // HMAC takes a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_bytes()) else { return String::new() };
     mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
@@ -50,7 +50,7 @@ impl SignedMessage {
     ///
     /// # Errors
     /// [`SignatureError`] if no signature was made with the key, or the message could be a copy of an old one.
-    pub(crate) fn verify(&self, key: &str, now: Timestamp) -> Result<(), SignatureError> {
+    pub fn verify(&self, key: &str, now: Timestamp) -> Result<(), SignatureError> {
         // Digests are compared, so the duration of a comparison tells nothing.
         let expected = Sha256::digest(sign(key, &self.id, &self.timestamp, &self.body));
         let mut signatures = self.signature.split_ascii_whitespace();

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use super::expect::{Expectation, Matcher};
 use super::names::NameTable;
 use super::{Case, Expect, read};
-use crate::expr::ast::Expr;
-use crate::expr::watch::{CoverageRecorder, Ways};
-use crate::policy::{Policy, SourceLocation};
-use crate::source::Source;
 pub use measure::measure;
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::watch::{CoverageRecorder, Ways};
+use policyd_policy::{Policy, SourceLocation};
+use policyd_yaml::Source;
 
 /// Kind of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -251,12 +251,12 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::builtin;
+    use policyd_policy::builtin;
 
     #[test]
     fn the_words_of_the_glossary_and_the_old_words_expect_the_same() {
         let pack = builtin::pack();
-        let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();
+        let policy = policyd_policy::load::load(&pack, &pack).policy.unwrap();
         let expected = |text: &str| {
             let text = format!("- name: x\n  expect: {text}\n");
             let source = Arc::new(Source { name: "a.yaml".to_owned(), text });
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn what_is_expected_by_name_is_covered() {
         let pack = builtin::pack();
-        let policy = crate::policy::load::load(&pack, &pack).policy.unwrap();
+        let policy = policyd_policy::load::load(&pack, &pack).policy.unwrap();
         let text = "
 - name: fires, is silent, does not apply
   expect:

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::source::{Source, yaml};
+use policyd_yaml::{Source, yaml};
 
 /// A case before it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

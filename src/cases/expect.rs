@@ -4,9 +4,9 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::names::{NameKind, NameTable, check_name};
-use crate::expr::pattern::{compile_regex, matches_every_text};
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Span};
+use policyd_fact_table::pattern::{compile_regex, matches_every_text};
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Span};
 
 /// One expectation.
 #[derive(Debug)]

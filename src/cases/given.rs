@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::names::{NameKind, NameTable, check_name};
 use super::{Given, PackChanges, ProbeStub, ProbeStubOutcome, StateBefore};
-use crate::source::Diagnostic;
-use crate::source::node::Node;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::node::Node;
 
 /// Reads the map under `given`, whose shape is valid.
 pub(super) fn read(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Given {

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::names::{NameKind, NameTable, check_name};
 use super::shape::DEEDS;
-use crate::facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
-use crate::source::node::Node;
-use crate::source::{Diagnostic, suggest};
+use policyd_facts::event::{EVENT_NAMES, EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, suggest};
 
 /// Action of a step.
 #[derive(Debug)]

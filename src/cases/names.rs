@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::glob::word_matches;
-use crate::policy::Policy;
-use crate::policy::review::Meant;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, suggest};
+use policyd_facts::glob::word_matches;
+use policyd_policy::Policy;
+use policyd_policy::review::Meant;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, suggest};
 
 /// Names of a pack, by type.
 #[derive(Debug, Clone, Default)]

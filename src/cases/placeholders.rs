@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::source::node::{Node, NodeKind, Scalar};
-use crate::source::{Diagnostic, Span, suggest};
+use policyd_yaml::node::{Node, NodeKind, Scalar};
+use policyd_yaml::{Diagnostic, Span, suggest};
 
 /// Placeholder of a repetition's number (`times`), which is filled after the values of `each`.
 pub(super) const NUMBER: &str = "n";

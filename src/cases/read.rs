@@ -11,9 +11,9 @@ use super::shape::{CASE, FILE, HAPPENINGS};
 use super::{
     Case, CaseStep, Expect, Given, SnapshotFormat, TranscriptAddition, expect, given, happens,
 };
-use crate::source::node::{Node, NodeKind, Scalar};
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Source, Span, check, yaml};
+use policyd_yaml::node::{Node, NodeKind, Scalar};
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Diagnostic, Source, Span, check, yaml};
 
 /// Reads the cases of a file, with all findings. Invalid cases are left out.
 #[must_use]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::coverage::Coverage;
 use super::expect::Mismatch;
-use crate::source::{Diagnostic, Span};
+use policyd_yaml::{Diagnostic, Span};
 
 /// Result of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]

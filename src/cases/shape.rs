@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::policy::shapes::FileShape;
-use crate::source::schema::json_schema;
-use crate::source::shape::{Field, Kind, field, required};
+use policyd_policy::shapes::FileShape;
+use policyd_yaml::schema::json_schema;
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 const TEXTS: Kind = Kind::List(&Kind::Text);
 const TEXT_OR_TEXTS: Kind = Kind::OneOrList(&Kind::Text);
@@ -385,8 +385,7 @@ fn with_placeholders(schema: &mut Value, itself: bool) {
 /// Pattern of a text with a placeholder.
 const PLACEHOLDER_PATTERN: &str = r"\{\{[A-Za-z0-9_]+\}\}";
 
-/// Directory of case files in a pack.
-pub const FOLDER: &str = "tests";
+pub use policyd_policy::shapes::CASES_FOLDER as FOLDER;
 
 /// Shape of a case file.
 pub const FILE: FileShape = FileShape { file: "cases.yaml", kind: Kind::List(&Kind::Record(CASE)) };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::placeholders::{NUMBER, PlaceholderValues};
-use crate::source::node::{Node, NodeKind, Scalar, ScalarStyle};
+use policyd_yaml::node::{Node, NodeKind, Scalar, ScalarStyle};
 
 /// Directory of a case's project.
 pub const PROJECT: &str = "/work";

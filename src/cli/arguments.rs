@@ -12,6 +12,7 @@ pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use pack::{
     ManifestArguments, PackAction, PackArguments, PushArguments, UpdateArguments,
 };
+use policyd_eval::{EvalCall, EvalFormat};
 pub(super) use queue::{
     DlqAction, DlqAdd, DlqArguments, DlqRetry, EscalationAction, EscalationArguments,
     EscalationOpen, QueueSelector,
@@ -243,6 +244,19 @@ pub(super) struct EvalArguments {
     /// Evaluate as of this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     pub(super) now: Option<String>,
+}
+
+impl From<EvalArguments> for EvalCall {
+    fn from(arguments: EvalArguments) -> Self {
+        let EvalArguments { hook, harness, format, policies, input, dry_run, explain, now } =
+            arguments;
+        let format = match format {
+            Format::Hook => EvalFormat::Hook,
+            Format::Json => EvalFormat::Json,
+            Format::Text => EvalFormat::Text,
+        };
+        Self { hook, harness, format, policies, input, dry_run, explain, now }
+    }
 }
 
 /// Output format of a list.

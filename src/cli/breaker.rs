@@ -11,22 +11,22 @@ use super::{
     BreakerAction, CallResult, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat,
     RecordArguments, pack,
 };
-use crate::app::sharing::{self, COMMAND, QUICK};
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::cli::store::LocalFiles;
-use crate::limits::COMMAND_LOCK_WAIT;
-use crate::policy::Policy;
-use crate::report::breakers::BreakerView;
-use crate::report::mask::mask;
-use crate::source::suggest;
-use crate::state::breaker::{
+use crate::human::require_human;
+use crate::store::LocalFiles;
+use policyd_app::sharing::{self, COMMAND, QUICK};
+use policyd_app::workspace::project;
+use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_policy::Policy;
+use policyd_record::mask::mask;
+use policyd_report::breakers::BreakerView;
+use policyd_state::breaker::{
     Breaker, BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata,
     FailureEffect, Mode,
 };
-use crate::store::breakers::BreakerStore;
-use crate::time::duration_text;
-use crate::world::{World, WorldError};
+use policyd_store::breakers::BreakerStore;
+use policyd_world::{World, WorldError};
+use policyd_yaml::suggest;
+use policyd_yaml::time::duration_text;
 
 /// Longest name of a breaker.
 const KEY_MAX: usize = 200;

@@ -8,21 +8,21 @@ use serde_json::Value;
 use super::{
     Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, error,
 };
-use crate::app::packs;
-use crate::app::sessions::location::{self, Place};
-use crate::app::sessions::meter::SessionMeter;
-use crate::app::sessions::summaries::{SummaryDraft, SummaryWriter};
-use crate::app::workspace::project::{self, Project};
-use crate::evaluation::situation::Matchers;
-use crate::expr::context_facts::ContextUsage;
-use crate::facts::Facts;
-use crate::limits;
-use crate::policy::Policy;
-use crate::report::context::ContextView;
-use crate::state::context::Overrides;
-use crate::store::session::SessionStore;
-use crate::store::transcript::TranscriptError;
-use crate::world::{World, WorldError};
+use policyd_app::packs;
+use policyd_app::sessions::location::{self, Place};
+use policyd_app::sessions::meter::SessionMeter;
+use policyd_app::sessions::summaries::{SummaryDraft, SummaryWriter};
+use policyd_app::workspace::project::{self, Project};
+use policyd_base::limits;
+use policyd_evaluation::situation::Matchers;
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_facts::Facts;
+use policyd_policy::Policy;
+use policyd_record::context::ContextView;
+use policyd_state::context::Overrides;
+use policyd_store::session::SessionStore;
+use policyd_store::transcript::TranscriptError;
+use policyd_world::{World, WorldError};
 
 /// A transcript that nobody read before may be long.
 const READING_MAX: Duration = Duration::from_secs(60);

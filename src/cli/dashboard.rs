@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Console, DashboardArguments, EXIT_OK, EXIT_USAGE, error};
-use crate::app::dashboard::{self, DashboardOptions, DashboardTerminal};
-use crate::cli::human::require_human;
-use crate::limits::DASHBOARD_SECRET_BYTES_MAX;
-use crate::time::parse_duration;
-use crate::world::{World, WorldError};
+use crate::human::require_human;
+use policyd_app::dashboard::{self, DashboardOptions, DashboardTerminal};
+use policyd_base::limits::DASHBOARD_SECRET_BYTES_MAX;
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::parse_duration;
 
 /// Shortest secret.
 const SECRET_CHARS_MIN: usize = 16;

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Console, DecideArguments, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
-use crate::evaluation::tables;
-use crate::policy::tables::{Table, find};
-use crate::world::World;
+use policyd_evaluation::tables;
+use policyd_policy::tables::{Table, find};
+use policyd_world::World;
 
 /// Asks a table, or lists them.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &DecideArguments) -> u8 {

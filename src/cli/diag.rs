@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack};
-use crate::app::workspace::project;
-use crate::id::SessionId;
-use crate::store::session::SessionStore;
-use crate::store::{health, log};
-use crate::world::World;
+use super::{
+    Console, DiagAction, DiagFilter, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, pack,
+    print_empty,
+};
+use policyd_app::workspace::project;
+use policyd_base::id::SessionId;
+use policyd_store::session::SessionStore;
+use policyd_store::{health, log};
+use policyd_world::World;
 
 /// Runs one question: exit 1 where failures or corruption were found.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAction) -> u8 {
@@ -23,7 +26,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DiagAct
         DiagAction::Tail(filter) => {
             let entries = entries(world, &store, filter);
             if entries.is_empty() {
-                console.print_empty(ListFormat::Text, "log entries");
+                print_empty(console, ListFormat::Text, "log entries");
             }
             for entry in health::tail(&entries, filter.lines) {
                 console.print(&format!("{}\n", log::line(entry).trim_end()));
@@ -52,7 +55,7 @@ fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -
         console.print_lines(&format!("{}\t{}\t{}\n", row.timestamp, row.operation, row.reason));
     }
     if rows.is_empty() {
-        console.print_empty(ListFormat::Text, "failures");
+        print_empty(console, ListFormat::Text, "failures");
         return EXIT_OK;
     }
     EXIT_FOUND
@@ -61,7 +64,7 @@ fn failures(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter) -
 fn retries(console: &mut Console<'_>, entries: &[Value]) -> u8 {
     match health::retries(entries).mean() {
         Some(mean) => console.print(&format!("{mean:.3} retries per save\n")),
-        None => console.print_empty(ListFormat::Text, "logged saves"),
+        None => print_empty(console, ListFormat::Text, "logged saves"),
     }
     EXIT_OK
 }
@@ -72,7 +75,7 @@ fn corruption(console: &mut Console<'_>, entries: &[Value], filter: &DiagFilter)
         console.print_lines(&format!("{}\t{}\n", row.timestamp, row.reason));
     }
     if rows.is_empty() {
-        console.print_empty(ListFormat::Text, "corrupt files");
+        print_empty(console, ListFormat::Text, "corrupt files");
         return EXIT_OK;
     }
     EXIT_FOUND

@@ -9,19 +9,20 @@ use serde_json::json;
 
 use super::{
     Console, DlqAction, DlqAdd, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, QueueSelector, pack,
+    print_empty,
 };
-use crate::app::sharing::COMMAND;
-use crate::app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::cli::store::LocalFiles;
-use crate::evaluation::dead_letter::{alarms, cause, queue_record, review_due};
-use crate::limits::TASK_TEXT_CHARS_MAX;
-use crate::report::dead_letter as shown;
-use crate::state::dead_letter::{Attempt, Hints, Task, TaskQueue};
-use crate::store::file::Durability;
-use crate::store::queues::Lists;
-use crate::world::{World, WorldError};
+use crate::human::require_human;
+use crate::store::LocalFiles;
+use policyd_app::sharing::COMMAND;
+use policyd_app::tasks::{self, RecordedFailure, Report, Reviewed, Row, Stores};
+use policyd_app::workspace::project;
+use policyd_base::limits::TASK_TEXT_CHARS_MAX;
+use policyd_evaluation::dead_letter::{alarms, cause, queue_record, review_due};
+use policyd_report::dead_letter as shown;
+use policyd_state::dead_letter::{Attempt, Hints, Task, TaskQueue};
+use policyd_store::file::Durability;
+use policyd_store::queues::Lists;
+use policyd_world::{World, WorldError};
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &DlqAction) -> u8 {
@@ -89,7 +90,7 @@ fn unknown(stores: &Stores<'_>, console: &mut Console<'_>, lists: &Lists, id: &s
         return console.report_unread(stores.queues.problems());
     }
     let known: Vec<&str> = lists.tasks.iter().map(|it| it.id.as_str()).collect();
-    let help = crate::source::suggest::nearest(id, &known);
+    let help = policyd_yaml::suggest::nearest(id, &known);
     let help = help.map(|it| format!("\nhelp: did you mean `{it}`?")).unwrap_or_default();
     console.eprint(&format!("unknown task `{id}`{help}"));
     EXIT_FOUND
@@ -226,7 +227,7 @@ fn list(
             Some(TaskQueue::DeadLetter) => "dead-lettered tasks",
             Some(TaskQueue::Abandoned) => "abandoned tasks",
         };
-        console.print_empty(format, what);
+        print_empty(console, format, what);
     }
     code
 }

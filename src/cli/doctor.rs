@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::arguments::ReportFormat;
 use super::{Console, DoctorArguments, EXIT_FOUND, EXIT_OK, line};
-use crate::app::doctor;
-use crate::app::doctor::check::{Check, Health};
-use crate::app::workspace::project;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, TextCell, TextTable};
-use crate::world::World;
+use policyd_app::doctor;
+use policyd_app::doctor::check::{Check, Health};
+use policyd_app::workspace::project;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, TextCell, TextTable};
+use policyd_world::World;
 
 /// Version of the JSON form.
 const DOCTOR_VERSION: u32 = 1;

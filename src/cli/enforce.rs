@@ -2,14 +2,14 @@
 
 use super::pause::log;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, EnforceArguments, pack};
-use crate::app::workspace::project;
-use crate::cli::human::{require_human, require_unpinned};
-use crate::policy::{EnforcementMode, Policy};
-use crate::report::notice::SwitchKind;
-use crate::source::suggest;
-use crate::store::configuration::Pins;
-use crate::store::enforcement::{EnforcementChoice, EnforcementStore};
-use crate::world::World;
+use crate::human::{require_human, require_unpinned};
+use policyd_app::workspace::project;
+use policyd_policy::{EnforcementMode, Policy};
+use policyd_record::notice::SwitchKind;
+use policyd_store::configuration::Pins;
+use policyd_store::enforcement::{EnforcementChoice, EnforcementStore};
+use policyd_world::World;
+use policyd_yaml::suggest;
 
 /// Enforces rules, or makes them observe again.
 pub(super) fn run(

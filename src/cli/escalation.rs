@@ -4,24 +4,24 @@ use serde_json::json;
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, EscalationAction, EscalationOpen,
-    ListFormat, pack,
+    ListFormat, pack, print_empty,
 };
-use crate::app::alerts;
-use crate::app::sharing::COMMAND;
-use crate::app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::cli::store::LocalFiles;
-use crate::evaluation::escalation::EscalationDetails;
-use crate::limits::ESCALATIONS_FILE_BYTES_MAX;
-use crate::report::alert::Alert;
-use crate::report::mask::mask;
-use crate::report::notice::NoticeSeverity;
-use crate::state::dead_letter;
-use crate::state::escalation::Escalation;
-use crate::store::escalations::{EscalationSubject, record_of};
-use crate::store::file::Durability;
-use crate::world::{World, WorldError};
+use crate::human::require_human;
+use crate::store::LocalFiles;
+use policyd_app::alerts;
+use policyd_app::sharing::COMMAND;
+use policyd_app::tasks::{self, AnswerOutcome, AnswerPart, Stores};
+use policyd_app::workspace::project;
+use policyd_base::limits::ESCALATIONS_FILE_BYTES_MAX;
+use policyd_evaluation::escalation::EscalationDetails;
+use policyd_record::alert::Alert;
+use policyd_record::mask::mask;
+use policyd_record::notice::NoticeSeverity;
+use policyd_state::dead_letter;
+use policyd_state::escalation::Escalation;
+use policyd_store::escalations::{EscalationSubject, record_of};
+use policyd_store::file::Durability;
+use policyd_world::{World, WorldError};
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &EscalationAction) -> u8 {
@@ -197,7 +197,7 @@ fn list(stores: &Stores<'_>, console: &mut Console<'_>, all: bool, format: ListF
     let wanted: Vec<&Escalation> =
         escalations.iter().filter(|it| all || it.closed.is_none()).collect();
     if wanted.is_empty() && code == EXIT_OK {
-        console.print_empty(format, if all { "escalations" } else { "open escalations" });
+        print_empty(console, format, if all { "escalations" } else { "open escalations" });
     }
     for it in wanted {
         match format {

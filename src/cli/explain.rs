@@ -1,11 +1,11 @@
 //! `policyd explain`: why a decision was taken, from its record in the decision log.
 
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
-use crate::app::packs;
-use crate::app::sessions::explained::{self, PackChoice};
-use crate::app::sessions::recorded;
-use crate::app::workspace::project;
-use crate::world::World;
+use policyd_app::packs;
+use policyd_app::sessions::explained::{self, PackChoice};
+use policyd_app::sessions::recorded;
+use policyd_app::workspace::project;
+use policyd_world::World;
 
 /// Explains one decision: exit 1 where judging it again comes to something else.
 pub(super) fn run(

@@ -6,8 +6,8 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ExportAction, ExportArguments, ExportFormat,
     ExportTo,
 };
-use crate::app::export::{self, ExportError, ExportResult};
-use crate::world::{World, WorldError};
+use policyd_app::export::{self, ExportError, ExportResult};
+use policyd_world::{World, WorldError};
 
 /// Exports new entries, once or again and again.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ExportArguments) -> u8 {

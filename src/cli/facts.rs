@@ -5,19 +5,19 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value as Json, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, FactsArguments, ListFormat, error, pack};
-use crate::app::packs;
-use crate::app::sessions::named::{Session, SessionSelector};
-use crate::app::workspace::project;
-use crate::expr::members::{self, Member};
-use crate::expr::parts::{Found, Part};
-use crate::expr::types::{Names, Subject, Type};
-use crate::expr::{Evaluator, Value};
-use crate::policy::records;
-use crate::report::decision_log::{found_json, masked_parts};
-use crate::report::drawing;
-use crate::report::fact_pages::{self, FactPage};
-use crate::report::mask::mask_json;
-use crate::world::World;
+use policyd_app::packs;
+use policyd_app::sessions::named::{Session, SessionSelector};
+use policyd_app::workspace::project;
+use policyd_fact_table::members::{self, Member};
+use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::types::{Names, Subject, Type};
+use policyd_fact_table::{Evaluator, Value};
+use policyd_policy::records;
+use policyd_record::decision_log::{found_json, masked_parts};
+use policyd_record::drawing;
+use policyd_record::mask::mask_json;
+use policyd_report::fact_pages::{self, FactPage};
+use policyd_world::World;
 
 /// Version of the JSON forms.
 const FACTS_VERSION: u32 = 1;

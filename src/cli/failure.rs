@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, Failure, FailureAction, ListFormat, pack,
 };
-use crate::app::workspace::local_time::{WallClock, later};
-use crate::policy::Policy;
-use crate::policy::failures::{Classified, Deciding, RetryContext};
-use crate::source::suggest;
-use crate::state::recovery::{Action, FailureContext, recover};
-use crate::time::duration_text;
-use crate::world::World;
+use policyd_app::workspace::local_time::{WallClock, later};
+use policyd_policy::Policy;
+use policyd_policy::failures::{Classified, Deciding, FailureClassifier, RetryContext};
+use policyd_state::recovery::{Action, FailureContext, recover};
+use policyd_world::World;
+use policyd_yaml::suggest;
+use policyd_yaml::time::duration_text;
 
 /// Most of what is read from standard input; the end of a log says how it ended, and logs are piped
 /// through `tail`.

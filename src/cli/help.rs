@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use super::{Console, EXIT_OK, EXIT_USAGE, command_line, line};
-use crate::book::{self, PAGES};
-use crate::source::suggest;
+use policyd_book::{self as book, PAGES};
+use policyd_yaml::suggest;
 
 /// Topic that lists all topics.
 const TOPICS: &str = "topics";

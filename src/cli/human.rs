@@ -2,9 +2,9 @@
 //! not allow any user.
 
 use super::{Console, EXIT_FOUND};
-use crate::app::workspace::human::{self, Actor};
-use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
-use crate::world::World;
+use policyd_app::workspace::human::{self, Actor};
+use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
+use policyd_world::World;
 
 /// Requires that a human runs this command and confirms the action; returns who it is, or the exit code
 /// of the refusal, which is printed.

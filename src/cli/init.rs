@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, InitArguments};
-use crate::app::packs::folder;
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::limits::POLICY_FILE_BYTES_MAX;
-use crate::policy::builtin;
-use crate::report::schemas;
-use crate::world::{World, WorldError};
+use crate::human::require_human;
+use policyd_app::packs::folder;
+use policyd_app::workspace::project;
+use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_policy::builtin;
+use policyd_report::schemas;
+use policyd_world::{World, WorldError};
 use target::Target;
 
 /// Files of the new pack, each with the name of its schema.

@@ -9,14 +9,14 @@ use similar::TextDiff;
 use super::arguments::{self, OnFailure};
 use super::human::require_human;
 use super::{Console, EXIT_BROKEN, EXIT_OK, InstallArguments, UninstallArguments, enforce, error};
-use crate::app::error::AppError;
-use crate::app::install::leftovers::Leftover;
-use crate::app::install::places::{PLACES, Place, Scope};
-use crate::app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
-use crate::app::packs::{self, organization};
-use crate::app::workspace::project;
-use crate::policy::EnforcementMode;
-use crate::world::World;
+use policyd_app::error::AppError;
+use policyd_app::install::leftovers::Leftover;
+use policyd_app::install::places::{PLACES, Place, Scope};
+use policyd_app::install::{self, InstallRequest, PLUGIN_CLIENT, Planned};
+use policyd_app::packs::{self, organization};
+use policyd_app::workspace::project;
+use policyd_policy::EnforcementMode;
+use policyd_world::World;
 
 impl From<arguments::Scope> for Scope {
     fn from(scope: arguments::Scope) -> Self {
@@ -130,7 +130,7 @@ pub(super) fn uninstall(
             EXIT_OK
         }
     };
-    leftovers::report_program(world, console);
+    leftovers::report_programs(world, console);
     code
 }
 

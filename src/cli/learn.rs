@@ -1,12 +1,12 @@
 //! `policyd learn`: a human teaches policyd what a command is.
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, LearnArguments, pause};
-use crate::app::packs::learned::{self, LearnError, LearnPlan};
-use crate::app::workspace::project;
-use crate::cli::human::{require_human, require_unpinned};
-use crate::report::notice::SwitchKind;
-use crate::store::configuration::Pins;
-use crate::world::World;
+use crate::human::{require_human, require_unpinned};
+use policyd_app::packs::learned::{self, LearnError, LearnPlan};
+use policyd_app::workspace::project;
+use policyd_record::notice::SwitchKind;
+use policyd_store::configuration::Pins;
+use policyd_world::World;
 
 /// Adds a command to a class of the pack in use.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LearnArguments) -> u8 {

@@ -7,11 +7,11 @@ use clap::{ArgAction, CommandFactory, FromArgMatches};
 
 use super::arguments::Arguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
-use crate::book::{EXAMPLES, PAGES, Page};
-use crate::harness::HARNESSES;
-use crate::lint;
-use crate::source::suggest;
-use crate::store::schemas;
+use policyd_book::{EXAMPLES, PAGES, Page};
+use policyd_harness::HARNESSES;
+use policyd_lint as lint;
+use policyd_report::schemas;
+use policyd_yaml::suggest;
 
 /// Command without environment variables: a hook call uses only the options of its hook line.
 const HOOK_COMMAND: &str = "eval";
@@ -154,7 +154,7 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::variables::OWN_VARIABLES;
+    use policyd_app::doctor::variables::OWN_VARIABLES;
 
     fn parsed(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();

@@ -10,25 +10,25 @@ use super::arguments::{FailLevel, LintFormat};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack, watch,
 };
-use crate::app::cases::suite::beside;
-use crate::app::error::AppError;
-use crate::app::gate::named_harness;
-use crate::app::packs;
-use crate::app::packs::places::{self, Place};
-use crate::app::workspace::project::{self, Project};
-use crate::cores;
-use crate::harness::Harness;
-use crate::lint::baseline::{Baseline, BaselineLocation};
-use crate::lint::{self, Profile, Subject};
-use crate::policy::builtin;
-use crate::policy::review::{Base, Reviewed};
-use crate::report::diagnostics::{self, Style};
-use crate::report::lint::{Review, github, json, summary};
-use crate::report::mask::{mask, mask_quoted};
-use crate::report::{junit, sarif};
-use crate::source::{Diagnostic, Level, suggest};
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_app::cases::suite::beside;
+use policyd_app::error::AppError;
+use policyd_app::gate::named_harness;
+use policyd_app::packs;
+use policyd_app::packs::places::{self, Place};
+use policyd_app::workspace::project::{self, Project};
+use policyd_cores as cores;
+use policyd_harness::Harness;
+use policyd_lint::baseline::{Baseline, BaselineLocation};
+use policyd_lint::{self as lint, Profile, Subject};
+use policyd_policy::builtin;
+use policyd_policy::review::{Base, Reviewed};
+use policyd_record::mask::{mask, mask_quoted};
+use policyd_report::diagnostics::{self, Style};
+use policyd_report::lint::{Review, github, json, summary};
+use policyd_report::{junit, sarif};
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Level, suggest};
 
 /// Bytes of a baseline file.
 const BASELINE_BYTES_MAX: usize = 64 * 1024 * 1024;

@@ -5,18 +5,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
-use crate::app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectEntry};
-use crate::app::sessions::log_summary::{Summary, guards, text, was_judged};
-use crate::app::workspace::project;
-use crate::evaluation::message::in_one_line;
-use crate::report::decision_log::NoOpinionKind;
-use crate::report::notice::NoticeKind;
-use crate::report::overview::short_name;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, Screen, TextCell, TextTable};
-use crate::store::log_chain::ChainReport;
-use crate::time::{Timestamp, parse_duration};
-use crate::world::World;
+use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectEntry};
+use policyd_app::sessions::log_summary::{Summary, guards, text, was_judged};
+use policyd_app::workspace::project;
+use policyd_evaluation::message::in_one_line;
+use policyd_record::decision_log::NoOpinionKind;
+use policyd_record::notice::NoticeKind;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, Screen, TextCell, TextTable};
+use policyd_report::overview::short_name;
+use policyd_store::log_chain::ChainReport;
+use policyd_world::World;
+use policyd_yaml::time::{Timestamp, parse_duration};
 
 /// Said where `--since` is no duration.
 pub(super) const SINCE_HELP: &str =

@@ -1,8 +1,8 @@
 //! `policyd lsp`: the language server on standard input and output.
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, LspArguments};
-use crate::app::lsp::{self, ServerEnd};
-use crate::world::World;
+use policyd_app::lsp::{self, ServerEnd};
+use policyd_world::World;
 
 /// Serves one client: exit 0 after a shutdown, 1 if the client left without one.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LspArguments) -> u8 {

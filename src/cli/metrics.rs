@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, MetricsArguments, error};
-use crate::app::metrics;
-use crate::world::World;
+use policyd_app::metrics;
+use policyd_world::World;
 
 /// Prints the metrics, or writes them to a file that a reader never sees half written.
 pub(super) fn run(

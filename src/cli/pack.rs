@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Console;
-use crate::app::packs::{self, Found, InvalidPack, places};
-use crate::app::workspace::project::{self, Project};
-use crate::expr::types::Names;
-use crate::policy::{Policy, builtin};
-use crate::world::World;
+use policyd_app::packs::{self, Found, InvalidPack, places};
+use policyd_app::workspace::project::{self, Project};
+use policyd_fact_table::types::Names;
+use policyd_policy::{Policy, builtin};
+use policyd_world::World;
 
 /// Reports nearer packs that are not used because they are not trusted.
 pub(super) fn warn_untrusted_packs(console: &mut Console<'_>, found: &Found) {

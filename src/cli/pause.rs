@@ -8,21 +8,21 @@ use super::{
     Console, DisableArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, PauseArguments,
     ResumeArguments, pack,
 };
-use crate::app::workspace::gate_status::OffReason;
-use crate::app::workspace::human::Actor;
-use crate::app::workspace::project::{self, Project};
-use crate::cli::human::{keeps_on, require_human, require_unpinned};
-use crate::evaluation::message;
-use crate::id::SessionId;
-use crate::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
-use crate::report::mask::mask;
-use crate::report::notice::{SwitchKind, switch_entry};
-use crate::store::decision_log::log_decision;
-use crate::store::pause::Pause;
-use crate::store::session::SessionLookup;
-use crate::store::user_choices::{Disabled, UserChoiceStore};
-use crate::time::{DurationError, duration_text, parse_duration};
-use crate::world::World;
+use crate::human::{keeps_on, require_human, require_unpinned};
+use policyd_app::workspace::gate_status::OffReason;
+use policyd_app::workspace::human::Actor;
+use policyd_app::workspace::project::{self, Project};
+use policyd_base::id::SessionId;
+use policyd_base::limits::{EVIDENCE_CHARS_MAX, PAUSE_MAX};
+use policyd_evaluation::message;
+use policyd_record::mask::mask;
+use policyd_record::notice::{SwitchKind, switch_entry};
+use policyd_store::decision_log::log_decision;
+use policyd_store::pause::Pause;
+use policyd_store::session::SessionLookup;
+use policyd_store::user_choices::{Disabled, UserChoiceStore};
+use policyd_world::World;
+use policyd_yaml::time::{DurationError, duration_text, parse_duration};
 
 /// Pauses the gate.
 pub(super) fn pause(

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, RationalizationAction, pack,
 };
-use crate::evaluation::rationalization::{Match, matches, sought};
-use crate::limits;
-use crate::policy::Expression;
-use crate::world::World;
+use policyd_base::limits;
+use policyd_evaluation::rationalization::{Match, matches, sought};
+use policyd_policy::Expression;
+use policyd_world::World;
 
 /// Runs one action.
 pub(super) fn run(

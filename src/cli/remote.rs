@@ -6,15 +6,15 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ManifestArguments, PackAction, PushArguments,
     UpdateArguments, error,
 };
-use crate::app::packs::remote::fetch::{self, FetchMode, FetchReport, FetchResult};
-use crate::app::packs::remote::publish;
-use crate::app::packs::{self, folder};
-use crate::app::workspace::project::{self, Project};
-use crate::cli::human::require_human;
-use crate::path::normal;
-use crate::store::pack_lock::LockedPack;
-use crate::store::user;
-use crate::world::World;
+use crate::human::require_human;
+use policyd_app::packs::remote::fetch::{self, FetchMode, FetchReport, FetchResult};
+use policyd_app::packs::remote::publish;
+use policyd_app::packs::{self, folder};
+use policyd_app::workspace::project::{self, Project};
+use policyd_shell::path::normal;
+use policyd_store::pack_lock::LockedPack;
+use policyd_store::user;
+use policyd_world::World;
 
 /// Runs the action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &PackAction) -> u8 {

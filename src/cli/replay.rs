@@ -9,18 +9,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log, pack,
 };
-use crate::app::cases::recorded::{CaseRecorder, EventSelector};
-use crate::app::replay::Task;
-use crate::app::replay::sessions::{self, Found, Session};
-use crate::app::sessions::recordings;
-use crate::app::workspace::project;
-use crate::policy::Policy;
-use crate::replay::tally::Tally;
-use crate::report::replay as report;
-use crate::report::replay_overview::{self, OverviewScope, SearchedDirectory};
-use crate::source::suggest;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_app::cases::recorded::{CaseRecorder, EventSelector};
+use policyd_app::replay::Task;
+use policyd_app::replay::sessions::{self, Found, Session};
+use policyd_app::sessions::recordings;
+use policyd_app::workspace::project;
+use policyd_policy::Policy;
+use policyd_replay::tally::Tally;
+use policyd_report::replay as report;
+use policyd_report::replay_overview::{self, OverviewScope, SearchedDirectory};
+use policyd_world::World;
+use policyd_yaml::suggest;
+use policyd_yaml::time::Timestamp;
 
 /// Period that is replayed if neither a path nor `--since` is given.
 const SINCE_DEFAULT: &str = "7d";

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, MorningFormatName, ReportArguments,
 };
-use crate::app::alerts;
-use crate::app::morning::{self, ReportScope};
-use crate::app::workspace::project::{self, Project};
-use crate::path::normal;
-use crate::report::morning::MorningFormat;
-use crate::store::file::{self, Durability, Saved};
-use crate::time::parse_duration;
-use crate::world::{FileKind, World};
+use policyd_app::alerts;
+use policyd_app::morning::{self, ReportScope};
+use policyd_app::workspace::project::{self, Project};
+use policyd_shell::path::normal;
+use policyd_store::alert_settings::MorningFormat;
+use policyd_store::file::{self, Durability, Saved};
+use policyd_world::{FileKind, World};
+use policyd_yaml::time::parse_duration;
 
 /// Prints the report, writes it to a file, or makes the scheduled ones.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &ReportArguments) -> u8 {

@@ -4,19 +4,19 @@ use serde_json::json;
 
 use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
-use crate::app::packs::rule_text::RuleTexts;
-use crate::app::packs::{self, Found, organization};
-use crate::app::workspace::gate_status::{GateStatus, OffReason};
-use crate::app::workspace::project;
-use crate::policy::Policy;
-use crate::report::pack_layer::PackLayer;
-use crate::report::paint::TextColor;
-use crate::report::rule_patterns;
-use crate::report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
-use crate::source::suggest;
-use crate::store::pause::Pause;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_app::packs::rule_text::RuleTexts;
+use policyd_app::packs::{self, Found, organization};
+use policyd_app::workspace::gate_status::{GateStatus, OffReason};
+use policyd_app::workspace::project;
+use policyd_policy::Policy;
+use policyd_record::pack_layer::PackLayer;
+use policyd_record::paint::TextColor;
+use policyd_report::rule_patterns;
+use policyd_report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
+use policyd_store::pause::Pause;
+use policyd_world::World;
+use policyd_yaml::suggest;
+use policyd_yaml::time::Timestamp;
 
 /// Whether policyd is off or paused, for the JSON list.
 struct StatusTexts {

@@ -6,12 +6,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::{Console, EXIT_BROKEN, RunArguments, RunFormat, error, pack};
-use crate::app::supervisor::{self, RunObserver, RunRequest};
-use crate::report::paint::for_terminal;
-use crate::report::run as report;
-use crate::report::standing::RunStatusLine;
-use crate::state::run::Options;
-use crate::world::World;
+use policyd_app::supervisor::{self, RunObserver, RunRequest};
+use policyd_record::paint::for_terminal;
+use policyd_report::run as report;
+use policyd_report::standing::RunStatusLine;
+use policyd_state::run::Options;
+use policyd_world::World;
 
 /// Supervises one run to its end.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &RunArguments) -> u8 {

@@ -1,8 +1,8 @@
 //! `policyd schema`: the JSON Schema of a file kind, from the tables that reading and writing follow.
 
 use super::{Console, EXIT_OK, EXIT_USAGE, SchemaArguments};
-use crate::source::suggest;
-use crate::store::schemas;
+use policyd_report::schemas;
+use policyd_yaml::suggest;
 
 /// Prints a schema, or the names there are.
 pub(super) fn run(console: &mut Console<'_>, arguments: &SchemaArguments) -> u8 {

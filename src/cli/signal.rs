@@ -10,24 +10,24 @@ use serde_json::Value;
 use super::store::{LocalFiles, around};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, SignalAction,
-    SignalArguments, pack,
+    SignalArguments, pack, print_empty,
 };
-use crate::app::sharing::{COMMAND, QUICK};
-use crate::app::tasks::{self, Stores, signal_fields};
-use crate::app::workspace::human::Actor;
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::evaluation::signals;
-use crate::expr::words;
-use crate::limits::SIGNALS_MAX;
-use crate::policy::records;
-use crate::policy::signals::{SignalKind, SignalStorage, Signals};
-use crate::source::suggest;
-use crate::state::signal::{End, SignalEvent};
-use crate::store::file::Durability;
-use crate::store::shared::SharedSignalEnd;
-use crate::store::signals::{Draft, SignalOutcome, SignalStore};
-use crate::world::{World, WorldError};
+use crate::human::require_human;
+use policyd_app::sharing::{COMMAND, QUICK};
+use policyd_app::tasks::{self, Stores, signal_fields};
+use policyd_app::workspace::human::Actor;
+use policyd_app::workspace::project;
+use policyd_base::limits::SIGNALS_MAX;
+use policyd_evaluation::signals;
+use policyd_fact_table::words;
+use policyd_policy::records;
+use policyd_policy::signals::{SignalKind, SignalStorage, Signals};
+use policyd_state::signal::{End, SignalEvent};
+use policyd_store::file::Durability;
+use policyd_store::shared::SharedSignalEnd;
+use policyd_store::signals::{Draft, SignalOutcome, SignalStore};
+use policyd_world::{World, WorldError};
+use policyd_yaml::suggest;
 
 /// What every action needs.
 struct SignalCommand<'c, 's> {
@@ -193,7 +193,7 @@ impl SignalCommand<'_, '_> {
             Err(code) => return code,
         };
         if view.signals.is_empty() && !others && code == EXIT_OK {
-            console.print_empty(self.format, "pending signals");
+            print_empty(console, self.format, "pending signals");
         }
         code
     }
@@ -282,7 +282,7 @@ impl SignalCommand<'_, '_> {
                 console.eprint(&format!("{} {}: {why}", found.name, found.id));
                 EXIT_FOUND
             }
-            SignalOutcome::Ended(found, crate::state::signal::End::Expired, _) => {
+            SignalOutcome::Ended(found, policyd_state::signal::End::Expired, _) => {
                 console.eprint(&format!("{} {} expired", found.name, found.id));
                 EXIT_FOUND
             }
@@ -420,7 +420,7 @@ impl SignalCommand<'_, '_> {
             console.eprint(&format!("{}: `{}` is unknown: {why}", trigger.when.place, trigger.id));
         }
         let task = match &task {
-            Some(crate::expr::record::FieldValue::Text(task)) => task.as_str(),
+            Some(policyd_fact_table::record::FieldValue::Text(task)) => task.as_str(),
             _ => "",
         };
         for it in &due {

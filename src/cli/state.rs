@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack};
-use crate::app::workspace::project;
-use crate::cli::human::require_human;
-use crate::id::SessionId;
-use crate::limits;
-use crate::state::SessionState;
-use crate::store::block_copies;
-use crate::store::file::Saved;
-use crate::store::session::{Origin, SessionLookup, SessionStore};
-use crate::world::World;
+use super::{
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StateAction, pack,
+    print_empty,
+};
+use crate::human::require_human;
+use policyd_app::workspace::project;
+use policyd_base::id::SessionId;
+use policyd_base::limits;
+use policyd_state::SessionState;
+use policyd_store::block_copies;
+use policyd_store::file::Saved;
+use policyd_store::session::{Origin, SessionLookup, SessionStore};
+use policyd_world::World;
 
 /// Runs one action.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &StateAction) -> u8 {
@@ -137,7 +140,7 @@ fn list(console: &mut Console<'_>, store: &SessionStore<'_>) -> u8 {
         store.sessions().into_iter().map(|id| (store.peek(&id).state, id)).collect();
     rows.sort_by_key(|(state, _)| std::cmp::Reverse(state.last_check));
     if rows.is_empty() {
-        console.print_empty(ListFormat::Text, "sessions");
+        print_empty(console, ListFormat::Text, "sessions");
     }
     for (state, id) in rows {
         let last = state.last_check.map(|it| it.to_string()).unwrap_or_default();

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StatusArguments};
-use crate::app::overview::{self, ActivitySource};
-use crate::app::workspace::project::{self, Project};
-use crate::cores;
-use crate::path::normal;
-use crate::report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
-use crate::store::projects::{KnownProject, ProjectRegistry};
-use crate::time::parse_duration;
-use crate::world::{FileKind, World};
+use policyd_app::overview::{self, ActivitySource};
+use policyd_app::workspace::project::{self, Project};
+use policyd_cores as cores;
+use policyd_report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
+use policyd_shell::path::normal;
+use policyd_store::projects::{KnownProject, ProjectRegistry};
+use policyd_world::{FileKind, World};
+use policyd_yaml::time::parse_duration;
 
 /// Shows the rows, once or again and again.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &StatusArguments) -> u8 {

@@ -9,17 +9,17 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StoreAction, StorePlace,
     pack,
 };
-use crate::app::sharing;
-use crate::app::workspace::human::shown;
-use crate::app::workspace::project;
-use crate::limits::SHARED_STORE_WAIT;
-use crate::store::decision_log::DECISION_LOG;
-use crate::store::file::Durability;
-use crate::store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
-use crate::store::shared::{STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits};
-use crate::time::short_text;
-use crate::world::World;
-use crate::world::server::{ServerError, ServerStatus};
+use policyd_app::sharing;
+use policyd_app::workspace::human::shown;
+use policyd_app::workspace::project;
+use policyd_base::limits::SHARED_STORE_WAIT;
+use policyd_store::decision_log::DECISION_LOG;
+use policyd_store::file::Durability;
+use policyd_store::shared::settings::{SharedStoreSettings, SharedSubject, VARIABLE};
+use policyd_store::shared::{STORE_COMMAND, SharedRun, SharedStore, SyncError, SyncLimits};
+use policyd_world::World;
+use policyd_world::server::{ServerError, ServerStatus};
+use policyd_yaml::time::short_text;
 
 /// Time after which the outbox is looked at, while no notification comes.
 const WATCH_SLICE: Duration = Duration::from_secs(1);

@@ -7,16 +7,16 @@ use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TestArguments, TestFormat, Update,
     error, pack, watch,
 };
-use crate::app::cases::recorded::{CaseRecorder, EventSelector};
-use crate::app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
-use crate::app::packs::{self, UntrustedReason, places};
-use crate::app::sessions::location;
-use crate::app::workspace::project;
-use crate::cases::result::CaseSummary;
-use crate::cases::shape::FOLDER;
-use crate::policy::builtin;
-use crate::report::cases as report;
-use crate::world::World;
+use policyd_app::cases::recorded::{CaseRecorder, EventSelector};
+use policyd_app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
+use policyd_app::packs::{self, UntrustedReason, places};
+use policyd_app::sessions::location;
+use policyd_app::workspace::project;
+use policyd_cases::result::CaseSummary;
+use policyd_cases::shape::FOLDER;
+use policyd_policy::builtin;
+use policyd_report::cases as report;
+use policyd_world::World;
 
 /// Runs cases: exit 0 where all passed, 1 where one failed or none was run, 3 where there is no case
 /// file or a pack cannot be loaded.

@@ -13,10 +13,10 @@ use ratatui::crossterm::terminal::{
 };
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, TopArguments, error};
-use crate::app::dashboard::{self, Snapshot};
-use crate::report::top::{TopContent, TopKey, TopScreen};
-use crate::time::parse_duration;
-use crate::world::World;
+use policyd_app::dashboard::{self, Snapshot};
+use policyd_report::top::{TopContent, TopKey, TopScreen};
+use policyd_world::World;
+use policyd_yaml::time::parse_duration;
 
 /// Longest wait for a key until rows are drawn again.
 const KEY_WAIT: Duration = Duration::from_millis(500);

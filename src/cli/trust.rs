@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, TrustArguments, error, pause};
-use crate::app::error::AppError;
-use crate::app::packs::{self, folder, grants, places};
-use crate::app::workspace::project::{self, Project};
-use crate::cli::human::{keeps_on, require_human, require_unpinned};
-use crate::path::normal;
-use crate::report::notice::SwitchKind;
-use crate::source::Source;
-use crate::store::configuration::{Configuration, ConfigurationOwner, Pins};
-use crate::store::trust::{TrustStatus, TrustStore, Trusted};
-use crate::store::user_choices::UserChoiceStore;
-use crate::world::World;
+use crate::human::{keeps_on, require_human, require_unpinned};
+use policyd_app::error::AppError;
+use policyd_app::packs::{self, folder, grants, places};
+use policyd_app::workspace::project::{self, Project};
+use policyd_record::notice::SwitchKind;
+use policyd_shell::path::normal;
+use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
+use policyd_store::trust::{TrustStatus, TrustStore, Trusted};
+use policyd_store::user_choices::UserChoiceStore;
+use policyd_world::World;
+use policyd_yaml::Source;
 
 /// Trusts, lists or revokes.
 pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TrustArguments) -> u8 {

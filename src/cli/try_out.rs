@@ -10,23 +10,23 @@ use serde_json::{Value, json};
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, error, pack,
 };
-use crate::app::packs::{self, trial_rule};
-use crate::app::sessions::named::{Session, SessionSelector};
-use crate::app::workspace::project;
-use crate::expr::Evaluator;
-use crate::expr::check::{Finding, check};
-use crate::expr::completion::{Candidate, candidates};
-use crate::expr::parts::{Found, Part};
-use crate::expr::types::{Names, Type};
-use crate::limits::EXPRESSION_BYTES_MAX;
-use crate::policy::load::Pack;
-use crate::report::decision_log::{found_json, masked_parts};
-use crate::report::diagnostics::{self, Style};
-use crate::report::drawing;
-use crate::report::mask::MARK;
-use crate::source::{Diagnostic, Source, Span};
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_app::packs::{self, trial_rule};
+use policyd_app::sessions::named::{Session, SessionSelector};
+use policyd_app::workspace::project;
+use policyd_base::limits::EXPRESSION_BYTES_MAX;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::check::{Finding, check};
+use policyd_fact_table::completion::{Candidate, candidates};
+use policyd_fact_table::parts::{Found, Part};
+use policyd_fact_table::types::{Names, Type};
+use policyd_policy::load::Pack;
+use policyd_record::decision_log::{found_json, masked_parts};
+use policyd_record::drawing;
+use policyd_record::mask::MARK;
+use policyd_report::diagnostics::{self, Style};
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Source, Span};
 
 /// Version of the JSON form.
 const TRY_VERSION: u32 = 1;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
-use crate::app::packs::{self, places};
-use crate::app::workspace::project::{self, Project};
-use crate::path::normal;
-use crate::world::{FileKind, World};
+use policyd_app::packs::{self, places};
+use policyd_app::workspace::project::{self, Project};
+use policyd_shell::path::normal;
+use policyd_world::{FileKind, World};
 
 /// Longest time until an interrupt ends the command.
 const WAIT_MAX: Duration = Duration::from_millis(200);

@@ -8,6 +8,14 @@
 //! Contains: the handler, and the only `unsafe` code of policyd. A handler may call only functions that POSIX calls
 //! async-signal-safe, so everything that it needs is allocated before.
 //! Does not contain: what the answer says, and who reads the record.
+//!
+//! ```
+//! use policyd_crash::{CrashAnswer, prepare, withdraw};
+//!
+//! prepare(CrashAnswer { answer: b"{}", record: None, text: b"" });
+//! // … the analysis …
+//! withdraw();
+//! ```
 
 use std::path::Path;
 

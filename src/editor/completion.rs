@@ -7,13 +7,13 @@ use super::keys::{self, ExpressionAt, FileText};
 use super::place::{self, PathStep, Role, ScalarPlace, YamlPlace};
 use super::text::on_boundary;
 use super::view::PackView;
-use crate::cases;
-use crate::expr::marks::{ExpectedWord, place as expression_place};
-use crate::expr::members::Member;
-use crate::expr::record::Field;
-use crate::expr::types::{Names, Type};
-use crate::lint;
-use crate::source::shape::{self, Kind};
+use policyd_cases as cases;
+use policyd_fact_table::marks::{ExpectedWord, place as expression_place};
+use policyd_fact_table::members::Member;
+use policyd_fact_table::record::Field;
+use policyd_fact_table::types::{Names, Type};
+use policyd_lint as lint;
+use policyd_yaml::shape::{self, Kind};
 
 /// Kind of a candidate, for its icon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,7 +257,7 @@ fn members(owner: Type, names: &Names, scalar: &ScalarPlace) -> Vec<Completion> 
 }
 
 fn rows(owner: Type, scalar: &ScalarPlace) -> Vec<Completion> {
-    let rows = crate::expr::members::tables().filter(|it| it.owner == owner);
+    let rows = policyd_fact_table::members::tables().filter(|it| it.owner == owner);
     rows.map(|it| member(it, scalar)).collect()
 }
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::text::LineIndex;
-use crate::lint::{self, Rule};
-use crate::source::{Diagnostic, Source};
+use policyd_lint::{self as lint, Rule};
+use policyd_yaml::{Diagnostic, Source};
 
 /// A replaced range of a text, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ fn comment_above(source: &Source, line: &Range<usize>, rule: &Rule) -> Option<Te
     text.insert_str(line.start, &comment);
     let changed = Source { name: source.name.clone(), text };
     let comment_start = line.start + blanks;
-    let is_comment = crate::source::yaml::comments(&changed);
+    let is_comment = policyd_yaml::yaml::comments(&changed);
     let is_comment = is_comment.iter().any(|it| it.start == comment_start);
     is_comment.then_some(TextEdit { range: line.start..line.start, text: comment })
 }
@@ -99,7 +99,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::Span;
+    use policyd_yaml::Span;
 
     fn finding(text: &str, word: &str) -> Diagnostic {
         let source = Arc::new(Source { name: "guards.yaml".to_owned(), text: text.to_owned() });

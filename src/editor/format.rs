@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::view::PackView;
-use crate::expr::spacing::spacing_mistakes;
-use crate::lint::Subject;
-use crate::time::Timestamp;
+use policyd_fact_table::spacing::spacing_mistakes;
+use policyd_lint::Subject;
+use policyd_yaml::time::Timestamp;
 
 /// Returns the changes that format the expressions of a file: bytes of the file, and the white space there.
 #[must_use]

@@ -7,13 +7,13 @@ use super::keys::{self, ExpressionAt, FileText};
 use super::place::{self, PathStep, Role};
 use super::text::on_boundary;
 use super::view::PackView;
-use crate::expr::marks::{ExpressionWord, WordSense, marks};
-use crate::expr::members::Member;
-use crate::expr::record::Field;
-use crate::lint;
-use crate::report::fact_pages;
-use crate::report::table::Screen;
-use crate::source::{Diagnostic, Span};
+use policyd_fact_table::marks::{ExpressionWord, WordSense, marks};
+use policyd_fact_table::members::Member;
+use policyd_fact_table::record::Field;
+use policyd_lint as lint;
+use policyd_record::table::Screen;
+use policyd_report::fact_pages;
+use policyd_yaml::{Diagnostic, Span};
 
 /// An explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn entry_page(view: &PackView, ids: &[Occurrence], wanted: &Occurrence) -> Optio
 fn shown_place(span: &Span) -> String {
     let place = span.place();
     let file = place.rsplit('/').next().unwrap_or(&place);
-    if crate::policy::builtin::wrote(&span.source) {
+    if policyd_policy::builtin::wrote(&span.source) {
         format!("In the built-in pack, `{file}`:")
     } else {
         format!("In `{file}`:")

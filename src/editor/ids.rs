@@ -4,16 +4,16 @@ use std::sync::{Arc, LazyLock};
 
 use super::place::PathStep;
 use super::view::PackView;
-use crate::cases;
-use crate::expr::marks::{WordSense, marks};
-use crate::expr::types::PackName;
-use crate::facts::event::EVENT_NAMES;
-use crate::lint::Subject;
-use crate::policy::builtin;
-use crate::policy::layers::GUARD_FILES;
-use crate::source::node::Node;
-use crate::source::{NodeKind, Source, Span, yaml};
-use crate::time::Timestamp;
+use policyd_cases as cases;
+use policyd_fact_table::marks::{WordSense, marks};
+use policyd_fact_table::types::PackName;
+use policyd_facts::event::EVENT_NAMES;
+use policyd_lint::Subject;
+use policyd_policy::builtin;
+use policyd_policy::layers::GUARD_FILES;
+use policyd_yaml::node::Node;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{NodeKind, Source, Span, yaml};
 
 /// Kind of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -534,12 +534,12 @@ pub fn rename<'o>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::editor::keys;
-    use crate::expr::types::NameClass;
-    use crate::policy::Pack;
-    use crate::policy::review::Base;
-    use crate::report::fact_pages::{self, FactPage};
-    use crate::source::shape::Kind;
+    use crate::keys;
+    use policyd_fact_table::types::NameClass;
+    use policyd_policy::Pack;
+    use policyd_policy::review::Base;
+    use policyd_report::fact_pages::{self, FactPage};
+    use policyd_yaml::shape::Kind;
 
     #[test]
     fn every_row_is_a_place_of_its_file() {

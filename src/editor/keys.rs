@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::place::{PathStep, Role, ScalarPlace, YamlPlace};
 use super::view::PackView;
-use crate::cases;
-use crate::expr::types::Names;
-use crate::policy::{records, shapes};
-use crate::source::shape::{Field, Kind};
+use policyd_cases as cases;
+use policyd_fact_table::types::Names;
+use policyd_policy::{records, shapes};
+use policyd_yaml::shape::{Field, Kind};
 
 /// A file that is being written.
 #[derive(Debug, Clone, Copy)]

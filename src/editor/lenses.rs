@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::ids::{IdKind, Occurrence};
 use super::view::PackView;
-use crate::cases::result::{CaseOutcome, CaseResult};
-use crate::replay::tally::{Example, Tally};
-use crate::report::decision_log::Entry;
-use crate::source::Source;
+use policyd_cases::result::{CaseOutcome, CaseResult};
+use policyd_record::decision_log::Entry;
+use policyd_replay::tally::{Example, Tally};
+use policyd_yaml::Source;
 
 /// A rule of a file, and the cases that name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct CaseItem {
 fn case_items(view: &PackView, source: &Arc<Source>) -> Vec<CaseItem> {
     let tree = view.reviewed.memo.tree(source);
     let Some(root) = tree.as_ref() else { return Vec::new() };
-    let item = |node: &crate::source::node::Node| {
+    let item = |node: &policyd_yaml::node::Node| {
         let name = &node.get("name")?.span;
         Some(CaseItem { name: name.start..name.end, whole: node.span.start..node.span.end })
     };
@@ -131,7 +131,7 @@ impl ReplayCounts {
     #[must_use]
     pub fn new(tally: &Tally) -> Self {
         let rules = tally.rules.iter().chain(&tally.guards);
-        let rule = |it: &crate::replay::tally::RuleTally| {
+        let rule = |it: &policyd_replay::tally::RuleTally| {
             (it.id.clone(), (it.fired.times, it.fired.examples.clone()))
         };
         Self { stops: tally.judged, calls: tally.guarded, rules: rules.map(rule).collect() }
@@ -199,7 +199,7 @@ impl FiredCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Span;
+    use policyd_yaml::Span;
 
     #[test]
     fn a_rule_that_never_fired_is_said_to_only_if_something_was_decided() {

@@ -1,7 +1,7 @@
 //! Finds a place in a YAML file by the indentation of its lines, for files that the parser does not accept.
 
 use super::place::{PathStep, Role, ScalarPlace, YamlPlace};
-use crate::source::ScalarStyle;
+use policyd_yaml::ScalarStyle;
 
 /// What a line begins with: the dashes of list items, then a key with its colon.
 #[derive(Debug, Default)]

@@ -7,11 +7,11 @@ use super::ids::Occurrence;
 use super::keys::FileText;
 use super::text::LineIndex;
 use super::view::PackView;
-use crate::expr::marks::{WordSense, marks};
-use crate::lint::Subject;
-use crate::source::node::Node;
-use crate::source::{NodeKind, Source, yaml};
-use crate::time::Timestamp;
+use policyd_fact_table::marks::{WordSense, marks};
+use policyd_lint::Subject;
+use policyd_yaml::node::Node;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{NodeKind, Source, yaml};
 
 /// An entry of the outline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -242,7 +242,8 @@ pub fn call_at(view: &PackView, file: FileText<'_>, at: usize) -> Option<CallSig
     let at = super::text::on_boundary(file.text, at);
     let place = super::place::find(file.text, at);
     let expression = super::keys::expression_at(view, file, at, &place)?;
-    let found = crate::expr::marks::place(&expression.text, expression.offset, expression.names);
+    let found =
+        policyd_fact_table::marks::place(&expression.text, expression.offset, expression.names);
     let (member, active) = found.call?;
     let mut label = format!("{}(", member.name);
     let mut parameters = Vec::new();

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::lines;
-use crate::source::node::Node;
-use crate::source::scalar::decoded_map;
-use crate::source::{NodeKind, ScalarStyle, Source, yaml};
+use policyd_yaml::node::Node;
+use policyd_yaml::scalar::decoded_map;
+use policyd_yaml::{NodeKind, ScalarStyle, Source, yaml};
 
 /// A step from a value to a value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::view::PackView;
-use crate::expr::parts::{Found, Part};
-use crate::lint::{Site, Subject};
-use crate::report::drawing;
-use crate::time::Timestamp;
+use policyd_fact_table::parts::{Found, Part};
+use policyd_lint::{Site, Subject};
+use policyd_record::drawing;
+use policyd_yaml::time::Timestamp;
 
 /// Returns the values of facts and conditions in a file, each with the byte behind which it is shown. `explain` returns
 /// the parts of an expression with their values, or `None` if the expression is not shown.

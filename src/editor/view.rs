@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::harness::Harness;
-use crate::lint::{self, Profile, Subject};
-use crate::policy::Pack;
-use crate::policy::review::{Base, Reviewed};
-use crate::source::{Diagnostic, Source};
-use crate::time::Timestamp;
+use policyd_harness::Harness;
+use policyd_lint::{self as lint, Profile, Subject};
+use policyd_policy::Pack;
+use policyd_policy::review::{Base, Reviewed};
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Source};
 
 /// A pack, loaded as lint loads it.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::facts::event::Event;
+use policyd_facts::event::Event;
+use policyd_yaml::checksum::hex;
 
 /// Crockford's base 32: without letters that look like digits.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -69,8 +69,8 @@ fn canonical(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::event::EventKind;
-    use crate::id::SessionId;
+    use policyd_base::id::SessionId;
+    use policyd_facts::event::EventKind;
     use serde_json::json;
 
     fn call(session: &str, folder: &str, tool: &str, input: Value) -> String {

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::inputs::DecisionSubject;
-use crate::checksum::hex;
-use crate::facts::call::{CallEnvironment, LinkTarget};
-use crate::facts::event::{ContinuedConversation, Event};
-use crate::limits::READING_LOGGED_BYTES_MAX;
+use policyd_base::limits::READING_LOGGED_BYTES_MAX;
+use policyd_facts::call::{CallEnvironment, LinkTarget};
+use policyd_facts::event::{ContinuedConversation, Event};
+use policyd_yaml::checksum::hex;
 
 /// The logged event of a guard decision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

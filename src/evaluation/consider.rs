@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::expr::context::Context;
-use crate::expr::{Evaluator, ScriptError, ScriptErrorKind, template};
-use crate::facts::event::EventKind;
-use crate::limits;
-use crate::policy::{Check, Choice, Expression, Mode, OnError, Severity};
-use crate::time::Timestamp;
+use policyd_base::limits;
+use policyd_fact_table::context::Context;
+use policyd_fact_table::{Evaluator, ScriptError, ScriptErrorKind, template};
+use policyd_facts::event::EventKind;
+use policyd_policy::{Check, Choice, Expression, Mode, OnError, Severity};
+use policyd_yaml::time::Timestamp;
 
 use super::Detail;
 use super::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};

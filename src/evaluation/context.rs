@@ -3,15 +3,15 @@
 //! [`gauge`] reads the token counters, [`settle`] adds the saved tier, and [`reading`] builds the
 //! input of the tier step.
 
-use crate::expr::context_facts::ContextUsage;
-use crate::expr::record::Record;
-use crate::facts::Facts;
-use crate::facts::glob::PathGlob;
-use crate::facts::meters::Meters;
-use crate::limits::CONTEXT_TURNS_MAX;
-use crate::policy::context::ContextRules;
-use crate::policy::records;
-use crate::state::context::{
+use policyd_base::limits::CONTEXT_TURNS_MAX;
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_fact_table::record::Record;
+use policyd_facts::Facts;
+use policyd_facts::glob::PathGlob;
+use policyd_facts::meters::Meters;
+use policyd_policy::context::ContextRules;
+use policyd_policy::records;
+use policyd_state::context::{
     ContextMeasurement, ContextSettings, MeterKind, Overrides, TierEffect, TierState, exhausted,
     percent, share, step,
 };

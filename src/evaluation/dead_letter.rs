@@ -7,16 +7,16 @@ use std::time::Duration;
 use regex::Regex;
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::expr::queue_facts::QueueSnapshot;
-use crate::expr::record::{FieldValue, Record};
-use crate::expr::watch::Watching;
-use crate::expr::{Evaluator, template};
-use crate::policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
-use crate::policy::{Expression, records};
-use crate::state;
-use crate::state::dead_letter::{Attempt, ReviewDecision, Task, TaskQueue};
-use crate::time::Timestamp;
+use policyd_fact_table::queue_facts::QueueSnapshot;
+use policyd_fact_table::record::{FieldValue, Record};
+use policyd_fact_table::watch::Watching;
+use policyd_fact_table::{Evaluator, template};
+use policyd_policy::resilience::{DeadLetter, Enter, Escalation, Review, ReviewAction, Trigger};
+use policyd_policy::{Expression, records};
+use policyd_state as state;
+use policyd_state::dead_letter::{Attempt, ReviewDecision, Task, TaskQueue};
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 /// The other tasks of the queues.
 #[derive(Debug, Clone, Default)]

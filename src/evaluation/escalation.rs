@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::expr::Evaluator;
-use crate::expr::record::Record;
-use crate::expr::watch::CoverageRecorder;
-use crate::policy::resilience::Trigger;
-use crate::policy::{Policy, records};
-use crate::state::dead_letter::{Attempt, Task};
-use crate::state::escalation::Escalation;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::record::Record;
+use policyd_fact_table::watch::CoverageRecorder;
+use policyd_policy::resilience::Trigger;
+use policyd_policy::{Policy, records};
+use policyd_state::dead_letter::{Attempt, Task};
+use policyd_state::escalation::Escalation;
 
 use super::dead_letter::{cause, fingerprint};
 use super::message;

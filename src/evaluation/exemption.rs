@@ -4,8 +4,8 @@
 use super::EvaluationContext;
 use super::consider::first;
 use super::verdict::{CheckVerdict, Consequence};
-use crate::expr::Evaluator;
-use crate::expr::context::OutcomeFacts;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::OutcomeFacts;
 
 /// Texts of the exemptions that apply.
 #[derive(Debug, Default)]

@@ -22,18 +22,18 @@ use serde_json::Value as Json;
 use super::Detail;
 use super::combine::Decision;
 use super::verdict::ConditionExplanation;
-use crate::expr::Evaluator;
-use crate::expr::call_facts::CallFacts;
-use crate::expr::context::Context;
-use crate::facts::event::{Event, EventKind};
-use crate::facts::glob::word_matches;
-use crate::policy::guards::{Guard, GuardAction, OnUnknown};
-use crate::policy::{Mode, Policy};
-use crate::source::secrets::secrets;
-use crate::time::Timestamp;
 use allows::Allows;
 use evaluator::{GuardEvaluator, GuardOutput, GuardResult, words};
 pub use evaluator::{matches_any_program, matching_programs};
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::context::Context;
+use policyd_facts::event::{Event, EventKind};
+use policyd_facts::glob::word_matches;
+use policyd_policy::guards::{Guard, GuardAction, OnUnknown};
+use policyd_policy::{Mode, Policy};
+use policyd_yaml::secrets::secrets;
+use policyd_yaml::time::Timestamp;
 
 /// Result of one guard that fired or is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,20 +11,20 @@ use serde_json::Value;
 
 use super::guard_of;
 use super::situation::{EventContext, ExcludedFacts};
-use crate::checksum::{checksum, hex};
-use crate::expr::breaker_facts::BreakersSnapshot as Breakers;
-use crate::expr::context::{Context, ProbeResult};
-use crate::expr::project_facts::ProjectView;
-use crate::expr::queue_facts::QueueSnapshot;
-use crate::expr::signal_facts::SignalSnapshot;
-use crate::facts::Facts;
-use crate::facts::cursor::Position;
-use crate::facts::event::{BackgroundTask, Event, EventKind};
-use crate::id::SessionId;
-use crate::limits::READING_LOGGED_BYTES_MAX;
-use crate::state::context::{Overrides, TierState};
-use crate::state::{BlockLimiterState, Release, SessionState};
-use crate::time::Timestamp;
+use policyd_base::id::SessionId;
+use policyd_base::limits::READING_LOGGED_BYTES_MAX;
+use policyd_fact_table::breaker_facts::BreakersSnapshot as Breakers;
+use policyd_fact_table::context::{Context, ProbeResult};
+use policyd_fact_table::project_facts::ProjectView;
+use policyd_fact_table::queue_facts::QueueSnapshot;
+use policyd_fact_table::signal_facts::SignalSnapshot;
+use policyd_facts::Facts;
+use policyd_facts::cursor::Position;
+use policyd_facts::event::{BackgroundTask, Event, EventKind};
+use policyd_state::context::{Overrides, TierState};
+use policyd_state::{BlockLimiterState, Release, SessionState};
+use policyd_yaml::checksum::{checksum, hex};
+use policyd_yaml::time::Timestamp;
 
 /// Inputs of a decision.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

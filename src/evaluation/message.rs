@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use crate::expr::{Evaluator, template};
-use crate::facts::compiled::BLOCK_MARK;
-use crate::limits;
-use crate::policy::Policy;
+use policyd_base::limits;
+use policyd_fact_table::{Evaluator, template};
+use policyd_facts::compiled::BLOCK_MARK;
+use policyd_policy::Policy;
 
 use super::EvaluationContext;
 use super::exemption::ExemptionTexts;

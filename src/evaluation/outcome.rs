@@ -6,14 +6,14 @@ use super::combine::Decision;
 use super::exemption::ExemptionTexts;
 use super::verdict::{CheckStatus, CheckVerdict, Consequence};
 use super::{EvaluationContext, message, release_reason};
-use crate::checksum::{checksum, hex};
-use crate::expr::Evaluator;
-use crate::expr::context::OutcomeFacts;
-use crate::limits;
-use crate::policy::Policy;
-use crate::source::secrets::mask;
-use crate::state::block_limiter::LimiterDecision;
-use crate::state::{BlockLimiterState, CheckResults, SessionState};
+use policyd_base::limits;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::OutcomeFacts;
+use policyd_policy::Policy;
+use policyd_state::block_limiter::LimiterDecision;
+use policyd_state::{BlockLimiterState, CheckResults, SessionState};
+use policyd_yaml::checksum::{checksum, hex};
+use policyd_yaml::secrets::mask;
 
 /// Outcome of the evaluation of a stop.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Finds user preferences in the text of a file. Searches each paragraph, without comments and
 //! code.
 
-use crate::facts::lazy::LazyRegex;
+use policyd_facts::lazy::LazyRegex;
 
 /// Returns whether one of `regexes` matches within one paragraph of `text`.
 #[must_use]
@@ -55,7 +55,7 @@ mod tests {
 
     fn no_auto_merge(text: &str) -> bool {
         let regex = r"\b(never|do not|don't)\b.*\bmerge\b.*\bwithout\b.*\b(permission|approval)\b";
-        found(text, &[crate::expr::pattern::prose_regex(regex)])
+        found(text, &[policyd_fact_table::pattern::prose_regex(regex)])
     }
 
     #[test]

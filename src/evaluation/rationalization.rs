@@ -5,13 +5,13 @@
 
 use std::rc::Rc;
 
-use crate::expr::Evaluator;
-use crate::expr::context::{Context, Excuse};
-use crate::expr::excuse_facts::RationalizationMatcher;
-use crate::expr::prose::{self, Prose};
-use crate::pairs::FilteredText;
-use crate::policy::rationalizations::{Rationalization, Rationalizations};
-use crate::policy::{Expression, Policy};
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::{Context, Excuse};
+use policyd_fact_table::excuse_facts::RationalizationMatcher;
+use policyd_fact_table::prose::{self, Prose};
+use policyd_policy::rationalizations::{Rationalization, Rationalizations};
+use policyd_policy::{Expression, Policy};
+use policyd_yaml::pairs::FilteredText;
 
 /// An entry of the table with the sentence that matches it.
 #[derive(Debug, Clone, PartialEq)]

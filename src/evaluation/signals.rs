@@ -4,14 +4,14 @@
 use serde_json::{Map, Value};
 
 use super::message;
-use crate::expr::record::{FieldValue, Record, Shape};
-use crate::expr::types::Type;
-use crate::expr::watch::Watching;
-use crate::expr::{Evaluator, ScriptError, template};
-use crate::policy::Choice;
-use crate::policy::records;
-use crate::policy::records::signals::{DRIFT, RUN};
-use crate::policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals, record_of};
+use policyd_fact_table::record::{FieldValue, Record, Shape};
+use policyd_fact_table::types::Type;
+use policyd_fact_table::watch::Watching;
+use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_policy::Choice;
+use policyd_policy::records;
+use policyd_policy::records::signals::{DRIFT, RUN};
+use policyd_policy::signals::{DriftRule, SignalKind, SignalTrigger, Signals, record_of};
 
 /// A trigger that fires, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,16 +8,16 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::expr::context::{Context, ConversationProse, EvaluationState};
-use crate::expr::excuse_facts::RationalizationMatcher;
-use crate::expr::pattern::{StoredPattern, TextPattern};
-use crate::expr::project_facts::ProjectView;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::event::Event;
-use crate::facts::{EditedFile, Facts};
-use crate::policy::Policy;
-use crate::state::context::Overrides;
-use crate::time::Timestamp;
+use policyd_fact_table::context::{Context, ConversationProse, EvaluationState};
+use policyd_fact_table::excuse_facts::RationalizationMatcher;
+use policyd_fact_table::pattern::{StoredPattern, TextPattern};
+use policyd_fact_table::project_facts::ProjectView;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::event::Event;
+use policyd_facts::{EditedFile, Facts};
+use policyd_policy::Policy;
+use policyd_state::context::Overrides;
+use policyd_yaml::time::Timestamp;
 
 /// Inputs of the evaluation of one event, before any probe runs.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! States of a project's circuit breakers, for the expressions of a pack.
 
-use crate::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
-use crate::policy::Policy;
-use crate::state::breaker::Breaker;
-use crate::time::{Timestamp, seconds_rounded_up};
+use policyd_fact_table::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
+use policyd_policy::Policy;
+use policyd_state::breaker::Breaker;
+use policyd_yaml::time::{Timestamp, seconds_rounded_up};
 
 /// Converts saved breakers, by name, to facts at a point in time.
 #[must_use]

@@ -1,11 +1,11 @@
 //! Evaluates a decision table: the first row whose condition is true gives the answer.
 
-use crate::expr::record::Record;
-use crate::expr::watch::Watching;
-use crate::expr::words::{self, WordError};
-use crate::expr::{Evaluator, ScriptError, template};
-use crate::policy::SourceLocation;
-use crate::policy::tables::Table;
+use policyd_fact_table::record::Record;
+use policyd_fact_table::watch::Watching;
+use policyd_fact_table::words::{self, WordError};
+use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_policy::SourceLocation;
+use policyd_policy::tables::Table;
 
 /// Result of a decision table.
 #[derive(Debug, Clone, PartialEq, Eq)]

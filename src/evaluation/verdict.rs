@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::expr::parts::Part;
-use crate::policy::{Mode, Severity, SourceLocation};
+use policyd_fact_table::parts::Part;
+use policyd_policy::{Mode, Severity, SourceLocation};
 
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]

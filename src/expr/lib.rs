@@ -2,6 +2,13 @@
 //! nothing but facts to read, evaluates what `evaluate` does not.
 //! Contains: the evaluator. `ast` is the tree, `parse` builds it, `check` types it at load, `engine` is Rhai.
 //! Does not contain: facts. The program implements the traits of `table`.
+//!
+//! ```
+//! use policyd_expr::ast::Expr;
+//!
+//! assert!(Expr::parse("tests.failed > 0 && !user.forbids_tests").is_some());
+//! assert!(Expr::parse("tests.failed >").is_none()); // a syntax error
+//! ```
 
 pub mod ast;
 pub mod builtins;
@@ -46,28 +53,6 @@ use record::Record;
 use scope::Globals;
 use table::Handle;
 use watch::CoverageRecorder;
-
-/// The source text of types that are stored, and of what builds them. Stored values depend on it.
-pub const SOURCE_TEXT: &str = concat!(
-    include_str!("ast.rs"),
-    include_str!("builtins.rs"),
-    include_str!("check.rs"),
-    include_str!("check/operators.rs"),
-    include_str!("check/steps.rs"),
-    include_str!("compiled.rs"),
-    include_str!("lazy.rs"),
-    include_str!("lazy/lines.rs"),
-    include_str!("lazy/literals.rs"),
-    include_str!("lexer.rs"),
-    include_str!("parse.rs"),
-    include_str!("paths.rs"),
-    include_str!("pattern.rs"),
-    include_str!("prose.rs"),
-    include_str!("record.rs"),
-    include_str!("table.rs"),
-    include_str!("text_list.rs"),
-    include_str!("types.rs"),
-);
 
 /// The value of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::dynamic::{count, texts};
 use super::row::{FactRow, field, with_range, with_values};
 pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
 use super::types::{Evidence::Structure, Subject, Type};
-use crate::state::breaker::PHASES;
-use crate::state::breaker::load::LOAD_LEVELS;
+use policyd_state::breaker::PHASES;
+use policyd_state::breaker::load::LOAD_LEVELS;
 
 /// Rows of `breakers` and of one of them.
 pub(super) const ROWS: &[FactRow] = &[

@@ -14,11 +14,11 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::CallFacts;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use crate::facts::call::{Access, Call};
-use crate::facts::glob::word_matches;
-use crate::facts::lens::ValueOptions;
-use crate::facts::pattern::CommandPattern;
-use crate::source::secrets;
+use policyd_facts::call::{Access, Call};
+use policyd_facts::glob::word_matches;
+use policyd_facts::lens::ValueOptions;
+use policyd_facts::pattern::CommandPattern;
+use policyd_yaml::secrets;
 
 const READS: &[Access] = &[Access::Read];
 const WRITES: &[Access] = &[Access::Write];

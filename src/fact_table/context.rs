@@ -21,12 +21,12 @@ use super::snapshots::{
 };
 use super::types::Subject;
 use super::{globals, members};
-use crate::facts::call::ResolvedPath;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::event::Event;
-use crate::facts::{Facts, KindFacts, ShellCommand};
-use crate::state::context::Overrides;
-use crate::time::Timestamp;
+use policyd_facts::call::ResolvedPath;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::event::Event;
+use policyd_facts::{Facts, KindFacts, ShellCommand};
+use policyd_state::context::Overrides;
+use policyd_yaml::time::Timestamp;
 
 /// Everything that expressions can read. It is built once per evaluation of a pack.
 #[derive(Debug)]

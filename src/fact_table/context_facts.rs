@@ -8,7 +8,7 @@ use super::dynamic::{count, text_argument};
 use super::row::{FactRow, field, method, with_range};
 pub use super::snapshots::ContextUsage;
 use super::types::{Domain, Evidence::Neutral, Evidence::Structure, PackName, Subject, Type};
-use crate::limits::CONTEXT_TURNS_MAX;
+use policyd_base::limits::CONTEXT_TURNS_MAX;
 
 const TIER: &[(Type, Domain)] = &[(Type::Text, PackName::Tier.as_domain())];
 

@@ -1,7 +1,7 @@
 //! What linters and compilers print about a file, whatever the tool: a line that names the file, and the message
 //! above or below it if the line has none.
 
-use crate::limits::REPORTS_SHOWN_MAX;
+use policyd_base::limits::REPORTS_SHOWN_MAX;
 
 /// Returns the reports about a file in the output of a tool, errors first. `is_named` returns whether a line names
 /// the file.

@@ -7,7 +7,7 @@ use super::dynamic::{count, texts};
 use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
 use super::row::{FactRow, field};
 use super::types::{Evidence::Structure, Evidence::Words, Subject, Type};
-use crate::facts::lazy::LazyRegex;
+use policyd_facts::lazy::LazyRegex;
 
 /// Rows of `rationalizations`.
 pub(super) const ROWS: &[FactRow] = &[

@@ -9,8 +9,8 @@ use super::diagnostic_lines;
 use super::dynamic::{count, text_argument, texts};
 use super::row::{FactRow, field, method};
 use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
-use crate::facts::glob::PathGlob;
-use crate::facts::{EditedFile, Finding};
+use policyd_facts::glob::PathGlob;
+use policyd_facts::{EditedFile, Finding};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 

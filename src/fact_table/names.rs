@@ -9,7 +9,7 @@ use policyd_expr::types::{Domain, Evidence, NameClass, Type};
 use super::members;
 use super::record::Shape;
 use super::subject::{ITEMS, PackName, Subject};
-use crate::checksum::fingerprint;
+use policyd_yaml::checksum::fingerprint;
 
 /// Names a pack defines that expressions may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

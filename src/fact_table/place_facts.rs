@@ -12,7 +12,7 @@ use super::dynamic::{count, texts};
 use super::row::{FactRow, field, method};
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use crate::facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
+use policyd_facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
 
 /// A list of texts as the argument of a row.
 pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];

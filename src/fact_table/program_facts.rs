@@ -13,9 +13,9 @@ use super::row::{FactRow, field, method};
 pub use super::snapshots::MatchedProgram;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use crate::facts::call::{Access, FileAccess, Invocation, ShellText};
-use crate::facts::glob::word_matches;
-use crate::facts::pattern::CommandPattern;
+use policyd_facts::call::{Access, FileAccess, Invocation, ShellText};
+use policyd_facts::glob::word_matches;
+use policyd_facts::pattern::CommandPattern;
 
 const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 

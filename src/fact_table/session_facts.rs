@@ -8,7 +8,7 @@ use super::row::{FactRow, field, method, with_values};
 use super::types::{
     Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type,
 };
-use crate::facts::event::EVENT_NAMES;
+use policyd_facts::event::EVENT_NAMES;
 
 /// Rows of `event`, `session`, `transcript` and `tokens`.
 pub(super) const ROWS: &[FactRow] = &[
@@ -366,10 +366,10 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 /// Whether the newest cut-off of a turn is between the last two prompts.
-fn interrupted(facts: &crate::facts::Facts) -> bool {
+fn interrupted(facts: &policyd_facts::Facts) -> bool {
     let mut prompts = facts.prompts.last.iter().rev().chain(facts.prompts.first.iter().rev());
     let (last, before) = (prompts.next(), prompts.next());
-    let after = |prompt: Option<&crate::facts::Prompt>| prompt.map_or(0, |it| it.seq);
+    let after = |prompt: Option<&policyd_facts::Prompt>| prompt.map_or(0, |it| it.seq);
     facts.cut_off_seq > after(before) && facts.cut_off_seq < after(last)
 }
 
@@ -390,7 +390,7 @@ fn long_words(text: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() >= 5).collect()
 }
 
-fn prompt(prompt: Option<&crate::facts::Prompt>) -> Dynamic {
+fn prompt(prompt: Option<&policyd_facts::Prompt>) -> Dynamic {
     prompt.map(|it| it.text.clone()).unwrap_or_default().into()
 }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::call::{Call, CallEnvironment};
-use crate::state::breaker::BreakerPhase;
+use policyd_facts::call::{Call, CallEnvironment};
+use policyd_state::breaker::BreakerPhase;
 
 /// What the disk shows of a project at a stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -7,7 +7,7 @@ use std::slice::from_ref;
 use super::ast::{Expr, ExprKind};
 use super::paths;
 use super::types::Type;
-use crate::facts::covers;
+use policyd_facts::covers;
 
 /// Whether a text, as an argument, asks for all that another one asks for.
 type Covers = fn(&str, &str) -> bool;

@@ -9,8 +9,8 @@ use super::context::{Object, Part};
 use super::dynamic::{count, text_argument, texts};
 use super::row::{FactRow, field, method, with_values};
 use super::types::{Domain, Evidence::Structure, PackName, Subject, Type};
-use crate::facts::pattern::CommandPattern;
-use crate::facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
+use policyd_facts::pattern::CommandPattern;
+use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
 
 const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
 
@@ -388,7 +388,7 @@ fn is_pending(it: &Object) -> bool {
 }
 
 /// Skills asked for that were not invoked; a plugin's name before the last colon does not count.
-fn skills_missed(facts: &crate::facts::Facts) -> Vec<String> {
+fn skills_missed(facts: &policyd_facts::Facts) -> Vec<String> {
     let plain = |name: &str| name.rsplit(':').next().unwrap_or(name).to_lowercase();
     let used: Vec<String> = facts.skills.iter().map(|it| plain(it)).collect();
     facts.skills_asked.iter().filter(|it| !used.contains(&plain(it))).cloned().collect()

@@ -14,7 +14,7 @@ use super::lazy::{LazyRegex, LinePatterns};
 use super::lens::{CommandKind, ContentPattern, FileKindRow, MatcherConfig};
 use super::pattern::CommandPattern;
 use super::text_block;
-use crate::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
+use policyd_base::limits::{COMMAND_KINDS_MAX, SHELL_LINE_KEPT_BYTES_MAX, SHELL_LINES_KEPT_MAX};
 
 /// Beginning of a block's reason if the header of the pack is too short to be recognized.
 pub const BLOCK_MARK: &str = "policyd: not done yet.";

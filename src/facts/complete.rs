@@ -5,7 +5,7 @@
 
 use super::event::Event;
 use super::{Facts, PendingTool};
-use crate::source::secrets::mask;
+use policyd_yaml::secrets::mask;
 
 /// Tools whose result is an answer of the user. A stop does not wait for it.
 const USER_TOOLS: [&str; 2] = ["AskUserQuestion", "ExitPlanMode"];
@@ -132,7 +132,7 @@ mod tests {
     use super::super::event::EventKind;
     use super::super::lens::MatcherConfig;
     use super::*;
-    use crate::id::SessionId;
+    use policyd_base::id::SessionId;
 
     const CALL: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#;
     const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"ok"}]}}"#;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Facts;
 use super::lens::MatcherConfig;
-use crate::checksum::{checksum, fingerprint};
-use crate::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
-use crate::source::secrets::SOURCE_TEXT;
+use policyd_base::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
+use policyd_yaml::checksum::{checksum, fingerprint};
+use policyd_yaml::secrets::SOURCE_TEXT;
 
 const MAGIC: &[u8; 8] = b"policyd\x03"; // the last byte is the version of the format
 const HASH_BYTES: usize = 8;
@@ -20,7 +20,7 @@ type Hash = [u8; HASH_BYTES];
 /// version.
 const SHAPES: u64 = fingerprint(&[
     env!("CARGO_PKG_VERSION"),
-    include_str!("mod.rs"),
+    include_str!("lib.rs"),
     include_str!("command.rs"),
     include_str!("meters.rs"),
     policyd_shell::SOURCE_TEXT,

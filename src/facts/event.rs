@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::facts::call::{AnalysisContext, Call};
-use crate::id::SessionId;
+use crate::call::{AnalysisContext, Call};
+use policyd_base::id::SessionId;
 
 /// Declares the kinds of events, each with its neutral name.
 macro_rules! event_kinds {

@@ -4,7 +4,7 @@
 pub use policyd_shell::vocabulary::{ValueOptions, Wrapper};
 use serde::{Deserialize, Serialize};
 
-use crate::deferred::Lazy;
+use policyd_yaml::deferred::Lazy;
 
 /// Configuration of the fold. The policy loader creates it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Splits chunks of a file into lines. An incomplete line is stored until the next chunk, so that
 //! chunk boundaries do not matter.
 
-use crate::limits::TRANSCRIPT_LINE_BYTES_MAX;
+use policyd_base::limits::TRANSCRIPT_LINE_BYTES_MAX;
 
 /// A complete line of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::fold::push_bounded;
 use super::{Facts, KindFacts, ShellCommand};
-use crate::limits::{
+use policyd_base::limits::{
     COMMANDS_KEPT_MAX, ENDED_CALLS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, PENDING_TOOLS_MAX,
 };
 

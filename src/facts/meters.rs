@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CONTEXT_SAMPLES_MAX, CONTEXT_TURNS_MAX, MODELS_COUNTED_MAX};
+use policyd_base::limits::{CONTEXT_SAMPLES_MAX, CONTEXT_TURNS_MAX, MODELS_COUNTED_MAX};
 
 /// Tokens of one API call or of several together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

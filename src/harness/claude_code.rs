@@ -9,7 +9,7 @@
 //! - `TaskCompleted` and `TeammateIdle` can be blocked only with exit code 2, which policyd never
 //!   uses.
 
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::{

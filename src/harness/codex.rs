@@ -10,7 +10,7 @@
 //!   response is empty.
 //! - A patch names its files in its text, from which they are parsed.
 
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 use serde_json::{Map, Value};
 
 use super::claude_code::{

@@ -9,7 +9,7 @@
 //! - Measured with 1.0.102: a top-level `additionalContext` reaches the model at four events.
 //! - The client displays no notices to the user.
 
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 use serde_json::Value;
 
 use super::claude_code::BLOCK;

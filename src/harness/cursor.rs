@@ -6,7 +6,7 @@
 //!   continued.
 //! - The client displays a text to the user only with a denial.
 
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 use serde_json::{Value, json};
 
 use super::{

@@ -5,7 +5,7 @@ use super::claude_code::{
     ALLOW, ASK, BLOCK, CONTEXT, DENY, DENY_AND_HALT, HALT, INPUT_ALLOWED, NOTICE,
 };
 use super::{AbsenceSigns, ClientEvent, Harness, ProcessSigns, moment, rename};
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 
 const MOMENTS: [ClientEvent; 9] = [
     moment("SessionStart", EventKind::SessionStart, &[&CONTEXT, &NOTICE]),

@@ -19,8 +19,8 @@ use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
     moment, rename, unmapped,
 };
-use crate::checksum::{checksum, hex};
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
+use policyd_yaml::checksum::{checksum, hex};
 
 const DENY: ResponseTemplate = ResponseTemplate {
     says: Capability::Block,

@@ -5,7 +5,7 @@
 //! - The plugin interface has no hook for permission requests.
 //! - Context after a tool is appended to the tool's output.
 
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 use serde_json::Value;
 
 use super::codex::name_files;

@@ -9,7 +9,7 @@ use super::{
     AbsenceSigns, Capability, ClientEvent, Harness, ProcessSigns, ResponseField, ResponseTemplate,
     rename,
 };
-use crate::facts::event::EventKind;
+use policyd_facts::event::EventKind;
 
 /// Allow.
 pub(super) const ALLOW: ResponseTemplate = ResponseTemplate {

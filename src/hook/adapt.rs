@@ -15,11 +15,11 @@
 //! | notice | context for the agent, if that does not make it continue; otherwise dropped and logged |
 
 use super::{Caller, HookResponse};
-use crate::evaluation::combine::Decision;
-use crate::evaluation::message::cut;
-use crate::facts::event::EventKind;
-use crate::harness::{Capability, ClientEvent, Harness, ResponseField};
-use crate::limits::SPOKEN_CHARS_MAX;
+use policyd_base::limits::SPOKEN_CHARS_MAX;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::message::cut;
+use policyd_facts::event::EventKind;
+use policyd_harness::{Capability, ClientEvent, Harness, ResponseField};
 
 /// A response that its event supports.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use crate::facts::meters::{Meters, Usage};
-use crate::harness::claude_code;
-use crate::limits::OUTPUT_LINE_BYTES_MAX;
+use policyd_base::limits::OUTPUT_LINE_BYTES_MAX;
+use policyd_facts::meters::{Meters, Usage};
+use policyd_harness::claude_code;
 
 /// Stored lines of the agent's text.
 const SAID_LINES: usize = 200;

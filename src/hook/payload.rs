@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use super::Caller;
-use crate::facts::event::{BackgroundTask, ContinuedConversation, Event, EventKind, FailedCall};
-use crate::facts::fold::cut_front;
-use crate::facts::record::repaired;
-use crate::harness::{self, Harness, claude_code};
-use crate::id::SessionId;
-use crate::limits;
+use policyd_base::id::SessionId;
+use policyd_base::limits;
+use policyd_facts::event::{BackgroundTask, ContinuedConversation, Event, EventKind, FailedCall};
+use policyd_facts::fold::cut_front;
+use policyd_facts::record::repaired;
+use policyd_harness::{self as harness, Harness, claude_code};
 
 /// Reason why a payload is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]

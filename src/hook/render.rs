@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Caller, HookResponse, adapt};
-use crate::harness::{Capability, Harness, ResponseField, ResponseTemplate};
+use policyd_harness::{Capability, Harness, ResponseField, ResponseTemplate};
 
 /// Returns the text for standard output. `tool` is the neutral name of the event's tool.
 #[must_use]

@@ -9,10 +9,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{code_of, find, fingerprint_names};
-use crate::checksum::checksum;
-use crate::path::normal;
-use crate::policy::builtin;
-use crate::source::{Diagnostic, Source};
+use policyd_policy::builtin;
+use policyd_shell::path::normal;
+use policyd_yaml::checksum::checksum;
+use policyd_yaml::{Diagnostic, Source};
 
 /// Version of the format.
 const VERSION: u32 = 1;
@@ -166,7 +166,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::Span;
+    use policyd_yaml::Span;
 
     #[test]
     fn a_file_has_one_name_in_a_baseline_wherever_it_is_looked_at_from() {

@@ -9,7 +9,7 @@ use super::checks::{
     structure, supervision, tables, texts, tools, vocabulary,
 };
 use super::{Profile, Rule, RuleFn};
-use crate::source::Level;
+use policyd_yaml::Level;
 
 /// No check: `ignore` reports these findings itself, since they are about findings, not about the pack.
 const IGNORES: RuleFn = |_, _| {};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::source::{Diagnostic, Fix, Source, Span};
+use policyd_yaml::{Diagnostic, Fix, Source, Span};
 
 /// One file before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]

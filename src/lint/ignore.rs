@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Findings, Profile, Reviewed, Subject, catalogue, find, history};
-use crate::policy::builtin;
-use crate::source::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
-use crate::time::Timestamp;
+use policyd_policy::builtin;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
 
 /// A finding that a comment suppresses.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
 
-use crate::expr::ast::{ExprKind, Relation};
+use policyd_fact_table::ast::{ExprKind, Relation};
 
 /// What one fact must be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::limit::{Constraint, both, in_order, value};
-use crate::expr::ast::{Expr, ExprKind};
-use crate::expr::check;
-use crate::expr::paths;
-use crate::expr::relations::{self, Relation as Related};
-use crate::expr::types::{Names, Type};
-use crate::expr::wider;
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::check;
+use policyd_fact_table::paths;
+use policyd_fact_table::relations::{self, Relation as Related};
+use policyd_fact_table::types::{Names, Type};
+use policyd_fact_table::wider;
 
 mod atoms;
 mod one_by_one;

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::logic;
-use crate::expr::ast::Expr;
-use crate::expr::types::Names;
-use crate::pairs::BigramFilter;
-use crate::source::node::Node;
-use crate::source::{ScalarStyle, Span};
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::types::Names;
+use policyd_yaml::node::Node;
+use policyd_yaml::pairs::BigramFilter;
+use policyd_yaml::{ScalarStyle, Span};
 
 /// One expression.
 #[derive(Debug)]

@@ -3,20 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use super::site::{Site, SiteLocation};
-use crate::expr::ast::Expr;
-use crate::expr::template::{self, TemplatePart};
-use crate::expr::types::Names;
-use crate::harness::Harness;
-use crate::policy::load::{self, Pack};
-use crate::policy::review::Reviewed;
-use crate::policy::shapes::{self, FileShape};
-use crate::policy::{Policy, builtin, records};
-use crate::source::check;
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Level, Source, Span};
-use crate::time::Timestamp;
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::template::{self, TemplatePart};
+use policyd_fact_table::types::Names;
+use policyd_harness::Harness;
+use policyd_policy::load::{self, Pack};
+use policyd_policy::review::Reviewed;
+use policyd_policy::shapes::{self, FileShape};
+use policyd_policy::{Policy, builtin, records};
+use policyd_yaml::check;
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Level, Source, Span};
 
 /// Everything lint looks at.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ use super::field_value::{FieldValue, words};
 use super::fields::{DESCRIPTION, OVERRIDE, TEXTS};
 use super::layers::Entry;
 use super::record::{Conversion, record, words};
-use crate::facts::glob::{specificity, word_matches};
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::state::breaker::{BreakerSettings, Mode, OnPermanent, Window};
+use policyd_facts::glob::{specificity, word_matches};
+use policyd_state::breaker::{BreakerSettings, Mode, OnPermanent, Window};
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 const COUNT: Kind = Kind::Int { min: 1, max: 1000 };
 const PERCENT: Kind = Kind::Int { min: 1, max: 100 };

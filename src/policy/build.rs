@@ -20,16 +20,16 @@ use super::{
     Check, CheckDefinition, ManifestSettings, MessageChoice, Policy, Preference, Probe, Route,
     SessionType, SourceLocation, breakers, manifest, messages,
 };
-use crate::expr::types::Names;
-use crate::facts::call::ProgramDatabase;
-use crate::facts::cursor::Key;
-use crate::facts::event::EventKind;
-use crate::facts::lens::MatcherConfig;
-use crate::limits::PROBES_DEADLINE_MAX;
-use crate::source::Diagnostic;
-use crate::source::memo::Memo;
-use crate::state::breaker;
-use crate::state::failure::Failures;
+use policyd_base::limits::PROBES_DEADLINE_MAX;
+use policyd_fact_table::types::Names;
+use policyd_facts::call::ProgramDatabase;
+use policyd_facts::cursor::Key;
+use policyd_facts::event::EventKind;
+use policyd_facts::lens::MatcherConfig;
+use policyd_state::breaker;
+use policyd_state::failure::Failures;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::memo::Memo;
 
 /// The parts of a pack that packs above it can name. Each part is built when it is used first.
 #[derive(Debug)]
@@ -276,18 +276,18 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
 
 /// The content of the files in [`FILES`].
 #[derive(Debug, Clone)]
-pub(in crate::policy) struct Resilience {
-    pub(in crate::policy) breakers: Vec<(String, breaker::BreakerSettings)>,
+pub(crate) struct Resilience {
+    pub(crate) breakers: Vec<(String, breaker::BreakerSettings)>,
     /// Locations of the settings of breakers.
-    pub(in crate::policy) origins: Vec<(String, BTreeMap<String, SourceLocation>)>,
-    pub(in crate::policy) routes: Vec<Route>,
-    pub(in crate::policy) failures: Failures,
-    pub(in crate::policy) rationalizations: Rationalizations,
-    pub(in crate::policy) dead_letter: DeadLetter,
-    pub(in crate::policy) escalation: Escalation,
-    pub(in crate::policy) reactions: Vec<Reaction>,
-    pub(in crate::policy) signals: Signals,
-    pub(in crate::policy) run: RunPolicy,
+    pub(crate) origins: Vec<(String, BTreeMap<String, SourceLocation>)>,
+    pub(crate) routes: Vec<Route>,
+    pub(crate) failures: Failures,
+    pub(crate) rationalizations: Rationalizations,
+    pub(crate) dead_letter: DeadLetter,
+    pub(crate) escalation: Escalation,
+    pub(crate) reactions: Vec<Reaction>,
+    pub(crate) signals: Signals,
+    pub(crate) run: RunPolicy,
 }
 
 /// Files about failures and tasks.

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use super::layers::Entry;
 use super::{Choice, Expression, SourceLocation, builtin};
-use crate::expr::check::{self, Typed};
-use crate::expr::members;
-use crate::expr::pattern::check_regex;
-use crate::expr::template::{self, TemplatePart};
-use crate::expr::types::{Evidence, Names, Subject, Type};
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Span, suggest};
+use policyd_fact_table::check::{self, Typed};
+use policyd_fact_table::members;
+use policyd_fact_table::pattern::check_regex;
+use policyd_fact_table::template::{self, TemplatePart};
+use policyd_fact_table::types::{Evidence, Names, Subject, Type};
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Span, suggest};
 
 /// Help for a guard that reads `program` without `commands`.
 const OF_PROGRAMS: &str = "name programs under `commands`: the guard looks at each of them";

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::Pack;
-use crate::checksum::fingerprint;
-use crate::source::{Node, Source, stored};
+use policyd_yaml::checksum::fingerprint;
+use policyd_yaml::{Node, Source, stored};
 
 /// Name of the built-in pack in `extends` and in messages.
 pub const NAME: &str = "builtin";
@@ -139,7 +139,7 @@ pub fn pack() -> Pack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::yaml;
+    use policyd_yaml::yaml;
 
     #[test]
     fn each_file_was_parsed_as_it_is_parsed_now() {

@@ -12,12 +12,12 @@ use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, FORMERLY, ID, OVERRIDE, TEXT
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
 use super::{Choice, Expression, OnError, SessionType, SourceLocation};
-use crate::deferred::Lazy;
-use crate::expr::types::{Names, Type};
-use crate::facts::event::{EVENT_NAMES, EventKind};
-use crate::source::Diagnostic;
-use crate::source::node::Node;
-use crate::source::shape::{Field, Kind, field};
+use policyd_fact_table::types::{Names, Type};
+use policyd_facts::event::{EVENT_NAMES, EventKind};
+use policyd_yaml::Diagnostic;
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::{Field, Kind, field};
 
 /// Session type of checks that name none; amplihack's default.
 pub const DEFAULT_SESSION_TYPE: &str = "DEVELOPMENT";

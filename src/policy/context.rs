@@ -11,13 +11,13 @@ use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
 use super::layers::Layers;
 use super::record::{TEMPLATE, record, words};
 use super::records;
-use crate::facts::glob::{specificity, word_matches};
-use crate::facts::meters::{Meters, Prices, Usage};
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Span};
-use crate::state::context::{ContextSettings, MeterKind, Tier, WINDOW};
+use policyd_facts::glob::{specificity, word_matches};
+use policyd_facts::meters::{Meters, Prices, Usage};
+use policyd_state::context::{ContextSettings, MeterKind, Tier, WINDOW};
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Diagnostic, Span};
 
 pub(super) const FILE: &str = "context.yaml";
 /// The list of tiers in the file.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::deferred::Lazy;
-use crate::expr::ExprSource;
-use crate::expr::compiled::CompiledExpression;
+use policyd_fact_table::ExprSource;
+use policyd_fact_table::compiled::CompiledExpression;
+use policyd_yaml::deferred::Lazy;
 
 /// A location in a file of a pack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,14 +11,14 @@ use super::field_value::words;
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS};
 use super::layers::Layers;
 use super::record::{Conversion, REGEXES, record, words};
-use crate::expr::pattern::prose_regex;
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::state::failure::{Class, FailureEffect, Failures, Label};
-use crate::state::recovery::RecoveryLimits;
-use crate::state::retry::Retry;
-use crate::time::{Timestamp, duration_text};
+use policyd_fact_table::pattern::prose_regex;
+use policyd_state::failure::{Class, FailureEffect, Failures, Label};
+use policyd_state::recovery::RecoveryLimits;
+use policyd_state::retry::Retry;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::time::{Timestamp, duration_text};
 
 const FILE: &str = "failures.yaml";
 const COUNT: Kind = Kind::Int { min: 1, max: 1000 };
@@ -61,18 +61,54 @@ impl Policy {
     }
 }
 
-impl Failures {
+/// Values that templates of a wait can use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RetryContext {
+    /// Now.
+    pub now: Timestamp,
+    /// The wait until the time of day at which a limit is reset, where the text names one.
+    pub until_reset: Option<Duration>,
+    /// Number of the next attempt, from 1.
+    pub attempt: u32,
+    /// Requests that the provider allows per minute, where known.
+    pub requests_per_minute: Option<u32>,
+    /// Between 0 and 1; what chance takes off a wait.
+    pub chance: f64,
+}
+
+/// Classes of `failures.yaml`, applied to texts.
+pub trait FailureClassifier {
     /// The vocabulary of another program.
-    #[must_use]
-    pub fn profile(&self, name: &str) -> Option<&[Label]> {
+    fn profile(&self, name: &str) -> Option<&[Label]>;
+
+    /// What a failure is in the words of a profile, whose first label that fits wins. Without one
+    /// the first class that fits wins.
+    fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified;
+
+    /// The class with this id.
+    fn class(&self, id: &str) -> Option<&Class>;
+
+    /// Whether a program that ended so should not be called again at once: its output has the words
+    /// of a class that the profile names, or it failed and said nearly nothing.
+    fn is_fatal(
+        &self,
+        profile: &[Label],
+        output: &str,
+        exit_code: i64,
+        limits: &RecoveryLimits,
+    ) -> bool;
+
+    /// How long to wait before the next attempt, and why; nothing where there should be none.
+    fn wait(&self, it: &Classified, text: &str, at: &RetryContext) -> Option<(Duration, String)>;
+}
+
+impl FailureClassifier for Failures {
+    fn profile(&self, name: &str) -> Option<&[Label]> {
         let found = self.profiles.iter().find(|(it, _)| it == name);
         found.map(|(_, labels)| labels.as_slice())
     }
 
-    /// What a failure is in the words of a profile, whose first label that fits wins. Without one
-    /// the first class that fits wins.
-    #[must_use]
-    pub fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified {
+    fn classify(&self, profile: &[Label], error: &str, text: &str) -> Classified {
         let named = self.classes.iter().find(|it| it.errors.iter().any(|name| name == error));
         if let Some(class) = named.filter(|_| !error.is_empty()) {
             return labeled(class.clone(), profile, Deciding::Name(error.to_owned()));
@@ -96,16 +132,11 @@ impl Failures {
         })
     }
 
-    /// The class with this id.
-    #[must_use]
-    pub fn class(&self, id: &str) -> Option<&Class> {
+    fn class(&self, id: &str) -> Option<&Class> {
         self.classes.iter().find(|it| it.id == id)
     }
 
-    /// Whether a program that ended so should not be called again at once: its output has the words
-    /// of a class that the profile names, or it failed and said nearly nothing.
-    #[must_use]
-    pub fn is_fatal(
+    fn is_fatal(
         &self,
         profile: &[Label],
         output: &str,
@@ -118,32 +149,8 @@ impl Failures {
         let few = u32::try_from(lines).is_ok_and(|it| it < limits.crash_lines);
         (named && told.by != Deciding::Nothing) || (exit_code != 0 && few)
     }
-}
 
-/// Values that templates of a wait can use.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RetryContext {
-    /// Now.
-    pub now: Timestamp,
-    /// The wait until the time of day at which a limit is reset, where the text names one.
-    pub until_reset: Option<Duration>,
-    /// Number of the next attempt, from 1.
-    pub attempt: u32,
-    /// Requests that the provider allows per minute, where known.
-    pub requests_per_minute: Option<u32>,
-    /// Between 0 and 1; what chance takes off a wait.
-    pub chance: f64,
-}
-
-impl Failures {
-    /// How long to wait before the next attempt, and why; nothing where there should be none.
-    #[must_use]
-    pub fn wait(
-        &self,
-        it: &Classified,
-        text: &str,
-        at: &RetryContext,
-    ) -> Option<(Duration, String)> {
+    fn wait(&self, it: &Classified, text: &str, at: &RetryContext) -> Option<(Duration, String)> {
         if it.is_permanent() || at.attempt > it.retry.max {
             return None;
         }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::source::Node;
-use crate::source::shape::Kind;
-use crate::time::duration_text;
+use policyd_yaml::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::time::duration_text;
 
 /// A Rust value that a key of a policy file holds.
 pub trait FieldValue: Sized {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::source::shape::{Field, Kind, field, required};
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 pub(super) const TEXTS: Kind = Kind::List(&Kind::Text);
 pub(super) const REGEX_LIST: Kind = Kind::List(&Kind::Regex);

@@ -9,15 +9,15 @@ use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
-use crate::deferred::Lazy;
-use crate::expr::ast::Expr;
-use crate::facts::call::ProgramDatabase;
-use crate::facts::event::{EVENT_NAMES, EventKind};
-use crate::facts::pattern::{CommandPattern, Initials};
-use crate::harness::{Capability, HARNESSES, plain};
-use crate::source::Diagnostic;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
+use policyd_fact_table::ast::Expr;
+use policyd_facts::call::ProgramDatabase;
+use policyd_facts::event::{EVENT_NAMES, EventKind};
+use policyd_facts::pattern::{CommandPattern, Initials};
+use policyd_harness::{Capability, HARNESSES, plain};
+use policyd_yaml::Diagnostic;
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 /// All guards of a pack, and facts about programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -11,11 +11,11 @@ use super::parse::{Files, read_files};
 use super::remote;
 use super::shapes::{self, FileShape};
 use super::shared::Shared;
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Source, suggest};
-use crate::{book, limits};
+use policyd_base::limits;
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Diagnostic, Source, suggest};
 
 /// Lists of which the first true entry decides, and the last inherited entry is always true. Entries of a pack are
 /// therefore put before the inherited ones.
@@ -233,7 +233,7 @@ fn too_long(name: &Node) -> Diagnostic {
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
-    if let Some(example) = book::example_with(id) {
+    if let Some(example) = policyd_book::example_with(id) {
         // The entry moved there. The rest of the pack stays valid.
         let name_of = example.name;
         let message =

@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock};
 
 use super::remote;
 use super::shared::Shared;
-use crate::source::Span;
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
+use policyd_yaml::Span;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
 
 /// An entry of a list, as several packs write it, the topmost pack first.
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ pub(super) struct Layers {
 }
 
 /// Files that contain guards. They are one list.
-pub(crate) const GUARD_FILES: [&str; 6] = [
+pub const GUARD_FILES: [&str; 6] = [
     "guards.yaml",
     "destructive-commands.yaml",
     "protected-paths.yaml",
@@ -164,7 +164,7 @@ pub(super) fn former_ids(entry: &Node) -> impl Iterator<Item = (&str, &Node)> {
 /// Whether an entry says all that amplihack's format asks for: such a file was written for another
 /// program, which replaces its own entries without being told to.
 #[must_use]
-pub(crate) fn is_amplihacks(node: &Node) -> bool {
+pub fn is_amplihacks(node: &Node) -> bool {
     ["id", "category", "question", "severity", "checker", "enabled"]
         .iter()
         .all(|key| node.get(key).is_some())

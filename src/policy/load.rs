@@ -10,9 +10,9 @@ use super::layers::Layers;
 pub use super::parse::Files;
 use super::parse::read_files;
 use super::{EnforcementMode, OnError, Policy, builtin, guards, remote};
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Level};
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Level};
 
 /// A pack and its findings.
 #[derive(Debug)]

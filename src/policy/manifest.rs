@@ -11,12 +11,12 @@ use super::fields::TEXTS;
 use super::record::{Conversion, record, words};
 use super::remote::REMOTE;
 use super::shared::Shared;
-use crate::limits;
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
-use crate::source::shape::{Field, Kind, field};
-use crate::source::{Diagnostic, Level};
-use crate::state::block_limiter::BlockLimits;
+use policyd_base::limits;
+use policyd_state::block_limiter::BlockLimits;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::{Field, Kind, field};
+use policyd_yaml::{Diagnostic, Level};
 
 const COUNT: Kind = Kind::Int { min: 0, max: 1000 };
 

@@ -8,9 +8,9 @@ use super::fields::{CHOICE_TEXT, CHOICE_WHEN};
 use super::record::{TEMPLATE, record};
 use super::records;
 use super::shared::Shared;
-use crate::expr::template::{self, TemplatePart};
-use crate::source::node::Node;
-use crate::source::shape::Kind;
+use policyd_fact_table::template::{self, TemplatePart};
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 /// Ids of the messages. Other ids are errors.
 const MESSAGES: &[&str] = &[

@@ -10,10 +10,10 @@ use semver::Version;
 use sha2::{Digest, Sha256};
 
 use super::remote::MANIFEST_FILE;
-use crate::checksum::hex;
-use crate::limits::{ID_CHARS_MAX, POLICY_FILES_MAX};
-use crate::source::node::Node;
-use crate::source::{Source, yaml};
+use policyd_base::limits::{ID_CHARS_MAX, POLICY_FILES_MAX};
+use policyd_yaml::checksum::hex;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Source, yaml};
 
 /// File name of the list beside the files of a pack.
 pub const LIST_FILE: &str = "pack.manifest";

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{builtin, shapes};
-use crate::checksum::fingerprint;
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Source, check, suggest, yaml};
+use policyd_yaml::checksum::fingerprint;
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Diagnostic, Source, check, suggest, yaml};
 
 /// The files of a pack that could be read, by name.
 pub type Files = BTreeMap<&'static str, Node>;

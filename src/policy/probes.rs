@@ -11,10 +11,10 @@ use super::field_value::words;
 use super::fields::{DESCRIPTION, GLOBS, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::Entry;
 use super::record::{Conversion, REGEXES, TEMPLATE, record, words};
-use crate::limits;
-use crate::source::Diagnostic;
-use crate::source::shape::Kind;
-use crate::time::duration_text;
+use policyd_base::limits;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::time::duration_text;
 
 /// A user preference looked for in files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use super::builder::Builder;
 use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
-use crate::deferred::Lazy;
-use crate::expr::pattern::TextPatternSource;
-use crate::source::Diagnostic;
-use crate::source::shape::Kind;
+use policyd_fact_table::pattern::TextPatternSource;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::shape::Kind;
 
 const FILE: &str = "rationalizations.yaml";
 

@@ -11,12 +11,12 @@ use super::field_value::FieldValue;
 use super::layers::{Entry, Layers, wanted};
 use super::records;
 use super::{Choice, Expression};
-use crate::expr::types::Type;
-use crate::facts::event::EventKind;
-use crate::facts::pattern::CommandPattern;
-use crate::source::Node;
-use crate::source::layered_map::LayeredMap;
-use crate::source::shape::{Field, Kind};
+use policyd_fact_table::types::Type;
+use policyd_facts::event::EventKind;
+use policyd_facts::pattern::CommandPattern;
+use policyd_yaml::Node;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::shape::{Field, Kind};
 
 /// The keys of a map of a policy file, which set fields of a `T`.
 pub(super) struct Record<T: 'static> {
@@ -232,13 +232,13 @@ pub(super) const EXPIRES: Conversion<Option<i64>> =
 macro_rules! record {
     ($($(#[$meta:meta])* $visibility:vis const $name:ident: Record<$target:ty> = { $($rows:tt)* })+) => {
         $($(#[$meta])*
-        $visibility const $name: $crate::policy::record::Record<$target> = {
-            const FIELDS: &[$crate::source::shape::Field] = record!(@fields $target, [] $($rows)*);
-            $crate::policy::record::Record {
+        $visibility const $name: $crate::record::Record<$target> = {
+            const FIELDS: &[policyd_yaml::shape::Field] = record!(@fields $target, [] $($rows)*);
+            $crate::record::Record {
                 fields: FIELDS,
-                map: $crate::source::shape::Kind::Record(FIELDS),
-                list: $crate::source::shape::Kind::List(&$crate::source::shape::Kind::Record(FIELDS)),
-                items: $crate::policy::record::Conversion::reading(|list, builder| {
+                map: policyd_yaml::shape::Kind::Record(FIELDS),
+                list: policyd_yaml::shape::Kind::List(&policyd_yaml::shape::Kind::Record(FIELDS)),
+                items: $crate::record::Conversion::reading(|list, builder| {
                     $name.read_items(list, builder)
                 }),
                 fill: |value, map, builder| { record!(@fill value, map, builder, $($rows)*); },
@@ -258,7 +258,7 @@ macro_rules! record {
         $key:ident $([$($refine:tt)+])?: section $record:path, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::source::shape::Field::optional(stringify!($key), $record.map, $doc)
+            policyd_yaml::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
     };
@@ -266,7 +266,7 @@ macro_rules! record {
         $key:ident $([$($refine:tt)+])?: part $record:path, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::source::shape::Field::optional(stringify!($key), $record.map, $doc)
+            policyd_yaml::shape::Field::optional(stringify!($key), $record.map, $doc)
                 $(.$($refine)+)?,
         ] $($rest)*)
     };
@@ -275,7 +275,7 @@ macro_rules! record {
             $(=> $($place:ident).+ $(by $conversion:expr)?)?, $doc:literal; $($rest:tt)*
     ) => {
         record!(@fields $target, [$($done,)*
-            $crate::source::shape::Field::optional(stringify!($key), $kind, $doc)
+            policyd_yaml::shape::Field::optional(stringify!($key), $kind, $doc)
                 $(.with_default(record!(@default $target, $($place).+ $(by $conversion)?)))?
                 $(.$($refine)+)?,
         ] $($rest)*)
@@ -286,7 +286,7 @@ macro_rules! record {
             (record!(@conversion $($conversion)?).show)(&value.$($place).+)
         }
     };
-    (@conversion) => { $crate::policy::record::Conversion::of_type() };
+    (@conversion) => { $crate::record::Conversion::of_type() };
     (@conversion $conversion:expr) => { $conversion };
 
     (@fill $value:ident, $map:ident, $builder:ident,) => {
@@ -331,7 +331,7 @@ pub(super) use record;
 /// States the word of each variant of enums in policy files, in the order in which the words are documented.
 macro_rules! words {
     ($($words:ty { $($variant:ident = $word:literal),+ $(,)? })+) => {
-        $(impl $crate::policy::field_value::Word for $words {
+        $(impl $crate::field_value::Word for $words {
             const NAMES: &'static [&'static str] = &[$($word),+];
             const VALUES: &'static [Self] = &[$(Self::$variant),+];
         })+

@@ -7,9 +7,9 @@ pub mod signals;
 
 use std::sync::{Arc, LazyLock};
 
-use crate::expr::record::{Field, Shape};
-use crate::expr::types::{Names, Type};
-use crate::facts::event::{self, EventKind};
+use policyd_fact_table::record::{Field, Shape};
+use policyd_fact_table::types::{Names, Type};
+use policyd_facts::event::{self, EventKind};
 
 /// Strategies of the next attempt of a task: those of amplihack, and `dependency_resolved`, which its rules use
 /// although its own list lacks it.

@@ -9,10 +9,10 @@ use super::load::Pack;
 use super::parse::Files;
 use super::record::record;
 use super::{builtin, load};
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{Diagnostic, Source, Span, quoted, yaml};
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Diagnostic, Source, Span, quoted, yaml};
 
 /// The manifest of a pack.
 pub(super) const MANIFEST_FILE: &str = "policyd.yaml";

@@ -16,12 +16,12 @@ use super::run::RunPolicy;
 use super::shared::Shared;
 use super::vocabulary::Vocabulary;
 use super::{Check, ManifestSettings, Pack, remote, tables};
-use crate::expr::types::Names;
-use crate::facts::glob::word_matches;
-use crate::source::memo::Memo;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Level};
-use crate::state::breaker;
+use policyd_fact_table::types::Names;
+use policyd_facts::glob::word_matches;
+use policyd_state::breaker;
+use policyd_yaml::memo::Memo;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Level};
 
 /// Names of programs, each with the words that can follow it.
 pub type Programs = BTreeMap<String, BTreeSet<String>>;

@@ -11,11 +11,11 @@ use super::fields::{OVERRIDE, enabled};
 use super::layers::Layers;
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records;
-use crate::limits::RESTARTS_MAX;
-use crate::source::shape::Kind;
-use crate::state::retry::Pause;
-use crate::state::run::iterations::Extension;
-use crate::state::run::{RunLimits, UnseenChanges, stuckness};
+use policyd_base::limits::RESTARTS_MAX;
+use policyd_state::retry::Pause;
+use policyd_state::run::iterations::Extension;
+use policyd_state::run::{RunLimits, UnseenChanges, stuckness};
+use policyd_yaml::shape::Kind;
 
 const FILE: &str = "run.yaml";
 const COUNT: Kind = Kind::Int { min: 0, max: 1_000_000 };

@@ -15,7 +15,7 @@ use super::run::RUN;
 use super::signals::SIGNALS;
 use super::tables::TABLE;
 use super::vocabulary::VOCABULARY;
-use crate::source::shape::Kind;
+use policyd_yaml::shape::Kind;
 
 /// A file of a pack.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ pub struct FileShape {
     /// Kind of its content.
     pub kind: Kind,
 }
+
+/// Directory of case files in a pack.
+pub const CASES_FOLDER: &str = "tests";
 
 /// Every file that a pack can contain.
 pub const FILES: &[FileShape] = &[

@@ -12,13 +12,13 @@ use super::layers::{Entry, Layers};
 use super::record::{Conversion, TEMPLATE, record, words};
 use super::records::{self, SEVERITIES};
 use super::{Choice, Expression};
-use crate::expr::record::Shape;
-use crate::expr::types::Names;
-use crate::facts::glob::word_matches;
-use crate::source::Diagnostic;
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
+use policyd_fact_table::record::Shape;
+use policyd_fact_table::types::Names;
+use policyd_facts::glob::word_matches;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 const FILE: &str = "signals.yaml";
 

@@ -8,18 +8,18 @@ use super::field_value::FieldValue;
 use super::fields::{GLOBS, REGEX_LIST, REPLACES, TEXTS};
 use super::record::{Conversion, REGEXES, Record, record};
 use super::shared::Shared;
-use crate::deferred::Lazy;
-use crate::expr::pattern::{StoredPattern, TextPatternSource};
-use crate::facts::call::{
+use policyd_fact_table::pattern::{StoredPattern, TextPatternSource};
+use policyd_facts::call::{
     CodeCall, FileEffect, Interpreter, OperandSelector, ProgramDatabase, ShellValue,
 };
-use crate::facts::lens::{
+use policyd_facts::lens::{
     CommandKind, ContentPattern, FileKindRow, MatcherConfig, TestSign, ValueOptions, Wrapper,
 };
-use crate::facts::pattern::CommandPattern;
-use crate::source::layered_map::LayeredMap;
-use crate::source::node::{Node, NodeKind};
-use crate::source::shape::Kind;
+use policyd_facts::pattern::CommandPattern;
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::layered_map::LayeredMap;
+use policyd_yaml::node::{Node, NodeKind};
+use policyd_yaml::shape::Kind;
 
 /// Operands of a program.
 const OPERANDS: Kind = Kind::Choice(OperandSelector::NAMES);

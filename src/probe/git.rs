@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::outside_of;
-use crate::limits::GIT_CONFIG_BYTES_MAX;
-use crate::world::{CommandOutput, ExternalCommand, World};
+use policyd_base::limits::GIT_CONFIG_BYTES_MAX;
+use policyd_world::{CommandOutput, ExternalCommand, World};
 
 /// Global options of every call: no lock, pager, file system monitor, hook, signature check,
 /// submodule summary, or quoted path. These options override every configuration file.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::git::NEUTRAL;
 use super::outside_of;
-use crate::world::{CommandOutput, ExternalCommand, World, WorldError};
+use policyd_world::{CommandOutput, ExternalCommand, World, WorldError};
 
 /// Bytes of messages of git.
 const MESSAGES_MAX: usize = 4 * 1024;

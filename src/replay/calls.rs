@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::facts::Facts;
-use crate::facts::record::lenient::{Either, Text};
-use crate::facts::record::{self, EntryCall, Record, RecordEntry};
+use policyd_facts::Facts;
+use policyd_facts::record::lenient::{Either, Text};
+use policyd_facts::record::{self, EntryCall, Record, RecordEntry};
 
 /// Names of the call id, by client.
 const IDS: [&str; 3] = ["id", "call_id", "toolCallId"];

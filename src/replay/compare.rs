@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::judge::StopResult;
 use super::tally::{Count, Example, blockers};
-use crate::evaluation::StopOutcome;
-use crate::evaluation::combine::Decision;
-use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
-use crate::evaluation::verdict::{CheckVerdict, Consequence};
-use crate::policy::guards::GuardAction;
-use crate::policy::{Mode, Policy};
+use policyd_evaluation::StopOutcome;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::verdict::{CheckVerdict, Consequence};
+use policyd_policy::guards::GuardAction;
+use policyd_policy::{Mode, Policy};
 
 /// Changed effects of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

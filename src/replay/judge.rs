@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::evaluation::guards::{self, GuardsOutcome};
-use crate::evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
-use crate::evaluation::{self, Detail, EvaluationContext, StopOutcome};
-use crate::expr::Evaluator;
-use crate::expr::call_facts::CallFacts;
-use crate::expr::context::{Context, ConversationProse};
-use crate::facts::Facts;
-use crate::facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::event::{Event, EventKind};
-use crate::policy::Policy;
-use crate::policy::guards::Guard;
-use crate::state::SessionState;
-use crate::time::Timestamp;
+use policyd_evaluation::guards::{self, GuardsOutcome};
+use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_scratch};
+use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::context::{Context, ConversationProse};
+use policyd_facts::Facts;
+use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::event::{Event, EventKind};
+use policyd_policy::Policy;
+use policyd_policy::guards::Guard;
+use policyd_state::SessionState;
+use policyd_yaml::time::Timestamp;
 
 /// Tools with cached guard selections. Sessions use a few dozen, unless they invent names.
 const TOOLS_MAX: usize = 256;

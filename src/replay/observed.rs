@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use crate::evaluation::StopOutcome;
-use crate::evaluation::guards::GuardsOutcome;
-use crate::facts::event::Event;
-use crate::time::Timestamp;
+use policyd_evaluation::StopOutcome;
+use policyd_evaluation::guards::GuardsOutcome;
+use policyd_facts::event::Event;
+use policyd_yaml::time::Timestamp;
 
 /// A tool call or a stop that was evaluated.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::compare::Comparison;
 use super::judge::StopResult;
-use crate::evaluation::StopOutcome;
-use crate::evaluation::combine::Decision;
-use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
-use crate::evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
-use crate::policy::guards::GuardAction;
-use crate::policy::{Mode, Policy};
+use policyd_evaluation::StopOutcome;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
+use policyd_policy::guards::GuardAction;
+use policyd_policy::{Mode, Policy};
 
 /// A location in a transcript, with the finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,7 @@
 //! The end of the file counts as a prompt. A queued prompt that the client inserted while the agent
 //! was working does not end the turn.
 
-use crate::facts::record::{Record, RecordEntry};
+use policyd_facts::record::{Record, RecordEntry};
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::record;
+    use policyd_facts::record;
 
     /// Returns the endings of a transcript in short form, each with the number of the record after
     /// it.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::replay::counted;
-use crate::policy::SourceLocation;
-use crate::state::breaker::load::LoadLevel;
-use crate::state::breaker::{
-    Breaker, BreakerPhase, BreakerResponse, BreakerSettings, Mode, OnPermanent, Window,
+use policyd_base::text::counted;
+use policyd_policy::SourceLocation;
+use policyd_state::breaker::load::LoadLevel;
+use policyd_state::breaker::{
+    Breaker, BreakerPhase, BreakerResponse, BreakerSettings, Mode, OnPermanent, Window, until,
 };
-use crate::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
+use policyd_yaml::time::{Timestamp, duration_text, seconds_rounded_up, short_text};
 
 /// A breaker as it is looked at.
 #[derive(Debug, Clone)]
@@ -30,12 +30,6 @@ pub struct BreakerView {
 /// A number of failures with its word.
 fn counted_failures(number: usize) -> String {
     counted(u64::try_from(number).unwrap_or(u64::MAX), "failure")
-}
-
-/// Formats a wait that can last until the user ends it.
-#[must_use]
-pub fn until(wait: Option<Duration>) -> String {
-    wait.map_or_else(|| "until it is reset".to_owned(), |it| format!("for {}", short_text(it)))
 }
 
 impl BreakerView {
@@ -274,7 +268,7 @@ impl BreakerView {
         let it = &self.settings;
         let count = match it.failure_rate {
             Some(rate) => format!("{rate}% failures of at least {} calls", it.minimum_calls),
-            None => counted(it.threshold.into(), "failure"),
+            None => counted(u64::from(it.threshold), "failure"),
         };
         let within = match it.window {
             Window::Time(length) => format!("{count} within {}", duration_text(length)),

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::diagnostics::{Style, render_json, render_text};
-use crate::cases::coverage::{Coverage, RuleCoverage};
-use crate::cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
-use crate::expr::watch::Ways;
-use crate::source::Diagnostic;
+use policyd_cases::coverage::{Coverage, RuleCoverage};
+use policyd_cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
+use policyd_fact_table::watch::Ways;
+use policyd_yaml::Diagnostic;
 
 /// Version of the JSON form.
 pub const RESULTS_VERSION: u32 = 1;

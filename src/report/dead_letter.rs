@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::evaluation::dead_letter::cause;
-use crate::state::dead_letter::Task;
-use crate::time::{Timestamp, rough_text};
+use policyd_evaluation::dead_letter::cause;
+use policyd_state::dead_letter::Task;
+use policyd_yaml::time::{Timestamp, rough_text};
 
 /// One line of a list.
 #[must_use]

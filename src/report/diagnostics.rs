@@ -13,9 +13,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::paint::{as_own, for_terminal};
-use crate::lint::{code_of, find};
-use crate::source::{Diagnostic, Fix, Level, Source, Span};
+use policyd_lint::{code_of, find};
+use policyd_record::paint::{as_own, for_terminal};
+use policyd_yaml::{Diagnostic, Fix, Level, Source, Span};
 
 /// Bytes of a file shown as one piece; places further apart are shown one by one.
 const PIECE_BYTES_MAX: usize = 4 * 1024;

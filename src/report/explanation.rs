@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::decision_log::{Entry, LoggedCondition, LoggedVerdict};
-use super::drawing;
-use super::mask::MARK;
-use super::outcome::guard_json;
-use super::pack_layer::PackLayer;
-use super::paint::{AnsiStyle, line};
-use crate::evaluation::StopOutcome;
-use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
-use crate::evaluation::message::{in_one_line, indented};
-use crate::evaluation::verdict::{CheckStatus, CheckVerdict};
+use policyd_evaluation::StopOutcome;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::message::{in_one_line, indented};
+use policyd_evaluation::verdict::{CheckStatus, CheckVerdict};
+use policyd_record::decision_log::{Entry, LoggedCondition, LoggedVerdict};
+use policyd_record::drawing;
+use policyd_record::mask::MARK;
+use policyd_record::outcome::guard_json;
+use policyd_record::pack_layer::PackLayer;
+use policyd_record::paint::{AnsiStyle, line};
 
 /// Version of the JSON form.
 pub const EXPLANATION_VERSION: u32 = 1;

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::paint::{TextColor, line};
-use super::table::{Align, Screen, TextTable};
-use crate::expr::members::{self, Member};
-use crate::expr::record::{Field, Shape};
-use crate::expr::types::{Evidence, Names, Type};
-use crate::lint;
-use crate::policy::guards::is_unknown_to_guards;
-use crate::policy::records;
-use crate::source::suggest;
+use policyd_fact_table::members::{self, Member};
+use policyd_fact_table::record::{Field, Shape};
+use policyd_fact_table::types::{Evidence, Names, Type};
+use policyd_lint as lint;
+use policyd_policy::guards::is_unknown_to_guards;
+use policyd_policy::records;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_yaml::suggest;
 
 /// Types whose values have functions, with the name that a user writes.
 const VALUES: [(&str, Type); 2] = [("text", Type::Text), ("list", Type::Texts)];
@@ -217,7 +217,7 @@ fn subjects(text: &mut String, screen: Screen) {
     let style = screen.style();
     line(text, &style.bold("What expressions can read"));
     let mut table = TextTable::new(2, &[Align::Left, Align::Left]);
-    let bold = |it: &str| super::table::TextCell::new(it, TextColor::Bold);
+    let bold = |it: &str| policyd_record::table::TextCell::new(it, TextColor::Bold);
     for it in globals() {
         table.row(vec![bold(it.name), it.doc.into()]);
     }
@@ -255,7 +255,7 @@ fn subject(text: &mut String, name: &str, owner: Type, screen: Screen) {
         [] => format!("policyd facts {name}.NAME shows one fact"),
         more => format!("policyd facts {name}.NAME shows one fact; see also: {}", more.join(", ")),
     };
-    for it in super::table::wrap(&hint, screen.width()) {
+    for it in policyd_record::table::wrap(&hint, screen.width()) {
         line(text, &style.dim(&it));
     }
 }

@@ -6,8 +6,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::diagnostics::{in_order, level_name};
 use super::lint::Review;
-use crate::lint::code_of;
-use crate::source::Diagnostic;
+use policyd_lint::code_of;
+use policyd_yaml::Diagnostic;
 
 /// The report; notes and warnings are failures of their own type.
 #[must_use]

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::diagnostics::{FindingRecord, in_order, level_name};
-use crate::lint::Ignored;
-use crate::lint::baseline::fingerprints;
-use crate::source::{Diagnostic, Level};
+use policyd_lint::Ignored;
+use policyd_lint::baseline::fingerprints;
+use policyd_yaml::{Diagnostic, Level};
 
 /// Version of the JSON form; it grows when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
@@ -109,7 +109,7 @@ pub fn github(review: &Review) -> String {
     let line = |it: &Diagnostic| {
         let level = if it.level == Level::Note { "notice" } else { level_name(it.level) };
         let (line, column) = it.span.line_column();
-        let end = crate::source::Span { start: it.span.end, ..it.span.clone() }.line_column();
+        let end = policyd_yaml::Span { start: it.span.end, ..it.span.clone() }.line_column();
         // A column means something only where the finding ends on its line.
         let columns = if end.0 == line {
             format!(",col={column},endColumn={}", end.1)
@@ -117,7 +117,7 @@ pub fn github(review: &Review) -> String {
             String::new()
         };
         let file = property(&it.span.source.name);
-        let title = property(&format!("policyd {}", crate::lint::code_of(it.code)));
+        let title = property(&format!("policyd {}", policyd_lint::code_of(it.code)));
         let help = it.help.as_ref().map_or_else(String::new, |help| format!("\nhelp: {help}"));
         let text = data(&format!("{}{help}", it.message));
         let end = end.0;

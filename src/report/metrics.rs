@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::activity::{Activity, StopOutcomeWord};
-use super::logged_line::{LineNotice, LoggedLine};
-use super::notice::NoticeKind;
 use super::overview::{ProjectRow, RunProgress};
-use super::rule_result::RuleResult;
-use crate::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
-use crate::state::run::{RunStatus, STATUSES};
-use crate::time::Timestamp;
+use policyd_base::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
+use policyd_record::activity::{Activity, StopOutcomeWord};
+use policyd_record::logged_line::{LineNotice, LoggedLine};
+use policyd_record::notice::NoticeKind;
+use policyd_record::rule_result::RuleResult;
+use policyd_state::run::{RunStatus, STATUSES};
+use policyd_yaml::time::Timestamp;
 
 /// Upper limits of the histogram of durations, in microseconds.
 const DURATION_LIMITS: [u64; 11] = [

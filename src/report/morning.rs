@@ -9,19 +9,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::decision_log::Entry;
-use super::inert::TextFormat;
-use super::notice::{LoggedRun, NoticeKind};
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
-use super::table::{Align, Screen, TextTable};
-use crate::evaluation::message::in_one_line;
-use crate::limits::REPORT_ROWS_MAX;
-use crate::report::paint::TextColor;
-use crate::report::table::TextCell;
-use crate::state::run::RunStatus;
-use crate::state::run::budget::usd_text;
-use crate::time::{Timestamp, duration_text, short_text};
 use plot::{Bars, Lanes, Plot};
+use policyd_base::limits::REPORT_ROWS_MAX;
+use policyd_evaluation::message::in_one_line;
+use policyd_record::decision_log::Entry;
+use policyd_record::inert::TextFormat;
+use policyd_record::notice::{LoggedRun, NoticeKind};
+use policyd_record::paint::TextColor;
+use policyd_record::table::TextCell;
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_state::run::RunStatus;
+use policyd_state::run::budget::usd_text;
+use policyd_store::alert_settings::MorningFormat;
+use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
 /// Number of bars over the time of the report.
 const BARS: usize = 24;
@@ -217,35 +218,6 @@ struct ReportTable {
 struct ReportSection {
     title: &'static str,
     parts: Vec<ReportPart>,
-}
-
-/// Format of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MorningFormat {
-    /// Text for a terminal.
-    Text,
-    /// Markdown for a message.
-    Markdown,
-    /// One HTML file without scripts.
-    Html,
-}
-
-impl MorningFormat {
-    /// Returns the end of file names and the word in configurations.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Markdown => "md",
-            Self::Html => "html",
-        }
-    }
-
-    /// Returns the format with a word of configurations.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        [Self::Text, Self::Markdown, Self::Html].into_iter().find(|it| it.as_str() == word)
-    }
 }
 
 /// The morning report over projects.
@@ -588,7 +560,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::report::overview::{OpenQuestion, RunRow};
+    use crate::overview::{OpenQuestion, RunRow};
 
     fn at(hour: i64) -> Timestamp {
         Timestamp::from_millis(1_770_000_000_000 + hour * 3_600_000)
@@ -658,7 +630,7 @@ mod tests {
     /// Compares a text with `snapshots/views/morning__….snap`.
     fn snapshot(format: &str, text: &str) {
         let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path(format!("{}/snapshots/views", env!("CARGO_MANIFEST_DIR")));
+        settings.set_snapshot_path(format!("{}/../../snapshots/views", env!("CARGO_MANIFEST_DIR")));
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!(format!("morning__{format}"), text));

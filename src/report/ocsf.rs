@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::exported::{ExportedContent, ExportedEntry, ExportedFinding};
-use super::notice::NoticeSeverity;
-use crate::evaluation::message::cut;
-use crate::limits::NOTICE_CHARS_MAX;
+use policyd_base::limits::NOTICE_CHARS_MAX;
+use policyd_evaluation::message::cut;
+use policyd_record::exported::{ExportedContent, ExportedEntry, ExportedFinding};
+use policyd_record::notice::NoticeSeverity;
 
 /// Class Detection Finding, and its category.
 const CLASS: u32 = 2004;

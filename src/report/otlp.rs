@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decision_log::Entry;
-use super::exported::{ExportedContent, ExportedEntry, ExportedFinding};
-use super::notice::{Notice, NoticeKind, NoticeSeverity};
-use super::trace::TraceContext;
-use crate::evaluation::message::cut;
-use crate::limits::NOTICE_CHARS_MAX;
-use crate::state::run::RunStatus;
-use crate::time::Timestamp;
+use policyd_base::limits::NOTICE_CHARS_MAX;
+use policyd_evaluation::message::cut;
+use policyd_record::decision_log::Entry;
+use policyd_record::exported::{ExportedContent, ExportedEntry, ExportedFinding};
+use policyd_record::notice::{Notice, NoticeKind, NoticeSeverity};
+use policyd_record::trace::TraceContext;
+use policyd_state::run::RunStatus;
+use policyd_yaml::time::Timestamp;
 
 /// Name of the instrumentation scope.
 const SCOPE: &str = "policyd";

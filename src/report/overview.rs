@@ -5,14 +5,15 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::activity::{LastStop, StopOutcomeWord};
-use super::notice::shown;
-use super::paint::TextColor;
-use super::table::{Align, Screen, TextCell, TextTable};
-use crate::state::escalation::Escalation;
-use crate::state::run::RunStatus;
-use crate::state::run::budget::usd_text;
-use crate::time::{Timestamp, duration_text, short_text};
+use policyd_base::text::counted;
+use policyd_record::activity::{LastStop, StopOutcomeWord};
+use policyd_record::notice::shown;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, Screen, TextCell, TextTable};
+use policyd_state::escalation::Escalation;
+use policyd_state::run::RunStatus;
+use policyd_state::run::budget::usd_text;
+use policyd_yaml::time::{Timestamp, duration_text, short_text};
 
 /// Version of the JSON form.
 pub const OVERVIEW_VERSION: u32 = 1;
@@ -363,10 +364,6 @@ fn run_detail(run: &RunRow) -> Option<(TextColor, String)> {
             Urgency::Look | Urgency::Working | Urgency::Quiet => return None,
         },
     })
-}
-
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Sorts rows: the greatest need first, then the newest activity.

@@ -3,14 +3,15 @@
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::mask::mask;
-use super::outcome::mode;
-use super::paint::{TextColor, line};
-use super::table::{Align, Screen, TextCell, TextTable, wrap};
-use crate::evaluation::message::in_one_line;
-use crate::policy::Mode;
-use crate::replay::compare::{Comparison, RuleChange, RuleEffect};
-use crate::replay::tally::{Count, Example, RuleTally, Tally};
+use policyd_base::text::{counted, grouped};
+use policyd_evaluation::message::in_one_line;
+use policyd_policy::Mode;
+use policyd_record::mask::mask;
+use policyd_record::outcome::mode;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextCell, TextTable, wrap};
+use policyd_replay::compare::{Comparison, RuleChange, RuleEffect};
+use policyd_replay::tally::{Count, Example, RuleTally, Tally};
 
 /// Version of the JSON report.
 pub const REPLAY_VERSION: u32 = 1;
@@ -187,14 +188,14 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, screen: Screen) {
         text,
         &format!(
             "  blocked {}, released {}, warned at {}; {} were blocked when they were recorded",
-            grouped(tally.blocks.times),
-            grouped(tally.releases.values().sum()),
-            grouped(tally.warnings),
-            grouped(tally.blocked_then)
+            grouped(tally.blocks.times, ','),
+            grouped(tally.releases.values().sum(), ','),
+            grouped(tally.warnings, ','),
+            grouped(tally.blocked_then, ',')
         ),
     );
     for (why, times) in &tally.no_opinion {
-        line(text, &format!("  not evaluated {}: {why}", grouped(*times)));
+        line(text, &format!("  not evaluated {}: {why}", grouped(*times, ',')));
     }
     let mut more = vec![
         (tally.subagent_stops, "stops of subagents"),
@@ -205,15 +206,15 @@ fn judged(text: &mut String, tally: &Tally, scope: Scope<'_>, screen: Screen) {
         (count(reading.unreadable.len()), "files that could not be read"),
     ];
     more.retain(|(times, _)| *times > 0);
-    let more = more.iter().map(|(times, what)| format!("  {what}: {}", grouped(*times)));
+    let more = more.iter().map(|(times, what)| format!("  {what}: {}", grouped(*times, ',')));
     more.for_each(|it| line(text, &it));
     line(
         text,
         &format!(
             "  of {}: blocked {}, asked the user about {}",
             counted(tally.tool_calls, "tool call"),
-            grouped(tally.stopped.times),
-            grouped(tally.asked.times),
+            grouped(tally.stopped.times, ','),
+            grouped(tally.asked.times, ','),
         ),
     );
     line(
@@ -290,7 +291,7 @@ fn rule_table(rules: &[&RuleTally], columns: &[Column]) -> TextTable {
             Mode::Enforce => it.id.clone(),
             Mode::Warn | Mode::Shadow => format!("{} ({})", it.id, mode(it.mode)),
         };
-        let numbers = columns.iter().map(|(_, number)| grouped(number(it)));
+        let numbers = columns.iter().map(|(_, number)| grouped(number(it), ','));
         table.row(std::iter::once(id).chain(numbers).map(TextCell::from).collect());
     }
     table
@@ -347,7 +348,7 @@ fn examples(text: &mut String, count: &Count, style: &ExampleStyle, screen: Scre
     }
     let more = count.times.saturating_sub(shown);
     if more > 0 && shown > 0 {
-        line(text, &format!("           and {} more", grouped(more)));
+        line(text, &format!("           and {} more", grouped(more, ',')));
     }
 }
 
@@ -356,19 +357,22 @@ fn compared(text: &mut String, tally: &Tally, it: &Comparison, scope: Scope<'_>,
     let stops = counted(tally.stops, "stop");
     let title = format!("\ncompared with this, the pack `{}`", it.pack);
     line(text, &paint.bold(&title));
-    line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times)));
+    line(text, &format!("  would newly block {} of {stops}", grouped(it.newly_blocked.times, ',')));
     examples(text, &it.newly_blocked, &ExampleStyle::all("block  ", TextColor::Red), screen);
-    line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times)));
+    line(text, &format!("  would no longer block {}", grouped(it.no_longer_blocked.times, ',')));
     examples(text, &it.no_longer_blocked, &ExampleStyle::all("pass   ", TextColor::Green), screen);
-    let blocks = (grouped(it.blocks), grouped(tally.blocks.times));
+    let blocks = (grouped(it.blocks, ','), grouped(tally.blocks.times, ','));
     line(text, &format!("  would block {} in all, instead of {}", blocks.0, blocks.1));
     let calls = counted(tally.tool_calls, "tool call");
-    let newly = grouped(it.newly_stopped.times);
+    let newly = grouped(it.newly_stopped.times, ',');
     line(text, &format!("  would newly block, or ask about, {newly} of {calls}"));
     examples(text, &it.newly_stopped, &ExampleStyle::all("block  ", TextColor::Red), screen);
     line(
         text,
-        &format!("  would no longer block, or ask about, {}", grouped(it.no_longer_stopped.times)),
+        &format!(
+            "  would no longer block, or ask about, {}",
+            grouped(it.no_longer_stopped.times, ',')
+        ),
     );
     examples(text, &it.no_longer_stopped, &ExampleStyle::all("pass   ", TextColor::Green), screen);
     let rules = it.rules.iter().map(|it| (it, "stop"));
@@ -408,29 +412,10 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// `1 stop`, `5,120 stops`.
-pub(super) fn counted(number: u64, what: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {what}{ending}", grouped(number))
-}
-
-/// A number with its thousands apart: `5,120`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn megabytes(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),
-        1_000_000.. => format!("{} MB", grouped(bytes / 1_000_000)),
+        1_000_000.. => format!("{} MB", grouped(bytes / 1_000_000, ',')),
     }
 }
 
@@ -440,7 +425,7 @@ mod tests {
 
     #[test]
     fn numbers_are_read_at_a_glance() {
-        let texts = [0, 7, 999, 1000, 5120, 1_234_567].map(grouped);
+        let texts = [0, 7, 999, 1000, 5120, 1_234_567].map(|it| grouped(it, ','));
         assert_eq!(texts, ["0", "7", "999", "1,000", "5,120", "1,234,567"]);
         assert_eq!([counted(1, "stop"), counted(0, "stop")], ["1 stop", "0 stops"]);
         assert_eq!([0, 1, 999_999, 2_500_000].map(megabytes), ["0 kB", "1 kB", "1000 kB", "2 MB"]);

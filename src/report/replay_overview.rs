@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::mask::mask;
-use super::paint::{TextColor, line};
-use super::replay::{counted, grouped};
-use super::table::{Align, Screen, TextTable};
-use crate::evaluation::message::in_one_line;
-use crate::policy::Mode;
-use crate::replay::tally::{Example, RuleTally, Tally};
+use policyd_base::text::{counted, grouped};
+use policyd_evaluation::message::in_one_line;
+use policyd_policy::Mode;
+use policyd_record::mask::mask;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_replay::tally::{Example, RuleTally, Tally};
 
 /// Number of rules in the summary.
 const RULES_MAX: usize = 10;
@@ -143,7 +143,7 @@ pub fn to_text(tally: &Tally, scope: OverviewScope<'_>, screen: Screen) -> Strin
         ("would warn at", tally.warnings, "stop"),
     ] {
         let what = if count == 1 { what.to_owned() } else { format!("{what}s") };
-        totals.row(vec![effect.into(), grouped(count).into(), what.into()]);
+        totals.row(vec![effect.into(), grouped(count, ',').into(), what.into()]);
     }
     text.push_str(&totals.render(screen));
     frequent(&mut text, &most_frequent(tally), screen);
@@ -163,9 +163,9 @@ fn frequent(text: &mut String, rules: &[RuleCount<'_>], screen: Screen) {
         return;
     }
     line(text, &format!("\n{}", style.bold("Most frequent rules, each with an example")));
-    let width = rules.iter().map(|it| grouped(it.times).len()).max().unwrap_or(0);
+    let width = rules.iter().map(|it| grouped(it.times, ',').len()).max().unwrap_or(0);
     for it in rules {
-        let times = format!("{:>width$}x", grouped(it.times));
+        let times = format!("{:>width$}x", grouped(it.times, ','));
         let effect = style.paint(it.color(), &format!("{:5}", it.effect));
         line(text, &format!("  {times}  {effect}  {}", style.bold(&it.rule.id)));
         if let Some(example) = it.example() {

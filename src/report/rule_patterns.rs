@@ -1,6 +1,6 @@
 //! Patterns that the conditions of a check search for: those of the classes of the vocabulary that they name.
 
-use crate::policy::{Check, Policy};
+use policyd_policy::{Check, Policy};
 
 /// A class of the vocabulary, with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ fn named<'e>(expression: &'e str, reader: &str) -> Vec<&'e str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{builtin, load};
+    use policyd_policy::{builtin, load};
 
     fn patterns(check: &str) -> Vec<(&'static str, String, usize)> {
         let policy = load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();

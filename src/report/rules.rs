@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::mask::mask;
-use super::outcome::mode;
-use super::pack_layer::PackLayer;
-use super::paint::{TextColor, line};
 use super::rule_patterns::ClassPatterns;
-use super::table::{Align, Screen, TextTable};
-use crate::evaluation::message::in_one_line;
-use crate::facts::event::EventKind;
-use crate::facts::pattern::CommandPattern;
-use crate::policy::field_value::Word;
-use crate::policy::guards::{Guard, GuardAction};
-use crate::policy::{Check, Mode, Severity, builtin};
-use crate::time::Timestamp;
+use policyd_evaluation::message::in_one_line;
+use policyd_facts::event::EventKind;
+use policyd_facts::pattern::CommandPattern;
+use policyd_policy::field_value::Word;
+use policyd_policy::guards::{Guard, GuardAction};
+use policyd_policy::{Check, Mode, Severity, builtin};
+use policyd_record::mask::mask;
+use policyd_record::outcome::mode;
+use policyd_record::pack_layer::PackLayer;
+use policyd_record::paint::{TextColor, line};
+use policyd_record::table::{Align, Screen, TextTable};
+use policyd_yaml::time::Timestamp;
 
 /// Patterns of a class on the page of a rule.
 const PATTERNS_SHOWN: usize = 12;
@@ -205,7 +205,7 @@ pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String 
     for group in groups {
         let title = format!("{}: {}", group.name, counts(&group.rules, now));
         line(&mut text, "");
-        for (number, it) in super::table::wrap(&title, screen.width()).iter().enumerate() {
+        for (number, it) in policyd_record::table::wrap(&title, screen.width()).iter().enumerate() {
             let indent = if number == 0 { "" } else { "  " };
             line(&mut text, &style.bold(&format!("{indent}{it}")));
         }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::replay::counted;
-use crate::state::run::budget::usd_text;
-use crate::time::{Timestamp, short_text};
+use policyd_base::text::counted;
+use policyd_state::run::budget::usd_text;
+use policyd_yaml::time::{Timestamp, short_text};
 
 /// An event of a run: `ts`, `ts_epoch` and `type` first, which no field replaces.
 #[must_use]

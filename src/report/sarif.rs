@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::diagnostics::{in_order, level_name};
 use super::lint::Review;
-use crate::lint::baseline::fingerprints;
-use crate::lint::{self, Rule};
-use crate::source::{Diagnostic, Span};
+use policyd_lint::baseline::fingerprints;
+use policyd_lint::{self as lint, Rule};
+use policyd_yaml::{Diagnostic, Span};
 
 /// The official schema.
 const SCHEMA: &str =

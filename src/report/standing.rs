@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::context::grouped;
-use crate::state::run::budget::{self, usd_text};
-use crate::state::run::{Run, RunLimits, RunPhase, Spend};
-use crate::time::{Timestamp, short_text};
+use policyd_base::text::grouped;
+use policyd_state::run::budget::{self, usd_text};
+use policyd_state::run::{Run, RunLimits, RunPhase, Spend};
+use policyd_yaml::time::{Timestamp, short_text};
 
 /// Columns of the bar.
 const COLUMNS: u64 = 10;
@@ -44,7 +44,7 @@ impl RunStatusLine<'_> {
             parts.push(format!("session {}", run.session));
         }
         parts.extend(self.context.map(bar));
-        parts.push(format!("{} tokens", grouped(spend.tokens())));
+        parts.push(format!("{} tokens", grouped(spend.tokens(), ' ')));
         parts.push(match limits.budget_usd {
             Some(limit) => format!("{}/{} USD", usd_text(spend.cost_usd), usd_text(limit)),
             None => format!("{} USD", usd_text(spend.cost_usd)),

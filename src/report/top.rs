@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::overview::{ProjectRow, Urgency, age, short_name};
-use super::paint::TextColor;
-use crate::state::run::budget::usd_text;
-use crate::time::Timestamp;
+use policyd_record::paint::TextColor;
+use policyd_state::run::budget::usd_text;
+use policyd_yaml::time::Timestamp;
 
 /// What a key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -313,7 +313,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::report::overview::OpenQuestion;
+    use crate::overview::OpenQuestion;
 
     fn rows() -> Vec<ProjectRow> {
         let row = |directory: &str, blocked_stops, cost: f64| ProjectRow {

@@ -1,5 +1,17 @@
 //! What a command line does: the programs that it starts and the files that they access.
+//!
+//! Contains: readers of bash, PowerShell, and code of other languages. What programs do is data of a pack
+//! ([`vocabulary::ShellVocabulary`]).
 //! Does not contain: the decision whether a call is allowed.
+//!
+//! ```
+//! use policyd_shell::pattern::CommandPattern;
+//! use policyd_shell::program::Program;
+//!
+//! let push = CommandPattern::parse("git push --force");
+//! let args = ["push", "--force", "origin"].map(str::to_owned).to_vec();
+//! assert!(push.matches(&Program { name: "git".to_owned(), args, ..Program::default() }, &[]));
+//! ```
 
 pub mod call;
 pub mod covers;

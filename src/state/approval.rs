@@ -14,8 +14,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{ALLOWANCE_ONCE, APPROVAL_REQUEST_MAX};
-use crate::time::Timestamp;
+use policyd_base::limits::{ALLOWANCE_ONCE, APPROVAL_REQUEST_MAX};
+use policyd_yaml::time::Timestamp;
 
 /// A blocked tool call that waits for a human, or was answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,8 +23,8 @@
 //! `total_blocks` and `releases` never shrink.
 
 use super::{BlockLimiterState, BlockRecord, FailedConsideration, Release};
-use crate::limits;
-use crate::time::Timestamp;
+use policyd_base::limits;
+use policyd_yaml::time::Timestamp;
 
 /// Limit of the session, as a multiple of the limit of an episode.
 const SESSION_CAP_FACTOR: u32 = 4;

@@ -28,14 +28,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::BREAKER_CALLS_MAX;
-use crate::time::Timestamp;
+use policyd_base::limits::BREAKER_CALLS_MAX;
+use policyd_yaml::time::{Timestamp, short_text};
 
 mod event;
 pub mod load;
 mod settings;
 
-pub use crate::state::failure::FailureEffect;
+pub use crate::failure::FailureEffect;
 pub use event::{BreakerEvent, BreakerFailure, BreakerResponse, CallMetadata};
 pub use settings::{BreakerSettings, Mode, OnPermanent, Window};
 
@@ -432,4 +432,10 @@ impl Breaker {
 /// Returns the time between two points, in either order.
 fn apart(one: Timestamp, other: Timestamp) -> Duration {
     one.since(other).max(other.since(one))
+}
+
+/// Formats a wait that can last until the user ends it.
+#[must_use]
+pub fn until(wait: Option<Duration>) -> String {
+    wait.map_or_else(|| "until it is reset".to_owned(), |it| format!("for {}", short_text(it)))
 }

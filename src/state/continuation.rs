@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Reason of a summary that was made because its context was cleared: another session begins.
 pub const AT_CLEAR: &str = "clear";

@@ -30,8 +30,8 @@
 
 use std::time::Duration;
 
-use crate::limits::CLAIM_LEASE_MAX;
-use crate::time::Timestamp;
+use policyd_base::limits::CLAIM_LEASE_MAX;
+use policyd_yaml::time::Timestamp;
 
 mod task;
 

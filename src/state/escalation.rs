@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// A request for a decision of a human.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

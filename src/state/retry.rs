@@ -14,7 +14,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Retry policy of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::uncertainty::UncertaintyTracker;
-use crate::checksum::hex;
-use crate::time::Timestamp;
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 use stuckness::{TurnHistory, TurnRecord};
 
 pub use event::{

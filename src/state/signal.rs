@@ -22,8 +22,8 @@
 
 use std::time::Duration;
 
-use crate::limits::{SIGNAL_LATE_MAX, SIGNAL_LATE_MIN, SIGNAL_LEASE_MAX};
-use crate::time::Timestamp;
+use policyd_base::limits::{SIGNAL_LATE_MAX, SIGNAL_LATE_MIN, SIGNAL_LEASE_MAX};
+use policyd_yaml::time::Timestamp;
 
 /// How a signal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,45 +1,14 @@
-//! How values are stored as JSON. Contains: ids, and readers of fields that others might have written.
+//! How values are stored as JSON. Contains: readers of fields that others might have written.
 //! Does not contain: files, and the formats themselves, which are the structures that derive them.
 //!
 //! A field that is read by [`or_default`], [`items`], or [`count`] never makes its file unreadable: a value of
 //! another type counts as absent.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-
-use crate::id::SessionId;
-
-impl Serialize for SessionId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for SessionId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = Cow::<'_, str>::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| D::Error::custom("invalid session id"))
-    }
-}
-
-impl JsonSchema for SessionId {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SessionId".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "minLength": 1 })
-    }
-}
 
 /// Returns whether a value is the default, and is not written.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
 
 #[cfg(not(target_os = "macos"))]
 const DIRECTORY: &str = "/etc/policyd";

@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::report::alert::{RECIPE_NAMES, Recipe};
-use crate::report::morning::MorningFormat;
-use crate::report::notice::NoticeSeverity;
-use crate::source::Node;
-use crate::source::shape::{Field, Kind, field, required};
+use policyd_record::alert::{RECIPE_NAMES, Recipe};
+use policyd_record::notice::NoticeSeverity;
+use policyd_yaml::Node;
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 const DAY_MINUTES: u32 = 24 * 60;
 
@@ -317,12 +316,41 @@ impl ReportSchedule {
     }
 }
 
+/// Format of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MorningFormat {
+    /// Text for a terminal.
+    Text,
+    /// Markdown for a message.
+    Markdown,
+    /// One HTML file without scripts.
+    Html,
+}
+
+impl MorningFormat {
+    /// Returns the end of file names and the word in configurations.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Markdown => "md",
+            Self::Html => "html",
+        }
+    }
+
+    /// Returns the format with a word of configurations.
+    #[must_use]
+    pub fn find(word: &str) -> Option<Self> {
+        [Self::Text, Self::Markdown, Self::Html].into_iter().find(|it| it.as_str() == word)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::{Source, yaml};
+    use policyd_yaml::{Source, yaml};
 
     fn settings(text: &str) -> (AlertSettings, Vec<AlertSettingProblem>) {
         let source = Source { name: "config.yaml".to_owned(), text: text.to_owned() };

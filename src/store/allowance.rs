@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::user_choices::UserChoices;
-use crate::evaluation::combine::Decision;
-use crate::id::SessionId;
-use crate::limits::{ALLOWANCE_MAX, ALLOWANCES_KEPT};
-use crate::time::Timestamp;
+use policyd_base::id::SessionId;
+use policyd_base::limits::{ALLOWANCE_MAX, ALLOWANCES_KEPT};
+use policyd_evaluation::combine::Decision;
+use policyd_yaml::time::Timestamp;
 
 /// What an allowance lets pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{self, Durability, Saved};
 use super::user::UserDirectory;
-use crate::checksum::{checksum, hex};
-use crate::facts::event::Event;
-use crate::id::SessionId;
-use crate::limits::{BLOCK_COPIES_MAX, BLOCK_COPY_AGE_MAX, STATE_FILE_BYTES_MAX};
-use crate::state::BlockLimiterState;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_base::id::SessionId;
+use policyd_base::limits::{BLOCK_COPIES_MAX, BLOCK_COPY_AGE_MAX, STATE_FILE_BYTES_MAX};
+use policyd_facts::event::Event;
+use policyd_state::BlockLimiterState;
+use policyd_world::World;
+use policyd_yaml::checksum::{checksum, hex};
+use policyd_yaml::time::Timestamp;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "blocks";
@@ -131,8 +131,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::facts::event::EventKind;
-    use crate::world::fake::FakeWorld;
+    use policyd_facts::event::EventKind;
+    use policyd_world::fake::FakeWorld;
 
     fn event(session: &str) -> Event {
         let transcript = Some(PathBuf::from("/t/a.jsonl"));

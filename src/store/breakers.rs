@@ -17,13 +17,13 @@ use super::shared::SharedStore;
 use super::shared::action::SharedAction;
 use super::shared::settings::SharedStoreSettings;
 use super::user_choices::UserChoiceStore;
-use crate::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
-use crate::report::notice::Notice;
-use crate::state::breaker::{
+use policyd_base::limits::{BREAKER_FILE_BYTES_MAX, HOOK_LOCK_WAIT};
+use policyd_record::notice::Notice;
+use policyd_state::breaker::{
     self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, Mode,
 };
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 use record::{FORCED, breaker_of, known_breaker, whole_seconds};
 
 pub mod record;
@@ -264,7 +264,7 @@ impl<'a> BreakerStore<'a> {
         if records != before { self.write(records) } else { Ok(()) }
     }
 
-    fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
+    fn lock(&self) -> Result<Box<dyn policyd_world::HeldLock>, WorldError> {
         let path = self.root.join(LOCK);
         match self.world.lock(&path, self.lock_wait) {
             Err(WorldError::NotFound) => {

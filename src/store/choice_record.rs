@@ -19,9 +19,9 @@ use super::trust::TrustStore;
 use super::user::{self, UserDirectory};
 use super::user_choices::UserChoiceStore;
 use super::user_state::UserStateFile;
-use crate::checksum::{checksum, hex};
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_STATE_BYTES_MAX};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_STATE_BYTES_MAX};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::{checksum, hex};
 
 /// Below the user's state directory.
 const FILE: &str = "choices.json";
@@ -160,8 +160,8 @@ fn digest(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::user_choices::UserChoices;
-    use crate::world::fake::FakeWorld;
+    use crate::user_choices::UserChoices;
+    use policyd_world::fake::FakeWorld;
 
     const ROOT: &str = "/work/.policyd";
 

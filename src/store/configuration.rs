@@ -11,12 +11,12 @@ use super::alert_settings::{AlertSettingProblem, AlertSettings, CHANNEL_KEYS, RE
 use super::pack_rules::{self, PackRules};
 use super::shared::settings::{STORE_KEYS, SharedStoreSettings};
 use super::user;
-use crate::limits::POLICY_FILE_BYTES_MAX;
-use crate::policy::field_value::{FieldValue, words};
-use crate::policy::{EnforcementMode, OnError, Policy};
-use crate::source::shape::{Field, Kind, field};
-use crate::source::{Diagnostic, Node, Source, check, yaml};
-use crate::world::{World, WorldError};
+use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_policy::field_value::{FieldValue, words};
+use policyd_policy::{EnforcementMode, OnError, Policy};
+use policyd_world::{World, WorldError};
+use policyd_yaml::shape::{Field, Kind, field};
+use policyd_yaml::{Diagnostic, Node, Source, check, yaml};
 
 /// Name of the file.
 const FILE: &str = "config.yaml";

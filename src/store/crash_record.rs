@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::user::UserDirectory;
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
 
 /// File in the user's state directory.
 const FILE: &str = "crashed-hooks";
@@ -56,7 +56,7 @@ pub fn take(world: &dyn World) -> Vec<CrashedHook> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn each_record_is_taken_once() {

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{layout, log, log_chain};
-use crate::report::notice::{Notice, NoticeKind, notice_entry};
-use crate::report::trace::{TRACEPARENT, TraceContext};
-use crate::world::World;
+use policyd_record::notice::{Notice, NoticeKind, notice_entry};
+use policyd_record::trace::{TRACEPARENT, TraceContext};
+use policyd_world::World;
 
 /// Path below the state directory.
 pub const DECISION_LOG: &str = "logs/decisions.jsonl";

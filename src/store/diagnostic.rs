@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::file::{Failure, Saved, Step};
 use super::validate::Corruption;
-use crate::state::stored::is_default;
-use crate::state::{BlockLimiterState, SessionState};
-use crate::time::Timestamp;
+use policyd_state::stored::is_default;
+use policyd_state::{BlockLimiterState, SessionState};
+use policyd_yaml::time::Timestamp;
 
 /// Return codes of amplihack; the `code` field of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -323,7 +323,8 @@ pub(super) fn remembered(entries: &[Value], state: &mut SessionState) -> bool {
         text(entry, "operation") == operation && entry.get(flag) == Some(&Value::Bool(true))
     };
     let counter = |value: Option<&Value>| {
-        let counter = value?.as_i64().filter(|it| (0..=crate::limits::COUNTER_MAX).contains(it))?;
+        let counter =
+            value?.as_i64().filter(|it| (0..=policyd_base::limits::COUNTER_MAX).contains(it))?;
         u32::try_from(counter).ok()
     };
     let saves = entries.iter().rev().filter(|it| succeeded(it, "state_save", "save_success"));

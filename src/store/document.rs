@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::file::{self, Durability, Loaded};
 use super::layout;
-use crate::time::Timestamp;
-use crate::world::{HeldLock, World, WorldError};
+use policyd_world::{HeldLock, World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Content of a document file.
 #[derive(Debug, Clone, PartialEq)]

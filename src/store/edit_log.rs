@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::world::World;
+use policyd_world::World;
 
 /// Name of the file in the directory of a session.
 const FILE: &str = "before-edits.log";

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::user::{self, ChoiceError};
 use super::user_file::UserFile;
-use crate::policy::{EnforcementMode, Policy};
-use crate::world::World;
+use policyd_policy::{EnforcementMode, Policy};
+use policyd_world::World;
 
 /// Below the user's configuration.
 const FILE: &str = "enforcement.json";
@@ -113,8 +113,8 @@ impl<'a> EnforcementStore<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::builtin;
-    use crate::world::fake::FakeWorld;
+    use policyd_policy::builtin;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn a_manifest_beats_the_mode_of_the_user_and_an_enforced_rule_beats_both() {
@@ -129,7 +129,7 @@ mod tests {
             (Observe, None, "git-discipline", true),
         ] {
             let mut policy =
-                crate::policy::load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();
+                policyd_policy::load::load(&builtin::pack(), &builtin::pack()).policy.unwrap();
             policy.settings.mode = manifest;
             let enforced = [enforced.to_owned()].into_iter().filter(|it| !it.is_empty()).collect();
             let choice = EnforcementChoice { mode: user, enforced, is_pinned: false };

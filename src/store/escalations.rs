@@ -17,13 +17,13 @@ use super::file::Durability;
 use super::shared::SharedStore;
 use super::shared::action::{EscalationChange, SharedAction, TEXT};
 use super::shared::settings::SharedSubject;
-use crate::evaluation::dead_letter::fingerprint;
-use crate::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
-use crate::report::notice::{Notice, NoticeKind};
-use crate::state::escalation::{self, Closed, Escalation, EscalationEffect, EscalationEvent};
-use crate::state::stored::{count, fields, or_default};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::{ESCALATIONS_CLOSED_MAX, ESCALATIONS_FILE_BYTES_MAX};
+use policyd_evaluation::dead_letter::fingerprint;
+use policyd_record::notice::{Notice, NoticeKind};
+use policyd_state::escalation::{self, Closed, Escalation, EscalationEffect, EscalationEvent};
+use policyd_state::stored::{count, fields, or_default};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Paths below the state directory.
 const FOLDER: &str = "escalations";
@@ -325,7 +325,7 @@ impl<'a> EscalationStore<'a> {
         self.write(&known, value.as_ref())
     }
 
-    fn lock(&self) -> Result<Box<dyn crate::world::HeldLock>, WorldError> {
+    fn lock(&self) -> Result<Box<dyn policyd_world::HeldLock>, WorldError> {
         self.documents.lock(LOCK, &FOLDERS)
     }
 

@@ -14,9 +14,9 @@
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::Code;
-use crate::limits::SAVE_ATTEMPTS_MAX;
-pub use crate::policy::Durability;
-use crate::world::{FileKind, World, WorldError};
+use policyd_base::limits::SAVE_ATTEMPTS_MAX;
+pub use policyd_policy::Durability;
+use policyd_world::{FileKind, World, WorldError};
 
 /// Result of saving a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

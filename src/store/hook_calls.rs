@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use crate::facts::complete::{HookCall, HookCalls};
-use crate::limits::ENDED_CALLS_KEPT_MAX;
-use crate::world::World;
+use policyd_base::limits::ENDED_CALLS_KEPT_MAX;
+use policyd_facts::complete::{HookCall, HookCalls};
+use policyd_world::World;
 
 /// Name of the file in the folder of a session.
 pub const FILE: &str = "tool-calls.log";

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::id::SessionId;
-use crate::world::World;
+use policyd_base::id::SessionId;
+use policyd_world::World;
 
 /// The state file of a session, as amplihack names it.
 pub const STATE_FILE: &str = "state.json";

@@ -11,8 +11,8 @@ use serde_json::Value;
 use serde_json::ser::Formatter;
 
 use super::log_files::{self, FILE_BYTES_MAX, paths, rotated};
-use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
+use policyd_world::{World, WorldError};
 
 /// Bytes that are read first to find the last line.
 const LINE_READ: u64 = 4 * 1024;
@@ -201,7 +201,7 @@ impl Formatter for PythonSeparators {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::{FakeWorld, Op};
+    use policyd_world::fake::{FakeWorld, Op};
     use serde_json::json;
 
     const PATH: &str = "/work/diagnostic.jsonl";

@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 
 use super::log::{self, line};
 use super::log_files::{FILE_BYTES_MAX, paths, rotated};
-use crate::checksum::hex;
-use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::hex;
 
 /// Key of the hash of the line before. Empty in the first line of a log.
 const PREVIOUS: &str = "previous";
@@ -243,7 +243,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     const LOG: &str = "/work/decisions.jsonl";
 

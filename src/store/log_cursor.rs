@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::log_files::{FILE_BYTES_MAX, open_files};
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
 
 /// Where the reading of a log ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,9 +45,9 @@ pub fn read_new(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::LOG_FILES_MAX;
-    use crate::store::log_files::rotated;
-    use crate::world::fake::FakeWorld;
+    use crate::log_files::rotated;
+    use policyd_base::limits::LOG_FILES_MAX;
+    use policyd_world::fake::FakeWorld;
 
     const LOG: &str = "/work/logs/decisions.jsonl";
 

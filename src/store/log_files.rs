@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::checksum::{checksum, hex};
-use crate::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
-use crate::world::{OpenFile, World, WorldError};
+use policyd_base::limits::{LOG_BYTES_MAX, LOG_FILES_MAX};
+use policyd_world::{OpenFile, World, WorldError};
+use policyd_yaml::checksum::{checksum, hex};
 
 /// Bytes that are read first to find the end of the first line.
 const FIRST_READ: usize = 4 * 1024;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::administrator;
 use super::user::UserDirectory;
-use crate::limits::{PACK_LIST_BYTES_MAX, POLICY_FILE_BYTES_MAX};
-use crate::policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE, sha256};
-use crate::policy::remote::RemoteProblem;
-use crate::source::Source;
-use crate::world::{World, WorldError};
+use policyd_base::limits::{PACK_LIST_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use policyd_policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE, sha256};
+use policyd_policy::remote::RemoteProblem;
+use policyd_world::{World, WorldError};
+use policyd_yaml::Source;
 
 /// Below the user's data directory, and below the directory of the administrator.
 const FOLDER: &str = "packs";

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::user::ChoiceError;
 use super::user_file::UserFile;
-use crate::state::stored::elements;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_state::stored::elements;
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 
 /// Beside the cached contents.
 const FILE: &str = "history.json";

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::administrator;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
-use crate::limits::PACK_LOCK_BYTES_MAX;
-use crate::policy::pack_list::is_hash;
-use crate::world::{World, WorldError};
+use policyd_base::limits::PACK_LOCK_BYTES_MAX;
+use policyd_policy::pack_list::is_hash;
+use policyd_world::{World, WorldError};
 
 /// File name beside the manifest.
 pub const LOCK_FILE: &str = "policies.lock";

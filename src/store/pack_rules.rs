@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use crate::source::Node;
-use crate::source::shape::{Field, Kind, field};
+use policyd_yaml::Node;
+use policyd_yaml::shape::{Field, Kind, field};
 
 /// Keys of the map `packs`.
 pub const KEYS: &[Field] = &[
@@ -84,7 +84,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::source::{Source, yaml};
+    use policyd_yaml::{Source, yaml};
 
     fn rules(text: &str) -> PackRules {
         let source = Source { name: "config.yaml".to_owned(), text: text.to_owned() };

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::SessionId;
-use crate::limits::PAUSE_MAX;
-use crate::state::stored::or_default;
-use crate::time::{Timestamp, duration_text};
+use policyd_base::id::SessionId;
+use policyd_base::limits::PAUSE_MAX;
+use policyd_state::stored::or_default;
+use policyd_yaml::time::{Timestamp, duration_text};
 
 /// A pause of policyd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

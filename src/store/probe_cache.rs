@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::checksum::{self, checksum};
-use crate::expr::context::ProbeResult;
-use crate::expr::reply;
-use crate::limits::{ANSWERS_BYTES_MAX, ANSWERS_KEPT_MAX};
-use crate::policy::{Parse, Preference, Probe};
-use crate::report::mask::mask_json;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_base::limits::{ANSWERS_BYTES_MAX, ANSWERS_KEPT_MAX};
+use policyd_fact_table::context::ProbeResult;
+use policyd_fact_table::reply;
+use policyd_policy::{Parse, Preference, Probe};
+use policyd_record::mask::mask_json;
+use policyd_world::World;
+use policyd_yaml::checksum::{self, checksum};
+use policyd_yaml::time::Timestamp;
 
 /// Name of the file in a session's folder.
 const FILE: &str = "answers.json";
@@ -165,7 +165,7 @@ fn hex(parts: &[&[u8]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn judge() -> Probe {
         Probe {

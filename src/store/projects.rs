@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::file::{self, Durability, Saved};
 use super::user::UserDirectory;
-use crate::checksum::hex;
-use crate::limits::{KNOWN_PROJECTS_MAX, POLICY_FILE_BYTES_MAX};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::{KNOWN_PROJECTS_MAX, POLICY_FILE_BYTES_MAX};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "projects";
@@ -111,7 +111,7 @@ fn is_entry(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1000)

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::layout::{LOCK_FILE, STATE_FILE};
-use crate::id::SessionId;
-use crate::limits::PRUNED_AT_ONCE_MAX;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_base::id::SessionId;
+use policyd_base::limits::PRUNED_AT_ONCE_MAX;
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 
 /// How long sessions are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn written(world: &dyn World, folder: &Path) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -24,11 +24,11 @@ use super::shared::SharedStore;
 use super::shared::action::{SharedAction, TaskChange, shared_task};
 use super::shared::settings::SharedSubject;
 use super::task_record::{TaskRecord, id_of, record_of, task_of};
-use crate::limits::QUEUE_FILE_BYTES_MAX;
-use crate::state::dead_letter::{Task, TaskEffect, TaskQueue};
-use crate::state::stored::{fields, or_default};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::QUEUE_FILE_BYTES_MAX;
+use policyd_state::dead_letter::{Task, TaskEffect, TaskQueue};
+use policyd_state::stored::{fields, or_default};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Paths below the state directory.
 const FOLDERS: [&str; 3] = ["queue", "logs", "escalations"];

@@ -8,10 +8,10 @@ use super::layout::SessionPaths;
 use super::session_file::{self, StateFile};
 use super::validate::Corruption;
 use super::{diagnostic, log, log_files};
-use crate::id::SessionId;
-use crate::limits::STATE_FILE_BYTES_MAX;
-use crate::state::SessionState;
-use crate::world::{World, WorldError};
+use policyd_base::id::SessionId;
+use policyd_base::limits::STATE_FILE_BYTES_MAX;
+use policyd_state::SessionState;
+use policyd_world::{World, WorldError};
 
 /// Bytes of the log's end that are searched for a counter.
 const SEARCHED_BYTES: u64 = 256 * 1024;

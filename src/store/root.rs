@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use crate::world::fenced::{ConfinedDir, WriteProtectedWorld, link_refusal, owner_refusal};
-use crate::world::{PathEntry, World};
+use policyd_world::fenced::{ConfinedDir, WriteProtectedWorld, link_refusal, owner_refusal};
+use policyd_world::{PathEntry, World};
 
 /// A World that writes to a root in a project only where the root is the user's own: nothing if it, or a
 /// folder above it in the project, is a link or belongs to another user; else nothing behind a link.
@@ -63,7 +63,7 @@ fn refusal(world: &dyn World, root: &Path, project: &Path, owners: &[u32]) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn told(change: impl FnOnce(&FakeWorld)) -> Option<String> {
         let world = FakeWorld::new();

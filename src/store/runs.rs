@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::document::{DocumentContent, Documents};
 use super::file::Durability;
-use crate::limits::{RUN_FILE_BYTES_MAX, RUNS_LOCK_WAIT};
-use crate::state::run::{Run, RunStatus};
-use crate::time::Timestamp;
-use crate::world::{HeldLock, World, WorldError};
+use policyd_base::limits::{RUN_FILE_BYTES_MAX, RUNS_LOCK_WAIT};
+use policyd_state::run::{Run, RunStatus};
+use policyd_world::{HeldLock, World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Paths below the state directory.
 pub const RUNS: &str = "runs";

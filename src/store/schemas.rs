@@ -1,4 +1,4 @@
-//! The JSON Schemas of everything that has one: files of a pack, and what policyd stores or prints.
+//! The JSON Schemas of what policyd stores.
 //!
 //! A stored format is described only by the structure that is saved. Unknown keys are valid, as in its reader.
 
@@ -18,22 +18,18 @@ use super::session_file::SessionRecord;
 use super::signals::found::SignalFile;
 use super::signals::ledger::{Ending, Ledger};
 use super::summaries::SummaryFile;
-use crate::lint::baseline::Baseline;
-use crate::report::decision_log::Entry;
-use crate::report::event_log::EventLine;
-use crate::report::lint::LintReport;
-use crate::report::schemas;
-use crate::source::schema::json_schema;
-use crate::source::shape::Kind;
-use crate::state::run::Run;
+use policyd_record::decision_log::Entry;
+use policyd_record::event_log::EventLine;
+use policyd_state::run::Run;
+use policyd_yaml::schema::json_schema;
+use policyd_yaml::shape::Kind;
 
 /// Returns the schemas by the names that `policyd schema` takes.
 #[must_use]
 pub fn all() -> Vec<(&'static str, Value)> {
-    let mut all = schemas::of_packs();
     let configuration = Kind::Record(ORGANIZATION_KEYS);
-    all.push(("config", json_schema(&configuration, "config")));
-    all.extend([
+    vec![
+        ("config", json_schema(&configuration, "config")),
         derived::<SessionRecord<'_>>("state"),
         derived::<BlockCopyFile>("block-copy"),
         derived::<BreakerFile>("circuit-breakers"),
@@ -49,13 +45,11 @@ pub fn all() -> Vec<(&'static str, Value)> {
         derived::<Run>("run-state"),
         derived::<EventLine>("event-log"),
         derived::<PackLock>("policies-lock"),
-        derived::<LintReport<'_>>("lint"),
-        derived::<Baseline>("lint-baseline"),
-    ]);
-    all
+    ]
 }
 
-fn derived<T: JsonSchema>(name: &'static str) -> (&'static str, Value) {
+/// Returns the schema of a structure that is saved or printed.
+pub fn derived<T: JsonSchema>(name: &'static str) -> (&'static str, Value) {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
         .with_transform(RecursiveTransform(finish));

@@ -15,10 +15,10 @@ use super::prune::{Retention, prune};
 use super::recovery::{Damage, RecoveredState, find};
 pub use super::recovery::{Origin, Source};
 use super::{log, session_file};
-use crate::id::SessionId;
-use crate::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
-use crate::state::SessionState;
-use crate::world::{FileKind, HeldLock, World, WorldError};
+use policyd_base::id::SessionId;
+use policyd_base::limits::{QUARANTINE_FILES_MAX, STATE_FILE_BYTES_MAX};
+use policyd_state::SessionState;
+use policyd_world::{FileKind, HeldLock, World, WorldError};
 
 /// Result of looking up a session by the beginning of its id.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::validate::{Corruption, validate_state};
-use crate::id::SessionId;
-use crate::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX, CORRUPT_QUOTE_CHARS_MAX};
-use crate::state::SessionState;
-use crate::state::context::TierState;
-use crate::state::stored::fields;
+use policyd_base::id::SessionId;
+use policyd_base::limits::{AGENTS_MAX, BLOCK_HISTORY_MAX, CORRUPT_QUOTE_CHARS_MAX};
+use policyd_state::SessionState;
+use policyd_state::context::TierState;
+use policyd_state::stored::fields;
 
 /// Version of the format. amplihack's files have no version and are read as this one.
 pub(super) const FORMAT_VERSION: u64 = 1;
@@ -140,10 +140,10 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    use crate::state::{
+    use policyd_state::{
         BlockLimiterState, BlockRecord, CheckResults, FailedConsideration, Release, StopMark,
     };
-    use crate::time::Timestamp;
+    use policyd_yaml::time::Timestamp;
 
     fn id() -> SessionId {
         SessionId::parse("s").unwrap()

@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::file::{self, Durability, Saved};
 use super::user::UserDirectory;
-use crate::checksum::hex;
-use crate::id::SessionId;
-use crate::limits::{
+use policyd_base::id::SessionId;
+use policyd_base::limits::{
     PRUNED_AT_ONCE_MAX, SESSION_DIRECTORIES_MAX, SESSION_PROJECTS_BYTES_MAX, SESSION_PROJECTS_MAX,
     SESSION_PROJECTS_MAX_AGE,
 };
-use crate::world::World;
+use policyd_world::World;
+use policyd_yaml::checksum::hex;
 
 /// Directory below the user's state directory.
 const FOLDER: &str = "session-projects";
@@ -134,7 +134,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn machine() -> FakeWorld {
         let world = FakeWorld::new();

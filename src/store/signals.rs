@@ -22,15 +22,17 @@ use super::document::{Documents, StoreProblem};
 use super::file::Durability;
 use super::log;
 use super::user_choices::UserChoiceStore;
-use crate::deferred::Lazy;
-use crate::expr::signal_facts::SignalSnapshot;
-use crate::limits::{DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX};
-use crate::policy::signals::{SignalKind, SignalStorage, Signals};
-use crate::state::signal::{End, SignalPhase};
-use crate::time::Timestamp;
-use crate::world::{HeldLock, World, WorldError};
 use found::{SignalFileBytes, SignalFileState};
 use ledger::{Claim, Ending, Ledger};
+use policyd_base::limits::{
+    DRIFT_LOG_BYTES_MAX, HOOK_LOCK_WAIT, SIGNAL_FILE_BYTES_MAX, SIGNALS_MAX,
+};
+use policyd_fact_table::signal_facts::SignalSnapshot;
+use policyd_policy::signals::{SignalKind, SignalStorage, Signals};
+use policyd_state::signal::{End, SignalPhase};
+use policyd_world::{HeldLock, World, WorldError};
+use policyd_yaml::deferred::Lazy;
+use policyd_yaml::time::Timestamp;
 
 pub use creating::Draft;
 pub use found::StoredSignal;

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::transcript::{self, Places, TranscriptError};
-use crate::evaluation::inputs::{SubagentRead, TranscriptPosition};
-use crate::facts::Facts;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::cursor::Key;
-use crate::id::SessionId;
-use crate::limits::SUBAGENTS_KEPT_MAX;
-use crate::world::World;
+use policyd_base::id::SessionId;
+use policyd_base::limits::SUBAGENTS_KEPT_MAX;
+use policyd_evaluation::inputs::{SubagentRead, TranscriptPosition};
+use policyd_facts::Facts;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::cursor::Key;
+use policyd_world::World;
 
 /// How subagents' transcripts are read.
 #[derive(Clone, Copy)]

@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::document::{Documents, StoreProblem};
 use super::file::Durability;
-use crate::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
-use crate::state::continuation::SummaryOrigin;
-use crate::state::stored::{fields, items, or_default};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::{SUMMARIES_BYTES_MAX, SUMMARIES_MAX};
+use policyd_state::continuation::SummaryOrigin;
+use policyd_state::stored::{fields, items, or_default};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 const FILE: &str = "state/context-summaries.json";
 const LOCK: &str = "state/.context-summaries.lock";

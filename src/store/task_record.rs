@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::limits::TASK_ATTEMPTS_MAX;
-use crate::state::dead_letter::{Attempt, Hints, Task, TaskClaim, TaskQueue, cut};
-use crate::state::stored::{count, fields, is_default, items, or_default, records};
-use crate::time::Timestamp;
+use policyd_base::limits::TASK_ATTEMPTS_MAX;
+use policyd_state::dead_letter::{Attempt, Hints, Task, TaskClaim, TaskQueue, cut};
+use policyd_state::stored::{count, fields, is_default, items, or_default, records};
+use policyd_yaml::time::Timestamp;
 
 /// Keys that are absent if their value is empty.
 const OPTIONAL: [&str; 14] = [

@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::checksum::hex;
-use crate::evaluation::inputs::{TranscriptPosition, message_proof};
-use crate::facts::Facts;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::cursor::{self, Key, Position};
-use crate::facts::fold::cut_front;
-use crate::facts::lines::{LineChunk, Lines};
-use crate::facts::record::{self, RecordEntry};
-use crate::limits::{CURSOR_BYTES_MAX, LAST_MESSAGE_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
-use crate::world::{OpenFile, World, WorldError};
+use policyd_base::limits::{CURSOR_BYTES_MAX, LAST_MESSAGE_BYTES_MAX, TRANSCRIPT_CHUNK_BYTES};
+use policyd_evaluation::inputs::{TranscriptPosition, message_proof};
+use policyd_facts::Facts;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::cursor::{self, Key, Position};
+use policyd_facts::fold::cut_front;
+use policyd_facts::lines::{LineChunk, Lines};
+use policyd_facts::record::{self, RecordEntry};
+use policyd_world::{OpenFile, World, WorldError};
+use policyd_yaml::checksum::hex;
 
 /// Header of a cursor on top of its body, with room to spare.
 const CURSOR_FILE_BYTES_MAX: usize = CURSOR_BYTES_MAX + 1024;

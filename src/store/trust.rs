@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::choice_record;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
-use crate::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use policyd_base::limits::{TRUST_FILE_BYTES_MAX, USER_LOCK_WAIT};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 const FILE: &str = "trust.json";
 const LOCK: &str = ".trust.lock";
@@ -163,7 +163,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Trusted>, FileProblem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     const FOLDER: &str = "/work/.policyd/policies";
 

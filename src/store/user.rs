@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::hex;
 
 /// Hexadecimal digits that tell two projects of one name apart.
 const KEY_DIGITS: usize = 16;
@@ -139,7 +139,7 @@ fn key_of(resolved: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn a_key_is_the_same_before_and_after_its_directory_exists() {

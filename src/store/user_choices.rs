@@ -11,11 +11,11 @@ use super::allowance::Allowance;
 use super::pause::Pause;
 use super::user::{self, ChoiceError};
 use super::user_file::UserFile;
-use crate::id::SessionId;
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
-use crate::state::stored::{elements, or_default};
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_base::id::SessionId;
+use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_CHOICES_KEPT};
+use policyd_state::stored::{elements, or_default};
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 
 /// Below the user's configuration.
 const FOLDER: &str = "projects";
@@ -157,7 +157,7 @@ pub fn known_state_dirs(world: &dyn World) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn machine() -> FakeWorld {
         let world = FakeWorld::new();

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::choice_record;
 use super::file::{self, Durability, Saved};
 use super::user::{ChoiceError, FileProblem};
-use crate::limits::{USER_CHOICES_BYTES_MAX, USER_LOCK_WAIT};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{USER_CHOICES_BYTES_MAX, USER_LOCK_WAIT};
+use policyd_world::{World, WorldError};
 
 const FORMAT_VERSION: u32 = 1;
 

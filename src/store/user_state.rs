@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::file::{self, Durability, Saved};
 use super::user::UserDirectory;
-use crate::limits::USER_STATE_BYTES_MAX;
-use crate::world::{HeldLock, World, WorldError};
+use policyd_base::limits::USER_STATE_BYTES_MAX;
+use policyd_world::{HeldLock, World, WorldError};
 
 const FORMAT_VERSION: u32 = 1;
 
@@ -121,7 +121,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     type Numbers = BTreeMap<String, u32>;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::limits::COUNTER_MAX;
+use policyd_base::limits::COUNTER_MAX;
 
 /// Why a state file is not a state. The first six are those of amplihack's `_validate_state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

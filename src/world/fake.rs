@@ -22,7 +22,7 @@ use super::{
     Ancestor, AncestryGap, CommandOutput, Confirmation, ExternalCommand, HttpResponse, PathEntry,
     WorldError,
 };
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Kinds of operations that can fail. Each is one word in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::{
     Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
     HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
-use crate::time::Timestamp;
-use crate::world::server::{DocumentServer, ServerAddress, ServerError};
+use crate::server::{DocumentServer, ServerAddress, ServerError};
+use policyd_yaml::time::Timestamp;
 
 /// Remedy for a directory that is not written to.
 const CURE: &str = "nothing is written there; move it away, or name a folder in POLICYD_STATE_DIR";
@@ -265,7 +265,7 @@ impl World for WriteProtectedWorld<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use crate::fake::FakeWorld;
 
     #[test]
     fn nothing_is_changed_in_the_folder_and_everything_else_can_be() {

@@ -11,9 +11,9 @@ use super::{
     FileStat, HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World,
     WorldError,
 };
-use crate::limits;
-use crate::time::Timestamp;
-use crate::world::server::{DocumentServer, ServerAddress, ServerError};
+use crate::server::{DocumentServer, ServerAddress, ServerError};
+use policyd_base::limits;
+use policyd_yaml::time::Timestamp;
 
 /// Change of a path in the dry run.
 #[derive(Debug, Clone)]
@@ -351,7 +351,7 @@ impl OpenFile for MemoryFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use crate::fake::FakeWorld;
 
     #[test]
     fn writes_are_seen_and_never_reach_the_disk() {

@@ -4,12 +4,9 @@
 
 mod ancestry;
 mod file;
-mod http;
-mod postgres;
 mod process;
 mod program;
 mod terminal;
-mod watch;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -22,11 +19,12 @@ use super::{
     Ancestry, CommandOutput, Confirmation, CrashAnswer, DirectoryWatch, ExternalCommand, FileStat,
     HeldLock, HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
-use crate::time::Timestamp;
-use crate::world::server::{DocumentServer, ServerAddress, ServerError};
+use crate::network::{Network, NoNetwork};
+use crate::server::{DocumentServer, ServerAddress, ServerError};
 use file::{
     Links, RealFile, exchange, file_stat, open_regular, owner, shared_write, timestamp, world_error,
 };
+use policyd_yaml::time::Timestamp;
 
 /// The machine that runs this process.
 #[derive(Debug)]
@@ -36,18 +34,40 @@ pub struct RealWorld {
     announces_waits: bool,
     /// Whether the user named the working directory.
     entered: bool,
+    network: &'static dyn Network,
+    /// The program that users call, if it is not the one of this process.
+    program: Option<PathBuf>,
 }
 
 /// The directory of the client's project.
 const CLIENT_PROJECT: &str = "CLAUDE_PROJECT_DIR";
 
 impl RealWorld {
-    /// Creates the machine. `elapsed` starts now.
+    /// Creates the machine, without a network. `elapsed` starts now.
     #[must_use]
     pub fn new() -> Self {
         program::outlive_file_limits();
         let (started, interrupted) = (Instant::now(), Arc::default());
-        Self { started, interrupted, announces_waits: false, entered: false }
+        Self {
+            started,
+            interrupted,
+            announces_waits: false,
+            entered: false,
+            network: &NoNetwork,
+            program: None,
+        }
+    }
+
+    /// Gives the machine a network.
+    #[must_use]
+    pub fn with_network(self, network: &'static dyn Network) -> Self {
+        Self { network, ..self }
+    }
+
+    /// Sets the program that users and clients call.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self { program: Some(program), ..self }
     }
 
     /// Makes a directory the working directory of the process. What the client said about its project does not count any
@@ -99,7 +119,7 @@ impl World for RealWorld {
     }
 
     fn program(&self) -> Option<PathBuf> {
-        std::env::current_exe().ok()
+        self.program.clone().or_else(|| std::env::current_exe().ok())
     }
 
     fn working_folder(&self) -> PathBuf {
@@ -125,8 +145,7 @@ impl World for RealWorld {
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<(), WorldError> {
-        let source = rustls::crypto::ring::default_provider().secure_random;
-        source.fill(buffer).map_err(|_| WorldError::Io("no random bytes".to_owned()))
+        getrandom::fill(buffer).map_err(|error| WorldError::Io(error.to_string()))
     }
 
     fn confirm(&self, question: &str, word: &str) -> Confirmation {
@@ -309,11 +328,11 @@ impl World for RealWorld {
     }
 
     fn request(&self, request: &HttpRequest) -> Result<HttpResponse, WorldError> {
-        http::request(request)
+        self.network.request(request)
     }
 
     fn watch(&self, folders: &[PathBuf]) -> Result<Box<dyn DirectoryWatch>, WorldError> {
-        Ok(Box::new(watch::RealWatch::new(folders)?))
+        self.network.watch(folders)
     }
 
     fn note_interrupts(&self) {
@@ -332,6 +351,6 @@ impl World for RealWorld {
         address: &ServerAddress,
         limit: Duration,
     ) -> Result<Box<dyn DocumentServer>, ServerError> {
-        postgres::connect(address, limit)
+        self.network.connect(address, limit)
     }
 }

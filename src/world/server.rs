@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Where the server is, and how this process signs in.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,5 +1,18 @@
 //! Texts of policy files, spans in them, and findings; below them checksums and values that are decoded late.
+//!
+//! Contains: the one reader of YAML, shapes of files, time, and the masking of secrets.
 //! Does not contain: the meaning of a policy.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use policyd_yaml::{Source, yaml};
+//!
+//! let source = Source { name: "policyd.yaml".to_owned(), text: "name: own\n".to_owned() };
+//! let (tree, findings) = yaml::parse(&Arc::new(source));
+//! assert!(findings.is_empty());
+//! assert_eq!(tree.unwrap().get("name").unwrap().text(), Some("own"));
+//! ```
 
 pub mod check;
 pub mod checksum;
@@ -22,9 +35,6 @@ mod value;
 pub mod yaml;
 
 use std::sync::Arc;
-
-/// The source text of types that are stored. Stored values depend on it.
-pub const SOURCE_TEXT: &str = include_str!("deferred.rs");
 
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use policyd::store::decision_index::{DecisionFilter, DecisionIndex, IndexedLog};
+use policyd::index::{DecisionFilter, DecisionIndex, IndexedLog};
 use policyd::store::log_files::rotated;
 use policyd::time::Timestamp;
 use policyd::world::World;

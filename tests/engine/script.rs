@@ -26,7 +26,7 @@ use policyd::facts::event::EventKind;
 use policyd::facts::lens::MatcherConfig;
 use policyd::hook::payload as wire;
 use policyd::policy::{builtin, load};
-use policyd::report::drawing;
+use policyd::record::drawing;
 use policyd::time::Timestamp;
 use proptest::prelude::*;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use policyd::cases::{self, names::NameTable};
 use policyd::policy::{builtin, load, shapes};
+use policyd::report::schemas;
 use policyd::report::schemas::of_file;
 use policyd::source::{Source, check, yaml};
-use policyd::store::schemas;
 use serde_json::Value;
 
 use crate::support::human::HumanWorld;

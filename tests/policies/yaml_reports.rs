@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use policyd::limits::{EXPRESSION_BYTES_MAX, REGEX_SOURCE_MAX};
+use policyd::record::paint::for_terminal;
 use policyd::report::diagnostics::{Style, render_compact, render_json, render_text};
-use policyd::report::paint::for_terminal;
 use policyd::source::check::check;
 use policyd::source::schema::json_schema;
 use policyd::source::shape::{Field, Kind};

@@ -215,14 +215,19 @@ impl Machine {
         self.dressed(Command::new(name), arguments)
     }
 
-    /// The same binary under another name in this folder of the machine.
+    /// The same binary under another name in this folder of the machine, with `policyd-tools` beside it.
     pub(crate) fn renamed(&self, name: &str, arguments: &[&str]) -> Command {
         let copy = self.path(name);
         if !copy.exists() {
             fs::create_dir_all(copy.parent().unwrap()).unwrap();
             // By another process: while this one writes a file, a fork of it keeps the file from being run.
-            let mut cp = Command::new("cp");
-            assert!(cp.arg(env!("CARGO_BIN_EXE_policyd")).arg(&copy).status().unwrap().success());
+            let front = Path::new(env!("CARGO_BIN_EXE_policyd"));
+            let tools = front.with_file_name("policyd-tools");
+            for (from, to) in
+                [(&tools, &copy.with_file_name("policyd-tools")), (&front.into(), &copy)]
+            {
+                assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
+            }
         }
         self.dressed(Command::new(copy), arguments)
     }
@@ -236,6 +241,8 @@ impl Machine {
     }
 
     fn dressed(&self, mut command: Command, arguments: &[&str]) -> Command {
+        let tools = Path::new(env!("CARGO_BIN_EXE_policyd")).with_file_name("policyd-tools");
+        assert!(tools.exists(), "build the program beside policyd: cargo build -p policyd-tools");
         command.args(arguments).current_dir(&self.project).env_clear();
         command.envs(std::env::var_os("PATH").map(|it| ("PATH", it)));
         let own = [("HOME", "home"), ("XDG_CONFIG_HOME", "config"), ("XDG_CACHE_HOME", "cache")];

@@ -51,4 +51,5 @@ mod shared_answers;
 mod shared_roles;
 mod shared_store;
 mod trying;
+mod two_programs;
 mod usage;

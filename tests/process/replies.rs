@@ -3,7 +3,7 @@
 use std::fs;
 
 use hmac::{Hmac, Mac};
-use policyd::report::alert::base64;
+use policyd::record::alert::base64;
 use policyd::world::World;
 use policyd::world::real::RealWorld;
 use serde_json::{Value, json};

@@ -368,7 +368,7 @@ fn clients_and_schemas_of_other_versions_work_or_say_so() {
     let test = "clients_and_schemas_of_other_versions_work_or_say_so";
     let Some(server) = postgres::server(test) else { return };
     let url = server.database();
-    postgres::execute(&url, include_str!("../../src/world/real/postgres/1.sql")).unwrap();
+    postgres::execute(&url, include_str!("../../src/net/postgres/1.sql")).unwrap();
     let first = "INSERT INTO policyd.migration (version, client_min) VALUES (1, 1); \
                  INSERT INTO policyd.project_group (name) VALUES ('team')";
     postgres::execute(&url, first).unwrap();

@@ -1,4 +1,4 @@
-//! Packages: what `.packaging` makes of the program can be installed and works; workflows, the action, the plugin,
+//! Packages: what `.packaging` makes of the programs can be installed and works; workflows, the action, the plugin,
 //! and the pages that name a release agree with `Cargo.toml`.
 use std::collections::BTreeSet;
 use std::fs;
@@ -105,14 +105,19 @@ fn packages_can_be_installed_and_used() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("policyd");
-    fs::copy(PROGRAM, &program).unwrap();
-    // Debug information is most of the program and would only slow the test.
-    drop(Command::new("strip").arg(&program).output());
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    for name in ["policyd", "policyd-tools"] {
+        let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        let copy = programs.join(&name);
+        fs::copy(Path::new(PROGRAM).with_file_name(&name), &copy).unwrap();
+        // Debug information is most of a program and would only slow the test.
+        drop(Command::new("strip").arg(&copy).output());
+    }
     let compiler = Command::new("rustc").arg("-vV").output().unwrap();
     let compiler = String::from_utf8(compiler.stdout).unwrap();
     let host = compiler.lines().find_map(|it| it.strip_prefix("host: ")).unwrap();
-    let pair = format!("{host}={}", program.display());
+    let pair = format!("{host}={}", programs.display());
     let outs = ["one", "two"].map(|it| folder.path().join(it));
     for out in &outs {
         let path = out.to_str().unwrap();
@@ -176,6 +181,16 @@ fn a_release_has_every_target_and_the_version_of_its_tag() {
     let refused = python(&[[".packaging/build.py"].as_slice(), &few].concat());
     assert!(
         !refused.status.success() && text(&refused).contains("--partial"),
+        "{}",
+        text(&refused)
+    );
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("policyd"), "").unwrap();
+    let half = format!("x86_64-apple-darwin={}", folder.path().display());
+    let half = ["--partial", "--out", "/nonexistent", half.as_str()];
+    let refused = python(&[[".packaging/build.py"].as_slice(), &half].concat());
+    assert!(
+        !refused.status.success() && text(&refused).contains("policyd-tools"),
         "{}",
         text(&refused)
     );

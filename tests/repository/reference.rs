@@ -9,7 +9,7 @@ use policyd::expr::types::Type;
 use policyd::lint;
 use policyd::policy::{Severity, builtin, load, records, shapes};
 use policyd::report::diagnostics::level_name;
-use policyd::store::schemas;
+use policyd::report::schemas;
 use serde_json::Value;
 
 use super::readme::root;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use policyd::expr::pattern::compile_regex;
-use policyd::policy::failures::{Classified, Deciding};
+use policyd::policy::failures::{Classified, Deciding, FailureClassifier};
 use policyd::policy::{Policy, builtin, load};
 use policyd::state::failure::{ERROR_NAMES, FailureEffect, Failures};
 use policyd::state::recovery::{

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use policyd::net::RealNetwork;
 use policyd::state::breaker::{BreakerEvent, BreakerFailure, BreakerSettings, Window};
 use policyd::state::dead_letter::{Attempt, Task};
 use policyd::state::escalation::{Escalation, EscalationEvent};
@@ -258,8 +259,9 @@ fn files_and_postgresql_agree() {
     let Some(postgres) = postgres::server("files_and_postgresql_agree") else { return };
     let mut files = Files(FakeWorld::new());
     files.0.set_env("HOME", "/home/me");
-    let connected =
-        RealWorld::new().connect(&address(&postgres.database()), Duration::from_secs(20));
+    let connected = RealWorld::new()
+        .with_network(&RealNetwork)
+        .connect(&address(&postgres.database()), Duration::from_secs(20));
     let mut server = connected.unwrap();
     assert_eq!(server.changes(0), Err(ServerError::NoSchema));
     assert_eq!(server.migrate(), Ok((0, 4)));

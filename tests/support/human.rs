@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use policyd::net::RealNetwork;
 use policyd::time::Timestamp;
 use policyd::world::real::RealWorld;
 use policyd::world::server::{DocumentServer, ServerAddress, ServerError};
@@ -33,7 +34,7 @@ impl HumanWorld {
             environment.iter().map(|(name, it)| ((*name).to_owned(), text(it))).collect();
         variables.extend(std::env::var("PATH").map(|it| ("PATH".to_owned(), it)));
         Self {
-            machine: RealWorld::new(),
+            machine: RealWorld::new().with_network(&RealNetwork),
             environment: variables,
             folder: folder.to_owned(),
             program: env!("CARGO_BIN_EXE_policyd").into(),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Downloads policyd into a directory, checks its SHA-256, and prints the directory of the program.
+# Downloads policyd into a directory, checks its SHA-256, and prints the directory of its programs.
 # The version is the one of Cargo.toml, so an action pinned by a commit installs the release of that commit.
 # POLICYD_DOWNLOADS replaces the address of the releases, for mirrors and tests.
 set -euo pipefail

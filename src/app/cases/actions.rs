@@ -4,15 +4,15 @@
 use serde_json::{Map, Value, json};
 
 use super::error::CaseError;
-use crate::app::tasks::{Report, Stores};
-use crate::cases::happens::{FailedTask, StepAction};
-use crate::evaluation::{signals as due, tables};
-use crate::expr::words;
-use crate::policy::records;
-use crate::policy::records::signals::RUN;
-use crate::policy::tables::find;
-use crate::state::dead_letter::{Attempt, Task, TaskQueue};
-use crate::store::signals::Draft;
+use crate::tasks::{Report, Stores};
+use policyd_cases::happens::{FailedTask, StepAction};
+use policyd_evaluation::{signals as due, tables};
+use policyd_fact_table::words;
+use policyd_policy::records;
+use policyd_policy::records::signals::RUN;
+use policyd_policy::tables::find;
+use policyd_state::dead_letter::{Attempt, Task, TaskQueue};
+use policyd_store::signals::Draft;
 
 /// Performs an action of a case that is not an event; returns its result.
 ///

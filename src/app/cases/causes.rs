@@ -1,12 +1,12 @@
 //! What stands behind a case that failed: the conditions that were judged, with the value of each part.
 
 use super::machine::Seen;
-use crate::cases::expect::Mismatch;
-use crate::evaluation::guards::{GuardVerdict, GuardsOutcome};
-use crate::evaluation::message::in_one_line;
-use crate::evaluation::verdict::{CheckVerdict, ConditionExplanation, Consequence};
-use crate::report::drawing;
-use crate::report::mask::mask;
+use policyd_cases::expect::Mismatch;
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::message::in_one_line;
+use policyd_evaluation::verdict::{CheckVerdict, ConditionExplanation, Consequence};
+use policyd_record::drawing;
+use policyd_record::mask::mask;
 
 /// What led to what there was: the conditions of the consideration that is meant with the value of
 /// each part, else everything that stood against the stop or was said.

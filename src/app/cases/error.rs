@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::app::workspace::enclosure::outside;
-use crate::expr::ScriptError;
-use crate::expr::words::WordError;
-use crate::hook::payload::PayloadError;
-use crate::policy::SourceLocation;
-use crate::policy::tables::TableError;
-use crate::world::WorldError;
+use crate::workspace::enclosure::outside;
+use policyd_fact_table::ScriptError;
+use policyd_fact_table::words::WordError;
+use policyd_hook::payload::PayloadError;
+use policyd_policy::SourceLocation;
+use policyd_policy::tables::TableError;
+use policyd_world::WorldError;
 
 /// Why a step of a case cannot be run.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CaseError {
+pub enum CaseError {
     /// A file that the case names could not be read.
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: WorldError },

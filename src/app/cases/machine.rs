@@ -9,34 +9,34 @@ use serde_json::{Map, Value, json};
 
 use super::actions::{perform, waits};
 use super::error::CaseError;
-use crate::app::gate::{self, LoadedPolicy, Report, Request, Supervision};
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::project::{self, Project};
-use crate::cases::happens::StepAction;
-use crate::cases::transcript::{PROJECT, Recorder, absolute};
-use crate::cases::{
+use crate::gate::{self, LoadedPolicy, Report, Request, Supervision};
+use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::project::{self, Project};
+use policyd_base::id::SessionId;
+use policyd_base::limits;
+use policyd_cases::happens::StepAction;
+use policyd_cases::transcript::{PROJECT, Recorder, absolute};
+use policyd_cases::{
     CaseStep, Given, PackChanges, ProbeStub, ProbeStubOutcome, StateBefore, TranscriptAddition,
 };
-use crate::evaluation::Detail;
-use crate::evaluation::guards::GuardsOutcome;
-use crate::expr::watch::CoverageRecorder;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::event::{Event, EventKind};
-use crate::facts::shell;
-use crate::harness::claude_code;
-use crate::hook::{Caller, payload};
-use crate::id::SessionId;
-use crate::limits;
-use crate::policy::Policy;
-use crate::policy::guards::Guard;
-use crate::probe::git::NEUTRAL;
-use crate::report::outcome;
-use crate::state::{SessionState, breaker};
-use crate::store::breakers::BreakerStore;
-use crate::store::decision_log::DECISION_LOG;
-use crate::store::user_choices::UserChoiceStore;
-use crate::world::fake::{FakeWorld, Op};
-use crate::world::{CommandOutput, World, WorldError};
+use policyd_evaluation::Detail;
+use policyd_evaluation::guards::GuardsOutcome;
+use policyd_fact_table::watch::CoverageRecorder;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::event::{Event, EventKind};
+use policyd_facts::shell;
+use policyd_harness::claude_code;
+use policyd_hook::{Caller, payload};
+use policyd_policy::Policy;
+use policyd_policy::guards::Guard;
+use policyd_probe::git::NEUTRAL;
+use policyd_record::outcome;
+use policyd_state::{SessionState, breaker};
+use policyd_store::breakers::BreakerStore;
+use policyd_store::decision_log::DECISION_LOG;
+use policyd_store::user_choices::UserChoiceStore;
+use policyd_world::fake::{FakeWorld, Op};
+use policyd_world::{CommandOutput, World, WorldError};
 
 /// Configuration directory of the user of a case.
 const USER_CONFIG: &str = "/user/config";
@@ -48,8 +48,8 @@ pub(crate) type ReadFile<'a> = &'a dyn Fn(&Path) -> Result<String, CaseError>;
 
 /// The machine of one case.
 pub(crate) struct Machine<'a> {
-    pub(crate) world: FakeWorld,
-    pub(crate) ready: &'a mut LoadedPolicy,
+    pub world: FakeWorld,
+    pub ready: &'a mut LoadedPolicy,
     /// What the case changed in the pack, as it was before.
     unchanged: Unchanged,
     recorder: Recorder,
@@ -67,9 +67,9 @@ struct Before {
 /// What came of a step.
 pub(crate) struct Seen {
     /// Everything that can be expected, by the keys of expectations.
-    pub(crate) value: Value,
+    pub value: Value,
     /// The report itself.
-    pub(crate) report: Report,
+    pub report: Report,
 }
 
 impl<'a> Machine<'a> {

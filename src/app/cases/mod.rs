@@ -5,33 +5,33 @@ mod actions;
 mod causes;
 mod error;
 mod machine;
-pub(crate) mod playground;
-pub(crate) mod recorded;
-pub(crate) mod suite;
+pub mod playground;
+pub mod recorded;
+pub mod suite;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::app::gate::LoadedPolicy;
-use crate::cases::coverage::{self, ExpectedRules};
-use crate::cases::expect::Mismatch;
-use crate::cases::names::NameTable;
-use crate::cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
-use crate::cases::{Case, CaseStep, Expect, SnapshotFormat, TranscriptAddition, read, snapshot};
-use crate::evaluation::Detail;
-use crate::expr::watch::CoverageRecorder;
-use crate::policy::{Policy, builtin, load};
-use crate::report::outcome;
-use crate::world::World;
+use crate::gate::LoadedPolicy;
 use causes::behind;
 use error::CaseError;
 use machine::{Machine, Seen};
+use policyd_cases::coverage::{self, ExpectedRules};
+use policyd_cases::expect::Mismatch;
+use policyd_cases::names::NameTable;
+use policyd_cases::result::{CaseOutcome, CaseResult, CaseSummary, UnmetExpectation};
+use policyd_cases::{Case, CaseStep, Expect, SnapshotFormat, TranscriptAddition, read, snapshot};
+use policyd_evaluation::Detail;
+use policyd_fact_table::watch::CoverageRecorder;
+use policyd_policy::{Policy, builtin, load};
+use policyd_record::outcome;
+use policyd_world::World;
 use suite::Suite;
 
 /// What is done with a snapshot that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SnapshotUpdate {
+pub enum SnapshotUpdate {
     /// It is overwritten.
     Accept,
     /// The new one is written beside it.
@@ -39,14 +39,14 @@ pub(crate) enum SnapshotUpdate {
 }
 
 /// Which cases are run, and what is measured.
-pub(crate) struct CaseRequest {
+pub struct CaseRequest {
     /// Text in the name of a case or of its file.
-    pub(crate) filter: Option<String>,
-    pub(crate) update: Option<SnapshotUpdate>,
+    pub filter: Option<String>,
+    pub update: Option<SnapshotUpdate>,
     /// Whether coverage is measured.
-    pub(crate) coverage: bool,
+    pub coverage: bool,
     /// Required coverage of branches, in percent.
-    pub(crate) threshold: Option<u8>,
+    pub threshold: Option<u8>,
 }
 
 /// What is wanting although no case failed.
@@ -77,7 +77,7 @@ fn shown_name(world: &dyn World, name: &str) -> String {
 }
 
 /// Runs the cases of a pack.
-pub(crate) fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest) -> CaseSummary {
+pub fn run_suite(world: &dyn World, suite: &Suite, request: &CaseRequest) -> CaseSummary {
     let builtin = builtin::pack();
     let loaded = load::load(&suite.pack, &builtin);
     let pack = shown_name(world, &suite.pack.name);
@@ -286,7 +286,7 @@ impl<'a> Runner<'a> {
         if kept.as_deref().is_some_and(|it| snapshot::same(snapshot::read(it), &content)) {
             return Vec::new();
         }
-        let source = format!("{}/{case_file}", crate::cases::shape::FOLDER);
+        let source = format!("{}/{case_file}", policyd_cases::shape::FOLDER);
         let text = snapshot::write(&source, &case.name, &content);
         let differs = || match &kept {
             Some(kept) => mismatch("the snapshot", Some(snapshot::read(kept).to_owned())),

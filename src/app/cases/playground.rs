@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::suite::Suite;
 use super::{CaseRequest, Runner};
-use crate::cases::names::NameTable;
-use crate::cases::read;
-use crate::lint::{self, Profile, Subject};
-use crate::policy::load::Pack;
-use crate::policy::review::{Base, Reviewed};
-use crate::policy::{builtin, load};
-use crate::report::diagnostics::{self, Style};
-use crate::source::{Diagnostic, Source};
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_cases::names::NameTable;
+use policyd_cases::read;
+use policyd_lint::{self as lint, Profile, Subject};
+use policyd_policy::load::Pack;
+use policyd_policy::review::{Base, Reviewed};
+use policyd_policy::{builtin, load};
+use policyd_report::diagnostics::{self, Style};
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Source};
 
 /// Name of the pack in messages.
 const PACK: &str = "playground";
@@ -22,22 +22,22 @@ const PACK: &str = "playground";
 const SITUATION: &str = "situation.yaml";
 
 /// Rules and a situation, as a user writes them.
-pub(crate) struct Playground<'a> {
+pub struct Playground<'a> {
     /// Text of `guards.yaml`.
-    pub(crate) guards: &'a str,
+    pub guards: &'a str,
     /// Text of `considerations.yaml`.
-    pub(crate) checks: &'a str,
+    pub checks: &'a str,
     /// A case without `name` and `expect`.
-    pub(crate) situation: &'a str,
+    pub situation: &'a str,
 }
 
 /// What comes of a situation.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct PlaygroundResult {
+pub struct PlaygroundResult {
     /// Findings of lint, with their places. Empty if lint finds nothing.
-    pub(crate) findings: String,
+    pub findings: String,
     /// The report of each step. Empty if the rules or the situation are invalid.
-    pub(crate) reports: Vec<String>,
+    pub reports: Vec<String>,
 }
 
 impl Playground<'_> {
@@ -67,7 +67,7 @@ impl Playground<'_> {
     }
 
     /// Checks the rules, and evaluates them for the situation.
-    pub(crate) fn run(&self, world: &dyn World) -> PlaygroundResult {
+    pub fn run(&self, world: &dyn World) -> PlaygroundResult {
         let (pack, builtin) = (self.pack(), builtin::pack());
         let mut findings = self.findings(&pack, world.now());
         let mut result = PlaygroundResult::default();
@@ -97,7 +97,7 @@ impl Playground<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     const GUARD: &str = "\
 - id: no_force

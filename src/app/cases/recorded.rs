@@ -8,31 +8,31 @@ use serde_json::{Map, Value, json};
 
 use super::suite::Suite;
 use super::{CaseRequest, run_suite};
-use crate::app::workspace::project;
-use crate::cases::draft::{self, CaseDraft};
-use crate::cases::expect::Mismatch;
-use crate::cases::result::CaseOutcome;
-use crate::cases::shape::FOLDER;
-use crate::cases::transcript::PROJECT;
-use crate::limits;
-use crate::policy::Policy;
-use crate::policy::load::Pack;
-use crate::replay::observed::{ObservedDecision, ObservedEvent};
-use crate::replay::tally::Tally;
-use crate::replay::{PolicyPair, Recording, TranscriptInfo, subject};
-use crate::report::mask::{mask, mask_json};
-use crate::source::Source;
-use crate::store::transcript;
-use crate::time::Timestamp;
-use crate::world::overlay::OverlayWorld;
-use crate::world::{World, WorldError};
+use crate::workspace::project;
+use policyd_base::limits;
+use policyd_cases::draft::{self, CaseDraft};
+use policyd_cases::expect::Mismatch;
+use policyd_cases::result::CaseOutcome;
+use policyd_cases::shape::FOLDER;
+use policyd_cases::transcript::PROJECT;
+use policyd_policy::Policy;
+use policyd_policy::load::Pack;
+use policyd_record::mask::{mask, mask_json};
+use policyd_replay::observed::{ObservedDecision, ObservedEvent};
+use policyd_replay::tally::Tally;
+use policyd_replay::{PolicyPair, Recording, TranscriptInfo, subject};
+use policyd_store::transcript;
+use policyd_world::overlay::OverlayWorld;
+use policyd_world::{World, WorldError};
+use policyd_yaml::Source;
+use policyd_yaml::time::Timestamp;
 
 /// The home directory in a case, in place of the user's.
 const HOME: &str = "/home/user";
 
 /// Why no case was written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RecordError {
+pub enum RecordError {
     /// The transcript does not contain the call or the stop.
     #[error("{transcript} contains no such tool call (calls: {calls})")]
     NoCall { transcript: PathBuf, calls: u64 },
@@ -52,7 +52,7 @@ pub(crate) enum RecordError {
 
 /// Which event of a transcript is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventSelector<'a> {
+pub enum EventSelector<'a> {
     /// The tool call with this id, or with this number in the transcript, from 1.
     Call(&'a str),
     /// The first tool call of this line for which a guard fired.
@@ -148,7 +148,7 @@ struct CaseSituation {
 }
 
 /// Writes cases into a directory.
-pub(crate) struct CaseRecorder<'a> {
+pub struct CaseRecorder<'a> {
     world: &'a dyn World,
     pack: Pack,
     /// The policy of the pack, without the mode of the pack: cases show what rules do once they are enforced.
@@ -161,12 +161,8 @@ pub(crate) struct CaseRecorder<'a> {
 }
 
 impl<'a> CaseRecorder<'a> {
-    pub(crate) fn new(
-        world: &'a dyn World,
-        pack: Pack,
-        policy: &Policy,
-        directory: PathBuf,
-    ) -> Self {
+    /// Creates a recorder of cases for a pack; the cases belong into `directory`.
+    pub fn new(world: &'a dyn World, pack: Pack, policy: &Policy, directory: PathBuf) -> Self {
         let mut policy = policy.clone();
         policy.settings.mode = None;
         Self {
@@ -181,7 +177,7 @@ impl<'a> CaseRecorder<'a> {
     }
 
     /// Returns the directory of the case files.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.directory
     }
 
@@ -189,7 +185,7 @@ impl<'a> CaseRecorder<'a> {
     ///
     /// # Errors
     /// [`RecordError`] if no case was written.
-    pub(crate) fn record(
+    pub fn record(
         &self,
         transcript: &Path,
         selector: EventSelector<'_>,

@@ -5,37 +5,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::CaseError;
-use crate::app::packs::{folder, places};
-use crate::app::workspace::enclosure::Enclosure;
-use crate::app::workspace::folders;
-use crate::app::workspace::project::Project;
-use crate::cases::shape::FOLDER;
-use crate::cases::snapshot;
-use crate::limits;
-use crate::policy::builtin;
-use crate::policy::load::Pack;
-use crate::source::Source;
-use crate::world::{FileKind, World, WorldError};
+use crate::folders;
+use crate::packs::{folder, places};
+use crate::workspace::enclosure::Enclosure;
+use crate::workspace::project::Project;
+use policyd_base::limits;
+use policyd_cases::shape::FOLDER;
+use policyd_cases::snapshot;
+use policyd_policy::builtin;
+use policyd_policy::load::Pack;
+use policyd_world::{FileKind, World, WorldError};
+use policyd_yaml::Source;
 
 /// A pack and its case files.
-pub(crate) struct Suite {
+pub struct Suite {
     /// The pack.
-    pub(crate) pack: Pack,
+    pub pack: Pack,
     /// Folder of the case files; nothing where they are embedded.
-    pub(crate) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
     /// The case files, in the order of their names.
-    pub(crate) files: Vec<Arc<Source>>,
+    pub files: Vec<Arc<Source>>,
     /// Whether these are all there are.
-    pub(crate) whole: bool,
+    pub whole: bool,
 }
 
 /// The suites that paths name, those of the project's pack where none is named, and what could not
 /// be read. A path names packs as it does for `lint`, the `tests` folder of one, or a case file.
-pub(crate) fn find(
-    world: &dyn World,
-    project: &Project,
-    paths: &[PathBuf],
-) -> (Vec<Suite>, Vec<String>) {
+pub fn find(world: &dyn World, project: &Project, paths: &[PathBuf]) -> (Vec<Suite>, Vec<String>) {
     let mut suites: Vec<Suite> = Vec::new();
     let mut unreadable: Vec<String> = Vec::new();
     // A pack that is named twice is read twice; its errors are reported once.
@@ -96,7 +92,7 @@ fn suite(world: &dyn World, pack: Pack, only: Option<&Path>) -> (Suite, Vec<Stri
 
 /// The case files beside the policies of a pack, or the one of them that is meant (by its path from their folder),
 /// in the order of their names; and what could not be read.
-pub(crate) fn beside(
+pub fn beside(
     world: &dyn World,
     pack: &Pack,
     only: Option<&Path>,
@@ -147,7 +143,7 @@ fn all_beside(world: &dyn World, pack: &Path) -> Vec<PathBuf> {
 
 impl Suite {
     /// The snapshots there are, beside the case files.
-    pub(crate) fn snapshots(&self, world: &dyn World) -> Vec<PathBuf> {
+    pub fn snapshots(&self, world: &dyn World) -> Vec<PathBuf> {
         let Some(folder) = &self.folder else { return Vec::new() };
         let folder = folder.join(snapshot::FOLDER);
         if !Enclosure::around(world, Path::new(&self.pack.name)).contains(world, &folder) {
@@ -162,7 +158,7 @@ impl Suite {
     ///
     /// # Errors
     /// [`CaseError::File`] if the file cannot be read.
-    pub(crate) fn read_beside(
+    pub fn read_beside(
         &self,
         world: &dyn World,
         case_file: &str,
@@ -181,7 +177,7 @@ impl Suite {
     ///
     /// # Errors
     /// [`CaseError::File`] if the file cannot be read.
-    pub(crate) fn read(&self, world: &dyn World, path: &Path) -> Result<String, CaseError> {
+    pub fn read(&self, world: &dyn World, path: &Path) -> Result<String, CaseError> {
         if let Some(folder) = &self.folder {
             let enclosure = Enclosure::around(world, Path::new(&self.pack.name));
             return read_text(world, &enclosure, &folder.join(path));

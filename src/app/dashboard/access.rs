@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::limits::{DASHBOARD_LINK_AGE_MAX, DASHBOARD_SESSIONS_MAX};
-use crate::world::{World, WorldError};
+use policyd_base::limits::{DASHBOARD_LINK_AGE_MAX, DASHBOARD_SESSIONS_MAX};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::hex;
 
 /// Name of the cookie.
 const COOKIE: &str = "policyd_dashboard";
@@ -153,7 +153,7 @@ impl BrowserSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     fn token(link: &str) -> &str {
         link.split_once("?token=").unwrap().1

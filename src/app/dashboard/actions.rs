@@ -9,21 +9,21 @@ use serde_json::json;
 use super::Reply;
 use super::case_draft;
 use super::pages::{OpenProject, PageError, Pages, layout};
-use crate::app::sharing::{self, COMMAND};
-use crate::app::tasks::{AnswerOutcome, StoreLocation, Stores};
-use crate::app::workspace::human::Actor;
-use crate::app::workspace::project;
-use crate::limits::COMMAND_LOCK_WAIT;
-use crate::report::mask::mask;
-use crate::state::approval::ApprovalEffect;
-use crate::state::breaker::BreakerEvent;
-use crate::state::dead_letter::TaskEvent;
-use crate::state::signal::End;
-use crate::store::shared::{
+use crate::sharing::{self, COMMAND};
+use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
+use crate::workspace::human::Actor;
+use crate::workspace::project;
+use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_record::mask::mask;
+use policyd_state::approval::ApprovalEffect;
+use policyd_state::breaker::BreakerEvent;
+use policyd_state::dead_letter::TaskEvent;
+use policyd_state::signal::End;
+use policyd_store::shared::{
     AnswerResult, NamedSignal, SharedSignalEnd, SharedStore, SignalResponse,
 };
-use crate::store::signals::SignalOutcome;
-use crate::world::{World, WorldError};
+use policyd_store::signals::SignalOutcome;
+use policyd_world::{World, WorldError};
 
 pub(super) type FormFields = BTreeMap<String, String>;
 

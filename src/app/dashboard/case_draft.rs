@@ -7,15 +7,15 @@ use maud::html;
 use serde_json::{Map, Value, json};
 
 use super::pages::{PageError, Pages, find_decision, layout};
-use crate::app::sessions::recordings;
-use crate::cases::draft::{self, CaseDraft};
-use crate::evaluation::called::LoggedEvent;
-use crate::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
-use crate::report::decision_log::Entry;
-use crate::report::mask::mask;
-use crate::store::file::{self, Durability, Saved};
-use crate::store::runs::RUNS;
-use crate::world::{World, WorldError};
+use crate::sessions::recordings;
+use policyd_base::limits::{CASE_DRAFT_BYTES_MAX, CASE_DRAFT_CHARS_MAX};
+use policyd_cases::draft::{self, CaseDraft};
+use policyd_evaluation::called::LoggedEvent;
+use policyd_record::decision_log::Entry;
+use policyd_record::mask::mask;
+use policyd_store::file::{self, Durability, Saved};
+use policyd_store::runs::RUNS;
+use policyd_world::{World, WorldError};
 
 /// Directory below the state directory.
 const FOLDER: &str = "case-drafts";
@@ -164,8 +164,8 @@ fn transcript(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::workspace::project;
-    use crate::world::fake::FakeWorld;
+    use crate::workspace::project;
+    use policyd_world::fake::FakeWorld;
 
     fn entry(value: Value) -> Entry {
         Entry::read(&value).unwrap()

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::app::overview::{self, ActivitySource, ProjectOverview};
-use crate::cores;
-use crate::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
-use crate::report::activity::Activity;
-use crate::report::breakers::BreakerView;
-use crate::report::overview::{ProjectRow, sort};
-use crate::state::breaker::{Breaker, BreakerPhase};
-use crate::store::decision_index::{self, DecisionIndex, IndexError, IndexedLog, IngestResult};
-use crate::store::decision_log::DECISION_LOG;
-use crate::store::projects::{KnownProject, ProjectRegistry};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::overview::{self, ActivitySource, ProjectOverview};
+use policyd_base::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
+use policyd_cores as cores;
+use policyd_index::{self as decision_index, DecisionIndex, IndexError, IndexedLog, IngestResult};
+use policyd_record::activity::Activity;
+use policyd_report::breakers::BreakerView;
+use policyd_report::overview::{ProjectRow, sort};
+use policyd_state::breaker::{Breaker, BreakerPhase};
+use policyd_store::decision_log::DECISION_LOG;
+use policyd_store::projects::{KnownProject, ProjectRegistry};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Files and directories below the state directory that change with the state of a project.
 const STATE_PATHS: [&str; 8] =
@@ -30,25 +30,25 @@ const STEP: Duration = Duration::from_millis(100);
 
 /// All projects at one time.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Snapshot {
+pub struct Snapshot {
     /// Number of changes so far.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Rows, the greatest need first.
-    pub(crate) rows: Vec<ProjectRow>,
+    pub rows: Vec<ProjectRow>,
     /// Breakers by project.
-    pub(crate) breakers: BTreeMap<String, Vec<BreakerView>>,
+    pub breakers: BTreeMap<String, Vec<BreakerView>>,
     /// Entries of the registry by project.
-    pub(crate) known: BTreeMap<String, KnownProject>,
+    pub known: BTreeMap<String, KnownProject>,
     /// Decision logs, each with its project.
-    pub(crate) logs: Vec<(String, PathBuf)>,
+    pub logs: Vec<(String, PathBuf)>,
     /// State directories of projects that were read.
-    pub(crate) state_dirs: BTreeMap<String, PathBuf>,
+    pub state_dirs: BTreeMap<String, PathBuf>,
     /// Decisions in the index.
-    pub(crate) indexed: u64,
+    pub indexed: u64,
     /// Whether the index contains the logs of all projects.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
     /// Why a part is missing.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// What shows that the state of a project changed: identity, length, and time of each file.
@@ -309,10 +309,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::state::breaker::BreakerEvent;
-    use crate::store::breakers::BreakerStore;
-    use crate::store::file::Durability;
-    use crate::world::fake::FakeWorld;
+    use policyd_state::breaker::BreakerEvent;
+    use policyd_store::breakers::BreakerStore;
+    use policyd_store::file::Durability;
+    use policyd_world::fake::FakeWorld;
 
     const STATE: &str = "/w/app/.policyd";
 
@@ -349,7 +349,7 @@ mod tests {
         world.advance(DASHBOARD_AGE_MAX.saturating_mul(2));
         assert_eq!(looked(&live, &mut state), first, "nothing changed but the time");
         changes.mark_unchanged();
-        let policy = crate::app::packs::builtin_policy(&world).unwrap();
+        let policy = crate::packs::builtin_policy(&world).unwrap();
         let breakers = BreakerStore::new(&world, Path::new(STATE), Durability::default());
         let settings = policy.breaker("api/x");
         breakers.record("api/x", BreakerEvent::failure("E"), &settings, world.now()).unwrap();

@@ -21,16 +21,16 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::app::error::AppError;
-use crate::app::webhook::SignedMessage;
-use crate::app::workspace::human::Actor;
-use crate::limits::{DASHBOARD_REQUESTS_MAX, DASHBOARD_THREADS};
-use crate::store::decision_index::DecisionIndex;
-use crate::world::{World, WorldError};
+use crate::error::AppError;
+use crate::webhook::SignedMessage;
+use crate::workspace::human::Actor;
 use access::DashboardAccess;
 use live::Live;
-pub(crate) use live::Snapshot;
+pub use live::Snapshot;
 use pages::Pages;
+use policyd_base::limits::{DASHBOARD_REQUESTS_MAX, DASHBOARD_THREADS};
+use policyd_index::DecisionIndex;
+use policyd_world::{World, WorldError};
 use server::{PendingRequest, ServerContext};
 
 /// Interval in which the terminal is read.
@@ -38,23 +38,23 @@ const TERMINAL_WAIT: Duration = Duration::from_millis(250);
 
 /// How the dashboard is started.
 #[derive(Debug, Clone)]
-pub(crate) struct DashboardOptions {
+pub struct DashboardOptions {
     /// Port; 0 is any free one.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The human who started it, in whose name questions are answered. `None`: it is read-only.
-    pub(crate) actor: Option<Actor>,
+    pub actor: Option<Actor>,
     /// Whether the links contain `127.0.0.1` instead of a host name of their own.
-    pub(crate) by_address: bool,
+    pub by_address: bool,
     /// Token with which `/metrics` can be read.
-    pub(crate) metrics_token: Option<String>,
+    pub metrics_token: Option<String>,
     /// Key of the signatures of webhook replies. `None`: no reply is accepted.
-    pub(crate) reply_key: Option<String>,
+    pub reply_key: Option<String>,
     /// Age of the decisions that the overview counts.
-    pub(crate) since: Duration,
+    pub since: Duration,
 }
 
 /// The terminal of the human who started the dashboard.
-pub(crate) trait DashboardTerminal {
+pub trait DashboardTerminal {
     /// Shows a link that works once.
     fn show_link(&mut self, link: &str);
     /// Shows a problem that stops nothing.
@@ -99,7 +99,7 @@ enum Reply {
 ///
 /// # Errors
 /// The port is not free, or the user has no state directory.
-pub(crate) fn serve(
+pub fn serve(
     world: &dyn World,
     options: &DashboardOptions,
     terminal: &mut dyn DashboardTerminal,
@@ -155,7 +155,7 @@ pub(crate) fn serve(
 ///
 /// # Errors
 /// The user has no state directory.
-pub(crate) fn watch(
+pub fn watch(
     world: &dyn World,
     since: Duration,
     show: &mut dyn FnMut(&Snapshot) -> bool,

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::Reply;
 use super::actions::{self, AnswerKind, FormFields};
 use super::pages::{PageError, Pages};
-use crate::app::webhook::SignedMessage;
-use crate::app::workspace::human::Actor;
+use crate::webhook::SignedMessage;
+use crate::workspace::human::Actor;
 
 /// The body of a reply.
 #[derive(Debug, Deserialize)]

@@ -28,9 +28,9 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use super::access::{BrowserSession, DashboardAccess};
 use super::pages::{PLAYGROUND, layout};
 use super::{PageRequest, Reply};
-use crate::app::webhook::{self, SignedMessage};
-use crate::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
-use crate::report::paint::for_browser;
+use crate::webhook::{self, SignedMessage};
+use policyd_base::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
+use policyd_record::paint::for_browser;
 
 const STYLE: &str = include_str!("assets/dashboard.css");
 const ICON: &str = include_str!("assets/icon.svg");

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::check::{Check, Health, try_to_write};
-use crate::app::packs;
-use crate::app::sessions::recorded;
-use crate::app::workspace::project::{self, Project};
-use crate::world::{FileKind, World, WorldError};
+use crate::packs;
+use crate::sessions::recorded;
+use crate::workspace::project::{self, Project};
+use policyd_world::{FileKind, World, WorldError};
 
 const ABOUT: &str = "audit log";
 const HELP: &str = "help: correct the type, owner or permissions of that path, or name another state \

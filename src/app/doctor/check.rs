@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::world::{World, WorldError};
+use policyd_world::{World, WorldError};
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Health {
+pub enum Health {
     /// As it should be.
     Good,
     /// Something the user should know.
@@ -17,7 +17,7 @@ pub(crate) enum Health {
 
 impl Health {
     /// Returns the word that a user reads.
-    pub(crate) const fn label(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Look => "warn",
@@ -26,7 +26,7 @@ impl Health {
     }
 
     /// Returns the word of the JSON form.
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Look => "look",
@@ -37,22 +37,24 @@ impl Health {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone)]
-pub(crate) struct Check {
+pub struct Check {
     /// What, in one or two words.
-    pub(crate) about: &'static str,
-    pub(crate) health: Health,
+    pub about: &'static str,
+    pub health: Health,
     /// What was seen.
-    pub(crate) text: String,
+    pub text: String,
     /// More of it, a line each: what the agent would see.
-    pub(crate) more: Vec<String>,
+    pub more: Vec<String>,
 }
 
 impl Check {
-    pub(crate) fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
+    /// Creates the result of a check.
+    pub fn new(about: &'static str, health: Health, text: impl Into<String>) -> Self {
         Self { about, health, text: text.into(), more: Vec::new() }
     }
 
-    pub(crate) fn good(about: &'static str, text: impl Into<String>) -> Self {
+    /// Creates the result of a check that found no problem.
+    pub fn good(about: &'static str, text: impl Into<String>) -> Self {
         Self::new(about, Health::Good, text)
     }
 }

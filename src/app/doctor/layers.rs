@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::check::{Check, Health};
-use crate::app::install::places::{PLACES, Place, Scope};
-use crate::app::install::settings::{self, Line};
-use crate::app::workspace::project::Project;
-use crate::facts::event::EventKind;
-use crate::limits::SETTINGS_FILE_BYTES_MAX;
-use crate::world::{World, WorldError};
+use crate::install::places::{PLACES, Place, Scope};
+use crate::install::settings::{self, Line};
+use crate::workspace::project::Project;
+use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
+use policyd_facts::event::EventKind;
+use policyd_world::{World, WorldError};
 
 const ABOUT: &str = "hooks";
 /// Claude Code's settings that an organization gives.

@@ -2,33 +2,34 @@
 //! transcripts. They change nothing in the project.
 
 mod audit_log;
-pub(crate) mod check;
+pub mod check;
 mod layers;
 mod transcripts;
-pub(crate) mod variables;
+pub mod variables;
 mod versions;
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::app::packs::{self, organization};
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::gate_status::GateStatus;
-use crate::app::workspace::project::Project;
-use crate::policy::pack_list::PackList;
-use crate::policy::remote::RemotePack;
-use crate::store::administrator;
-use crate::store::breakers::BreakerStore;
-use crate::store::configuration::{Configuration, ConfigurationOwner};
-use crate::store::document::StoreProblem;
-use crate::store::file::Durability;
-use crate::store::pack_cache::PackCache;
-use crate::store::pack_history::{FailedFetch, PackHistoryStore};
-use crate::world::{FileKind, World};
+use crate::packs::{self, organization};
+use crate::programs;
+use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::gate_status::GateStatus;
+use crate::workspace::project::Project;
 use check::{Check, Health, try_to_write};
+use policyd_policy::pack_list::PackList;
+use policyd_policy::remote::RemotePack;
+use policyd_store::administrator;
+use policyd_store::breakers::BreakerStore;
+use policyd_store::configuration::{Configuration, ConfigurationOwner};
+use policyd_store::document::StoreProblem;
+use policyd_store::file::Durability;
+use policyd_store::pack_cache::PackCache;
+use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
+use policyd_world::{FileKind, World};
 
 /// Inspects everything that can be read; `options` are the variables that set options.
-pub(crate) fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
+pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<Check> {
     let mut checks = vec![program(world)];
     let (layers, callers) = layers::inspect_layers(world, project);
     checks.extend(layers);
@@ -66,13 +67,21 @@ fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
     problems.iter().map(|it| Check::new("state", Health::Look, text(it))).collect()
 }
 
-/// Which program runs.
+/// Which programs run. A hook names `policyd`, so its absence is a defect.
 fn program(world: &dyn World) -> Check {
     let version = env!("CARGO_PKG_VERSION");
-    match world.program() {
-        Some(path) => Check::good("program", format!("policyd {version}, {}", path.display())),
-        None => Check::new("program", Health::Look, format!("policyd {version}, path unknown")),
+    let programs = programs::installed(world);
+    if let Some(tools) = programs.first().filter(|it| programs::is_tools(it)) {
+        let text = format!("policyd {version}: `policyd` is missing beside `{}`", tools.display());
+        let mut check = Check::new("program", Health::Bad, text);
+        check.more = vec!["help: install policyd again, and run `policyd install`".to_owned()];
+        return check;
     }
+    let paths: Vec<String> = programs.iter().map(|it| it.display().to_string()).collect();
+    if paths.is_empty() {
+        return Check::new("program", Health::Look, format!("policyd {version}, path unknown"));
+    }
+    Check::good("program", format!("policyd {version}, {}", paths.join(" and ")))
 }
 
 /// What disables policyd, wholly or for a while, and what looks as if it did.

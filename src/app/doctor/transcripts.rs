@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::check::{Check, Health};
-use crate::app::replay::sessions;
-use crate::app::sessions::recordings::{self, RecordingDirectory};
-use crate::facts::lines::LineChunk;
-use crate::facts::record::{self, EntryCall, Record, RecordEntry};
-use crate::harness::Harness;
-use crate::store::transcript;
-use crate::time::Timestamp;
-use crate::world::World;
+use crate::replay::sessions;
+use crate::sessions::recordings::{self, RecordingDirectory};
+use policyd_facts::lines::LineChunk;
+use policyd_facts::record::{self, EntryCall, Record, RecordEntry};
+use policyd_harness::Harness;
+use policyd_store::transcript;
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 
 const ABOUT: &str = "transcripts";
 

@@ -3,16 +3,19 @@
 use std::path::Path;
 
 use super::check::{Check, Health};
-use crate::source::suggest;
-use crate::world::World;
+use policyd_world::World;
+use policyd_yaml::suggest;
 
 const ABOUT: &str = "environment";
 
 /// What the names of all of them begin with.
 const PREFIX: &str = "POLICYD_";
 
+/// Variable that `policyd` sets for `policyd-tools`, so it says nothing about the machine.
+const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
-pub(crate) const OWN_VARIABLES: [&str; 11] = [
+pub const OWN_VARIABLES: [&str; 12] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
     "POLICYD_MAX_RETRIES",
@@ -24,6 +27,7 @@ pub(crate) const OWN_VARIABLES: [&str; 11] = [
     "POLICYD_NO_CACHE",
     "POLICYD_PRIVATE",
     "POLICYD_STORE",
+    FRONT_RELEASE,
 ];
 
 /// Directories of the user, which are absolute.
@@ -34,7 +38,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
     let known: Vec<&str> =
         OWN_VARIABLES.into_iter().chain(options.iter().map(String::as_str)).collect();
     let mut set = world.variables();
-    set.retain(|it| it.starts_with(PREFIX));
+    set.retain(|it| it.starts_with(PREFIX) && it != FRONT_RELEASE);
     set.sort_unstable();
     let (read, unread): (Vec<String>, _) =
         set.into_iter().partition(|it| known.contains(&it.as_str()));
@@ -69,7 +73,7 @@ pub(super) fn scan_variables(world: &dyn World, options: &[String]) -> Vec<Check
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn a_relative_directory_is_reported() {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::check::{Check, Health};
-use crate::app::install::places::Place;
-use crate::app::workspace::project;
-use crate::probe::outside_of;
-use crate::world::{ExternalCommand, World, WorldError};
+use crate::install::places::Place;
+use crate::workspace::project;
+use policyd_probe::outside_of;
+use policyd_world::{ExternalCommand, World, WorldError};
 
 const ABOUT: &str = "version";
 /// Time that a client may take to say its version; some of them start a whole runtime for it.
@@ -67,8 +67,8 @@ fn parts(word: &str) -> Option<[u32; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::CommandOutput;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::CommandOutput;
+    use policyd_world::fake::FakeWorld;
 
     fn told(said: &str) -> (Health, String) {
         let world = FakeWorld::new();

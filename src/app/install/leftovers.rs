@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::workspace::project::{self, STATE_DIR_NAME};
-use crate::store::user::UserDirectory;
-use crate::store::user_choices::known_state_dirs;
-use crate::world::{FileKind, World, WorldError};
+use crate::workspace::project::{self, STATE_DIR_NAME};
+use policyd_store::user::UserDirectory;
+use policyd_store::user_choices::known_state_dirs;
+use policyd_world::{FileKind, World, WorldError};
 
 /// Directory of a pack, in the configuration of the user and in the state directory of a project.
 const PACK_FOLDER: &str = "policies";
@@ -23,19 +23,19 @@ const OWN_NAMES: [&str; 9] = [
 ];
 
 /// A directory that stays after `policyd uninstall`.
-pub(crate) struct Leftover {
+pub struct Leftover {
     /// What the directory contains.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// The directory.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// What a purge removes of it: the directory itself, or entries of it.
-    pub(crate) paths: Vec<PathBuf>,
+    pub paths: Vec<PathBuf>,
     /// A pack in it, which the user wrote.
-    pub(crate) pack: Option<PathBuf>,
+    pub pack: Option<PathBuf>,
 }
 
 /// Finds what stays. With `packs`, packs of the user are removed, too.
-pub(crate) fn find(world: &dyn World, packs: bool) -> Vec<Leftover> {
+pub fn find(world: &dyn World, packs: bool) -> Vec<Leftover> {
     let users = UserDirectory::ALL
         .into_iter()
         .filter_map(|it| leftover(world, it.name(), it.path(world)?, packs));
@@ -80,7 +80,7 @@ fn leftover(
 ///
 /// # Errors
 /// The operating system refused.
-pub(crate) fn remove(world: &dyn World, path: &Path) -> Result<(), WorldError> {
+pub fn remove(world: &dyn World, path: &Path) -> Result<(), WorldError> {
     let is_link = world.entry(path)?.link.is_some();
     if !is_link && world.stat(path)?.kind == FileKind::Folder {
         world.remove_folder(path)

@@ -1,25 +1,26 @@
 //! Hook lines in the settings files of clients: planned as changes, then written. A malformed file is not
 //! changed; a file that is changed is copied first.
 
-pub(crate) mod leftovers;
-pub(crate) mod places;
-pub(crate) mod settings;
+pub mod leftovers;
+pub mod places;
+pub mod settings;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::app::error::AppError;
-use crate::app::workspace::project::{self, Project};
-use crate::facts::event::EventKind;
-use crate::harness::ClientEvent;
-use crate::limits::SETTINGS_FILE_BYTES_MAX;
-use crate::source::suggest;
-use crate::store::administrator;
-use crate::store::file::{Saved, rewrite};
-use crate::world::{World, WorldError};
+use crate::error::AppError;
+use crate::programs;
+use crate::workspace::project::{self, Project};
 use places::{PLACES, Place, Scope};
+use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
+use policyd_facts::event::EventKind;
+use policyd_harness::ClientEvent;
+use policyd_store::administrator;
+use policyd_store::file::{Saved, rewrite};
+use policyd_world::{World, WorldError};
+use policyd_yaml::suggest;
 
 /// Events that are installed where none are named: those that policyd may have an opinion on.
 const USUAL: [EventKind; 13] = [
@@ -53,51 +54,48 @@ const KEPT_OUT: &str = "Claude Code reads it at once; it names a path of this ma
 /// What is known about settings of the machine.
 const OF_ALL: &str = "the client applies it to every user, and no user can change it";
 /// The client that loads a directory as a plugin.
-pub(crate) const PLUGIN_CLIENT: &str = "claude-code";
+pub const PLUGIN_CLIENT: &str = "claude-code";
 /// The plugin of a client that knows no hook lines.
 const OPENCODE: &str = include_str!("opencode.js");
 
 /// What is done to one file.
-pub(crate) struct Change {
-    pub(crate) place: &'static Place,
+pub struct Change {
+    pub place: &'static Place,
     /// What is to be known once it is there.
-    pub(crate) then: &'static str,
+    pub then: &'static str,
     /// Whether a hook of tool calls that fails is to block.
-    pub(crate) closed: bool,
+    pub closed: bool,
     /// Whether every user must be able to read the file.
-    pub(crate) is_public: bool,
-    pub(crate) path: PathBuf,
+    pub is_public: bool,
+    pub path: PathBuf,
     /// Current content; `None` if the file does not exist.
-    pub(crate) before: Option<String>,
+    pub before: Option<String>,
     /// What is to be there; none where the file goes.
-    pub(crate) after: Option<String>,
+    pub after: Option<String>,
 }
 
 /// Which hooks are installed.
-pub(crate) struct InstallRequest<'r> {
+pub struct InstallRequest<'r> {
     /// Clients by name; empty: those found on this machine.
-    pub(crate) clients: &'r [String],
-    pub(crate) scope: Scope,
+    pub clients: &'r [String],
+    pub scope: Scope,
     /// Events by name, or `all`; empty: the usual ones.
-    pub(crate) events: &'r [String],
+    pub events: &'r [String],
     /// Whether a hook of tool calls that fails is to block.
-    pub(crate) closed: bool,
+    pub closed: bool,
     /// Path of this program.
-    pub(crate) program: &'r str,
+    pub program: &'r str,
 }
 
 /// Plans the insertion of hook lines.
 ///
 /// # Errors
 /// A client or an event is unknown, or no client is found.
-pub(crate) fn plan_install(
-    world: &dyn World,
-    request: &InstallRequest<'_>,
-) -> Result<Planned, AppError> {
+pub fn plan_install(world: &dyn World, request: &InstallRequest<'_>) -> Result<Planned, AppError> {
     require_lasting_program(Path::new(request.program))?;
     if request.scope == Scope::System {
         require_root(world)?;
-        require_safe_program(world, Path::new(request.program))?;
+        require_safe_programs(world)?;
     }
     let targets = targets(world, request.clients, request.scope)?;
     let change = |(place, path): (&'static Place, PathBuf)| {
@@ -142,13 +140,14 @@ fn require_root(world: &dyn World) -> Result<(), AppError> {
     }
 }
 
-/// A hook of the machine must call a program that no user can replace.
-fn require_safe_program(world: &dyn World, program: &Path) -> Result<(), AppError> {
-    match administrator::weakness_on_way(world, program) {
+/// A hook of the machine must call programs that no user can replace.
+fn require_safe_programs(world: &dyn World) -> Result<(), AppError> {
+    let programs = programs::installed(world);
+    match programs.iter().find_map(|it| administrator::weakness_on_way(world, it)) {
         None => Ok(()),
         Some(weakness) => Err(AppError::usage(format!(
             "the program that the hooks of the machine call must not be replaceable by a user: {weakness}\nhelp: \
-             copy policyd to a directory of root, such as `/usr/local/bin`, and run it from there"
+             copy policyd and policyd-tools to a directory of root, such as `/usr/local/bin`, and run policyd there"
         ))),
     }
 }
@@ -157,7 +156,7 @@ fn require_safe_program(world: &dyn World, program: &Path) -> Result<(), AppErro
 ///
 /// # Errors
 /// A client is unknown, or no client is found.
-pub(crate) fn plan_uninstall(
+pub fn plan_uninstall(
     world: &dyn World,
     clients: &[String],
     scope: Scope,
@@ -173,7 +172,7 @@ pub(crate) fn plan_uninstall(
 ///
 /// # Errors
 /// An event is unknown.
-pub(crate) fn plan_plugin(
+pub fn plan_plugin(
     world: &dyn World,
     request: &InstallRequest<'_>,
     folder: &Path,
@@ -199,7 +198,7 @@ pub(crate) fn plan_plugin(
 }
 
 /// What is done to each file, or why that one is left alone.
-pub(crate) type Planned = Vec<Result<Change, AppError>>;
+pub type Planned = Vec<Result<Change, AppError>>;
 
 /// The files that are meant: of the clients that are named, else of those that are there.
 fn targets(
@@ -418,7 +417,7 @@ fn kept_as(path: &Path) -> PathBuf {
 
 /// Why a settings file was not changed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
+pub enum WriteError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: WorldError },
     /// The file cannot be written where it is, for example because it is a link.
@@ -446,7 +445,7 @@ pub(crate) enum WriteError {
 ///
 /// # Errors
 /// [`WriteError`]; the file is unchanged.
-pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, WriteError> {
+pub fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, WriteError> {
     let path = &change.path;
     let failed = |path: &Path, source| WriteError::Io { path: path.to_path_buf(), source };
     let kept = kept_as(path);
@@ -503,7 +502,7 @@ pub(crate) fn write(world: &dyn World, change: &Change) -> Result<Vec<String>, W
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::fake::{FakeWorld, Survival};
+    use policyd_world::fake::{FakeWorld, Survival};
 
     const BEFORE: &str = "{\"permissions\": {\"deny\": [\"Read(./.env)\"]}}\n";
 
@@ -609,7 +608,7 @@ mod tests {
     fn a_failure_names_the_backup_and_says_that_the_file_is_unchanged() {
         let world = machine();
         let full = WorldError::Io("no space left".to_owned());
-        world.refuse_always(crate::world::fake::Op::Write, "settings.json.policyd-new", full);
+        world.refuse_always(policyd_world::fake::Op::Write, "settings.json.policyd-new", full);
         let why = write(&world, &change(Some("{}"))).unwrap_err().to_string();
         assert!(why.contains("no space left; the file is unchanged"), "{why}");
         assert!(why.contains("settings.json.before-policyd holds it"), "{why}");

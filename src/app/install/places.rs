@@ -4,20 +4,20 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::app::workspace::project::Project;
-use crate::facts::event::EventKind;
-use crate::harness::{
+use crate::workspace::project::Project;
+use policyd_base::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
+use policyd_facts::event::EventKind;
+use policyd_harness::{
     ClientEvent, Harness, claude_code, codex, copilot, cursor, droid, gemini, opencode,
 };
-use crate::limits::HOOK_TIMEOUT_SECONDS as TIMEOUT_SECONDS;
-use crate::world::World;
+use policyd_world::World;
 
 /// Codex CLI reports an error at each start if a hook at the end of a session has a longer timeout.
 const CODEX_SESSION_END_SECONDS: u32 = 3;
 
 /// How a client nests its hook lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// `hooks.EVENT[].hooks[]`.
     Grouped,
     /// `hooks.EVENT[]`, beside a `version`.
@@ -26,16 +26,16 @@ pub(crate) enum Shape {
 
 /// How a settings file is read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
+pub struct Form {
     /// How hook lines are nested.
-    pub(crate) shape: Shape,
+    pub shape: Shape,
     /// Whether its client takes comments and commas at the end.
-    pub(crate) comments: bool,
+    pub comments: bool,
 }
 
 /// Which settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub enum Scope {
     /// Of the user, for all projects.
     User,
     /// Of the project, shared with the team.
@@ -47,14 +47,14 @@ pub(crate) enum Scope {
 }
 
 /// Where a client keeps its hooks.
-pub(crate) struct Place {
+pub struct Place {
     /// The client.
-    pub(crate) harness: &'static Harness,
+    pub harness: &'static Harness,
     /// Its program.
-    pub(crate) program: &'static str,
+    pub program: &'static str,
     /// The first version that reads such a hook line, and what it does then; nothing where that is
     /// not known.
-    pub(crate) since: Option<(&'static str, &'static str)>,
+    pub since: Option<(&'static str, &'static str)>,
     /// Its folder of the user: a variable that names it, and its name below the home folder.
     user: (&'static str, &'static str),
     /// The file in that folder.
@@ -69,19 +69,19 @@ pub(crate) struct Place {
     hooks_file: Option<&'static str>,
     /// The key and the value in a hook line by which a hook that fails blocks; none where the client has no
     /// such setting.
-    pub(crate) failing: Option<Failing>,
+    pub failing: Option<Failing>,
     /// How the file is read; none for one that is policyd's alone.
-    pub(crate) form: Option<Form>,
+    pub form: Option<Form>,
     /// A hook line of an event that calls a program.
     line: fn(&ClientEvent, &str) -> Value,
     /// What its user has to do yet.
-    pub(crate) then: &'static str,
+    pub then: &'static str,
 }
 
 /// A setting of a hook line by which a hook that fails blocks what it guards.
-pub(crate) struct Failing {
+pub struct Failing {
     /// Its key in a hook line.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// Its value; a text, or `true`.
     value: Option<&'static str>,
 }
@@ -96,13 +96,13 @@ impl Failing {
     }
 
     /// Whether a hook line has it.
-    pub(crate) fn is_in(handler: &Value) -> bool {
+    pub fn is_in(handler: &Value) -> bool {
         [CLAUDE_FAILING, CURSOR_FAILING].iter().any(|it| handler.get(it.key) == Some(&it.value()))
     }
 
     /// Whether it is meant for an event: one at which guards decide. A stop is never blocked because
     /// a hook fails, since the agent could not end.
-    pub(crate) fn concerns(moment: &ClientEvent) -> bool {
+    pub fn concerns(moment: &ClientEvent) -> bool {
         moment.kind.is_some_and(EventKind::is_before_call)
     }
 }
@@ -112,7 +112,7 @@ const FLAT: Option<Form> = Some(Form { shape: Shape::Flat, comments: false });
 const WITH_COMMENTS: Option<Form> = Some(Form { shape: Shape::Grouped, comments: true });
 
 /// Every client that hooks can be installed in.
-pub(crate) const PLACES: [Place; 7] = [
+pub const PLACES: [Place; 7] = [
     Place {
         harness: &claude_code::HARNESS,
         program: "claude",
@@ -259,12 +259,12 @@ pub(crate) const PLACES: [Place; 7] = [
 
 impl Place {
     /// The row of a client.
-    pub(crate) fn of(name: &str) -> Option<&'static Self> {
+    pub fn of(name: &str) -> Option<&'static Self> {
         PLACES.iter().find(|it| it.harness.name == name)
     }
 
     /// The directory of the client below the user's home directory; `None` without a home directory.
-    pub(crate) fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
+    pub fn user_folder(&self, world: &dyn World) -> Option<PathBuf> {
         let (variable, below_home) = self.user;
         let named = Some(variable).filter(|it| !it.is_empty()).and_then(|it| world.env(it));
         let moved = || {
@@ -276,12 +276,7 @@ impl Place {
     }
 
     /// The settings file of a scope; `None` if the client has no such scope.
-    pub(crate) fn file(
-        &self,
-        world: &dyn World,
-        project: &Project,
-        scope: Scope,
-    ) -> Option<PathBuf> {
+    pub fn file(&self, world: &dyn World, project: &Project, scope: Scope) -> Option<PathBuf> {
         let file = match scope {
             Scope::User => self.user_folder(world)?.join(self.user_file),
             Scope::Project => project.root.join(self.project_file),
@@ -293,7 +288,7 @@ impl Place {
     }
 
     /// The settings file of the machine, which only its administrator can change.
-    pub(crate) fn system_file(&self) -> Option<PathBuf> {
+    pub fn system_file(&self) -> Option<PathBuf> {
         let (linux, macos) = self.system_file?;
         if cfg!(windows) {
             return None;
@@ -302,7 +297,7 @@ impl Place {
     }
 
     /// The hook lines of some events, each with the client's name of its event.
-    pub(crate) fn lines(
+    pub fn lines(
         &self,
         moments: &[&'static ClientEvent],
         program: &str,
@@ -322,7 +317,7 @@ impl Place {
     }
 
     /// What the client does if a hook fails that was installed to block in that case.
-    pub(crate) fn closed_note(&self) -> String {
+    pub fn closed_note(&self) -> String {
         match &self.failing {
             Some(failing) => format!(
                 "a hook that fails blocks tool calls (`{}`); stops stay open, so that an agent can end",

@@ -9,11 +9,11 @@ use jsonc_parser::errors::ParseError;
 use serde_json::Value;
 
 use super::places::{Failing, Form, Shape};
-use crate::harness;
+use policyd_harness as harness;
 
 /// Why a settings file cannot be edited. Lines and columns count from 1.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
+pub enum SettingsError {
     #[error("line {line}, column {column}: not JSON: {0}", line = .0.line(), column = .0.column())]
     NotJson(#[from] serde_json::Error),
     /// The file is not JSON with comments.
@@ -29,22 +29,22 @@ pub(crate) enum SettingsError {
 
 /// A hook line in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub struct Line {
     /// The event, in the client's words.
-    pub(crate) event: String,
+    pub event: String,
     /// The command with its arguments.
-    pub(crate) command: String,
+    pub command: String,
     /// Whether it calls policyd.
-    pub(crate) ours: bool,
+    pub ours: bool,
     /// Whether a failure of the hook blocks.
-    pub(crate) closed: bool,
+    pub closed: bool,
 }
 
 /// Puts a hook line at each event, and takes out those of policyd at others.
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub(crate) fn insert_hooks(
+pub fn insert_hooks(
     text: &str,
     form: Form,
     wanted: &[(&str, Value)],
@@ -85,7 +85,7 @@ pub(crate) fn insert_hooks(
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub(crate) fn remove_hooks(text: &str, form: Form) -> Result<String, SettingsError> {
+pub fn remove_hooks(text: &str, form: Form) -> Result<String, SettingsError> {
     let (root, _) = read(text, form)?;
     let Some(top) = root.object_value() else { return Ok(text.to_owned()) };
     let Some(hooks) = top.object_value("hooks") else { return Ok(text.to_owned()) };
@@ -108,7 +108,7 @@ pub(crate) fn remove_hooks(text: &str, form: Form) -> Result<String, SettingsErr
 
 /// A text without its blanks and commas, those in strings and comments kept; and how many comments it
 /// has.
-pub(crate) fn without_blanks(text: &str) -> (String, usize) {
+pub fn without_blanks(text: &str) -> (String, usize) {
     let (mut kept, mut comments) = (String::with_capacity(text.len()), 0_usize);
     let mut rest = text.chars().peekable();
     while let Some(it) = rest.next() {
@@ -154,7 +154,7 @@ pub(crate) fn without_blanks(text: &str) -> (String, usize) {
 ///
 /// # Errors
 /// [`SettingsError`] with the location of the invalid part.
-pub(crate) fn lines(text: &str, form: Form) -> Result<Vec<Line>, SettingsError> {
+pub fn lines(text: &str, form: Form) -> Result<Vec<Line>, SettingsError> {
     let (_, value) = read(text, form)?;
     let mut found = Vec::new();
     let events = value.get("hooks").and_then(Value::as_object);

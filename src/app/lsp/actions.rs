@@ -20,9 +20,9 @@ use super::features::token_types;
 use super::server::{RequestError, Server, read};
 use super::values::{EVALUATE, RUN_CASES, SHOW_STOPS};
 use super::worker::{self, Buffer};
-use crate::editor::fixes;
-use crate::lint;
-use crate::source::{Diagnostic, Level};
+use policyd_editor::fixes;
+use policyd_lint as lint;
+use policyd_yaml::{Diagnostic, Level};
 
 /// Kind of the action that makes all safe fixes.
 const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.policyd");

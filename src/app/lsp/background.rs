@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::worker::{Buffer, JobResult, with_buffers};
-use crate::app::cases::suite::Suite;
-use crate::app::cases::{CaseRequest, run_suite};
-use crate::app::packs::places;
-use crate::app::replay::Task;
-use crate::app::replay::sessions::{self, Found, Session};
-use crate::app::sessions::log_reader::{LogQuery, LogReader};
-use crate::app::sessions::recordings;
-use crate::app::workspace::project;
-use crate::cases::result::CaseResult;
-use crate::cases::shape::FOLDER;
-use crate::editor::lenses::{FiredCounts, ReplayCounts};
-use crate::policy::{Policy, builtin, load};
-use crate::replay::tally::Tally;
-use crate::report::decision_log::Entry;
-use crate::time::Timestamp;
-use crate::world::World;
+use crate::cases::suite::Suite;
+use crate::cases::{CaseRequest, run_suite};
+use crate::packs::places;
+use crate::replay::Task;
+use crate::replay::sessions::{self, Found, Session};
+use crate::sessions::log_reader::{LogQuery, LogReader};
+use crate::sessions::recordings;
+use crate::workspace::project;
+use policyd_cases::result::CaseResult;
+use policyd_cases::shape::FOLDER;
+use policyd_editor::lenses::{FiredCounts, ReplayCounts};
+use policyd_policy::{Policy, builtin, load};
+use policyd_record::decision_log::Entry;
+use policyd_replay::tally::Tally;
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 
 /// Days of recorded sessions that rules are evaluated on, and of decisions that are counted.
 const REPLAY_DAYS: i64 = 30;
@@ -174,5 +174,5 @@ impl SlowWorker<'_> {
 /// Whether the user trusts the pack in a directory, in its present content or in a former one, or owns the directory.
 pub(super) fn is_trusted(world: &dyn World, folder: &Path) -> bool {
     let project = project::at(world, folder);
-    crate::app::packs::was_trusted(world, &project, folder)
+    crate::packs::was_trusted(world, &project, folder)
 }

@@ -8,11 +8,11 @@ use lsp_types::{
     TextEdit, Uri,
 };
 
-use crate::editor::fixes;
-use crate::editor::text::{self, LineIndex};
-use crate::lint;
-use crate::report::mask::mask;
-use crate::source::{Diagnostic, Level, Source, Span};
+use policyd_editor::fixes;
+use policyd_editor::text::{self, LineIndex};
+use policyd_lint as lint;
+use policyd_record::mask::mask;
+use policyd_yaml::{Diagnostic, Level, Source, Span};
 
 /// Scheme of files.
 const FILE: &str = "file://";

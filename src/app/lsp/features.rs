@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use super::actions::DocumentParams;
 use super::convert::{TextLines, location, uri_of};
 use super::server::{RequestError, Server};
-use crate::cases;
-use crate::editor::completion::{self, CURSOR, Completion, CompletionKind};
-use crate::editor::ids::{self, FilePlace, Occurrence};
-use crate::editor::keys::FileText;
-use crate::editor::outline::{self, Symbol, TOKEN_TYPES};
-use crate::editor::view::PackView;
-use crate::editor::{format, hover, text::LineIndex};
-use crate::limits::POLICY_FILE_BYTES_MAX;
-use crate::policy::builtin;
-use crate::source::Span;
+use policyd_base::limits::POLICY_FILE_BYTES_MAX;
+use policyd_cases as cases;
+use policyd_editor::completion::{self, CURSOR, Completion, CompletionKind};
+use policyd_editor::ids::{self, FilePlace, Occurrence};
+use policyd_editor::keys::FileText;
+use policyd_editor::outline::{self, Symbol, TOKEN_TYPES};
+use policyd_editor::view::PackView;
+use policyd_editor::{format, hover, text::LineIndex};
+use policyd_policy::builtin;
+use policyd_yaml::Span;
 
 /// An open file of a pack, and a place in it.
 pub(super) struct OpenPlace {

@@ -23,11 +23,11 @@ use std::thread::Builder;
 
 use lsp_server::Message;
 
-use crate::lint::Profile;
-use crate::policy::builtin;
-use crate::policy::review::Base;
-use crate::world::World;
 use background::SlowWorker;
+use policyd_lint::Profile;
+use policyd_policy::builtin;
+use policyd_policy::review::Base;
+use policyd_world::World;
 use server::{JobSenders, Server};
 use worker::{JobResult, Worker};
 
@@ -41,7 +41,7 @@ const CAN_WAIT: bool = cfg!(unix);
 
 /// End of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ServerEnd {
+pub enum ServerEnd {
     /// The client requested the shutdown first.
     ShutDown,
     /// The client ended without a shutdown.
@@ -50,7 +50,7 @@ pub(crate) enum ServerEnd {
 
 /// Why the server stops early.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LspError {
+pub enum LspError {
     /// Reading from the client failed.
     #[error("could not read from the editor: {0}")]
     Read(std::io::Error),
@@ -71,7 +71,7 @@ pub(crate) enum LspError {
 ///
 /// # Errors
 /// [`LspError`] if a stream or a thread fails, or the input contains no messages.
-pub(crate) fn serve(
+pub fn serve(
     world: &dyn World,
     input: &mut dyn Read,
     output: &mut dyn Write,

@@ -25,17 +25,17 @@ use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
 use super::values::SessionValues;
 use super::worker::{self, Buffer, JobResult, LintJob, LintResult};
-use crate::app::packs::places;
-use crate::cases::result::CaseResult;
-use crate::checksum::fingerprint;
-use crate::editor::ids::{Occurrence, RenameError};
-use crate::editor::lenses::{FiredCounts, ReplayCounts};
-use crate::editor::text::{TextChange, apply};
-use crate::editor::view::PackView;
-use crate::lint::Profile;
-use crate::policy::review::Base;
-use crate::source::Diagnostic;
-use crate::world::World;
+use crate::packs::places;
+use policyd_cases::result::CaseResult;
+use policyd_editor::ids::{Occurrence, RenameError};
+use policyd_editor::lenses::{FiredCounts, ReplayCounts};
+use policyd_editor::text::{TextChange, apply};
+use policyd_editor::view::PackView;
+use policyd_lint::Profile;
+use policyd_policy::review::Base;
+use policyd_world::World;
+use policyd_yaml::Diagnostic;
+use policyd_yaml::checksum::fingerprint;
 
 /// A lint that takes longer than this waits for the end of the typing: for the time by which the last one was longer.
 const FAST_LINT: Duration = Duration::from_millis(50);

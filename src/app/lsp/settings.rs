@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::editor::view::LintSettings;
-use crate::harness;
-use crate::lint::Profile;
+use policyd_editor::view::LintSettings;
+use policyd_harness as harness;
+use policyd_lint::Profile;
 
 /// Settings of the client.
 #[derive(Debug, Clone)]

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use super::background::SlowResult;
-use crate::app::packs::places;
-use crate::editor::view::{LintSettings, PackView};
-use crate::policy::review::Base;
-use crate::source::Diagnostic;
-use crate::world::World;
-use crate::world::overlay::OverlayWorld;
+use crate::packs::places;
+use policyd_editor::view::{LintSettings, PackView};
+use policyd_policy::review::Base;
+use policyd_world::World;
+use policyd_world::overlay::OverlayWorld;
+use policyd_yaml::Diagnostic;
 
 /// A file that is open in the editor, with its unsaved text.
 #[derive(Debug, Clone)]

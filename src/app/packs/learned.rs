@@ -4,19 +4,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Found, trust_store, user};
-use crate::app::workspace::project::Project;
-use crate::cases::shape::FOLDER;
-use crate::facts::compiled::CompiledMatchers;
-use crate::facts::{Program, shell};
-use crate::limits::CASE_FILE_BYTES_MAX;
-use crate::policy::Policy;
-use crate::policy::load::Pack;
-use crate::source::node::{Node, NodeKind};
-use crate::source::{Source, suggest, yaml};
-use crate::store::trust::Trusted;
-use crate::store::user::ChoiceError;
-use crate::world::{World, WorldError};
+use super::{Found, trust_store};
+use crate::workspace::project::Project;
+use policyd_base::limits::CASE_FILE_BYTES_MAX;
+use policyd_cases::shape::FOLDER;
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_facts::{Program, shell};
+use policyd_policy::Policy;
+use policyd_policy::load::Pack;
+use policyd_store::trust::Trusted;
+use policyd_store::user::{self, ChoiceError};
+use policyd_world::{World, WorldError};
+use policyd_yaml::node::{Node, NodeKind};
+use policyd_yaml::{Source, suggest, yaml};
 
 const VOCABULARY: &str = "vocabulary.yaml";
 /// File of the cases, in the directory of cases.
@@ -29,7 +29,7 @@ const PLAIN: &str = " ._/+-";
 
 /// Why a command was not learned.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LearnError {
+pub enum LearnError {
     #[error("unknown command class `{kind}`\nhelp: {help}")]
     UnknownKind { kind: String, help: String },
     #[error("`{command}` runs {count} programs\nhelp: name the command of one program")]
@@ -55,7 +55,7 @@ pub(crate) enum LearnError {
 
 /// What the command changes.
 #[derive(Debug)]
-pub(crate) enum LearnPlan {
+pub enum LearnPlan {
     /// Nothing: the command already belongs to the class.
     Known,
     /// Files to write.
@@ -64,19 +64,19 @@ pub(crate) enum LearnPlan {
 
 /// A command that becomes a member of a class.
 #[derive(Debug)]
-pub(crate) struct Lesson {
+pub struct Lesson {
     /// The command pattern.
-    pub(crate) pattern: String,
+    pub pattern: String,
     /// Directory of the pack.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// Files with their new texts, in the order in which they are written.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// The pack as it is afterwards.
     after: Found,
 }
 
 /// Plans how the pack in use learns a command.
-pub(crate) fn plan(
+pub fn plan(
     world: &dyn World,
     project: &Project,
     kind: &str,
@@ -101,7 +101,7 @@ pub(crate) fn plan(
     let of_user = || user::config_folder(world).map(|it| it.join("policies"));
     let folder = found.folder().map(PathBuf::from).or_else(of_user);
     let folder = folder.ok_or(LearnError::NoDirectory)?;
-    let pack = found.folder.as_ref();
+    let pack = found.own_files();
     let text_of = |file: &str| pack.and_then(|it| it.files.iter().find(|(name, _)| name == file));
     let before = text_of(VOCABULARY).map_or("", |(_, source)| source.text.as_str());
     let path = folder.join(VOCABULARY);
@@ -112,7 +112,7 @@ pub(crate) fn plan(
     if pack.is_none() {
         changed.insert(0, (MANIFEST.0.to_owned(), MANIFEST.1.to_owned()));
     }
-    let after = Found { layer: found.layer, ..with_files(pack, &folder, &changed) };
+    let after = found.with_pack(with_files(pack, &folder, &changed));
     let learned = super::loaded(&after).map_err(|_| not_extended())?;
     if !CompiledMatchers::new(learned.lens).kinds_of(&programs).any(|it| it == kind) {
         return Err(not_extended());
@@ -134,7 +134,7 @@ pub(crate) fn plan(
 
 impl Lesson {
     /// Writes the files, and keeps a trusted pack trusted: a human confirmed exactly this change.
-    pub(crate) fn write(&self, world: &dyn World) -> Result<(), LearnError> {
+    pub fn write(&self, world: &dyn World) -> Result<(), LearnError> {
         let trusted = self.trusted(world)?;
         for (path, text) in &self.files {
             let folder = path.parent().unwrap_or(path);
@@ -187,7 +187,7 @@ fn pattern(program: &Program) -> Result<String, LearnError> {
 }
 
 /// Returns a pack with changed files.
-fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Found {
+fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Pack {
     let name = folder.display().to_string();
     let mut pack = pack.cloned().unwrap_or(Pack { name, ..Pack::default() });
     for (file, text) in changed {
@@ -199,7 +199,7 @@ fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) 
         }
     }
     pack.files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Found::new(Some(pack), Vec::new())
+    pack
 }
 
 /// Returns the case that proves that a command belongs to a class.

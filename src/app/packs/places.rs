@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use super::folder::{self, Folder, MANIFEST};
 use super::{UntrustedPack, UntrustedReason, find};
-use crate::app::cases::suite::beside;
-use crate::app::workspace::enclosure::{Enclosure, outside};
-use crate::app::workspace::folders;
-use crate::app::workspace::project::Project;
-use crate::cases;
-use crate::cores;
-use crate::policy::load::Pack;
-use crate::policy::{builtin, shapes};
-use crate::source::Source;
-use crate::world::{FileKind, World};
+use crate::cases::suite::beside;
+use crate::folders;
+use crate::workspace::enclosure::{Enclosure, outside};
+use crate::workspace::project::Project;
+use policyd_cases as cases;
+use policyd_cores as cores;
+use policyd_policy::load::Pack;
+use policyd_policy::{builtin, shapes};
+use policyd_world::{FileKind, World};
+use policyd_yaml::Source;
 
 /// Levels below the project on which an unused pack is looked for.
 const UNUSED_DEPTH_MAX: usize = 2;
@@ -28,7 +28,7 @@ const SIGNS: [&str; 4] =
 
 /// Where a pack lies.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// In this folder.
     Folder(Folder),
     /// Where every command looks that is given none.
@@ -37,7 +37,7 @@ pub(crate) enum Place {
 
 impl Place {
     /// Whether case files may lie beside the pack: not where somebody saw that no such folder is there.
-    pub(crate) fn may_hold_cases(&self) -> bool {
+    pub fn may_hold_cases(&self) -> bool {
         match self {
             Self::Folder(Folder { names: Some(names), .. }) => {
                 // Some file systems know no case.
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Policy files below the pack that nobody reads; `name` is what the pack is called.
-    pub(crate) fn unread(&self, world: &dyn World, name: &str) -> Vec<String> {
+    pub fn unread(&self, world: &dyn World, name: &str) -> Vec<String> {
         match self {
             Self::Folder(Folder { names: Some(names), .. }) => {
                 folder::unread(world, Path::new(name), names)
@@ -61,12 +61,7 @@ impl Place {
     }
 
     /// The pack that lies here, with names as they are seen from `here`, and what could not be read.
-    pub(crate) fn read(
-        &self,
-        world: &dyn World,
-        project: &Project,
-        here: &Path,
-    ) -> (Pack, Vec<String>) {
+    pub fn read(&self, world: &dyn World, project: &Project, here: &Path) -> (Pack, Vec<String>) {
         let (pack, mut unreadable) = self.read_all(world, project, here);
         if pack.name == builtin::NAME {
             return (pack, unreadable);
@@ -109,12 +104,12 @@ impl Place {
 
 /// Whether a file belongs to a remote pack: its name begins with the source.
 fn is_remote(path: &Path) -> bool {
-    path.to_str().is_some_and(crate::policy::remote::has)
+    path.to_str().is_some_and(policyd_policy::remote::has)
 }
 
 /// Where the packs lie that paths name, each once. A path names the folder of a pack, a file of one, or a
 /// folder with packs somewhere in it; without one, it is the project's.
-pub(crate) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
+pub fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
     if paths.is_empty() {
         return vec![Place::Usual];
     }
@@ -126,18 +121,18 @@ pub(crate) fn places(world: &dyn World, paths: &[PathBuf]) -> Vec<Place> {
 }
 
 /// Whether the user names the packs of a command: by paths, or in `POLICYD_POLICIES`.
-pub(crate) fn are_named(world: &dyn World, paths: &[PathBuf]) -> bool {
+pub fn are_named(world: &dyn World, paths: &[PathBuf]) -> bool {
     !paths.is_empty() || world.env("POLICYD_POLICIES").is_some()
 }
 
 /// The working directory, if it is the directory of a pack: a command without paths uses that pack.
-pub(crate) fn pack_here(world: &dyn World) -> Option<PathBuf> {
+pub fn pack_here(world: &dyn World) -> Option<PathBuf> {
     let here = world.working_folder();
     world.stat(&here.join(MANIFEST)).is_ok_and(|it| it.kind == FileKind::File).then_some(here)
 }
 
 /// The only directory with a manifest in a project that uses no pack of its own. `None` if there are several.
-pub(crate) fn unused_pack(world: &dyn World, project: &Project) -> Option<UnusedPack> {
+pub fn unused_pack(world: &dyn World, project: &Project) -> Option<UnusedPack> {
     if world.env("POLICYD_POLICIES").is_some() || super::nearest_of(world, project).is_some() {
         return None;
     }
@@ -158,14 +153,14 @@ pub(crate) fn unused_pack(world: &dyn World, project: &Project) -> Option<Unused
 }
 
 /// A pack in a project that policyd does not use because of its directory.
-pub(crate) struct UnusedPack {
+pub struct UnusedPack {
     /// Its directory as seen from the root of the project.
     shown: String,
 }
 
 impl UnusedPack {
     /// States that the pack is not active.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let shown = &self.shown;
         format!(
             "the pack in `{shown}` is not active: a project uses only its directory `.policyd/policies`"
@@ -173,7 +168,7 @@ impl UnusedPack {
     }
 
     /// States how to check and to activate the pack.
-    pub(crate) fn help(&self) -> String {
+    pub fn help(&self) -> String {
         let shown = &self.shown;
         format!(
             "help: check it with `policyd lint {shown}`; to activate it, move it to `.policyd/policies`, then run \
@@ -184,7 +179,7 @@ impl UnusedPack {
 
 /// Returns the directory of the pack to which a file belongs, as a policy file or as a case file. `None` if the
 /// directory does not look like a pack: a file of another program may have the name of a policy file.
-pub(crate) fn pack_of(world: &dyn World, file: &Path) -> Option<PathBuf> {
+pub fn pack_of(world: &dyn World, file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     file.to_str().filter(|it| folder::is_yaml(it))?;
     let cases = folder.ancestors().filter(|it| it.ends_with(cases::shape::FOLDER));
@@ -193,26 +188,26 @@ pub(crate) fn pack_of(world: &dyn World, file: &Path) -> Option<PathBuf> {
 }
 
 /// Whether a directory is a pack by its files, or by its place in a project.
-pub(crate) fn is_pack(world: &dyn World, folder: &Path) -> bool {
+pub fn is_pack(world: &dyn World, folder: &Path) -> bool {
     let is_active = super::is_active_directory(world, folder);
     let is_sign = |it: &String| SIGNS.contains(&it.as_str()) || (is_active && folder::is_yaml(it));
     world.list(folder).is_ok_and(|names| names.iter().any(is_sign))
 }
 
 /// The files of a pack.
-pub(crate) struct PackSources {
+pub struct PackSources {
     /// The pack; its files have their paths as names.
-    pub(crate) pack: Pack,
+    pub pack: Pack,
     /// Its case files.
-    pub(crate) cases: Vec<Arc<Source>>,
+    pub cases: Vec<Arc<Source>>,
     /// Paths of policy files that policyd does not load.
-    pub(crate) unread: Vec<String>,
+    pub unread: Vec<String>,
     /// What could not be read, one sentence each.
-    pub(crate) unreadable: Vec<String>,
+    pub unreadable: Vec<String>,
 }
 
 /// Reads the pack in a directory with its case files.
-pub(crate) fn read_files(world: &dyn World, folder: &Path) -> PackSources {
+pub fn read_files(world: &dyn World, folder: &Path) -> PackSources {
     let names = world.list(folder).ok();
     let found = Folder { path: folder.to_path_buf(), names };
     let (pack, mut unreadable) = found.read(world, |it| it.display().to_string());
@@ -241,7 +236,7 @@ fn folders_of(world: &dyn World, path: &Path) -> Vec<Folder> {
 }
 
 /// Returns the directories of the packs that a path names: a pack, one of its files, its cases, or a directory with packs.
-pub(crate) fn pack_directories(world: &dyn World, path: &Path) -> Vec<PathBuf> {
+pub fn pack_directories(world: &dyn World, path: &Path) -> Vec<PathBuf> {
     match folder_of_cases(world, path) {
         Some(cases) => vec![pack_beside(cases).to_path_buf()],
         None => folders_of(world, path).into_iter().map(|it| it.path).collect(),
@@ -249,7 +244,7 @@ pub(crate) fn pack_directories(world: &dyn World, path: &Path) -> Vec<PathBuf> {
 }
 
 /// The folder of cases beside a pack that a folder is, or lies in.
-pub(crate) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option<&'p Path> {
+pub fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option<&'p Path> {
     let is_pack = |folder: &Path| {
         let names = world.list(folder).unwrap_or_default();
         names.iter().any(|it| shapes::FILES.iter().any(|file| file.file == it))
@@ -259,7 +254,7 @@ pub(crate) fn folder_of_cases<'p>(world: &dyn World, folder: &'p Path) -> Option
 }
 
 /// The folder of the pack beside a folder of cases.
-pub(crate) fn pack_beside(cases: &Path) -> &Path {
+pub fn pack_beside(cases: &Path) -> &Path {
     let pack = cases.parent().filter(|it| !it.as_os_str().is_empty());
     pack.unwrap_or(Path::new("."))
 }
@@ -284,7 +279,7 @@ fn packs_below(world: &dyn World, folder: &Path) -> Vec<Folder> {
 }
 
 /// The packs that paths name, and what could not be read.
-pub(crate) fn find_all(
+pub fn find_all(
     world: &dyn World,
     project: &Project,
     paths: &[PathBuf],

@@ -6,27 +6,27 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Found;
-use crate::app::cases::suite;
-use crate::cases::expect::{Expectation, Matcher};
-use crate::cases::happens::StepAction;
-use crate::cases::names::NameTable;
-use crate::cases::{Case, CaseStep, Expect, Given, TranscriptAddition, read};
-use crate::policy::guards::set_of;
-use crate::policy::{Pack, Policy, builtin};
-use crate::replay::subject;
-use crate::source::{Source, yaml};
-use crate::world::World;
+use crate::cases::suite;
+use policyd_cases::expect::{Expectation, Matcher};
+use policyd_cases::happens::StepAction;
+use policyd_cases::names::NameTable;
+use policyd_cases::{Case, CaseStep, Expect, Given, TranscriptAddition, read};
+use policyd_policy::guards::set_of;
+use policyd_policy::{Pack, Policy, builtin};
+use policyd_replay::subject;
+use policyd_world::World;
+use policyd_yaml::{Source, yaml};
 
 /// Number of examples of each result.
 const EXAMPLES_MAX: usize = 6;
 
 /// Examples of a rule.
 #[derive(Debug, Default)]
-pub(crate) struct RuleExamples {
+pub struct RuleExamples {
     /// Calls or situations in which the rule fires.
-    pub(crate) fires: Vec<String>,
+    pub fires: Vec<String>,
     /// Calls or situations in which the rule passes.
-    pub(crate) passes: Vec<String>,
+    pub passes: Vec<String>,
 }
 
 impl RuleExamples {
@@ -39,14 +39,14 @@ impl RuleExamples {
 }
 
 /// The packs whose files can contain a rule: the pack in use, and the built-in pack that it extends.
-pub(crate) struct RuleTexts<'w> {
+pub struct RuleTexts<'w> {
     world: &'w dyn World,
     packs: Vec<Pack>,
 }
 
 impl<'w> RuleTexts<'w> {
     /// Reads the packs.
-    pub(crate) fn new(world: &'w dyn World, found: &Found) -> Self {
+    pub fn new(world: &'w dyn World, found: &Found) -> Self {
         let mut packs = vec![found.pack().into_owned()];
         if found.folder().is_some() {
             packs.push(builtin::pack());
@@ -55,7 +55,7 @@ impl<'w> RuleTexts<'w> {
     }
 
     /// Returns the first sentence of the comment at the beginning of a set's file.
-    pub(crate) fn set_description(&self, set: &str) -> Option<String> {
+    pub fn set_description(&self, set: &str) -> Option<String> {
         let mut files = self.packs.iter().flat_map(|it| &it.files);
         let (_, source) = files.find(|(name, _)| set_of(name) == set)?;
         let comment = source.text.lines().map_while(|it| it.strip_prefix('#'));
@@ -67,13 +67,13 @@ impl<'w> RuleTexts<'w> {
     }
 
     /// Returns the description of an entry.
-    pub(crate) fn description(&self, id: &str) -> Option<String> {
+    pub fn description(&self, id: &str) -> Option<String> {
         let mut files = self.packs.iter().flat_map(|it| &it.files);
         files.find_map(|(_, source)| description_in(source, id))
     }
 
     /// Collects examples of a guard or a check from the cases of the packs.
-    pub(crate) fn examples(&self, policy: &Policy, id: &str) -> RuleExamples {
+    pub fn examples(&self, policy: &Policy, id: &str) -> RuleExamples {
         let known = NameTable::of(policy);
         let mut examples = RuleExamples::default();
         for pack in &self.packs {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::lint::{self, Profile, Subject};
-use crate::policy::builtin;
-use crate::policy::load::Pack;
-use crate::policy::review::{Base, Reviewed};
-use crate::source::{Diagnostic, Source, Span};
-use crate::time::Timestamp;
+use policyd_lint::{self as lint, Profile, Subject};
+use policyd_policy::builtin;
+use policyd_policy::load::Pack;
+use policyd_policy::review::{Base, Reviewed};
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Diagnostic, Source, Span};
 
 /// Blanks before each line of the expression, where it stands in a rule.
 const INDENT: &str = "    ";
@@ -15,7 +15,7 @@ const INDENT: &str = "    ";
 const OF_EVENTS: [&str; 3] = ["PD210", "PD226", "PD230"];
 
 /// The findings about an expression that is written in a rule of this pack, whose other rules do not matter.
-pub(crate) fn findings(
+pub fn findings(
     pack: &Pack,
     expression: &str,
     source: &Arc<Source>,

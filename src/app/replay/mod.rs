@@ -1,36 +1,36 @@
 //! Replays recorded sessions. Sessions are shared out to threads one by one. Their counts add up in any
 //! order, so that the report does not depend on the number of threads.
 
-pub(crate) mod sessions;
+pub mod sessions;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use crate::limits;
-use crate::policy::Policy;
-use crate::replay::tally::Tally;
-use crate::replay::{PolicyPair, Recording, TranscriptInfo};
-use crate::store::transcript;
-use crate::time::Timestamp;
-use crate::world::World;
+use policyd_base::limits;
+use policyd_policy::Policy;
+use policyd_replay::tally::Tally;
+use policyd_replay::{PolicyPair, Recording, TranscriptInfo};
+use policyd_store::transcript;
+use policyd_world::World;
+use policyd_yaml::time::Timestamp;
 use sessions::{Found, Session, Transcript};
 
 /// A replay of recorded sessions: what all its threads share.
-pub(crate) struct Task<'a> {
-    pub(crate) world: &'a dyn World,
-    pub(crate) policy: &'a Policy,
-    pub(crate) other: Option<&'a Policy>,
-    pub(crate) oldest: Timestamp,
-    pub(crate) examples: usize,
-    pub(crate) scratch: Vec<PathBuf>,
-    pub(crate) temporary: Vec<String>,
+pub struct Task<'a> {
+    pub world: &'a dyn World,
+    pub policy: &'a Policy,
+    pub other: Option<&'a Policy>,
+    pub oldest: Timestamp,
+    pub examples: usize,
+    pub scratch: Vec<PathBuf>,
+    pub temporary: Vec<String>,
 }
 
 impl Task<'_> {
     /// Replays all sessions; the result does not depend on `jobs`. `advance` receives the size of each
     /// session that was read, in bytes.
-    pub(crate) fn replay(&self, found: Found, jobs: usize, advance: &dyn Fn(u64)) -> Tally {
+    pub fn replay(&self, found: Found, jobs: usize, advance: &dyn Fn(u64)) -> Tally {
         let mut whole = self.tally();
         whole.reading.unreadable = found.unreadable;
         // The largest first, so that no thread is left alone with one at the end.

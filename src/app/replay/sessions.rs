@@ -4,49 +4,50 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::limits;
-use crate::time::Timestamp;
-use crate::world::{FileKind, FileStat, World};
+use policyd_base::limits;
+use policyd_world::{FileKind, FileStat, World};
+use policyd_yaml::time::Timestamp;
 
 /// One transcript.
-pub(crate) struct Transcript {
-    pub(crate) path: PathBuf,
-    pub(crate) modified: Timestamp,
+pub struct Transcript {
+    pub path: PathBuf,
+    pub modified: Timestamp,
     bytes: u64,
 }
 
 impl Transcript {
     /// The subagent whose transcript it is, by its name: `agent-<id>.jsonl`.
-    pub(crate) fn agent(&self) -> Option<String> {
+    pub fn agent(&self) -> Option<String> {
         let stem = self.path.file_stem()?.to_str()?;
         stem.strip_prefix("agent-").map(str::to_owned)
     }
 }
 
 /// One session.
-pub(crate) struct Session {
+pub struct Session {
     /// Name of its transcript.
-    pub(crate) id: String,
-    pub(crate) transcripts: Vec<Transcript>,
+    pub id: String,
+    pub transcripts: Vec<Transcript>,
 }
 
 impl Session {
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Returns the size of all files, in bytes.
+    pub fn bytes(&self) -> u64 {
         self.transcripts.iter().map(|it| it.bytes).sum()
     }
 }
 
 /// What was found.
 #[derive(Default)]
-pub(crate) struct Found {
+pub struct Found {
     /// In the order of their paths.
-    pub(crate) sessions: Vec<Session>,
+    pub sessions: Vec<Session>,
     /// Files and folders that could not be looked at, and why.
-    pub(crate) unreadable: Vec<(String, String)>,
+    pub unreadable: Vec<(String, String)>,
 }
 
 /// Finds the sessions in files and folders, those that did not change since `oldest` left out.
-pub(crate) fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
+pub fn find(world: &dyn World, paths: &[PathBuf], oldest: Timestamp) -> Found {
     let (folders, files, unreadable) = (BTreeSet::new(), Vec::new(), Vec::new());
     let mut search = Search { world, oldest, root: None, folders, files, unreadable };
     for path in paths {

@@ -7,28 +7,28 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::recorded::{self, ReadLimit};
-use crate::app::packs::{self, InvalidPack, organization};
-use crate::app::workspace::project::Project;
-use crate::checksum::hex;
-use crate::evaluation::called::LoggedEvent;
-use crate::evaluation::guards::{self, GuardsOutcome};
-use crate::evaluation::inputs::Inputs;
-use crate::evaluation::situation::{EventContext, Matchers};
-use crate::evaluation::{self, Detail, EvaluationContext, StopOutcome};
-use crate::expr::Evaluator;
-use crate::expr::call_facts::CallFacts;
-use crate::facts::call::{AnalysisContext, TimeLimit};
-use crate::facts::compiled::CompiledMatchers;
-use crate::policy::Policy;
-use crate::report::decision_log::Entry;
-use crate::report::explanation::Explanation;
-use crate::report::pack_layer::PackLayer;
-use crate::store::trust::TrustStatus;
-use crate::world::World;
+use crate::packs::{self, InvalidPack, organization};
+use crate::workspace::project::Project;
+use policyd_evaluation::called::LoggedEvent;
+use policyd_evaluation::guards::{self, GuardsOutcome};
+use policyd_evaluation::inputs::Inputs;
+use policyd_evaluation::situation::{EventContext, Matchers};
+use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_facts::call::{AnalysisContext, TimeLimit};
+use policyd_facts::compiled::CompiledMatchers;
+use policyd_policy::Policy;
+use policyd_record::decision_log::Entry;
+use policyd_record::pack_layer::PackLayer;
+use policyd_report::explanation::Explanation;
+use policyd_store::trust::TrustStatus;
+use policyd_world::World;
+use policyd_yaml::checksum::hex;
 
 /// Which pack evaluates the decision again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PackChoice {
+pub enum PackChoice {
     /// The one that the user named.
     Named,
     /// The one that the record names, else that of the project.
@@ -36,7 +36,7 @@ pub(crate) enum PackChoice {
 }
 
 /// Explains a decision; `found` is the pack that the user named, or that of the project.
-pub(crate) fn explain(
+pub fn explain(
     world: &dyn World,
     project: &Project,
     mut entry: Entry,

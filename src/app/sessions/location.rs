@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::app::error::AppError;
-use crate::app::sessions::recorded;
-use crate::app::workspace::project::Project;
-use crate::id::SessionId;
-use crate::store::session::SessionStore;
-use crate::world::{FileKind, World};
+use crate::error::AppError;
+use crate::sessions::recorded;
+use crate::workspace::project::Project;
+use policyd_base::id::SessionId;
+use policyd_store::session::SessionStore;
+use policyd_world::{FileKind, World};
 
 /// A session by its transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// The transcript.
-    pub(crate) transcript: PathBuf,
+    pub transcript: PathBuf,
     /// Its id, where the file is named by one.
-    pub(crate) session: Option<SessionId>,
+    pub session: Option<SessionId>,
 }
 
 impl Place {
     /// A transcript of a session; without an id it is the name of the file.
-    pub(crate) fn of(transcript: &Path, session: &str) -> Self {
+    pub fn of(transcript: &Path, session: &str) -> Self {
         let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
         let id = if session.is_empty() { stem } else { session };
         Self { transcript: transcript.to_owned(), session: SessionId::parse(id) }
@@ -33,7 +33,7 @@ impl Place {
 ///
 /// # Errors
 /// No session was found; the message contains the fix.
-pub(crate) fn find(
+pub fn find(
     world: &dyn World,
     store: &SessionStore<'_>,
     project: &Project,

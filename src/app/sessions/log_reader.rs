@@ -8,45 +8,45 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::recorded;
-use crate::app::packs;
-use crate::app::workspace::project::{self, Project};
-use crate::cores;
-use crate::store::log_chain::{self, ChainReport};
-use crate::store::log_cursor::{LogCursor, read_new};
-use crate::store::projects::{KnownProject, ProjectRegistry};
-use crate::time::Timestamp;
-use crate::world::{FileKind, World, WorldError};
+use crate::packs;
+use crate::workspace::project::{self, Project};
+use policyd_cores as cores;
+use policyd_store::log_chain::{self, ChainReport};
+use policyd_store::log_cursor::{LogCursor, read_new};
+use policyd_store::projects::{KnownProject, ProjectRegistry};
+use policyd_world::{FileKind, World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// An entry of a decision log.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ProjectEntry {
+pub struct ProjectEntry {
     /// Main checkout of the project.
-    pub(crate) project: String,
+    pub project: String,
     /// Time of the entry; `None` if it has none.
-    pub(crate) at: Option<Timestamp>,
-    pub(crate) entry: Value,
+    pub at: Option<Timestamp>,
+    pub entry: Value,
 }
 
 /// Which of the new entries a reading returns.
 #[derive(Clone, Copy)]
-pub(crate) struct LogQuery<'a> {
+pub struct LogQuery<'a> {
     /// Time of the oldest entry; `None` for no limit.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// Number of entries of each log: the newest ones.
-    pub(crate) newest: usize,
+    pub newest: usize,
     /// Whether an entry is meant; `None` for all.
-    pub(crate) accepts: Option<&'a (dyn Fn(&Value) -> bool + Sync)>,
+    pub accepts: Option<&'a (dyn Fn(&Value) -> bool + Sync)>,
 }
 
 /// Result of a reading.
 #[derive(Default)]
-pub(crate) struct LogContent {
+pub struct LogContent {
     /// Entries that the query accepts, oldest first.
-    pub(crate) entries: Vec<ProjectEntry>,
+    pub entries: Vec<ProjectEntry>,
     /// Time of the oldest entry within the time of the query, accepted or not.
-    pub(crate) oldest: Option<Timestamp>,
+    pub oldest: Option<Timestamp>,
     /// Logs that could not be read. They are read the next time.
-    pub(crate) problems: Vec<(PathBuf, WorldError)>,
+    pub problems: Vec<(PathBuf, WorldError)>,
 }
 
 /// A decision log, and how far it was read.
@@ -61,27 +61,27 @@ struct ProjectLog {
 }
 
 /// Decision logs that are read together.
-pub(crate) struct LogReader<'a> {
+pub struct LogReader<'a> {
     world: &'a dyn World,
     logs: Vec<ProjectLog>,
 }
 
 impl<'a> LogReader<'a> {
     /// Returns a reader of the logs of some projects.
-    pub(crate) fn of_projects(world: &'a dyn World, projects: &[Project]) -> Self {
+    pub fn of_projects(world: &'a dyn World, projects: &[Project]) -> Self {
         let logs = cores::on_all(world.cores(), projects, |it| logs_of(world, it));
         Self { world, logs: logs.into_iter().flatten().collect() }
     }
 
     /// Returns a reader of the logs of all projects that are listed now.
-    pub(crate) fn of_all_projects(world: &'a dyn World) -> Self {
+    pub fn of_all_projects(world: &'a dyn World) -> Self {
         let mut reader = Self { world, logs: Vec::new() };
         reader.add_projects();
         reader
     }
 
     /// Adds the logs of projects that were listed since.
-    pub(crate) fn add_projects(&mut self) {
+    pub fn add_projects(&mut self) {
         let known = ProjectRegistry::new(self.world).all();
         let is_new = |it: &&KnownProject| {
             let directory = it.directory.display().to_string();
@@ -103,7 +103,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Lets the next reading begin where another one ended.
-    pub(crate) fn resume(&mut self, cursors: &BTreeMap<PathBuf, LogCursor>) {
+    pub fn resume(&mut self, cursors: &BTreeMap<PathBuf, LogCursor>) {
         for log in &mut self.logs {
             if let Some(cursor) = cursors.get(&log.path) {
                 log.cursor = cursor.clone();
@@ -112,12 +112,12 @@ impl<'a> LogReader<'a> {
     }
 
     /// Returns where the reading of each log ended.
-    pub(crate) fn cursors(&self) -> BTreeMap<PathBuf, LogCursor> {
+    pub fn cursors(&self) -> BTreeMap<PathBuf, LogCursor> {
         self.logs.iter().map(|it| (it.path.clone(), it.cursor.clone())).collect()
     }
 
     /// Verifies the chain of each log. Returns the paths with the results.
-    pub(crate) fn verify(&self) -> Vec<(PathBuf, Result<ChainReport, WorldError>)> {
+    pub fn verify(&self) -> Vec<(PathBuf, Result<ChainReport, WorldError>)> {
         let world = self.world;
         let results =
             cores::on_all(world.cores(), &self.logs, |it| log_chain::verify(world, &it.path));
@@ -125,7 +125,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Returns the number of logs.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.logs.len()
     }
 
@@ -133,10 +133,7 @@ impl<'a> LogReader<'a> {
     ///
     /// # Errors
     /// The path of the log and the error, if it cannot be read now.
-    pub(crate) fn read_log(
-        &mut self,
-        number: usize,
-    ) -> Result<Vec<ProjectEntry>, (PathBuf, WorldError)> {
+    pub fn read_log(&mut self, number: usize) -> Result<Vec<ProjectEntry>, (PathBuf, WorldError)> {
         let Some(log) = self.logs.get_mut(number) else { return Ok(Vec::new()) };
         match read(self.world, log, LogQuery::since(None)) {
             Ok(Some(new)) => {
@@ -149,7 +146,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Returns the entries that were added since the last call.
-    pub(crate) fn read(&mut self, query: LogQuery<'_>) -> LogContent {
+    pub fn read(&mut self, query: LogQuery<'_>) -> LogContent {
         let world = self.world;
         let read = cores::on_all(world.cores(), &self.logs, |log| read(world, log, query));
         let mut reading = LogContent::default();
@@ -171,7 +168,7 @@ impl<'a> LogReader<'a> {
 
 impl LogQuery<'_> {
     /// Returns a query for all entries from a time on.
-    pub(crate) const fn since(since: Option<Timestamp>) -> Self {
+    pub const fn since(since: Option<Timestamp>) -> Self {
         Self { since, newest: usize::MAX, accepts: None }
     }
 }
@@ -262,7 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::world::fake::FakeWorld;
+    use policyd_world::fake::FakeWorld;
 
     #[test]
     fn the_newest_entries_that_are_meant_are_returned() {

@@ -6,34 +6,34 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::facts::event::EventKind;
-use crate::report::paint::TextColor;
-use crate::report::table::{Align, Screen, TextCell, TextTable};
+use policyd_facts::event::EventKind;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, Screen, TextCell, TextTable};
 
 /// The text of a field; empty if the entry lacks it.
-pub(crate) fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
+pub fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether the checks were held against the stop: a broken pack or an unread transcript has no type.
-pub(crate) fn was_judged(entry: &Value) -> bool {
+pub fn was_judged(entry: &Value) -> bool {
     entry.get("session_type").is_some()
 }
 
 /// What guards said, where the entry is of an event that they decided about.
-pub(crate) fn guards(entry: &Value) -> Option<&[Value]> {
+pub fn guards(entry: &Value) -> Option<&[Value]> {
     entry.get("guards")?.as_array().map(Vec::as_slice)
 }
 
 /// Whether an entry is of a stop.
-pub(crate) fn is_stop(entry: &Value) -> bool {
+pub fn is_stop(entry: &Value) -> bool {
     let kind = EventKind::find(text(entry, "event"));
     guards(entry).is_none() && kind.is_none_or(EventKind::is_stop)
 }
 
 /// Counts over entries of the decision log.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Summary {
+pub struct Summary {
     stops: usize,
     /// Sessions of all entries.
     sessions: usize,
@@ -84,7 +84,7 @@ struct PreferenceCounts {
 
 impl Summary {
     /// Counts entries.
-    pub(crate) fn of(entries: &[&Value]) -> Self {
+    pub fn of(entries: &[&Value]) -> Self {
         let mut summary = Self::default();
         let sessions: std::collections::BTreeSet<&str> =
             entries.iter().map(|it| text(it, "session_id")).collect();
@@ -147,7 +147,7 @@ impl Summary {
     }
 
     /// For programs.
-    pub(crate) fn to_json(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let checks = self.checks.iter().map(|(id, it)| {
             let counts = json!({"satisfied": it.satisfied, "unsatisfied": it.unsatisfied,
                 "unknown": it.unknown, "blocked": it.blocked, "released": it.released,
@@ -180,7 +180,7 @@ impl Summary {
     }
 
     /// For people: what fails most stands first.
-    pub(crate) fn to_text(&self, screen: Screen) -> String {
+    pub fn to_text(&self, screen: Screen) -> String {
         let mut text = String::new();
         self.totals().iter().for_each(|it| screen.paragraph(&mut text, "", it));
         if !self.checks.is_empty() {

@@ -3,23 +3,23 @@
 
 use std::time::Duration;
 
-use crate::app::sessions::location::Place;
-use crate::evaluation::context::{gauge, settle};
-use crate::evaluation::situation::Matchers;
-use crate::expr::context_facts::ContextUsage;
-use crate::facts::Facts;
-use crate::policy::Policy;
-use crate::state::context::{Overrides, TierState};
-use crate::store::session::SessionStore;
-use crate::store::transcript::{self, Places, TranscriptError};
-use crate::world::World;
+use crate::sessions::location::Place;
+use policyd_evaluation::context::{gauge, settle};
+use policyd_evaluation::situation::Matchers;
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_facts::Facts;
+use policyd_policy::Policy;
+use policyd_state::context::{Overrides, TierState};
+use policyd_store::session::SessionStore;
+use policyd_store::transcript::{self, Places, TranscriptError};
+use policyd_world::World;
 
 /// Measures sessions of one project.
-pub(crate) struct SessionMeter<'a> {
-    pub(crate) world: &'a dyn World,
-    pub(crate) policy: &'a Policy,
-    pub(crate) words: &'a Matchers,
-    pub(crate) store: &'a SessionStore<'a>,
+pub struct SessionMeter<'a> {
+    pub world: &'a dyn World,
+    pub policy: &'a Policy,
+    pub words: &'a Matchers,
+    pub store: &'a SessionStore<'a>,
 }
 
 impl SessionMeter<'_> {
@@ -27,11 +27,7 @@ impl SessionMeter<'_> {
     ///
     /// # Errors
     /// The transcript cannot be read, or `time_max` ended before the reading did.
-    pub(crate) fn facts(
-        &self,
-        place: &Place,
-        time_max: Duration,
-    ) -> Result<Facts, TranscriptError> {
+    pub fn facts(&self, place: &Place, time_max: Duration) -> Result<Facts, TranscriptError> {
         let cursor =
             place.session.as_ref().map(|it| self.store.paths(it).folder.join("cursor.bin"));
         let places =
@@ -52,12 +48,7 @@ impl SessionMeter<'_> {
     }
 
     /// Returns the usage at these facts, with the tier that the session saved.
-    pub(crate) fn usage(
-        &self,
-        place: &Place,
-        facts: &Facts,
-        overrides: &Overrides,
-    ) -> ContextUsage {
+    pub fn usage(&self, place: &Place, facts: &Facts, overrides: &Overrides) -> ContextUsage {
         let rules = &self.policy.context;
         let known = place.session.as_ref().map(|it| self.store.peek(it).state.context);
         let standing: TierState = known.unwrap_or_default();

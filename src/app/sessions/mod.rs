@@ -1,11 +1,12 @@
 //! Sessions of a project: their transcripts, their logged decisions, and their summaries.
 
-pub(crate) mod explained;
-pub(crate) mod location;
-pub(crate) mod log_reader;
-pub(crate) mod log_summary;
-pub(crate) mod meter;
-pub(crate) mod named;
-pub(crate) mod recorded;
-pub(crate) mod recordings;
-pub(crate) mod summaries;
+pub mod explained;
+pub mod location;
+pub mod log_reader;
+pub mod log_summary;
+pub mod meter;
+pub mod named;
+pub mod recorded;
+pub mod recordings;
+
+pub use policyd_gate::summaries;

@@ -8,41 +8,41 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::recorded::{self, READING_MAX, ReadLimit};
-use crate::app::error::AppError;
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::checkout;
-use crate::app::workspace::project::{self, Project};
-use crate::evaluation;
-use crate::evaluation::situation::{EventContext, Matchers};
-use crate::evaluation::standing::standing;
-use crate::expr::Evaluator;
-use crate::expr::context::{Context, ProbeResult};
-use crate::facts::Facts;
-use crate::facts::event::EventKind;
-use crate::hook::payload;
-use crate::id::SessionId;
-use crate::policy::Policy;
-use crate::store::breakers::BreakerStore;
-use crate::store::session::SessionStore;
-use crate::store::signals::SignalStore;
-use crate::store::subagents::Reader;
-use crate::store::transcript::{self, Places};
-use crate::world::{FileKind, World};
+use crate::error::AppError;
+use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::checkout;
+use crate::workspace::project::{self, Project};
+use policyd_base::id::SessionId;
+use policyd_evaluation as evaluation;
+use policyd_evaluation::situation::{EventContext, Matchers};
+use policyd_evaluation::standing::standing;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::{Context, ProbeResult};
+use policyd_facts::Facts;
+use policyd_facts::event::EventKind;
+use policyd_hook::payload;
+use policyd_policy::Policy;
+use policyd_store::breakers::BreakerStore;
+use policyd_store::session::SessionStore;
+use policyd_store::signals::SignalStore;
+use policyd_store::subagents::Reader;
+use policyd_store::transcript::{self, Places};
+use policyd_world::{FileKind, World};
 
 /// Which session is meant.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SessionSelector<'a> {
+pub struct SessionSelector<'a> {
     /// A transcript, or the beginning of a session's id; none for no session at all.
-    pub(crate) named: Option<&'a str>,
+    pub named: Option<&'a str>,
     /// Whether the transcript is a subagent's own.
-    pub(crate) subagent: bool,
+    pub subagent: bool,
 }
 
 /// A session as expressions see it.
-pub(crate) struct Session {
-    pub(crate) context: Rc<Context>,
+pub struct Session {
+    pub context: Rc<Context>,
     /// What is not as at a stop, one sentence each.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl Session {
@@ -50,7 +50,7 @@ impl Session {
     ///
     /// # Errors
     /// The session cannot be read; the message contains the fix.
-    pub(crate) fn find(
+    pub fn find(
         world: &dyn World,
         project: &Project,
         policy: &mut Policy,

@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::app::error::AppError;
-use crate::app::packs::{self, InvalidPack};
-use crate::app::workspace::gate_status::GateStatus;
-use crate::app::workspace::project::{self, Project};
-use crate::evaluation::inputs::Inputs;
-use crate::evaluation::situation::Matchers;
-use crate::expr::context::Context;
-use crate::facts::Facts;
-use crate::policy::Policy;
-use crate::report::decision_log::Entry;
-use crate::store::decision_log::DECISION_LOG;
-use crate::store::log;
-use crate::store::subagents::Reader;
-use crate::store::transcript::{self, TranscriptError};
-use crate::world::World;
+use crate::error::AppError;
+use crate::packs::{self, InvalidPack};
+use crate::workspace::gate_status::GateStatus;
+use crate::workspace::project::{self, Project};
+use policyd_evaluation::inputs::Inputs;
+use policyd_evaluation::situation::Matchers;
+use policyd_fact_table::context::Context;
+use policyd_facts::Facts;
+use policyd_policy::Policy;
+use policyd_record::decision_log::Entry;
+use policyd_store::decision_log::DECISION_LOG;
+use policyd_store::log;
+use policyd_store::subagents::Reader;
+use policyd_store::transcript::{self, TranscriptError};
+use policyd_world::World;
 
 /// Time limit for reading a transcript again.
-pub(crate) const READING_MAX: Duration = Duration::from_secs(600);
+pub const READING_MAX: Duration = Duration::from_secs(600);
 
 /// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
-pub(crate) fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
+pub fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
     let logs = log_paths(world, project, policy);
     let mut all: Vec<Value> = logs.iter().flat_map(|it| log::read_all(world, it)).collect();
     if logs.len() > 1 {
@@ -36,11 +36,7 @@ pub(crate) fn entries(world: &dyn World, project: &Project, policy: Option<&Poli
 }
 
 /// The decision logs of the project: below its state directory, and where `policy` keeps its own.
-pub(crate) fn log_paths(
-    world: &dyn World,
-    project: &Project,
-    policy: Option<&Policy>,
-) -> Vec<PathBuf> {
+pub fn log_paths(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<PathBuf> {
     let own = policy.map(|it| project::sessions(world, project, &it.settings).1);
     let roots = [project.state.clone()].into_iter().chain(own);
     let mut logs: Vec<PathBuf> = roots.map(|it| it.join(DECISION_LOG)).collect();
@@ -50,10 +46,10 @@ pub(crate) fn log_paths(
 
 /// An entry of the decision log.
 #[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) entry: Entry,
+pub struct Found {
+    pub entry: Entry,
     /// Number of newer entries at which nothing was evaluated; 0 for an entry that was asked for by its id.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
 }
 
 /// Finds the newest entry whose id begins with `id`, of a session whose id begins with `session`.
@@ -61,11 +57,7 @@ pub(crate) struct Found {
 ///
 /// # Errors
 /// The exit code and a message: nothing is logged, no entry fits, or several ids begin so.
-pub(crate) fn find(
-    entries: &[Value],
-    id: Option<&str>,
-    session: Option<&str>,
-) -> Result<Found, AppError> {
+pub fn find(entries: &[Value], id: Option<&str>, session: Option<&str>) -> Result<Found, AppError> {
     let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
     if read.is_empty() {
         let text = "no decision of this project is logged: nothing was judged here yet";
@@ -110,7 +102,7 @@ fn missing(newest: Option<&Entry>, id: Option<&str>, session: Option<&str>) -> S
 ///
 /// # Errors
 /// [`InvalidPack`] if the pack cannot be loaded.
-pub(crate) fn policy(
+pub fn policy(
     world: &dyn World,
     project: &Project,
     found: &packs::Found,
@@ -124,7 +116,7 @@ pub(crate) fn policy(
 
 /// How far a transcript is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadLimit {
+pub enum ReadLimit {
     /// As far as it was then.
     Then,
     /// To its end.
@@ -133,7 +125,7 @@ pub(crate) enum ReadLimit {
 
 /// What expressions saw when an entry was written; what is not what it was is added to `lost`.
 /// Nothing where the facts cannot be had.
-pub(crate) fn context(
+pub fn context(
     world: &dyn World,
     entry: &Entry,
     inputs: &Inputs,

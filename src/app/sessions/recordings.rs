@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::app::install::places::Place;
-use crate::harness::Harness;
-use crate::store::user::UserDirectory;
-use crate::world::World;
+use crate::install::places::Place;
+use policyd_harness::Harness;
+use policyd_store::user::UserDirectory;
+use policyd_world::World;
 
 /// Directories below the client's user directory.
 const DIRECTORIES: [(&str, &str); 5] = [
@@ -20,15 +20,15 @@ const DIRECTORIES: [(&str, &str); 5] = [
 const OPENCODE: &str = "opencode";
 
 /// The directory in which a client records its sessions.
-pub(crate) struct RecordingDirectory {
+pub struct RecordingDirectory {
     /// The client.
-    pub(crate) harness: &'static Harness,
+    pub harness: &'static Harness,
     /// The directory. It might not exist.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
 }
 
 /// Returns the directories of all clients that record sessions in files.
-pub(crate) fn directories(world: &dyn World) -> Vec<RecordingDirectory> {
+pub fn directories(world: &dyn World) -> Vec<RecordingDirectory> {
     let of_user = |(name, below): (&str, &str)| {
         let place = Place::of(name)?;
         Some(RecordingDirectory {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Supervisor;
-use crate::app::{alerts, morning};
-use crate::store::alert_settings::AlertSettings;
+use crate::{alerts, morning};
+use policyd_store::alert_settings::AlertSettings;
 
 /// How often a run looks for alerts and reports that are due, at most: it looks between turns.
 const INTERVAL: Duration = Duration::from_secs(60);

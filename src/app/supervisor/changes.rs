@@ -6,10 +6,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::checksum::{checksum, hex};
-use crate::hook::agent_output::WrittenFile;
-use crate::probe::git::{Git, NO_SUBMODULE_TREES};
-use crate::world::{CommandOutput, World};
+use policyd_hook::agent_output::WrittenFile;
+use policyd_probe::git::{Git, NO_SUBMODULE_TREES};
+use policyd_world::{CommandOutput, World};
+use policyd_yaml::checksum::{checksum, hex};
 
 /// Time that git may take.
 const GIT_MAX: Duration = Duration::from_secs(30);

@@ -4,13 +4,13 @@
 use serde_json::json;
 
 use super::Supervisor;
-use crate::app::gate::{self, Request, Supervision};
-use crate::evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
-use crate::evaluation::{Detail, StopOutcome};
-use crate::facts::event::{Event, EventKind};
-use crate::hook::{Caller, payload};
-use crate::policy::Mode;
-use crate::state::run::{Claim, StopGateSwitches};
+use crate::gate::{self, Request, Supervision};
+use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
+use policyd_evaluation::{Detail, StopOutcome};
+use policyd_facts::event::{Event, EventKind};
+use policyd_hook::{Caller, payload};
+use policyd_policy::Mode;
+use policyd_state::run::{Claim, StopGateSwitches};
 
 /// What is said of a gate that was switched off while the run was at work.
 const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";

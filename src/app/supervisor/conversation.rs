@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Supervisor;
-use crate::facts::{CommandVerdict, Facts};
-use crate::hook::agent_output::AgentOutput;
-use crate::report::mask::{mask, mask_json};
-use crate::state::run::TurnUsage;
-use crate::store::transcript::{self, Places};
+use policyd_facts::{CommandVerdict, Facts};
+use policyd_hook::agent_output::AgentOutput;
+use policyd_record::mask::{mask, mask_json};
+use policyd_state::run::TurnUsage;
+use policyd_store::transcript::{self, Places};
 
 /// Bytes of it that are read at once.
 const READ_BYTES: usize = 64 * 1024;

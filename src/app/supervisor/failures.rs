@@ -6,16 +6,16 @@ use serde_json::json;
 
 use super::Supervisor;
 use super::process_output::{TurnExit, TurnOutput};
-use crate::app::sharing;
-use crate::app::tasks::{Report, Stores};
-use crate::app::workspace::local_time::WallClock;
-use crate::evaluation::message::cut;
-use crate::limits::EVIDENCE_CHARS_MAX;
-use crate::policy::failures::{Classified, RetryContext};
-use crate::report::mask::mask;
-use crate::state::breaker;
-use crate::state::dead_letter::{Attempt, Task};
-use crate::state::run::TurnFailure;
+use crate::sharing;
+use crate::tasks::{Report, Stores};
+use crate::workspace::local_time::WallClock;
+use policyd_base::limits::EVIDENCE_CHARS_MAX;
+use policyd_evaluation::message::cut;
+use policyd_policy::failures::{Classified, FailureClassifier, RetryContext};
+use policyd_record::mask::mask;
+use policyd_state::breaker;
+use policyd_state::dead_letter::{Attempt, Task};
+use policyd_state::run::TurnFailure;
 
 /// The class of a failure that a fresh context cures.
 pub(super) const CONTEXT_CLASS: &str = "context_exhaustion";

@@ -22,27 +22,27 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::app::error::AppError;
-use crate::app::gate::LoadedPolicy;
-use crate::app::packs::Found;
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::app::workspace::human::RUN_VARIABLE;
-use crate::app::workspace::project::{self, Project};
-use crate::app::{alerts, sharing};
-use crate::expr::context_facts::ContextUsage;
-use crate::hook::agent_output::AgentOutput;
-use crate::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
-use crate::policy::Policy;
-use crate::policy::run::RunPolicy;
-use crate::state::context::Overrides;
-use crate::state::run::{
+use crate::error::AppError;
+use crate::gate::LoadedPolicy;
+use crate::packs::Found;
+use crate::tasks::{StoreLocation, Stores};
+use crate::workspace::human::RUN_VARIABLE;
+use crate::workspace::project::{self, Project};
+use crate::{alerts, sharing};
+pub use observer::RunObserver;
+use policyd_base::limits::{GOAL_BYTES_MAX, POLICY_FILE_BYTES_MAX};
+use policyd_fact_table::context_facts::ContextUsage;
+use policyd_hook::agent_output::AgentOutput;
+use policyd_policy::Policy;
+use policyd_policy::run::RunPolicy;
+use policyd_state::context::Overrides;
+use policyd_state::run::{
     Admission, Options, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus, step,
 };
-use crate::store::file::Durability;
-use crate::store::runs::{RunStore, Unusable};
-use crate::store::user_choices::UserChoiceStore;
-use crate::world::{World, WorldError};
-pub(crate) use observer::RunObserver;
+use policyd_store::file::Durability;
+use policyd_store::runs::{RunStore, Unusable};
+use policyd_store::user_choices::UserChoiceStore;
+use policyd_world::{World, WorldError};
 use shared::{Listener, RunAnnouncement};
 
 /// How often signals and interrupts are looked for while nothing else is done.
@@ -51,24 +51,24 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// What is asked of a run.
-pub(crate) struct RunRequest {
+pub struct RunRequest {
     /// Goal of a new run: text, or a file that contains it.
-    pub(crate) goal: String,
+    pub goal: String,
     /// The agent command of a turn; empty for a resumed run that keeps its command.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Limits that differ from those of the pack.
-    pub(crate) options: Options,
+    pub options: Options,
     /// State directory that the user named.
-    pub(crate) state_dir: Option<PathBuf>,
+    pub state_dir: Option<PathBuf>,
     /// Whether the last unfinished run is resumed.
-    pub(crate) resume: bool,
+    pub resume: bool,
 }
 
 /// Supervises one run to its end; returns how it ended.
 ///
 /// # Errors
 /// The request is invalid, or the run cannot begin.
-pub(crate) fn run(
+pub fn run(
     world: &dyn World,
     observer: &mut dyn RunObserver,
     mut policy: Policy,
@@ -262,7 +262,8 @@ fn open_breakers(stores: &Stores<'_>) -> String {
         Ok(all) => all,
         Err(error) => return stores.breakers.unreadable(&error),
     };
-    let open = all.iter().filter(|(_, it)| it.phase != crate::state::breaker::BreakerPhase::Closed);
+    let open =
+        all.iter().filter(|(_, it)| it.phase != policyd_state::breaker::BreakerPhase::Closed);
     let words: Vec<String> = open.map(|(key, it)| format!("{key} {}", it.phase.as_str())).collect();
     words.join(", ")
 }
@@ -454,16 +455,16 @@ impl<'a> Supervisor<'a> {
             }
         };
         match answer {
-            crate::state::breaker::BreakerResponse::Rejected { wait } => {
+            policyd_state::breaker::BreakerResponse::Rejected { wait } => {
                 let why = match &breaker.forced {
                     Some(reason) => format!("breaker `{key}` was opened by hand: {reason}"),
                     None => format!("breaker `{key}` is open: {}", breaker.last_error),
                 };
                 Admission::Rejected { wait, why }
             }
-            crate::state::breaker::BreakerResponse::Permitted
-            | crate::state::breaker::BreakerResponse::WouldReject { .. }
-            | crate::state::breaker::BreakerResponse::Recorded => Admission::Admitted,
+            policyd_state::breaker::BreakerResponse::Permitted
+            | policyd_state::breaker::BreakerResponse::WouldReject { .. }
+            | policyd_state::breaker::BreakerResponse::Recorded => Admission::Admitted,
         }
     }
 

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::report::standing::RunStatusLine;
+use policyd_report::standing::RunStatusLine;
 
 /// Receives what a run reports.
-pub(crate) trait RunObserver {
+pub trait RunObserver {
     /// Receives an event, as it is logged.
     fn receive(&mut self, event: &Value);
     /// Whether the standing of the run is shown.

@@ -4,16 +4,16 @@
 use serde_json::{Map, Value};
 
 use super::Supervisor;
-use crate::app::sharing;
-use crate::app::workspace::human;
-use crate::evaluation::message;
-use crate::policy::signals::CLAIM;
-use crate::report::mask::mask;
-use crate::state::run::ControlSignals;
-use crate::state::signal::{End, SignalEvent};
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{NamedSignal, SharedStore, SignalResponse};
-use crate::store::signals::{Draft, SignalOutcome, StoredSignal};
+use crate::sharing;
+use crate::workspace::human;
+use policyd_evaluation::message;
+use policyd_policy::signals::CLAIM;
+use policyd_record::mask::mask;
+use policyd_state::run::ControlSignals;
+use policyd_state::signal::{End, SignalEvent};
+use policyd_store::shared::settings::SharedSubject;
+use policyd_store::shared::{NamedSignal, SharedStore, SignalResponse};
+use policyd_store::signals::{Draft, SignalOutcome, StoredSignal};
 
 /// Who consumes what is meant for the loop.
 const CONSUMER: &str = "policyd run";

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{POLL_INTERVAL, Supervisor};
-use crate::app::workspace::human::RUN_VARIABLE;
-use crate::hook::agent_output::AgentOutput;
-use crate::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
-use crate::report::mask::mask;
-use crate::state::run::budget;
-use crate::world::{ExternalCommand, ProcessEvent, WorldError};
+use crate::workspace::human::RUN_VARIABLE;
+use policyd_base::limits::{FAILURE_TEXT_BYTES_MAX, TURN_LOG_BYTES_MAX};
+use policyd_hook::agent_output::AgentOutput;
+use policyd_record::mask::mask;
+use policyd_state::run::budget;
+use policyd_world::{ExternalCommand, ProcessEvent, WorldError};
 
 /// How a turn's command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

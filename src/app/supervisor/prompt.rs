@@ -1,12 +1,12 @@
 //! The prompt of a turn: the sections of `run.yaml` that apply, rendered over the run.
 
 use super::Supervisor;
-use crate::evaluation::message::cut;
-use crate::expr::record::Record;
-use crate::expr::{Evaluator, template};
-use crate::limits::PROMPT_BYTES_MAX;
-use crate::policy::records;
-use crate::policy::records::run::RUN;
+use policyd_base::limits::PROMPT_BYTES_MAX;
+use policyd_evaluation::message::cut;
+use policyd_fact_table::record::Record;
+use policyd_fact_table::{Evaluator, template};
+use policyd_policy::records;
+use policyd_policy::records::run::RUN;
 
 impl Supervisor<'_> {
     /// Renders a template over the run.

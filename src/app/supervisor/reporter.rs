@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 
 use super::Supervisor;
-use crate::evaluation::context::of_meters;
-use crate::hook::agent_output::AgentOutput;
-use crate::report::context::{self, EventOrigin};
-use crate::report::event_log::EVENT_LOG;
-use crate::report::mask::{mask, mask_json};
-use crate::report::notice::{Notice, NoticeKind};
-use crate::report::run;
-use crate::report::standing::RunStatusLine;
-use crate::report::trace::{TRACEPARENT, TraceContext};
-use crate::state::context::MeterKind;
-use crate::state::run::{RestartReason, Run, RunEffect, RunPhase};
-use crate::store::{decision_log, log};
+use policyd_evaluation::context::of_meters;
+use policyd_hook::agent_output::AgentOutput;
+use policyd_record::context::{self, EventOrigin};
+use policyd_record::event_log::EVENT_LOG;
+use policyd_record::mask::{mask, mask_json};
+use policyd_record::notice::{Notice, NoticeKind};
+use policyd_record::trace::{TRACEPARENT, TraceContext};
+use policyd_report::run;
+use policyd_report::standing::RunStatusLine;
+use policyd_state::context::MeterKind;
+use policyd_state::run::{RestartReason, Run, RunEffect, RunPhase};
+use policyd_store::{decision_log, log};
 
 impl Supervisor<'_> {
     /// The variable by which what the agent starts joins the trace of the run.
@@ -125,7 +125,7 @@ impl Supervisor<'_> {
         let RunPhase::Over { status, why } = self.run.phase.clone() else { return };
         self.observer.clear();
         let spend = self.run.spend;
-        if self.limits.budget_usd.is_some() && status == crate::state::run::RunStatus::Budget {
+        if self.limits.budget_usd.is_some() && status == policyd_state::run::RunStatus::Budget {
             let left = self.limits.budget_usd.unwrap_or_default() - spend.cost_usd;
             self.report("pipeline.budget_exhausted", &[("remaining", json!(left.min(0.0)))]);
         }

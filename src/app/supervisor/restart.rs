@@ -7,14 +7,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Supervisor;
-use crate::app::workspace::git;
-use crate::evaluation::message::cut;
-use crate::report::mask::mask;
-use crate::report::summary::{SummaryInput, markdown};
-use crate::state::run::budget::usd_text;
-use crate::state::run::{RestartReason, Run};
-use crate::store::file;
-use crate::world::WorldError;
+use crate::workspace::git;
+use policyd_evaluation::message::cut;
+use policyd_record::mask::mask;
+use policyd_record::summary::{SummaryInput, markdown};
+use policyd_state::run::budget::usd_text;
+use policyd_state::run::{RestartReason, Run};
+use policyd_store::file;
+use policyd_world::WorldError;
 
 /// What the next session receives.
 pub(super) const SUMMARY: &str = "context-summary.md";

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use super::Supervisor;
-use crate::app::sharing;
-use crate::evaluation::message::{cut, in_one_line};
-use crate::limits::{EVIDENCE_CHARS_MAX, SHARED_HOOK_WAIT};
-use crate::report::mask::mask;
-use crate::state::run::RunPhase;
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};
-use crate::world::server::DocumentServer;
+use crate::sharing;
+use policyd_base::limits::{EVIDENCE_CHARS_MAX, SHARED_HOOK_WAIT};
+use policyd_evaluation::message::{cut, in_one_line};
+use policyd_record::mask::mask;
+use policyd_state::run::RunPhase;
+use policyd_store::shared::settings::SharedSubject;
+use policyd_store::shared::{SharedRun, SharedStore, SyncError, SyncLimits};
+use policyd_world::server::DocumentServer;
 
 /// Limits of a synchronization after a notification of the server.
 const NOTIFIED: SyncLimits =

@@ -4,10 +4,10 @@
 use serde_json::json;
 
 use super::Supervisor;
-use crate::app::tasks::CLEAR;
-use crate::evaluation::signals;
-use crate::expr::record::Record;
-use crate::state::run::{ContextRequest, Run, RunEvent, TurnResult, step};
+use crate::tasks::CLEAR;
+use policyd_evaluation::signals;
+use policyd_fact_table::record::Record;
+use policyd_state::run::{ContextRequest, Run, RunEvent, TurnResult, step};
 
 /// Who creates the signals.
 const SENDER: &str = "policyd run";

@@ -10,16 +10,16 @@ use super::changes::Tree;
 use super::completion::Occasion;
 use super::failures::CONTEXT_CLASS;
 use super::process_output::{TurnExit, TurnOutput};
-use crate::evaluation::context::of_meters;
-use crate::evaluation::dead_letter::fingerprint;
-use crate::facts::meters::{Usage, dollars};
-use crate::hook::agent_output::AgentOutput;
-use crate::limits::TURN_LOG_BYTES_MAX;
-use crate::report::context::{EventOrigin, usage, warning};
-use crate::report::mask::mask;
-use crate::state::context::ACT;
-use crate::state::run::stuckness::{TurnRecord, overlap_percent};
-use crate::state::run::{
+use policyd_base::limits::TURN_LOG_BYTES_MAX;
+use policyd_evaluation::context::of_meters;
+use policyd_evaluation::dead_letter::fingerprint;
+use policyd_facts::meters::{Usage, dollars};
+use policyd_hook::agent_output::AgentOutput;
+use policyd_record::context::{EventOrigin, usage, warning};
+use policyd_record::mask::mask;
+use policyd_state::context::ACT;
+use policyd_state::run::stuckness::{TurnRecord, overlap_percent};
+use policyd_state::run::{
     Claim, ContextRequest, RunEvent, Spend, TurnFailure, TurnResult, TurnUsage, unseen,
 };
 

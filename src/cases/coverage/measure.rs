@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::{ConditionCoverage, Coverage, ExpectedRules, RuleCoverage, RuleKind, records};
-use crate::expr::ast::Expr;
-use crate::expr::watch::{CoverageRecorder, Ways};
-use crate::policy::{Choice, Expression, Policy, SourceLocation, builtin, remote};
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::watch::{CoverageRecorder, Ways};
+use policyd_policy::{Choice, Expression, Policy, SourceLocation, builtin, remote};
 
 /// The message that every evaluated stop has.
 const SAID_AT_EVERY_STOP: &str = "summary";

@@ -2,7 +2,7 @@
 //! failures, each with its condition.
 
 use super::RuleKind;
-use crate::policy::{Expression, Policy};
+use policyd_policy::{Expression, Policy};
 
 /// Returns every rule over a record that has a condition, in the order of the files.
 pub(super) fn rules(policy: &Policy) -> Vec<(RuleKind, String, &Expression)> {

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use crate::app::sharing::{self, COMMAND};
-use crate::app::workspace::human::shown;
-use crate::app::workspace::project::Project;
-use crate::cli::human::require_human;
-use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
-use crate::evaluation::call_code;
-use crate::state::approval::{ApprovalEffect, CallRequest};
-use crate::store::file::Durability;
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{AnswerResult, NamedRequest, SharedStore};
-use crate::time::short_text;
-use crate::world::World;
+use crate::human::require_human;
+use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
+use policyd_app::sharing::{self, COMMAND};
+use policyd_app::workspace::human::shown;
+use policyd_app::workspace::project::Project;
+use policyd_evaluation::call_code;
+use policyd_state::approval::{ApprovalEffect, CallRequest};
+use policyd_store::file::Durability;
+use policyd_store::shared::settings::SharedSubject;
+use policyd_store::shared::{AnswerResult, NamedRequest, SharedStore};
+use policyd_world::World;
+use policyd_yaml::time::short_text;
 
 /// The answer to a blocked call of another host.
 #[derive(Clone, Copy)]

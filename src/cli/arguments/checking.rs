@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::lint::Profile;
+use policyd_lint::Profile;
 
 /// Output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum LintFormat {
+pub(crate) enum LintFormat {
     /// Human-readable text: source lines with carets, and fixes as diffs
     Text,
     /// One line per finding
@@ -25,7 +25,7 @@ pub(in crate::cli) enum LintFormat {
 
 /// Set of lint rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ProfileName {
+pub(crate) enum ProfileName {
     /// Errors and almost certain mistakes
     Default,
     /// Also what a pack needs that other people rely on
@@ -36,7 +36,7 @@ pub(in crate::cli) enum ProfileName {
 
 impl ProfileName {
     /// The profile of lint.
-    pub(in crate::cli) const fn profile(self) -> Profile {
+    pub(crate) const fn profile(self) -> Profile {
         match self {
             Self::Default => Profile::Default,
             Self::Strict => Profile::Strict,
@@ -47,7 +47,7 @@ impl ProfileName {
 
 /// Levels of findings that fail the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum FailLevel {
+pub(crate) enum FailLevel {
     /// Any finding
     Note,
     /// Warnings and errors
@@ -58,7 +58,7 @@ pub(in crate::cli) enum FailLevel {
 
 /// Fixes to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum FixLevel {
+pub(crate) enum FixLevel {
     /// Fixes that do not change any decision
     Safe,
     /// All fixes
@@ -66,50 +66,50 @@ pub(in crate::cli) enum FixLevel {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct LintArguments {
+pub(crate) struct LintArguments {
     /// Pack directories, pack files, or directories to search for packs; default: the project's pack
-    pub(in crate::cli) paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: LintFormat,
+    pub(crate) format: LintFormat,
     /// Set of lint rules to check
     #[arg(long, value_enum, default_value = "default")]
-    pub(in crate::cli) profile: ProfileName,
+    pub(crate) profile: ProfileName,
     /// Minimum level of a finding that makes the exit code 1
     #[arg(long, value_enum, default_value = "warning", value_name = "LEVEL")]
-    pub(in crate::cli) fail_level: FailLevel,
+    pub(crate) fail_level: FailLevel,
     /// Apply fixes
     #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, default_missing_value = "safe", require_equals = true)]
-    pub(in crate::cli) fix: Option<FixLevel>,
+    pub(crate) fix: Option<FixLevel>,
     /// Show the changes of `--fix` without writing them
     #[arg(long)]
-    pub(in crate::cli) diff: bool,
+    pub(crate) diff: bool,
     /// Report suppressed findings too (disregard `# policyd: ignore[…]`)
     #[arg(long)]
-    pub(in crate::cli) no_ignores: bool,
+    pub(crate) no_ignores: bool,
     /// Disregard the findings that this baseline file lists
     #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) baseline: Option<PathBuf>,
+    pub(crate) baseline: Option<PathBuf>,
     /// Write all findings to this baseline file, so that later runs report only new ones
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
-    pub(in crate::cli) write_baseline: Option<PathBuf>,
+    pub(crate) write_baseline: Option<PathBuf>,
     /// Also report what this client does not support
     #[arg(long, visible_alias = "client", value_name = "NAME")]
-    pub(in crate::cli) harness: Option<String>,
+    pub(crate) harness: Option<String>,
     /// Lint again at each change of the pack, until Ctrl-C
     #[arg(long, conflicts_with_all = ["fix", "diff", "write_baseline"])]
-    pub(in crate::cli) watch: bool,
+    pub(crate) watch: bool,
     /// Explain the lint rule with this code or name
     #[arg(long, value_name = "CODE")]
-    pub(in crate::cli) explain: Option<String>,
+    pub(crate) explain: Option<String>,
     /// List all lint rules
     #[arg(long)]
-    pub(in crate::cli) list: bool,
+    pub(crate) list: bool,
 }
 
 /// Output format of test results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum TestFormat {
+pub(crate) enum TestFormat {
     /// Human-readable text
     Text,
     /// Machine-readable JSON
@@ -120,7 +120,7 @@ pub(in crate::cli) enum TestFormat {
 
 /// How to write a snapshot that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum Update {
+pub(crate) enum Update {
     /// Overwrite the snapshot with the actual output
     All,
     /// Write a `.snap.new` file beside the snapshot for `cargo insta review`
@@ -136,40 +136,40 @@ fn recorded_call(text: &str) -> Result<(String, String), &'static str> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct TestArguments {
+pub(crate) struct TestArguments {
     /// Pack directories, their `tests` directories or case files; default: the project's pack
-    pub(in crate::cli) paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// Run only cases whose name or file contains this text
     #[arg(long, value_name = "TEXT")]
-    pub(in crate::cli) filter: Option<String>,
+    pub(crate) filter: Option<String>,
     /// Write snapshots that are missing or differ
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "all")]
-    pub(in crate::cli) update: Option<Update>,
+    pub(crate) update: Option<Update>,
     /// Show the rules and operands of conditions that no case covers
     #[arg(long)]
-    pub(in crate::cli) coverage: bool,
+    pub(crate) coverage: bool,
     /// Fail if branch coverage is below this percentage; implies --coverage
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub(in crate::cli) threshold: Option<u8>,
+    pub(crate) threshold: Option<u8>,
     /// Run the cases again at each change of the pack, until Ctrl-C
     #[arg(long, conflicts_with = "update")]
-    pub(in crate::cli) watch: bool,
+    pub(crate) watch: bool,
     /// Write a recorded tool call as a case: the session, and the id or the number of the call
     #[arg(long, value_name = "SESSION:CALL", value_parser = recorded_call,
         conflicts_with_all = ["filter", "update", "coverage", "threshold", "watch", "format"])]
-    pub(in crate::cli) record: Option<(String, String)>,
+    pub(crate) record: Option<(String, String)>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: TestFormat,
+    pub(crate) format: TestFormat,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct LspArguments {
+pub(crate) struct LspArguments {
     /// Use standard input and output (default); some editors pass this option
     #[arg(long)]
-    pub(in crate::cli) stdio: bool,
+    pub(crate) stdio: bool,
     /// Set of lint rules to check, unless the editor sets `policyd.profile`
     #[arg(long, value_enum, default_value = "default")]
-    pub(in crate::cli) profile: ProfileName,
+    pub(crate) profile: ProfileName,
 }

@@ -9,16 +9,16 @@ use super::ListFormat;
 use super::resilience::duration;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct ContextArguments {
+pub(crate) struct ContextArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: ContextAction,
+    pub(crate) action: ContextAction,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR", global = true)]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum ContextAction {
+pub(crate) enum ContextAction {
     /// Show context usage and cost of a session (exit code 1 from tier `act` upward)
     Status {
         /// Transcript file or session ID prefix; default: the project's newest session

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct PackArguments {
+pub(crate) struct PackArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: PackAction,
+    pub(crate) action: PackAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum PackAction {
+pub(crate) enum PackAction {
     /// Fetch the remote packs that the lock file names, and those that it lacks
     Fetch(RemoteArguments),
     /// Fetch the newest content of each remote pack, and change the lock file
@@ -25,38 +25,38 @@ pub(in crate::cli) enum PackAction {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct RemoteArguments {
+pub(crate) struct RemoteArguments {
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct UpdateArguments {
+pub(crate) struct UpdateArguments {
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
     /// Accept a version that is older than one that the source had before
     #[arg(long)]
-    pub(in crate::cli) allow_older: bool,
+    pub(crate) allow_older: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct ManifestArguments {
+pub(crate) struct ManifestArguments {
     /// Directory of the pack to publish
     #[arg(value_name = "DIR")]
-    pub(in crate::cli) folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct PushArguments {
+pub(crate) struct PushArguments {
     /// Directory of the pack to publish
     #[arg(value_name = "DIR")]
-    pub(in crate::cli) folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// `oci://REGISTRY/NAME:TAG`, or a file that ends in `.tar.zst`
     #[arg(value_name = "TARGET")]
-    pub(in crate::cli) target: String,
+    pub(crate) target: String,
     /// Public key of minisign by which the pack must be signed
     #[arg(long, value_name = "KEY")]
-    pub(in crate::cli) key: Option<String>,
+    pub(crate) key: Option<String>,
 }

@@ -6,16 +6,16 @@ use clap::{Subcommand, ValueEnum};
 
 use super::resilience::time;
 use super::{ArgumentError, ListFormat};
-use crate::state::dead_letter::MARKS;
+use policyd_state::dead_letter::MARKS;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DlqArguments {
+pub(crate) struct DlqArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: DlqAction,
+    pub(crate) action: DlqAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum DlqAction {
+pub(crate) enum DlqAction {
     /// Record a failed attempt; rules may move the task to the dead-letter queue
     Add(Box<DlqAdd>),
     /// List tasks
@@ -117,48 +117,48 @@ pub(in crate::cli) enum DlqAction {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DlqAdd {
+pub(crate) struct DlqAdd {
     /// Task ID
-    pub(in crate::cli) task: String,
+    pub(crate) task: String,
     /// Error message of the attempt; `-` reads standard input
     #[arg(long, default_value = "")]
-    pub(in crate::cli) error: String,
+    pub(crate) error: String,
     /// Error type, such as `test_failure`, `timeout`, `dependency`, `validation` or `rate_limit`
     #[arg(long = "type", value_name = "TYPE", default_value = "")]
-    pub(in crate::cli) error_type: String,
+    pub(crate) error_type: String,
     /// Approach of the attempt
     #[arg(long, default_value = "")]
-    pub(in crate::cli) approach: String,
+    pub(crate) approach: String,
     /// Agent that made the attempt
     #[arg(long, default_value = "")]
-    pub(in crate::cli) agent: String,
+    pub(crate) agent: String,
     /// Title of the task
     #[arg(long, default_value = "")]
-    pub(in crate::cli) title: String,
+    pub(crate) title: String,
     /// Description of the task
     #[arg(long, default_value = "")]
-    pub(in crate::cli) description: String,
+    pub(crate) description: String,
     /// Priority of the task
     #[arg(long, value_parser = ["high", "medium", "low"])]
-    pub(in crate::cli) priority: Option<String>,
+    pub(crate) priority: Option<String>,
     /// ID of a task that this task depends on; repeatable
     #[arg(long = "depends-on", alias = "needs", value_name = "TASK")]
-    pub(in crate::cli) dependencies: Vec<String>,
+    pub(crate) dependencies: Vec<String>,
     /// Label of the failure; repeatable
     #[arg(long = "label", alias = "mark", value_name = "LABEL", value_parser = MARKS.to_vec())]
-    pub(in crate::cli) marks: Vec<String>,
+    pub(crate) marks: Vec<String>,
     /// Confidence of the agent in its approach, from 0 to 1
     #[arg(long, value_name = "0..1", value_parser = fraction)]
-    pub(in crate::cli) confidence: Option<f64>,
+    pub(crate) confidence: Option<f64>,
     /// Idempotency key: a second report with the same key is ignored
     #[arg(long, default_value = "")]
-    pub(in crate::cli) key: String,
+    pub(crate) key: String,
     /// Move the task to the dead-letter queue now, without evaluating the rules
     #[arg(long, alias = "at-once")]
-    pub(in crate::cli) immediately: bool,
+    pub(crate) immediately: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: ListFormat,
+    pub(crate) format: ListFormat,
 }
 
 fn fraction(text: &str) -> Result<f64, ArgumentError> {
@@ -167,29 +167,29 @@ fn fraction(text: &str) -> Result<f64, ArgumentError> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DlqRetry {
+pub(crate) struct DlqRetry {
     /// Task ID
-    pub(in crate::cli) task: String,
+    pub(crate) task: String,
     /// New approach; resets the failure count to 0
     #[arg(long, default_value = "")]
-    pub(in crate::cli) approach: String,
+    pub(crate) approach: String,
     /// Smaller scope; creates a new task
     #[arg(long, default_value = "")]
-    pub(in crate::cli) scope: String,
+    pub(crate) scope: String,
     /// Commit that fixed the cause of the failure
     #[arg(long, default_value = "", value_name = "COMMIT")]
-    pub(in crate::cli) fix_commit: String,
+    pub(crate) fix_commit: String,
     /// Mark the missing dependency as available
     #[arg(long)]
-    pub(in crate::cli) dependency_available: bool,
+    pub(crate) dependency_available: bool,
     /// Requeue the task even if it reached the requeue limit
     #[arg(long)]
-    pub(in crate::cli) force: bool,
+    pub(crate) force: bool,
 }
 
 /// Selects a task queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum QueueSelector {
+pub(crate) enum QueueSelector {
     /// Tasks that wait for a worker
     Pending,
     /// Tasks in progress
@@ -203,13 +203,13 @@ pub(in crate::cli) enum QueueSelector {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct EscalationArguments {
+pub(crate) struct EscalationArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: EscalationAction,
+    pub(crate) action: EscalationAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum EscalationAction {
+pub(crate) enum EscalationAction {
     /// Request a human decision and print the path of its document
     Open(EscalationOpen),
     /// List escalations
@@ -253,29 +253,29 @@ pub(in crate::cli) enum EscalationAction {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct EscalationOpen {
+pub(crate) struct EscalationOpen {
     /// Reason why a human must decide
     #[arg(long)]
-    pub(in crate::cli) reason: String,
+    pub(crate) reason: String,
     /// Task that the escalation is about
     #[arg(long, default_value = "", conflicts_with = "gate")]
-    pub(in crate::cli) task: String,
+    pub(crate) task: String,
     /// Quality gate that fails
     #[arg(long, default_value = "")]
-    pub(in crate::cli) gate: String,
+    pub(crate) gate: String,
     /// Summary of the failure
     #[arg(long, default_value = "")]
-    pub(in crate::cli) summary: String,
+    pub(crate) summary: String,
     /// Attempts and why they failed
     #[arg(long, default_value = "")]
-    pub(in crate::cli) analysis: String,
+    pub(crate) analysis: String,
     /// Possible decision with its cost; repeatable
     #[arg(long = "option", value_name = "TEXT")]
-    pub(in crate::cli) options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// Severity of the escalation
     #[arg(long, default_value = "high", value_parser = ["low", "medium", "high", "critical"])]
-    pub(in crate::cli) severity: String,
+    pub(crate) severity: String,
     /// Block the task until the escalation is resolved
     #[arg(long)]
-    pub(in crate::cli) blocking: bool,
+    pub(crate) blocking: bool,
 }

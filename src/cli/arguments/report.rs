@@ -9,7 +9,7 @@ use super::resilience::duration;
 
 /// Output format of `policyd report`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum MorningFormatName {
+pub(crate) enum MorningFormatName {
     /// Human-readable text
     Text,
     /// Markdown
@@ -19,62 +19,62 @@ pub(in crate::cli) enum MorningFormatName {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// Directories of projects; default: the project of the working directory
     #[arg(value_name = "DIR")]
-    pub(in crate::cli) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
     /// Report on every project in which policyd evaluated something
     #[arg(long, conflicts_with = "directories")]
-    pub(in crate::cli) all: bool,
+    pub(crate) all: bool,
     /// Report on this duration before now
     #[arg(long, value_name = "DURATION", default_value = "12h")]
-    pub(in crate::cli) since: String,
+    pub(crate) since: String,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: MorningFormatName,
+    pub(crate) format: MorningFormatName,
     /// Write the report to this file; default: standard output
     #[arg(long, short = 'o', value_name = "FILE")]
-    pub(in crate::cli) output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Make the reports of `config.yaml` that are due, such as by cron
     #[arg(long, conflicts_with_all = ["directories", "all", "output"])]
-    pub(in crate::cli) due: bool,
+    pub(crate) due: bool,
 }
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(in crate::cli) struct ExportArguments {
+pub(crate) struct ExportArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: Option<ExportAction>,
+    pub(crate) action: Option<ExportAction>,
     /// Print new entries in this format, one JSON object per line
     #[arg(long, value_enum, required = true)]
-    pub(in crate::cli) format: Option<ExportFormat>,
+    pub(crate) format: Option<ExportFormat>,
     /// Append to this file; default: standard output
     #[arg(long, short = 'o', value_name = "FILE")]
-    pub(in crate::cli) output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum ExportAction {
+pub(crate) enum ExportAction {
     /// Send to an OpenTelemetry collector by OTLP/HTTP with JSON
     Otlp(ExportTo),
 }
 
 /// Format of exported entries.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(in crate::cli) enum ExportFormat {
+pub(crate) enum ExportFormat {
     /// Detection Findings of OCSF 1.4
     Ocsf,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct ExportTo {
+pub(crate) struct ExportTo {
     /// Base URL of the collector, such as `http://localhost:4318`
     #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", hide_env_values = true)]
-    pub(in crate::cli) endpoint: String,
+    pub(crate) endpoint: String,
     /// Repeat until interrupted
     #[arg(long)]
-    pub(in crate::cli) watch: bool,
+    pub(crate) watch: bool,
     /// Interval of `--watch`
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
-    pub(in crate::cli) every: Duration,
+    pub(crate) every: Duration,
 }

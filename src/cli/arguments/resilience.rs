@@ -7,16 +7,16 @@ use chrono::{NaiveTime, Timelike as _};
 use clap::{Subcommand, ValueEnum};
 
 use super::{ArgumentError, ListFormat};
-use crate::time::parse_duration;
+use policyd_yaml::time::parse_duration;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct BreakerArguments {
+pub(crate) struct BreakerArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: BreakerAction,
+    pub(crate) action: BreakerAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum BreakerAction {
+pub(crate) enum BreakerAction {
     /// List the circuit breakers with their states
     List {
         /// Output format
@@ -85,32 +85,32 @@ pub(in crate::cli) enum BreakerAction {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct RecordArguments {
+pub(crate) struct RecordArguments {
     /// Breaker key, such as `api/claude`
-    pub(in crate::cli) key: String,
+    pub(crate) key: String,
     /// Result of the call
     #[arg(value_enum)]
-    pub(in crate::cli) result: CallResult,
+    pub(crate) result: CallResult,
     /// Error message of the failure
     #[arg(long, value_name = "TEXT", default_value = "")]
-    pub(in crate::cli) error: String,
+    pub(crate) error: String,
     /// Failure class; the breaker's settings list the classes that do not count
     #[arg(long, value_name = "NAME")]
-    pub(in crate::cli) class: Option<String>,
+    pub(crate) class: Option<String>,
     /// Delay requested by the server (`Retry-After`): a duration such as `90s`, or whole seconds
     #[arg(long, value_name = "DURATION", value_parser = time_or_seconds)]
-    pub(in crate::cli) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     /// Duration of the call
     #[arg(long, value_name = "DURATION", value_parser = time)]
-    pub(in crate::cli) took: Option<Duration>,
+    pub(crate) took: Option<Duration>,
     /// Generation from `breaker allow --format json`; results of other generations do not count
     #[arg(long, value_name = "N")]
-    pub(in crate::cli) generation: Option<u64>,
+    pub(crate) generation: Option<u64>,
 }
 
 /// Result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum CallResult {
+pub(crate) enum CallResult {
     /// The call succeeded
     Success,
     /// The call failed
@@ -118,13 +118,13 @@ pub(in crate::cli) enum CallResult {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct FailureArguments {
+pub(crate) struct FailureArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: FailureAction,
+    pub(crate) action: FailureAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum FailureAction {
+pub(crate) enum FailureAction {
     /// Show the class of a failure, its meaning, and the pattern that matched
     Classify {
         #[command(flatten)]
@@ -179,19 +179,19 @@ pub(in crate::cli) enum FailureAction {
 
 /// Arguments that describe a failure.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct Failure {
+pub(crate) struct Failure {
     /// Error message; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
-    pub(in crate::cli) text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Error name from a hook, such as `rate_limit`; takes precedence over the message
     #[arg(long, value_name = "NAME", default_value = "")]
-    pub(in crate::cli) error: String,
+    pub(crate) error: String,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
     /// Output format; `compact` prints only the result
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: ListFormat,
+    pub(crate) format: ListFormat,
 }
 
 /// Parses a duration with its unit.
@@ -219,13 +219,13 @@ fn time_or_seconds(text: &str) -> Result<Duration, ArgumentError> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct RationalizationArguments {
+pub(crate) struct RationalizationArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: RationalizationAction,
+    pub(crate) action: RationalizationAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum RationalizationAction {
+pub(crate) enum RationalizationAction {
     /// List the rationalizations in a text, with corrections (exit code 1: at least one)
     Check {
         /// Text to check; default: standard input (also `-`)

@@ -7,11 +7,11 @@ use clap::ValueEnum;
 
 use super::ArgumentError;
 use super::resilience::duration;
-use crate::state::run::budget;
+use policyd_state::run::budget;
 
 /// Output format of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum RunFormat {
+pub(crate) enum RunFormat {
     /// Human-readable text
     Text,
     /// One JSON object per event
@@ -20,7 +20,7 @@ pub(in crate::cli) enum RunFormat {
 
 /// How an agent claims completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ClaimWay {
+pub(crate) enum ClaimWay {
     /// Signal `COMPLETION_REQUESTED`
     Signal,
     /// `complete: true` in structured JSON output
@@ -31,7 +31,7 @@ pub(in crate::cli) enum ClaimWay {
 
 impl ClaimWay {
     /// Returns the name used in `run.yaml`.
-    pub(in crate::cli) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Signal => "signal",
             Self::Structured => "structured",
@@ -41,40 +41,40 @@ impl ClaimWay {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct RunArguments {
+pub(crate) struct RunArguments {
     /// Goal of the run: text, or a file that contains it
     #[arg(long, value_name = "TEXT|FILE", required_unless_present = "resume")]
-    pub(in crate::cli) goal: Option<String>,
+    pub(crate) goal: Option<String>,
     /// Maximum number of turns, over all sessions
     #[arg(long, value_name = "N")]
-    pub(in crate::cli) max_iterations: Option<u32>,
+    pub(crate) max_iterations: Option<u32>,
     /// Maximum number of fresh sessions after a full context or a stuck agent; at most 5
     #[arg(long, value_name = "N")]
-    pub(in crate::cli) max_restarts: Option<u32>,
+    pub(crate) max_restarts: Option<u32>,
     /// Maximum cost in USD; the agent command must report its cost
     #[arg(long, value_name = "USD", value_parser = money)]
-    pub(in crate::cli) budget_usd: Option<f64>,
+    pub(crate) budget_usd: Option<f64>,
     /// Time limit of one turn
     #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(in crate::cli) turn_deadline: Option<Duration>,
+    pub(crate) turn_deadline: Option<Duration>,
     /// How the agent claims completion; default: as set in `run.yaml`; repeatable
     #[arg(long, value_enum, value_name = "HOW")]
-    pub(in crate::cli) claim: Vec<ClaimWay>,
+    pub(crate) claim: Vec<ClaimWay>,
     /// State directory; default: `.policyd`
     #[arg(long, alias = "state", value_name = "DIR")]
-    pub(in crate::cli) state_dir: Option<PathBuf>,
+    pub(crate) state_dir: Option<PathBuf>,
     /// Resume the last unfinished run
     #[arg(long, conflicts_with = "goal")]
-    pub(in crate::cli) resume: bool,
+    pub(crate) resume: bool,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: RunFormat,
+    pub(crate) format: RunFormat,
     /// Agent command of a turn; `{prompt}` is replaced by the prompt, else stdin receives it
     #[arg(last = true, value_name = "CMD", required_unless_present = "resume")]
-    pub(in crate::cli) command: Vec<String>,
+    pub(crate) command: Vec<String>,
 }
 
 fn money(text: &str) -> Result<f64, ArgumentError> {

@@ -3,30 +3,30 @@
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct TrustArguments {
+pub(crate) struct TrustArguments {
     /// Pack directory, or directory that contains `.policyd/policies`; default: the project
     #[arg(value_name = "DIR")]
-    pub(in crate::cli) folder: Option<PathBuf>,
+    pub(crate) folder: Option<PathBuf>,
     /// List trusted packs
     #[arg(long, conflicts_with_all = ["revoke", "changes", "folder"])]
-    pub(in crate::cli) list: bool,
+    pub(crate) list: bool,
     /// Revoke the trust
     #[arg(long, conflicts_with = "changes")]
-    pub(in crate::cli) revoke: bool,
+    pub(crate) revoke: bool,
     /// Trust future changes too; only for a directory that only you can write
     #[arg(long)]
-    pub(in crate::cli) changes: bool,
+    pub(crate) changes: bool,
     /// Honor `.disabled` files and amplihack's configuration in this project
     #[arg(long, conflicts_with_all = ["list", "changes", "folder"])]
-    pub(in crate::cli) switch_files: bool,
+    pub(crate) switch_files: bool,
     /// Print the content hash of the pack, for `trust.allowed_packs` of an organization
     #[arg(long, conflicts_with_all = ["list", "changes", "revoke", "switch_files"])]
-    pub(in crate::cli) hash: bool,
+    pub(crate) hash: bool,
 }
 
 /// Settings of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(in crate::cli) enum Scope {
+pub(crate) enum Scope {
     /// User settings, for all projects
     User,
     /// Project settings, shared with the team
@@ -38,35 +38,35 @@ pub(in crate::cli) enum Scope {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct InstallArguments {
+pub(crate) struct InstallArguments {
     /// Clients, separated by commas; default: the clients found on this machine
     ///
     /// Supported: claude-code, codex, gemini, cursor, copilot, droid, opencode.
     #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
-    pub(in crate::cli) harness: Vec<String>,
+    pub(crate) harness: Vec<String>,
     /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
-    pub(in crate::cli) scope: Scope,
+    pub(crate) scope: Scope,
     /// Events, separated by commas, or `all`; default: the events that policyd can decide
     #[arg(long, value_name = "EVENT", value_delimiter = ',')]
-    pub(in crate::cli) events: Vec<String>,
+    pub(crate) events: Vec<String>,
     /// What happens to a tool call if its hook fails; stops are always `open`
     #[arg(long, value_enum, default_value = "open")]
-    pub(in crate::cli) on_failure: OnFailure,
+    pub(crate) on_failure: OnFailure,
     /// Dry run: show the changes without writing them
     #[arg(long)]
-    pub(in crate::cli) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Observe: evaluate and log every rule, and block nothing until `policyd enforce`
     #[arg(long)]
-    pub(in crate::cli) observe: bool,
+    pub(crate) observe: bool,
     /// Write a Claude Code plugin to this directory instead
     #[arg(long, value_name = "DIR", conflicts_with_all = ["harness", "scope"])]
-    pub(in crate::cli) plugin: Option<PathBuf>,
+    pub(crate) plugin: Option<PathBuf>,
 }
 
 /// What a client does if a hook cannot start, times out or crashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(in crate::cli) enum OnFailure {
+pub(crate) enum OnFailure {
     /// The call proceeds
     #[default]
     Open,
@@ -75,27 +75,27 @@ pub(in crate::cli) enum OnFailure {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct UninstallArguments {
+pub(crate) struct UninstallArguments {
     /// Clients, separated by commas; default: the clients found on this machine
     #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
-    pub(in crate::cli) harness: Vec<String>,
+    pub(crate) harness: Vec<String>,
     /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
-    pub(in crate::cli) scope: Scope,
+    pub(crate) scope: Scope,
     /// Also remove the configuration, the cache, and the state of policyd, here and in every known project
     #[arg(long)]
-    pub(in crate::cli) purge: bool,
+    pub(crate) purge: bool,
     /// With `--purge`: also remove your packs (`policies`)
     #[arg(long, requires = "purge")]
-    pub(in crate::cli) packs: bool,
+    pub(crate) packs: bool,
     /// Dry run: show the changes without writing them
     #[arg(long)]
-    pub(in crate::cli) dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DoctorArguments {
+pub(crate) struct DoctorArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: super::ReportFormat,
+    pub(crate) format: super::ReportFormat,
 }

@@ -9,16 +9,16 @@ use super::ListFormat;
 use super::resilience::duration;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct SignalArguments {
+pub(crate) struct SignalArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: SignalAction,
+    pub(crate) action: SignalAction,
     /// Output format
     #[arg(long, value_enum, default_value = "text", global = true)]
-    pub(in crate::cli) format: ListFormat,
+    pub(crate) format: ListFormat,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum SignalAction {
+pub(crate) enum SignalAction {
     /// Create a signal
     Emit {
         /// Name of the signal, such as `HUMAN_REVIEW_NEEDED`
@@ -116,16 +116,16 @@ pub(in crate::cli) enum SignalAction {
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DecideArguments {
+pub(crate) struct DecideArguments {
     /// Name of the table; default: list all tables
-    pub(in crate::cli) table: Option<String>,
+    pub(crate) table: Option<String>,
     /// Input of the table, such as `confidence=0.72`; repeatable
     #[arg(value_name = "NAME=VALUE")]
-    pub(in crate::cli) given: Vec<String>,
+    pub(crate) given: Vec<String>,
     /// Pack directory; default: the pack of the project
     #[arg(long, value_name = "DIR")]
-    pub(in crate::cli) policies: Option<PathBuf>,
+    pub(crate) policies: Option<PathBuf>,
     /// Output format; `compact` prints only the result
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: ListFormat,
+    pub(crate) format: ListFormat,
 }

@@ -7,62 +7,62 @@ use super::ListFormat;
 use super::resilience::duration;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct StatusArguments {
+pub(crate) struct StatusArguments {
     /// Directories of projects; default: the project of the working directory
     #[arg(value_name = "DIR")]
-    pub(in crate::cli) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
     /// Show every project in which policyd evaluated something
     #[arg(long, conflicts_with = "directories")]
-    pub(in crate::cli) all: bool,
+    pub(crate) all: bool,
     /// Count decisions within this duration before now
     #[arg(long, value_name = "DURATION", default_value = "24h")]
-    pub(in crate::cli) since: String,
+    pub(crate) since: String,
     /// Show the rows again whenever the interval ends
     #[arg(long)]
-    pub(in crate::cli) watch: bool,
+    pub(crate) watch: bool,
     /// Interval of `--watch`
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
-    pub(in crate::cli) every: Duration,
+    pub(crate) every: Duration,
     /// Remove the directories from the list of projects; with `--all`, those that do not exist any more
     #[arg(long, conflicts_with = "watch")]
-    pub(in crate::cli) forget: bool,
+    pub(crate) forget: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in crate::cli) format: ListFormat,
+    pub(crate) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct MetricsArguments {
+pub(crate) struct MetricsArguments {
     /// Write the metrics to this file; default: standard output
     #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) textfile: Option<PathBuf>,
+    pub(crate) textfile: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct DashboardArguments {
+pub(crate) struct DashboardArguments {
     /// Port of this machine; default: any free port
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
-    pub(in crate::cli) port: u16,
+    pub(crate) port: u16,
     /// Show everything and change nothing; needs no confirmation
     #[arg(long)]
-    pub(in crate::cli) read_only: bool,
+    pub(crate) read_only: bool,
     /// Use the address 127.0.0.1 in links, for a browser that does not resolve `*.localhost`
     #[arg(long)]
-    pub(in crate::cli) by_address: bool,
+    pub(crate) by_address: bool,
     /// File with a token with which Prometheus can read `/metrics`
     #[arg(long, value_name = "FILE")]
-    pub(in crate::cli) metrics_token: Option<PathBuf>,
+    pub(crate) metrics_token: Option<PathBuf>,
     /// File with the key of signed webhooks that may answer questions at `/reply`
     #[arg(long, value_name = "FILE", conflicts_with = "read_only")]
-    pub(in crate::cli) reply_key: Option<PathBuf>,
+    pub(crate) reply_key: Option<PathBuf>,
     /// Count decisions within this duration before now
     #[arg(long, value_name = "DURATION", default_value = "24h")]
-    pub(in crate::cli) since: String,
+    pub(crate) since: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct TopArguments {
+pub(crate) struct TopArguments {
     /// Count decisions within this duration before now
     #[arg(long, value_name = "DURATION", default_value = "24h")]
-    pub(in crate::cli) since: String,
+    pub(crate) since: String,
 }

@@ -5,13 +5,13 @@ use clap::{Subcommand, ValueEnum};
 use super::ListFormat;
 
 #[derive(Debug, clap::Args)]
-pub(in crate::cli) struct StoreArguments {
+pub(crate) struct StoreArguments {
     #[command(subcommand)]
-    pub(in crate::cli) action: StoreAction,
+    pub(crate) action: StoreAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum StoreAction {
+pub(crate) enum StoreAction {
     /// Create the tables, the roles, and the group of the configuration in the database
     Init {
         /// URL of an account that may create tables and roles; default: the configured one
@@ -55,7 +55,7 @@ pub(in crate::cli) enum StoreAction {
 
 /// Where shared documents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum StorePlace {
+pub(crate) enum StorePlace {
     /// The files of the project
     Files,
     /// The server

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::print_empty;
 use super::BreakerCommand;
-use crate::app::sharing;
-use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use crate::report::breakers::{self, BreakerView};
-use crate::state::breaker::load::LoadLevel;
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
+use policyd_app::sharing;
+use policyd_report::breakers::{self, BreakerView};
+use policyd_state::breaker::load::LoadLevel;
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// All breakers as they stand now.
 fn all(command: &BreakerCommand<'_>) -> Result<Vec<BreakerView>, WorldError> {
@@ -38,7 +39,7 @@ pub(super) fn list(
     let code = report_damage(command, console);
     let Ok(breakers) = all(command) else { return EXIT_BROKEN };
     if breakers.is_empty() && code == EXIT_OK {
-        console.print_empty(format, "breakers");
+        print_empty(console, format, "breakers");
     }
     for seen in breakers {
         match format {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::BreakerCommand;
-use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
-use crate::policy::Tier;
-use crate::report::breakers::BreakerView;
-use crate::source::suggest;
-use crate::state::breaker::BreakerResponse;
-use crate::time::short_text;
+use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
+use policyd_policy::Tier;
+use policyd_report::breakers::BreakerView;
+use policyd_state::breaker::BreakerResponse;
+use policyd_yaml::suggest;
+use policyd_yaml::time::short_text;
 
 pub(super) fn run(
     command: &BreakerCommand<'_>,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{refused, report_problems, unknown};
-use crate::app::tasks::{Reviewed, Stores};
-use crate::cli::human::require_human;
-use crate::cli::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use crate::evaluation::dead_letter::cause;
-use crate::state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
+use crate::human::require_human;
+use crate::{Console, DlqRetry, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
+use policyd_app::tasks::{Reviewed, Stores};
+use policyd_evaluation::dead_letter::cause;
+use policyd_state::dead_letter::{Hints, Task, TaskClaim, TaskEvent, TaskQueue};
 
 /// Puts a task back to work. With something learned the review decides; else it is somebody's word.
 pub(super) fn retry(stores: &Stores<'_>, console: &mut Console<'_>, arguments: &DlqRetry) -> u8 {
@@ -150,7 +150,7 @@ pub(super) fn redrive(
             console.print(&format!(
                 "{id}: deferred; the limit is {} per {}\n",
                 rules.redrive_rate,
-                crate::time::duration_text(rules.redrive_per)
+                policyd_yaml::time::duration_text(rules.redrive_per)
             ));
         } else if dry_run {
             moved = moved.saturating_add(1);

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::app::doctor::check::{Check, Health};
-use crate::app::packs::{self, organization};
-use crate::app::workspace::project::Project;
-use crate::cli::{self, Console};
-use crate::policy::EnforcementMode;
-use crate::store::administrator;
-use crate::world::fake::{FakeWorld, Op};
-use crate::world::{ExternalCommand, World, WorldError};
+use crate::Console;
+use policyd_app::doctor::check::{Check, Health};
+use policyd_app::packs::{self, organization};
+use policyd_app::workspace::project::Project;
+use policyd_policy::EnforcementMode;
+use policyd_store::administrator;
+use policyd_world::fake::{FakeWorld, Op};
+use policyd_world::{ExternalCommand, World, WorldError};
 
 /// An agent that wants to stop with a failing test.
 const TRANSCRIPT: &str = include_str!("transcript.jsonl");
@@ -275,6 +275,6 @@ fn call(world: &FakeWorld, arguments: &[&str], stdin: &str) -> Answered {
         columns: None,
     };
     let words = ["policyd", "eval"].iter().chain(arguments).map(OsString::from);
-    let code = cli::run(world, &mut console, &words.collect::<Vec<_>>());
+    let code = crate::run(world, &mut console, &words.collect::<Vec<_>>());
     Answered { code, stdout: String::from_utf8_lossy(&stdout).into_owned() }
 }

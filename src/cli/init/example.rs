@@ -2,9 +2,9 @@
 
 use super::target::Target;
 use super::{Failed, put};
-use crate::book::{self, EXAMPLES};
-use crate::cli::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
-use crate::source::suggest;
+use crate::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE};
+use policyd_book::{self as book, EXAMPLES};
+use policyd_yaml::suggest;
 
 /// Lists the example packs with one sentence each.
 pub(super) fn list(console: &mut Console<'_>) -> u8 {

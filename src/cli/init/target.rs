@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::packs;
-use crate::app::packs::folder::holds_policies;
-use crate::app::workspace::project::Project;
-use crate::cli::{Console, trust};
-use crate::path::normal;
-use crate::world::World;
+use crate::{Console, trust};
+use policyd_app::packs;
+use policyd_app::packs::folder::holds_policies;
+use policyd_app::workspace::project::Project;
+use policyd_shell::path::normal;
+use policyd_world::World;
 
 /// Where a pack is written.
 pub(super) struct Target<'a> {

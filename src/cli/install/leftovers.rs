@@ -1,8 +1,9 @@
 //! What `policyd uninstall` leaves behind, and what `--purge` removes of it.
 
-use crate::app::install::leftovers::{self, Leftover};
-use crate::cli::{Console, EXIT_BROKEN, EXIT_OK};
-use crate::world::World;
+use crate::{Console, EXIT_BROKEN, EXIT_OK};
+use policyd_app::install::leftovers::{self, Leftover};
+use policyd_app::programs;
+use policyd_world::World;
 
 /// Prints each path that a purge removes, and each pack that it does not.
 pub(super) fn announce(console: &mut Console<'_>, all: &[Leftover]) {
@@ -40,9 +41,9 @@ pub(super) fn list(console: &mut Console<'_>, all: &[Leftover]) {
     }
 }
 
-/// Reports the program, which no purge removes.
-pub(super) fn report_program(world: &dyn World, console: &mut Console<'_>) {
-    if let Some(path) = world.program() {
+/// Reports the programs, which no purge removes.
+pub(super) fn report_programs(world: &dyn World, console: &mut Console<'_>) {
+    for path in programs::installed(world) {
         console.print(&format!("stays      program: {}\n", path.display()));
     }
 }

@@ -6,14 +6,14 @@ use std::path::Path;
 use similar::TextDiff;
 
 use super::{LintRun, exit_code, lint_paths};
-use crate::app::packs::places;
-use crate::cli::arguments::FixLevel;
-use crate::cli::{Console, EXIT_FOUND, LintArguments};
-use crate::lint::fix::{Change, changes};
-use crate::report::lint::Review;
-use crate::report::mask::mask;
-use crate::source::{Fix, Level};
-use crate::world::World;
+use crate::arguments::FixLevel;
+use crate::{Console, EXIT_FOUND, LintArguments};
+use policyd_app::packs::places;
+use policyd_lint::fix::{Change, changes};
+use policyd_record::mask::mask;
+use policyd_report::lint::Review;
+use policyd_world::World;
+use policyd_yaml::{Fix, Level};
 
 /// Rounds of fixing: a fix may uncover another one.
 const ROUNDS_MAX: usize = 8;

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Console, EXIT_OK, ListFormat};
-use crate::evaluation::message::in_one_line;
-use crate::evaluation::signals::{DriftAnswer, Due};
-use crate::policy::field_value::Word;
-use crate::policy::signals::Signals;
-use crate::report::mask::mask;
-use crate::state::signal::{End, SignalPhase};
-use crate::store::signals::{Processed, SignalFollowUp, StoredSignal};
-use crate::time::{Timestamp, duration_text, rough_text};
+use crate::{Console, EXIT_OK, ListFormat};
+use policyd_evaluation::message::in_one_line;
+use policyd_evaluation::signals::{DriftAnswer, Due};
+use policyd_policy::field_value::Word;
+use policyd_policy::signals::Signals;
+use policyd_record::mask::mask;
+use policyd_state::signal::{End, SignalPhase};
+use policyd_store::signals::{Processed, SignalFollowUp, StoredSignal};
+use policyd_yaml::time::{Timestamp, duration_text, rough_text};
 
 /// Characters that end a line, in a terminal or in a log of CI.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::SignalCommand;
-use crate::app::sharing::COMMAND;
-use crate::app::workspace::human::shown;
-use crate::cli::human::require_human;
-use crate::cli::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
-use crate::state::signal::SignalEvent;
-use crate::store::file::Durability;
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{
+use crate::human::require_human;
+use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
+use policyd_app::sharing::COMMAND;
+use policyd_app::workspace::human::shown;
+use policyd_state::signal::SignalEvent;
+use policyd_store::file::Durability;
+use policyd_store::shared::settings::SharedSubject;
+use policyd_store::shared::{
     NamedSignal, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse, SyncError,
 };
-use crate::time::short_text;
+use policyd_yaml::time::short_text;
 
 impl SignalCommand<'_, '_> {
     /// Returns the shared store; `None` if signals are not shared. The caller synchronized the local copy.

@@ -13,11 +13,11 @@ use rustyline::{CompletionType, Config, Editor, Helper};
 
 use super::super::{Console, EXIT_BROKEN, EXIT_OK, TryArguments};
 use super::Trial;
-use crate::expr::marks::{ExpectedWord, place};
-use crate::expr::members::tables;
-use crate::expr::types::{Names, Type};
-use crate::store::user::UserDirectory;
-use crate::world::World;
+use policyd_fact_table::marks::{ExpectedWord, place};
+use policyd_fact_table::members::tables;
+use policyd_fact_table::types::{Names, Type};
+use policyd_store::user::UserDirectory;
+use policyd_world::World;
 
 /// Lines of the history that are kept.
 const HISTORY_LINES_MAX: usize = 1000;
@@ -98,7 +98,7 @@ impl NameCompleter {
 /// The members of a type. What takes arguments is completed up to the first of them.
 fn members(owner: Type) -> Vec<Pair> {
     let rows = tables().filter(|it| it.owner == owner);
-    let pair = |it: &crate::expr::members::Member| Pair {
+    let pair = |it: &policyd_fact_table::members::Member| Pair {
         display: format!("{}  {}", it.signature(), it.result),
         replacement: match it.params {
             None => it.name.to_owned(),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{GuardOutput, GuardVerdict, GuardsOutcome, SilentGuard};
-use crate::expr::program_facts::line;
-use crate::facts::call::{Call, Invocation};
-use crate::facts::event::Event;
-use crate::policy::Mode;
-use crate::policy::guards::{GuardAction, GuardBody};
+use policyd_fact_table::program_facts::line;
+use policyd_facts::call::{Call, Invocation};
+use policyd_facts::event::Event;
+use policyd_policy::Mode;
+use policyd_policy::guards::{GuardAction, GuardBody};
 
 /// Collected allows of command guards.
 #[derive(Default)]

@@ -5,17 +5,17 @@ use std::rc::Rc;
 
 use super::GuardVerdict;
 use super::allows;
-use crate::evaluation::Detail;
-use crate::evaluation::verdict::ConditionExplanation;
-use crate::expr::call_facts::CallFacts;
-use crate::expr::context::Context;
-use crate::expr::program_facts::{MatchedProgram, line};
-use crate::expr::{Evaluator, ScriptError, template};
-use crate::facts::call::{Call, Invocation};
-use crate::facts::glob::word_matches;
-use crate::facts::lens::ValueOptions;
-use crate::facts::pattern::{CommandPattern, Initials};
-use crate::policy::guards::{Guard, GuardAction, GuardBody, OnUnknown};
+use crate::Detail;
+use crate::verdict::ConditionExplanation;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::context::Context;
+use policyd_fact_table::program_facts::{MatchedProgram, line};
+use policyd_fact_table::{Evaluator, ScriptError, template};
+use policyd_facts::call::{Call, Invocation};
+use policyd_facts::glob::word_matches;
+use policyd_facts::lens::ValueOptions;
+use policyd_facts::pattern::{CommandPattern, Initials};
+use policyd_policy::guards::{Guard, GuardAction, GuardBody, OnUnknown};
 
 /// Returns whether a call contains, or might contain, a program of a guard. Always true for a guard
 /// without programs.

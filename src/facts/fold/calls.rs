@@ -7,7 +7,7 @@ use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{Facts, PendingTool, Tools};
 use super::{cut, masked_front, push_bounded};
-use crate::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
+use policyd_base::limits::{NAME_TEXT_MAX, PENDING_TOOLS_MAX, TOOL_NAMES_MAX};
 use policyd_shell::call::shape;
 use policyd_shell::vocabulary::ShellVocabulary;
 

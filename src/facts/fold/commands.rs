@@ -13,12 +13,12 @@ use super::super::record::wire::{Empty, Input};
 use super::super::task_names::is_unrecognized;
 use super::super::{EditUndo, Facts, KindFacts, Program, shell};
 use super::{cut, masked_end, masked_front, push_bounded};
-use crate::limits::{
+use policyd_base::limits::{
     COMMAND_OUTPUT_KEPT_MAX, COMMAND_OUTPUTS_KEPT_MAX, COMMAND_TEXT_MAX, COMMANDS_KEPT_MAX,
     EVIDENCE_CHARS_MAX, FAILURES_BEFORE_MAX, FAILURES_KEPT_MAX, NAME_TEXT_MAX, PROGRAM_ARG_MAX,
     PROGRAM_ARGS_MAX,
 };
-use crate::source::secrets::{MARK, mask, mask_words, secrets};
+use policyd_yaml::secrets::{MARK, mask, mask_words, secrets};
 
 /// How a call of a shell tool ended.
 pub(super) struct CallEnd<'a> {

@@ -9,11 +9,11 @@ use super::super::record::lenient::Either;
 use super::super::record::wire::Input;
 use super::super::{EditUndo, EditedFile, Facts, Finding};
 use super::{cut, masked_front};
-use crate::checksum::checksum;
-use crate::limits::{
+use policyd_base::limits::{
     EVIDENCE_CHARS_MAX, FILE_EDITS_KEPT_MAX, FILES_KEPT_MAX, FINDINGS_KEPT_MAX, NAME_TEXT_MAX,
 };
-use crate::source::secrets::{MARK, mask};
+use policyd_yaml::checksum::checksum;
+use policyd_yaml::secrets::{MARK, mask};
 
 /// The text that an edit removes from a file and adds to it.
 struct EditChange<'a> {

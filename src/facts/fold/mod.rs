@@ -17,11 +17,11 @@ use super::compiled::CompiledMatchers;
 use super::meters::Usage;
 use super::record::{self, Record, RecordEntry, TokenUse};
 use super::{Facts, Feedback, Message, Messages, Prompt, Prompts, Tokens};
-use crate::limits::{
+use policyd_base::limits::{
     COUNTED_MESSAGES_MAX, MESSAGE_TEXT_MAX, MESSAGES_KEPT_MAX, NAME_TEXT_MAX, PROMPTS_KEPT_MAX,
     SKILLS_KEPT_MAX,
 };
-use crate::source::secrets::mask;
+use policyd_yaml::secrets::mask;
 
 /// Beginnings of Claude Code's state records, which do not affect facts.
 const STATE_KINDS: [&[u8]; 8] = [

@@ -10,8 +10,10 @@ use super::super::{Facts, PendingTool, SubagentReport};
 use super::calls::POLL;
 use super::commands::CallEnd;
 use super::{cut, masked_front, push_bounded};
-use crate::checksum::checksum;
-use crate::limits::{ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX};
+use policyd_base::limits::{
+    ENDED_CALLS_KEPT_MAX, NAME_TEXT_MAX, PENDING_TOOLS_MAX, SUBAGENTS_KEPT_MAX,
+};
+use policyd_yaml::checksum::checksum;
 
 /// Beginnings of results of denied calls, from versions before clients marked them.
 const REFUSALS: [&str; 6] = [
@@ -86,7 +88,7 @@ impl Facts {
     }
 
     /// Returns whether a call with this id was recorded.
-    pub(crate) fn knows_call(&self, id: &str) -> bool {
+    pub fn knows_call(&self, id: &str) -> bool {
         let id = cut(id, NAME_TEXT_MAX);
         let awaited = self.pending.iter().chain(&self.background);
         self.has_ended(id) || awaited.into_iter().any(|it| it.id == id)

@@ -4,7 +4,7 @@ use super::super::record::lenient::Either;
 use super::super::record::wire::{Input, TodoInput};
 use super::super::{Facts, Todo};
 use super::{cut, masked_front};
-use crate::limits::{NAME_TEXT_MAX, TODOS_KEPT_MAX};
+use policyd_base::limits::{NAME_TEXT_MAX, TODOS_KEPT_MAX};
 
 impl Facts {
     pub(super) fn todo_call(&mut self, name: &str, input: &Input<'_>) {

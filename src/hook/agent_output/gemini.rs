@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{AgentOutput, lines, number};
-use crate::facts::meters::Usage;
+use policyd_facts::meters::Usage;
 
 /// The tool that runs commands.
 const SHELL: &str = "run_shell_command";

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use super::identity::INHERITED;
 use super::probes::{base_name, command};
 use super::terms::{constant, each_part_with, path, sound};
-use crate::expr::ast::ExprKind;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::source::suggest;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::ExprKind;
+use policyd_yaml::suggest;
 
 /// What asks for a place in an answer.
 const AT_A_PLACE: [&str; 4] = ["text", "flag", "number", "list"];
 
-pub(in crate::lint) fn field_of_string(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn field_of_string(subject: &Subject<'_>, out: &mut Findings) {
     let plain: BTreeSet<&str> = subject.reviewed.meant.text_probes().collect();
     if plain.is_empty() {
         return;
@@ -113,7 +113,7 @@ fn fields_left_out(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
     fields_left_out(subject, out);
     let commands = || subject.reviewed.meant.probe_commands();
     each_part_with(subject, &["probes"], |site, term| {
@@ -149,7 +149,7 @@ pub(in crate::lint) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings
     });
 }
 
-pub(in crate::lint) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
     if !subject.sites.iter().any(|it| it.may_name(&["probes"])) {
         return;
     }
@@ -197,7 +197,7 @@ fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &Entry<'a>) -> BTreeSet<&'s 
     guarded
 }
 
-pub(in crate::lint) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }

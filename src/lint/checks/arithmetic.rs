@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::terms::{each_part, each_part_with, path};
-use crate::expr::ast::{Expr, ExprKind};
-use crate::expr::paths::{last_member, number};
-use crate::expr::types::Type;
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject};
-use crate::state::context::MeterKind;
+use crate::site::Site;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::paths::{last_member, number};
+use policyd_fact_table::types::Type;
+use policyd_state::context::MeterKind;
 
-pub(in crate::lint) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         if let ExprKind::Arithmetic('/' | '%', _, divisor) = &term.kind
             && divisor.kind == ExprKind::Int(0)
@@ -39,7 +39,7 @@ fn is_position(term: &Expr) -> Option<bool> {
     counts.then(|| POSITIONS.contains(&row.name))
 }
 
-pub(in crate::lint) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &AT_POSITIONS, |site, term| {
         let ExprKind::Compare(_, one, other) = &term.kind else { return };
         let (Some(left), Some(right)) = (is_position(one), is_position(other)) else { return };
@@ -92,7 +92,7 @@ fn decimal(term: &Expr) -> Option<f64> {
     if let ExprKind::Decimal(text) = &term.kind { text.parse().ok() } else { None }
 }
 
-pub(in crate::lint) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
     #[rustfmt::skip]
     let members = [
         "confidence", "percent", "measured", "cumulative_pct", "threshold", "health", "tokens",
@@ -131,7 +131,7 @@ fn divides(site: &Site<'_>) -> bool {
     found
 }
 
-pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
     let dividing = subject.sites.iter().filter(|it| it.condition && divides(it));
     for site in dividing.filter(|it| !subject.has_error(it)) {
         // `when` may ask for it where `satisfied` divides.
@@ -163,7 +163,7 @@ pub(in crate::lint) fn unguarded_division(subject: &Subject<'_>, out: &mut Findi
 #[cfg(test)]
 mod tests {
     use super::{AT_POSITIONS, POSITIONS};
-    use crate::expr::members;
+    use policyd_fact_table::members;
 
     #[test]
     fn every_position_is_known() {

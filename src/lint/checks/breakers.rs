@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::near_miss::{NameUse, letters};
 use super::terms::{asked, each_part_asking};
-use crate::lint::{Findings, Subject};
-use crate::state::breaker::{BreakerSettings, Window};
+use crate::{Findings, Subject};
+use policyd_state::breaker::{BreakerSettings, Window};
 
 /// Whether something is so of a breaker.
 type Holds = fn(&BreakerSettings) -> bool;
@@ -86,7 +86,7 @@ const IDLE: [(&str, &str, Holds); 3] = [
     ("min_calls", "`failure_rate` or `slow_rate`", |it| !rated(it)),
 ];
 
-pub(in crate::lint) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn breaker_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("breakers.yaml") {
         let known = subject.reviewed.meant.breakers().iter().find(|(name, _)| name == entry.name());
         let Some((_, settings)) = known else { continue };

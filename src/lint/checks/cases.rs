@@ -4,16 +4,16 @@ use super::names::MODES;
 use super::near_miss::slip;
 use super::programs::slip_of_program;
 use super::tools::{inputs, odd_input, odd_tool};
-use crate::cases::coverage::{ExpectedRules, RuleKind, covered_in};
-use crate::cases::names::NameTable;
-use crate::cases::read;
-use crate::checksum::fingerprint;
-use crate::facts::glob::word_matches;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Level};
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_cases::coverage::{ExpectedRules, RuleKind, covered_in};
+use policyd_cases::names::NameTable;
+use policyd_cases::read;
+use policyd_facts::glob::word_matches;
+use policyd_policy::guards::FILES;
+use policyd_yaml::checksum::fingerprint;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Level};
 
 /// Files whose entries are rules that a case can look at, and what a case says of one that fires and
 /// of one that is silent, where `NAME` is its name.
@@ -38,7 +38,7 @@ fn is_invalid(subject: &Subject<'_>) -> bool {
 }
 
 /// What is wrong in case files, as `policyd test` tells it; a pack that does not load has other worries.
-pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     if is_invalid(subject) || subject.cases.is_empty() {
         return;
     }
@@ -60,7 +60,7 @@ pub(in crate::lint) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn impossible_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn impossible_case(subject: &Subject<'_>, out: &mut Findings) {
     for file in subject.case_trees() {
         for case in file.items().unwrap_or_default() {
             let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
@@ -125,7 +125,7 @@ fn is_silent_where_it_looks<'a>(
     silent.any(|(_, tool)| looked_at(tool))
 }
 
-pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings) {
     each_rule(subject, |entry, kind, covered| {
         let key = (kind, entry.name().to_owned());
         if !covered.firing.contains(&key) {
@@ -140,7 +140,7 @@ pub(in crate::lint) fn no_firing_case(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
-pub(in crate::lint) fn no_passing_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_passing_case(subject: &Subject<'_>, out: &mut Findings) {
     each_rule(subject, |entry, kind, covered| {
         let (what, name) = (kind.as_str(), entry.name());
         let key = (kind, name.to_owned());

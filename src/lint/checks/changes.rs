@@ -2,20 +2,20 @@
 
 use super::guards::guards;
 use super::identity::LISTS;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES;
-use crate::policy::layers::is_amplihacks;
-use crate::policy::records::SEVERITIES;
-use crate::source::node::Node;
-use crate::source::{Diagnostic, Level, Span};
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_policy::guards::FILES;
+use policyd_policy::layers::is_amplihacks;
+use policyd_policy::records::SEVERITIES;
+use policyd_yaml::node::Node;
+use policyd_yaml::{Diagnostic, Level, Span};
 
 /// Returns the id of an entry of a list, or an entry of a map itself.
 fn id_of(entry: &Node) -> &Node {
     entry.get("id").unwrap_or(entry)
 }
 
-pub(in crate::lint) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn implicit_override(subject: &Subject<'_>, out: &mut Findings) {
     let listed = |it: &&Entry<'_>| LISTS.contains(&it.file) || FILES.contains(&it.file);
     for entry in subject.entries.iter().filter(listed) {
         let Some(below) = subject.inherited(entry) else { continue };
@@ -50,7 +50,7 @@ fn looks_after(file: &str, entry: &Node) -> bool {
     }
 }
 
-pub(in crate::lint) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn loosened_without_reason(subject: &Subject<'_>, out: &mut Findings) {
     for entry in SUPERVISING.iter().flat_map(|it| subject.of(it)) {
         let below = subject.inherited(entry).filter(|it| looks_after(entry.file, it));
         let Some(below) = below else { continue };
@@ -164,7 +164,7 @@ fn expiring<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>
     })
 }
 
-pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn expired(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, span, days) in expiring(subject) {
         if days < 0 {
             let message = format!("`{}` has expired", entry.name());
@@ -176,7 +176,7 @@ pub(in crate::lint) fn expired(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, span, days) in expiring(subject) {
         if (0..SOON_DAYS).contains(&days) {
             let unit = if days == 1 { "day" } else { "days" };
@@ -189,7 +189,7 @@ pub(in crate::lint) fn expires_soon(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn expires_without_reason(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }
@@ -201,7 +201,7 @@ pub(in crate::lint) fn expires_without_reason(subject: &Subject<'_>, out: &mut F
     }
 }
 
-pub(in crate::lint) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn disabled_without_reason(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }

@@ -1,14 +1,14 @@
 //! Checks of what rules ask of one client: events that it does not report, and answers that it does
 //! not take.
 
-use crate::facts::event::EventKind;
-use crate::harness::{Capability, Harness};
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_facts::event::EventKind;
+use policyd_harness::{Capability, Harness};
+use policyd_yaml::node::Node;
 
 /// Looks where a client is named, `policyd lint --harness NAME`.
-pub(in crate::lint) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn not_in_harness(subject: &Subject<'_>, out: &mut Findings) {
     let Some(harness) = subject.harness else { return };
     for entry in &subject.entries {
         let needs = needs(entry);

@@ -3,12 +3,12 @@
 
 use super::guards::{guards, kept_condition};
 use super::terms::{compared, each_part_asking, each_part_with, path};
-use crate::facts::event::{EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES;
-use crate::source::Span;
-use crate::source::node::Node;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_facts::event::{EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
+use policyd_policy::guards::FILES;
+use policyd_yaml::Span;
+use policyd_yaml::node::Node;
 
 const STOPS: &[EventKind] = &[EventKind::Stop, EventKind::SubagentStop];
 const FAILURES: &[EventKind] = &[EventKind::PostToolUseFailure, EventKind::StopFailure];
@@ -70,7 +70,7 @@ fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     }
 }
 
-pub(in crate::lint) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["kind"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         let asked = compared(term, |it| it == "event.kind");
@@ -107,7 +107,7 @@ pub fn events_of(path: &str) -> Vec<EventKind> {
     partial(path).map(|(_, events, _)| events.concat()).unwrap_or_default()
 }
 
-pub(in crate::lint) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
         let row = path(term).and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::terms::{constant, each_part};
-use crate::expr::ast::{Expr, ExprKind};
-use crate::lint::{Findings, Subject, with_edit, with_edits};
+use crate::{Findings, Subject, with_edit, with_edits};
+use policyd_fact_table::ast::{Expr, ExprKind};
 
-pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let ExprKind::Or(items) = &term.kind else { return };
         for item in items {
@@ -24,7 +24,7 @@ pub(in crate::lint) fn mixed_operators(subject: &Subject<'_>, out: &mut Findings
     });
 }
 
-pub(in crate::lint) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn duplicate_in_list(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let ExprKind::List(items) = &term.kind else { return };
         let mut seen: BTreeMap<&str, &Range<usize>> = BTreeMap::new();

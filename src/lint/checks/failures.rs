@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::expr::pattern::prose_regex;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::builtin;
-use crate::policy::resilience::Channel;
-use crate::source::node::Node;
-use crate::source::{Source, yaml};
-use crate::state::retry::Retry;
-use crate::time::duration_text;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::pattern::prose_regex;
+use policyd_policy::builtin;
+use policyd_policy::resilience::Channel;
+use policyd_state::retry::Retry;
+use policyd_yaml::node::Node;
+use policyd_yaml::time::duration_text;
+use policyd_yaml::{Source, yaml};
 
 const FILE: &str = "failures.yaml";
 /// The class of what no other one fits.
@@ -28,7 +28,7 @@ fn errors(class: &Node) -> impl Iterator<Item = (&str, &Node)> {
     errors.iter().filter_map(|it| Some((it.text()?, it)))
 }
 
-pub(in crate::lint) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn overlapping_errors(subject: &Subject<'_>, out: &mut Findings) {
     let mut first: BTreeMap<&str, &Node> = BTreeMap::new();
     for (name, node) in classes(subject).flat_map(errors) {
         if let Some(before) = first.get(name) {
@@ -52,7 +52,7 @@ fn new_classes<'s, 'a>(subject: &'s Subject<'a>) -> impl Iterator<Item = &'s Ent
     subject.of(FILE).filter(|it| subject.inherited(it).is_none() && !it.is("enabled", false))
 }
 
-pub(in crate::lint) fn overlapping_class(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn overlapping_class(subject: &Subject<'_>, out: &mut Findings) {
     if new_classes(subject).next().is_none() {
         return;
     }
@@ -116,7 +116,7 @@ static SAMPLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     known.map(|(text, class)| (text.to_owned(), class.to_owned())).collect()
 });
 
-pub(in crate::lint) fn unreachable_class(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unreachable_class(subject: &Subject<'_>, out: &mut Findings) {
     let unrecognized = subject.file(FILE).and_then(|it| it.get("unrecognized")?.text());
     for entry in subject.of(FILE).filter(|it| subject.inherited(it).is_none()) {
         let listed = |key: &str| entry.node.get(key).and_then(Node::items);
@@ -138,7 +138,7 @@ fn idle_fresh(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn contradiction(subject: &Subject<'_>, out: &mut Findings) {
     idle_fresh(subject, out);
     odd_result(subject, out);
     let Some(file) = subject.file(FILE) else { return };
@@ -183,7 +183,7 @@ pub(in crate::lint) fn contradiction(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn invalid_channel_directory(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn invalid_channel_directory(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("escalation.yaml") {
         let Some(folder) = entry.node.get("folder") else { continue };
         let path = folder.text().unwrap_or_default();
@@ -235,7 +235,7 @@ fn odd_result(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn abandon_before_escalation(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn abandon_before_escalation(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("dead_letter.yaml") else { return };
     let note = "a task that needs a human is then abandoned without a request";
     let order = file.get("order").and_then(Node::items).unwrap_or_default();

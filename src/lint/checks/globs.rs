@@ -2,9 +2,9 @@
 
 use super::patterns::{Functions, Pattern, PatternOrigin, arguments, leaves, section};
 use super::terms::{constant, each_part_asking};
-use crate::expr::ast::ExprKind;
-use crate::lint::subject::Leaf;
-use crate::lint::{Findings, Subject};
+use crate::subject::Leaf;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::ExprKind;
 
 /// Facts that are asked about globs over paths.
 #[rustfmt::skip]
@@ -28,7 +28,7 @@ fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
     found
 }
 
-pub(in crate::lint) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn bad_glob(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let mut depth = 0_i32;
         for c in glob.text.chars() {
@@ -63,7 +63,7 @@ fn is_of_project(name: &str) -> bool {
     DIRECTORIES.contains(&name) || OTHER_NAMES.contains(&name)
 }
 
-pub(in crate::lint) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn absolute_glob(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         let Some(below) = glob.text.trim_start_matches('!').strip_prefix('/') else { continue };
         let first = below.split('/').next().unwrap_or(below);
@@ -172,7 +172,7 @@ fn never(glob: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-pub(in crate::lint) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         if let Some((why, help)) = never(glob.text) {
             out.help(glob.span(), format!("this glob never matches: {why}"), help);

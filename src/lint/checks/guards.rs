@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
-use crate::expr::ast::{Expr, ExprKind, Relation};
-use crate::facts::covers;
-use crate::facts::event::TOOL_CALL_EVENTS;
-use crate::facts::glob::word_matches;
-use crate::lint::logic::{follows, possible};
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES;
-use crate::source::node::Node;
+use crate::logic::{follows, possible};
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::{Expr, ExprKind, Relation};
+use policyd_facts::covers;
+use policyd_facts::event::TOOL_CALL_EVENTS;
+use policyd_facts::glob::word_matches;
+use policyd_policy::guards::FILES;
+use policyd_yaml::node::Node;
 
 /// The guards that the pack itself writes.
 pub(super) fn guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = &'s Entry<'s>> {
@@ -32,7 +32,7 @@ pub(super) fn kept_condition(subject: &Subject<'_>, entry: &Entry<'_>) -> Option
 /// Tools that run arbitrary commands.
 const SHELLS: [&str; 2] = ["Bash", "PowerShell"];
 
-pub(in crate::lint) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let decision = subject.said(entry, "decision").and_then(Node::text).unwrap_or_default();
         let narrowed = ["commands", "unless"].iter().any(|it| subject.said(entry, it).is_some());
@@ -316,7 +316,7 @@ fn duplicates(all: &[DecidingGuard<'_>], out: &mut Findings) {
 /// Maximum number of stricter guards that are compared with a guard.
 const STRICTER_MAX: usize = 1000;
 
-pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
     let all: Vec<_> = sound.filter_map(|it| DecidingGuard::of(subject, it)).collect();
     duplicates(&all, out);
@@ -339,7 +339,7 @@ pub(in crate::lint) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
-pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject).filter(|it| !subject.is_broken(it)) {
         let says = |key: &str| {
             subject.said(entry, key).and_then(Node::text).is_some_and(|it| !it.trim().is_empty())
@@ -370,7 +370,7 @@ pub(in crate::lint) fn guard_without_message(subject: &Subject<'_>, out: &mut Fi
 /// What a guard looks at, by the key that lists it.
 const FILTERS: [(&str, &str); 3] = [("tools", "tool"), ("commands", "program"), ("on", "event")];
 
-pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         for (key, what) in FILTERS {
             let Some(list) = entry.node.get(key) else { continue };
@@ -390,7 +390,7 @@ pub(in crate::lint) fn empty_filter(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_shell_tool(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         // Where an override names other tools, the inherited commands are looked for in vain.
         let own = entry.node.get("commands");

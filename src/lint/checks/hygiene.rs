@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use unicode_security::MixedScript;
 
-use crate::lint::subject::Leaf;
-use crate::lint::{Findings, Subject};
-use crate::source::secrets::secrets;
-use crate::source::shape::Kind;
-use crate::source::{Source, Span};
+use crate::subject::Leaf;
+use crate::{Findings, Subject};
+use policyd_yaml::secrets::secrets;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{Source, Span};
 
 fn span(source: &Arc<Source>, start: usize, length: usize) -> Span {
     Span { source: Arc::clone(source), start, end: start + length }
@@ -42,7 +42,7 @@ fn each_character(
     }
 }
 
-pub(in crate::lint) fn bidi_character(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn bidi_character(subject: &Subject<'_>, out: &mut Findings) {
     each_character(subject, is_bidi, |span, c| {
         let message = format!("U+{:04X} changes the display order of this line", u32::from(c));
         out.add(span.clone(), message, |it| {
@@ -63,7 +63,7 @@ fn joins(span: &Span, c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}') && joined(before) && joined(after)
 }
 
-pub(in crate::lint) fn invisible_character(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn invisible_character(subject: &Subject<'_>, out: &mut Findings) {
     each_character(subject, is_invisible, |span, c| {
         if joins(&span, c) {
             return;
@@ -91,7 +91,7 @@ fn mixes_lookalikes(text: &str) -> bool {
     words.any(|it| it.contains(is_lookalike) && it.contains(|c: char| c.is_ascii_alphabetic()))
 }
 
-pub(in crate::lint) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| is_looked_for(it)) {
         let text = leaf.node.text().unwrap_or_default();
         let found = text.char_indices().find(|(_, c)| is_odd_blank(*c));
@@ -107,7 +107,7 @@ pub(in crate::lint) fn unusual_whitespace(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
-pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         if !entry.name().is_ascii() && !entry.name().is_single_script() {
             let message = format!("`{}` mixes letters of several scripts", entry.name());
@@ -129,7 +129,7 @@ pub(in crate::lint) fn confusable_id(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn secret(subject: &Subject<'_>, out: &mut Findings) {
     for (_, source) in &subject.pack.files {
         // Text on the line below a key is not its value: it is another key or a list.
         let below = |at: usize| {
@@ -154,7 +154,7 @@ pub(in crate::lint) fn secret(subject: &Subject<'_>, out: &mut Findings) {
 /// Where home folders lie.
 const HOMES: [&str; 3] = ["/home/", "/Users/", "\\Users\\"];
 
-pub(in crate::lint) fn personal_path(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn personal_path(subject: &Subject<'_>, out: &mut Findings) {
     // However they are written: `\/` is a slash, and so are characters by their number.
     let begins = ["/home", "/Users", "\\Users", "\\x", "\\u", "\\U"];
     let named = |text: &str| begins.iter().any(|it| text.contains(it));

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::structure::each_map;
-use crate::facts::glob::word_matches;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::builtin;
-use crate::source::node::Node;
-use crate::source::suggest;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_facts::glob::word_matches;
+use policyd_policy::builtin;
+use policyd_yaml::node::Node;
+use policyd_yaml::suggest;
 
 /// Lists whose entries have a life of their own.
 #[rustfmt::skip]
@@ -20,7 +20,7 @@ pub(super) const LISTS: [&str; 6] = [
     "routes.yaml",
 ];
 
-pub(in crate::lint) fn similar_names(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn similar_names(subject: &Subject<'_>, out: &mut Findings) {
     for file in LISTS {
         similar(subject.of(file).map(|it| it.id), out);
         let own: BTreeSet<&str> = subject.of(file).map(Entry::name).collect();
@@ -68,7 +68,7 @@ fn can_be_named(id: &str) -> bool {
         && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-pub(in crate::lint) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
     for file in ["preferences.yaml", "probes.yaml"] {
         for entry in subject.of(file) {
             let name = entry.name();
@@ -81,7 +81,7 @@ pub(in crate::lint) fn id_form(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn unused_checker(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unused_checker(subject: &Subject<'_>, out: &mut Findings) {
     let named =
         |name: &str| subject.of("considerations.yaml").any(|it| it.text("checker") == Some(name));
     for entry in subject.of("checkers.yaml") {
@@ -147,7 +147,7 @@ pub(super) fn unused_names<'s>(subject: &'s Subject<'_>) -> Vec<Unused<'s>> {
             let name = key.text().unwrap_or_default();
             let calls: Vec<String> = functions.iter().map(|it| format!("{it}\"{name}\"")).collect();
             let asked = |text: &str| calls.iter().any(|it| text.contains(it));
-            let listed = |it: &crate::lint::subject::Leaf<'_>| {
+            let listed = |it: &crate::subject::Leaf<'_>| {
                 matches!(it.key, "files" | "except_files" | "except_kinds")
                     && it.node.text() == Some(name)
             };
@@ -177,7 +177,7 @@ fn defined<'s>(subject: &'s Subject<'_>, section: &str) -> &'s BTreeSet<String> 
     }
 }
 
-pub(in crate::lint) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unused_pattern(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }
@@ -198,7 +198,7 @@ pub(super) static INHERITED: LazyLock<String> = LazyLock::new(|| {
     text.replace("\\\"", "\"")
 });
 
-pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
     for (file, owner) in [("probes.yaml", "probes"), ("preferences.yaml", "prefs")] {
         // What no expression can name is another finding.
         let own = |it: &&Entry<'_>| {
@@ -223,7 +223,7 @@ pub(in crate::lint) fn unused_fact(subject: &Subject<'_>, out: &mut Findings) {
 /// What the program's own breakers begin with.
 const OWN_BREAKERS: [&str; 2] = ["probe", "alert"];
 
-pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findings) {
     if subject.of("breakers.yaml").next().is_none() {
         return;
     }
@@ -246,7 +246,7 @@ pub(in crate::lint) fn unmatched_breaker(subject: &Subject<'_>, out: &mut Findin
     }
 }
 
-pub(in crate::lint) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unknown_voice(subject: &Subject<'_>, out: &mut Findings) {
     let chosen = subject.file("policyd.yaml").and_then(|it| it.get("voice"));
     let Some((node, name)) = chosen.and_then(|it| Some((it, it.text()?))) else { return };
     let voices: Vec<&str> = subject.reviewed.meant.voices().chain(["plain"]).collect();

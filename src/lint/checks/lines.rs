@@ -4,12 +4,12 @@ use super::literals::are_alternatives;
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
 use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted};
-use crate::expr::ast::Expr;
-use crate::facts::glob::word_matches;
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards::FILES;
-use crate::source::node::Node;
+use crate::site::Site;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::Expr;
+use policyd_facts::glob::word_matches;
+use policyd_policy::guards::FILES;
+use policyd_yaml::node::Node;
 
 /// What a shell reads between programs, longer signs before those they begin with.
 const BETWEEN: [&str; 7] = ["&&", "||", "|", ";", ">>", ">", "<"];
@@ -52,7 +52,7 @@ fn plain(regex: &str) -> String {
     text
 }
 
-pub(in crate::lint) fn not_in_line(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn not_in_line(subject: &Subject<'_>, out: &mut Findings) {
     between_programs(subject, out);
     begins_otherwise(subject, out);
 }
@@ -140,7 +140,7 @@ fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
 /// What a guard that refuses asks of the text of a command line, where it means a program on it.
 const BY_TEXT: [&str; 2] = ["action.command", "event.input(\"command\")"];
 
-pub(in crate::lint) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
     let asking =
         subject.sites.iter().filter(|it| it.key == "when" && it.may_ask(&["command", "input"]));
     for site in asking.filter(|it| !subject.has_error(it)) {

@@ -5,9 +5,9 @@ use super::patterns::leaves;
 use super::programs::command_patterns;
 use super::terms::{asked, compared, constant, each_part_asking, last_argument};
 use super::vocabulary::wrong_branch;
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::site::Site;
+use crate::{Findings, Subject};
+use policyd_yaml::node::Node;
 
 /// Programs that run what a project calls as it likes: `npm run test.unit`.
 const RUNNERS: [&str; 8] = ["make", "gmake", "just", "rake", "npm", "yarn", "pnpm", "bun"];
@@ -145,7 +145,7 @@ fn is_given_patterns(subject: &Subject<'_>, site: &Site<'_>) -> bool {
 /// Functions that take a text as it stands.
 const LITERAL: [&str; 3] = ["contains", "starts_with", "ends_with"];
 
-pub(in crate::lint) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
     regex_as_command(subject, out);
     glob_as_text(subject, out);
     each_part_asking(subject, &LITERAL, |site, term| {

@@ -3,15 +3,15 @@
 use super::guards::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
-use crate::expr::paths;
-use crate::expr::types::Names;
-use crate::facts::covers;
-use crate::limits::SPOKEN_CHARS_MAX;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::records;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_base::limits::SPOKEN_CHARS_MAX;
+use policyd_fact_table::paths;
+use policyd_fact_table::types::Names;
+use policyd_facts::covers;
+use policyd_policy::records;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 /// A list of which the first fitting text is said.
 struct Choices<'s> {
@@ -33,7 +33,7 @@ fn choices<'s>(subject: &'s Subject<'s>) -> Vec<Choices<'s>> {
     found
 }
 
-pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unreachable_text(subject: &Subject<'_>, out: &mut Findings) {
     for Choices { entry, items } in choices(subject) {
         let texts = items.iter().filter_map(|choice| {
             let when = match choice.get("when") {
@@ -49,7 +49,7 @@ pub(in crate::lint) fn unreachable_text(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }
@@ -67,7 +67,7 @@ pub(in crate::lint) fn no_guidance(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn message_and_guidance(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn message_and_guidance(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         if let (Some(guidance), Some(message)) =
             (entry.node.get("guidance"), entry.node.get("message"))
@@ -80,7 +80,7 @@ pub(in crate::lint) fn message_and_guidance(subject: &Subject<'_>, out: &mut Fin
     }
 }
 
-pub(in crate::lint) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn text_too_long(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let said = matches!(leaf.kind, Kind::Template) && leaf.key != "stdin"
             || matches!(leaf.key, "guidance" | "message");
@@ -186,7 +186,7 @@ const SAID_AS_IT_STANDS: [&str; 12] = [
     "purpose", "answer", "created_by", "consumed_by",
 ];
 
-pub(in crate::lint) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let template = matches!(leaf.kind, Kind::Template);
         if !template && !SAID_AS_IT_STANDS.contains(&leaf.key) {
@@ -226,7 +226,7 @@ fn blocked_by<'s>(
     Some((commands, options))
 }
 
-pub(in crate::lint) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
     let all = guards(subject).filter(|it| !subject.is_broken(it));
     let blocking: Vec<_> = all.filter_map(|it| Some((it, blocked_by(subject, it)?))).collect();
     if blocking.is_empty() {

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use super::terms::{asked, compared, each_part_asking};
-use crate::facts::glob::word_matches;
-use crate::lint::{Findings, Subject, with_edit};
-use crate::source::node::Node;
-use crate::source::{secrets, suggest};
-use crate::state::failure::UNKNOWN;
+use crate::{Findings, Subject, with_edit};
+use policyd_facts::glob::word_matches;
+use policyd_state::failure::UNKNOWN;
+use policyd_yaml::node::Node;
+use policyd_yaml::{secrets, suggest};
 
 /// Names that a fact has, or that a list of facts holds.
 struct Named {
@@ -118,7 +118,7 @@ fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
         || known.iter().any(|it| word_matches(it, name))
 }
 
-pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &MEMBERS, |site, term| {
         let of_list = asked(term);
         for row in DEFINED {
@@ -149,7 +149,7 @@ pub(in crate::lint) fn undefined_name(subject: &Subject<'_>, out: &mut Findings)
     });
 }
 
-pub(in crate::lint) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn signal_field(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("reactions.yaml").filter(|it| !it.is("enabled", false)) {
         let signal = entry.node.get("signal");
         let Some(node) = signal.and_then(|it| it.get("name")) else { continue };

@@ -14,13 +14,13 @@ use super::probes::{base_name, command};
 use super::programs::command_patterns;
 use super::terms::{asked, compared, each_part_asking};
 use super::tools::known_tools;
-use crate::facts::event::EventKind;
-use crate::lint::{Findings, Subject};
-use crate::policy::builtin;
-use crate::policy::guards::FILES;
-use crate::source::Span;
-use crate::source::node::Node;
-use crate::state::failure::ERROR_NAMES;
+use crate::{Findings, Subject};
+use policyd_facts::event::EventKind;
+use policyd_policy::builtin;
+use policyd_policy::guards::FILES;
+use policyd_state::failure::ERROR_NAMES;
+use policyd_yaml::Span;
+use policyd_yaml::node::Node;
 
 /// Shorter names are one letter from too many others: `gt`, `nm` and `ip` are programs, too.
 pub(super) const LETTERS_MIN: usize = 4;
@@ -120,7 +120,7 @@ const FIELDS: [NameField; 10] = [
     },
 ];
 
-pub(in crate::lint) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn misspelled_name(subject: &Subject<'_>, out: &mut Findings) {
     for field in &FIELDS {
         for NameUse { name, span, known } in (field.written)(subject) {
             let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();

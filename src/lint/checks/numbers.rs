@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::lint::{Findings, Subject};
-use crate::policy::ManifestSettings;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::time::duration_text;
+use crate::{Findings, Subject};
+use policyd_policy::ManifestSettings;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::time::duration_text;
 
-pub(in crate::lint) fn zero_duration(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn zero_duration(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
         if leaf.node.duration() == Some(Duration::ZERO) {
             let message = format!("`{}` is zero", leaf.key);
@@ -56,7 +56,7 @@ const COMMON: [Common; 20] = [
     ("max_age", Duration::from_secs(HOUR), Duration::from_secs(10 * 365 * DAY)),
 ];
 
-pub(in crate::lint) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn suspicious_unit(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| matches!(it.kind, Kind::Duration)) {
         let common = COMMON_IN.iter().filter(|(file, _)| *file == leaf.file).map(|(_, row)| row);
         let common = common.chain(&COMMON).find(|(key, ..)| *key == leaf.key);
@@ -80,7 +80,7 @@ fn own<'s>(subject: &'s Subject<'_>, section: &str) -> Option<(&'s ManifestSetti
     Some((&subject.reviewed.meant.settings, section))
 }
 
-pub(in crate::lint) fn guard_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn guard_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let Some((settings, section)) = own(subject, "guard") else { return };
     let guard = &settings.guard;
     let cap = guard.max_consecutive_blocks;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::terms::{compared, each_part_asking};
 use super::tools::odd_tool;
-use crate::expr::ast::Expr;
-use crate::facts::glob::word_matches;
-use crate::lint::logic::{Satisfiability, one_by_one, possible};
-use crate::lint::site::Site;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::guards;
-use crate::policy::review::{DEFAULT_SESSION_TYPE, applicable_types};
-use crate::source::node::Node;
+use crate::logic::{Satisfiability, one_by_one, possible};
+use crate::site::Site;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::Expr;
+use policyd_facts::glob::word_matches;
+use policyd_policy::guards;
+use policyd_policy::review::{DEFAULT_SESSION_TYPE, applicable_types};
+use policyd_yaml::node::Node;
 
 /// The condition under a key of an entry, where the loader has nothing against it, and where it may hold and
 /// may not.
@@ -26,7 +26,7 @@ fn open<'s, 'a>(
     Some((site, site.term.as_deref().filter(|_| open)?))
 }
 
-pub(in crate::lint) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn never_fires(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| open(subject, entry, key);
         let (Some((_, when)), Some((site, satisfied))) = (part("when"), part("satisfied")) else {
@@ -82,7 +82,7 @@ const ODDS: &[Odds] = &[
     },
 ];
 
-pub(in crate::lint) fn contradictory_conditions(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn contradictory_conditions(subject: &Subject<'_>, out: &mut Findings) {
     for entry in &subject.entries {
         let part = |key: &str| open(subject, entry, key);
         for odds in ODDS.iter().filter(|it| it.files.contains(&entry.file)) {
@@ -230,7 +230,7 @@ const SCOPES: [RuleScope; 4] = [
     },
 ];
 
-pub(in crate::lint) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["tool", "type", "name"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         for scope in SCOPES {

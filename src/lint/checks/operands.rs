@@ -2,14 +2,14 @@
 
 use super::literals::are_alternatives;
 use super::terms::{asked, compared, each_part_asking};
-use crate::lint::{Findings, Subject};
-use crate::policy::review::Programs;
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_policy::review::Programs;
+use policyd_yaml::node::Node;
 
 /// Programs whose options have no dash: `dd of=x`, `make V=1`.
 const WITHOUT_DASHES: [&str; 5] = ["dd", "make", "env", "sysctl", "defaults"];
 
-pub(in crate::lint) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
     #[rustfmt::skip]
     let members = [
         "operands", "names", "value", "values", "name", "programs", "sets", "expands", "wrapped_by",

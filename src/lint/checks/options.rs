@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::patterns::{Functions, arguments};
 use super::terms::{asked, each_part_asking};
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_yaml::node::Node;
 
 /// Functions with options as arguments.
 const OPTIONS: Functions = Functions::new(&["program.has("]);
@@ -64,7 +64,7 @@ fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
     })
 }
 
-pub(in crate::lint) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     no_listed_option(subject, out);
     bundled_option(subject, out);
     for pattern in arguments(subject, &OPTIONS) {

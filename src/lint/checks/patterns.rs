@@ -6,15 +6,15 @@ use std::ops::Range;
 use regex_syntax::hir::Hir;
 
 use super::guards::guards;
-use crate::expr::ast::{Expr, ExprKind};
-use crate::expr::pattern::matches_every_text;
-use crate::facts::glob::path_matches;
-use crate::lint::site::{Calls, Site};
-use crate::lint::subject::Leaf;
-use crate::lint::{Findings, Subject, with_edit};
-use crate::source::node::Node;
-use crate::source::shape::Kind;
-use crate::source::{ScalarStyle, Span};
+use crate::site::{Calls, Site};
+use crate::subject::Leaf;
+use crate::{Findings, Subject, with_edit};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::pattern::matches_every_text;
+use policyd_facts::glob::path_matches;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{ScalarStyle, Span};
 
 /// A regular expression, a glob or a command pattern, in a list or as an argument.
 pub(super) struct Pattern<'s> {
@@ -140,7 +140,7 @@ const PATTERN_KEYS: [&str; 12] = [
     "globs", "except", "programs", "phrases",
 ];
 
-pub(in crate::lint) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings) {
     let listed = |it: &Leaf<'_>| matches!(it.kind, Kind::Regex) || PATTERN_KEYS.contains(&it.key);
     for pattern in leaves(subject, listed) {
         if pattern.text.ends_with('\n') {
@@ -152,7 +152,7 @@ pub(in crate::lint) fn ends_in_newline(subject: &Subject<'_>, out: &mut Findings
     }
 }
 
-pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         let text = leaf.node.text().unwrap_or_default();
         let Some(at) = text.find('\u{8}') else { continue };
@@ -165,7 +165,7 @@ pub(in crate::lint) fn backspace(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn matches_everything(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn matches_everything(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         let text = pattern.text;
         let extent = subject.memo().of_text("extent", 0, text, || Extent::of(text));
@@ -225,7 +225,7 @@ pub(super) fn section<'s>(
         .collect()
 }
 
-pub(in crate::lint) fn covered_pattern(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn covered_pattern(subject: &Subject<'_>, out: &mut Findings) {
     let mut cover = |list: &[(&str, &Node)], covers: &dyn Fn(&str, &str) -> bool| {
         let mut told: BTreeMap<usize, ()> = BTreeMap::new();
         for (at, (text, node)) in list.iter().enumerate() {
@@ -281,7 +281,7 @@ fn holds_words(wider: &str, text: &str) -> bool {
     !wider.trim().is_empty() && folded(text).contains(&folded(wider))
 }
 
-pub(in crate::lint) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn doubled_backslash(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         let text = pattern.text;
         // What begins so may be a path of Windows.

@@ -1,8 +1,8 @@
 //! Checks of the commands of probes: what they run, and what no program makes of their words.
 
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_yaml::node::Node;
 
 /// The words of a probe's command.
 pub(super) fn command<'s>(entry: &'s Entry<'_>) -> Vec<(&'s str, &'s Node)> {
@@ -19,7 +19,7 @@ pub(super) fn base_name(program: &str) -> &str {
 pub(super) const SHELLS: [&str; 9] =
     ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell", "pwsh"];
 
-pub(in crate::lint) fn shell_probe(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn shell_probe(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         if let Some((program, node)) =
             command(entry).first().filter(|(it, _)| SHELLS.contains(&base_name(it)))
@@ -54,7 +54,7 @@ const WRITING: [&[&str]; 18] = [
     &["sed", "-i"],
 ];
 
-pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let words = command(entry);
         let begins = |row: &&&[&str]| {
@@ -70,7 +70,7 @@ pub(in crate::lint) fn writing_probe(subject: &Subject<'_>, out: &mut Findings) 
     }
 }
 
-pub(in crate::lint) fn relative_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn relative_program(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("probes.yaml") {
         let first = command(entry).into_iter().next();
         let lies_here =
@@ -99,7 +99,7 @@ const INTERPRETERS: [&str; 23] = [
     "nix-shell",
 ];
 
-pub(in crate::lint) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn shell_words(subject: &Subject<'_>, out: &mut Findings) {
     let commands = subject.entries.iter().filter(|it| {
         matches!(it.file, "probes.yaml" | "escalation.yaml") && it.node.get("command").is_some()
     });

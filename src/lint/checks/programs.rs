@@ -8,12 +8,12 @@ use super::near_miss::{LETTERS_MIN, is_slip};
 use super::patterns::{Functions, Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
-use crate::facts::shell::is_assignment;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::review::{Meant, Programs};
-use crate::source::Span;
-use crate::source::node::Node;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_facts::shell::is_assignment;
+use policyd_policy::review::{Meant, Programs};
+use policyd_yaml::Span;
+use policyd_yaml::node::Node;
 
 /// Programs and subcommands that exist and are similar to known ones.
 const REAL: [&str; 25] = [
@@ -22,7 +22,7 @@ const REAL: [&str; 25] = [
     "tst",
 ];
 
-pub(in crate::lint) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn misspelled_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
         let text = pattern.text;
@@ -168,7 +168,7 @@ fn word_of_the_one_before<'t>(
 const PROGRAMS_TOO: [&str; 9] =
     ["check", "format", "merge", "purge", "start", "stat", "stop", "sync", "trust"];
 
-pub(in crate::lint) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     let mut tell = |span: Span, word: &str, meant: &str| {
         let message = format!("`{word}` is matched as a separate program");
@@ -216,7 +216,7 @@ fn outside_braces(pattern: &str) -> String {
     outside.collect()
 }
 
-pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let known = subject.reviewed.meant.known_programs();
         let outside = outside_braces(pattern.text);
@@ -247,7 +247,7 @@ pub(in crate::lint) fn shell_in_pattern(subject: &Subject<'_>, out: &mut Finding
     }
 }
 
-pub(in crate::lint) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
     for (entry, pattern) in of_guards(subject) {
         // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
         look_through(subject, &pattern, entry.node.get("when").is_some(), out);
@@ -280,7 +280,7 @@ fn look_through(subject: &Subject<'_>, pattern: &Pattern<'_>, alone: bool, out: 
     }
 }
 
-pub(in crate::lint) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in command_patterns(subject) {
         let program = pattern.text.split_whitespace().next().unwrap_or_default();
         let Some((_, name)) = program.rsplit_once(['/', '\\']) else { continue };

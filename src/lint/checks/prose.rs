@@ -3,10 +3,10 @@
 use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::patterns::hir;
-use crate::evaluation::message::in_one_line;
-use crate::expr::prose::{Prose, words};
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_evaluation::message::in_one_line;
+use policyd_fact_table::prose::{Prose, words};
+use policyd_yaml::node::Node;
 
 /// The file of rationalizations: questions and quotes never match them.
 const EXCUSES: &str = "rationalizations.yaml";
@@ -14,7 +14,7 @@ const EXCUSES: &str = "rationalizations.yaml";
 /// What is wrong with what is looked for, and what to write in its place.
 type ProseProblem = (String, &'static str);
 
-pub(in crate::lint) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unmatchable_phrase(subject: &Subject<'_>, out: &mut Findings) {
     let texts = subject.file("vocabulary.yaml").and_then(|it| it.get("texts")?.entries());
     let texts = texts.unwrap_or_default().iter().map(|(_, row)| (row, false));
     let excuses = subject.of(EXCUSES).map(|it| (it.node, true));

@@ -7,9 +7,9 @@ use regex_syntax::ast::{
 };
 
 use super::patterns::regexes;
-use crate::lint::{Findings, Subject};
+use crate::{Findings, Subject};
 
-pub(in crate::lint) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
     for pattern in regexes(subject) {
         // Most hold nothing of the kind.
         if !pattern.text.contains(['|', '*', '$', '/']) {

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::expr::ast::{Expr, ExprKind};
-use crate::expr::types::Names;
-use crate::lint::logic::{BEFORE_MAX, Satisfiability, follows, possible, truth};
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject};
-use crate::policy::records;
-use crate::source::Span;
-use crate::source::node::Node;
+use crate::logic::{BEFORE_MAX, Satisfiability, follows, possible, truth};
+use crate::site::Site;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::types::Names;
+use policyd_policy::records;
+use policyd_yaml::Span;
+use policyd_yaml::node::Node;
 
 /// Conditions that can be read, whole, and that the loader has nothing against: what follows from a
 /// mistake is not worth a second finding.
@@ -30,7 +30,7 @@ fn is_meant(site: &Site<'_>, term: &Expr) -> bool {
     }
 }
 
-pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
         if !is_meant(site, term) && site.truth(subject.names()) == Some(false) {
             let (message, note) = match site.key {
@@ -47,7 +47,7 @@ pub(in crate::lint) fn never_true(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn always_true(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
         if !is_meant(site, term) && site.truth(subject.names()) == Some(true) {
             let (note, help) = match site.key {
@@ -67,7 +67,7 @@ fn row(term: &Expr) -> Option<(&[Expr], bool)> {
     Some((items, matches!(term.kind, ExprKind::And(_))))
 }
 
-pub(in crate::lint) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn constant_part(subject: &Subject<'_>, out: &mut Findings) {
     for (site, term) in conditions(subject) {
         if site.truth(subject.names()).is_none() {
             constant_parts(site, term, subject, out);
@@ -96,7 +96,7 @@ fn constant_parts(site: &Site<'_>, term: &Expr, subject: &Subject<'_>, out: &mut
     }
 }
 
-pub(in crate::lint) fn redundant_part(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn redundant_part(subject: &Subject<'_>, out: &mut Findings) {
     for (site, _) in conditions(subject) {
         if site.truth(subject.names()).is_some() {
             continue;
@@ -155,7 +155,7 @@ pub(super) struct Ranked<'n> {
     pub(super) when: Option<Arc<Expr>>,
 }
 
-pub(in crate::lint) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unreachable_rule(subject: &Subject<'_>, out: &mut Findings) {
     for (file, section) in FIRST_DECIDES {
         let Some(names) = records::names(file, section) else { continue };
         let items = subject.file(file).and_then(|it| it.get(section)).and_then(Node::items);
@@ -252,7 +252,7 @@ fn covered_entries(entries: &[Ranked<'_>], names: &Names) -> Vec<(usize, usize)>
     found
 }
 
-pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let found = subject.reviewed.meant.considerations.iter().find(|it| it.id == entry.name());
         let body = found.map(|it| &it.check.body);
@@ -270,7 +270,7 @@ pub(in crate::lint) fn words_only_blocker(subject: &Subject<'_>, out: &mut Findi
     }
 }
 
-pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn blocking_without_effect(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let Some(blocking) = entry.node.get("blocking") else { continue };
         let is =
@@ -293,7 +293,7 @@ pub(in crate::lint) fn blocking_without_effect(subject: &Subject<'_>, out: &mut 
     }
 }
 
-pub(in crate::lint) fn checker_and_satisfied(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn checker_and_satisfied(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         if let (Some(checker), Some(satisfied)) =
             (entry.node.get("checker"), entry.node.get("satisfied"))
@@ -318,7 +318,7 @@ const DEEDS: [(&str, &str, &[&str], &str); 2] = [
     ("escalation.yaml", "channels", &["command", "folder"], "write `command` or `folder`"),
 ];
 
-pub(in crate::lint) fn does_nothing(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn does_nothing(subject: &Subject<'_>, out: &mut Findings) {
     for (file, section, keys, help) in DEEDS {
         for entry in subject.of(file) {
             let list = subject.file(file).filter(|_| !section.is_empty());

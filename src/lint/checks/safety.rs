@@ -1,9 +1,9 @@
 //! Checks of settings that may do harm.
 
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_yaml::node::Node;
 
-pub(in crate::lint) fn block_on_error(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn block_on_error(subject: &Subject<'_>, out: &mut Findings) {
     let manifest = subject.file("policyd.yaml").and_then(|it| it.get("on_error"));
     let own = subject.of("considerations.yaml").filter_map(|it| it.node.get("on_error"));
     for node in manifest.into_iter().chain(own).filter(|it| it.text() == Some("block")) {
@@ -14,7 +14,7 @@ pub(in crate::lint) fn block_on_error(subject: &Subject<'_>, out: &mut Findings)
     }
 }
 
-pub(in crate::lint) fn disabled_guard_set(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn disabled_guard_set(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }

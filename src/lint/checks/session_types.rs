@@ -5,12 +5,12 @@ use std::slice;
 use std::sync::Arc;
 
 use super::rules::{Ranked, nothing_left};
-use crate::expr::ast::{Expr, ExprKind};
-use crate::lint::logic::{BEFORE_MAX, Satisfiability, possible};
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::source::Diagnostic;
-use crate::source::node::Node;
+use crate::logic::{BEFORE_MAX, Satisfiability, possible};
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_yaml::Diagnostic;
+use policyd_yaml::node::Node;
 
 /// Session types in their order: id, the condition, and the entry where it is the pack's own. None,
 /// where the pack has none of its own.
@@ -23,7 +23,7 @@ fn session_types<'s>(subject: &'s Subject<'_>) -> Vec<(String, Arc<Expr>, Option
     types.filter_map(|(id, when)| Some((id.to_owned(), Expr::parse(when)?, own(id)))).collect()
 }
 
-pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unreachable_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject).into_iter().map(|(id, when, own)| Ranked {
         message: format!("no session has the type `{id}`"),
         place: own.map(|it| it.id.span.clone()),
@@ -34,7 +34,7 @@ pub(in crate::lint) fn unreachable_session_type(subject: &Subject<'_>, out: &mut
 }
 
 /// An own type before the inherited ones that leaves nothing of what makes a session one of those.
-pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn overlapping_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     for (at, (id, when, own)) in types.iter().enumerate() {
         // The author knows if an inherited rule is applied to the new type.
@@ -84,7 +84,7 @@ pub(in crate::lint) fn overlapping_session_type(subject: &Subject<'_>, out: &mut
     }
 }
 
-pub(in crate::lint) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn no_default_session_type(subject: &Subject<'_>, out: &mut Findings) {
     let types = session_types(subject);
     let Some((_, _, Some(last))) = types.last() else { return };
     let said: Vec<(&Expr, bool)> = types.iter().map(|(_, when, _)| (&**when, false)).collect();
@@ -107,7 +107,7 @@ fn witness(finding: Diagnostic, what: &str, answer: &Satisfiability) -> Diagnost
     }
 }
 
-pub(in crate::lint) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn redundant_session_type(subject: &Subject<'_>, out: &mut Findings) {
     for entry in subject.of("considerations.yaml") {
         let types = entry.node.get("applicable_session_types").and_then(Node::items);
         if let Some(list) =

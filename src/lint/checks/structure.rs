@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::expr::ast::Expr;
-use crate::lint::{Findings, Subject};
-use crate::source::node::{Node, NodeKind};
-use crate::source::shape::Kind;
-use crate::source::{ScalarStyle, Source, Span};
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::Expr;
+use policyd_yaml::node::{Node, NodeKind};
+use policyd_yaml::shape::Kind;
+use policyd_yaml::{ScalarStyle, Source, Span};
 
-pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
     let files = subject.pack.files.iter().map(|(file, source)| (file.as_str(), source));
     let cases = subject.cases.iter().map(|source| (source.name.as_str(), source));
     for (file, source) in files.chain(cases) {
@@ -23,7 +23,7 @@ pub(in crate::lint) fn empty_file(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn ignored_directory(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn ignored_directory(subject: &Subject<'_>, out: &mut Findings) {
     for file in &subject.unread {
         let source = Source { name: file.clone(), text: String::new() };
         let span = Span { source: source.into(), start: 0, end: 0 };
@@ -54,7 +54,7 @@ const TEXTS_OF_CASES: [&str; 19] = [
     "equals",
 ];
 
-pub(in crate::lint) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn cut_by_comment(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in &subject.leaves {
         if matches!(leaf.kind, Kind::Text | Kind::Template) {
             cut_text(leaf.node, char::is_alphanumeric, out);

@@ -1,20 +1,20 @@
 //! Checks of `context.yaml` and `run.yaml`: numbers that contradict each other or have no effect.
 
-use crate::expr::template::{TemplatePart, pieces};
-use crate::facts::glob::{specificity, word_matches};
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject};
-use crate::policy::context::ContextRules;
-use crate::policy::run::RunPolicy;
-use crate::source::node::Node;
-use crate::state::context::{ACT, MeterKind};
-use crate::state::run::stuckness::{KEPT, SIGNS};
-use crate::time::duration_text;
+use crate::subject::Entry;
+use crate::{Findings, Subject};
+use policyd_fact_table::template::{TemplatePart, pieces};
+use policyd_facts::glob::{specificity, word_matches};
+use policyd_policy::context::ContextRules;
+use policyd_policy::run::RunPolicy;
+use policyd_state::context::{ACT, MeterKind};
+use policyd_state::run::stuckness::{KEPT, SIGNS};
+use policyd_yaml::node::Node;
+use policyd_yaml::time::duration_text;
 
 /// The file about contexts.
 const FILE: &str = "context.yaml";
 
-pub(in crate::lint) fn context_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn context_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file(FILE) else { return };
     let rules = subject.reviewed.meant.context();
     tiers(file, rules, out);
@@ -168,7 +168,7 @@ fn models(file: &Node, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn signal_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let signals = subject.file("signals.yaml").and_then(|it| it.get("signals")?.items());
     let signals = signals.unwrap_or_default();
     for entry in subject.of("signals.yaml").filter(|it| !it.is("enabled", false)) {
@@ -206,7 +206,7 @@ pub(in crate::lint) fn signal_contradiction(subject: &Subject<'_>, out: &mut Fin
 /// A key of a section that says something odd: whether it does, what that leads to, what to do.
 type Odd = (&'static str, &'static str, bool, String, &'static str);
 
-pub(in crate::lint) fn run_contradiction(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn run_contradiction(subject: &Subject<'_>, out: &mut Findings) {
     let Some(file) = subject.file("run.yaml") else { return };
     let run = subject.reviewed.meant.run();
     let odd = limits(run).into_iter().chain(turn(run)).chain(stuckness(run));
@@ -237,7 +237,7 @@ fn longer_than_all(file: &Node, run: &RunPolicy, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn goal_missing_from_prompt(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn goal_missing_from_prompt(subject: &Subject<'_>, out: &mut Findings) {
     if !out.is_strict() {
         return;
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::expr::ast::ExprKind;
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_fact_table::ast::ExprKind;
+use policyd_yaml::node::Node;
 
-pub(in crate::lint) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
     for table in subject.of("tables.yaml") {
         let mut used = BTreeSet::new();
         let sites = subject.sites_of(table);

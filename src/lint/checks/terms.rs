@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::expr::ast::{Expr, ExprKind, Relation};
-use crate::lint::Subject;
-use crate::lint::site::Site;
+use crate::Subject;
+use crate::site::Site;
+use policyd_fact_table::ast::{Expr, ExprKind, Relation};
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
 /// finding.

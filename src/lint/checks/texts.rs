@@ -6,18 +6,18 @@ use super::terms::{
     Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
     path,
 };
-use crate::expr::ast::{Expr, ExprKind};
-use crate::expr::types::Type;
-use crate::lint::logic::type_of;
-use crate::lint::site::Site;
-use crate::lint::{Findings, Subject, with_edit};
-use crate::source::Span;
+use crate::logic::type_of;
+use crate::site::Site;
+use crate::{Findings, Subject, with_edit};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::types::Type;
+use policyd_yaml::Span;
 
 /// Facts with text from outside of the pack.
 const FOREIGN: [&str; 6] =
     ["event.", "transcript.", "commands.", "session.branch", "files.", "probes."];
 
-pub(in crate::lint) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let Some(argument) = last_argument(term, "matches") else { return };
         argument.visit(&mut |part| {
@@ -63,7 +63,7 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-pub(in crate::lint) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
     of_nothing(subject, out);
     let names = ["contains", "starts_with", "ends_with", "matches"];
     each_part_asking(subject, &names, |site, term| {
@@ -123,7 +123,7 @@ fn address_by_prefix(
     }
 }
 
-pub(in crate::lint) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["starts_with"], |site, term| {
         let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
             return;
@@ -168,7 +168,7 @@ fn compared_paths(term: &Expr) -> Vec<Constant<'_>> {
     found.into_iter().chain(begins.or_else(|| called("contains", ".paths"))).collect()
 }
 
-pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["last_path", "paths"], |site, term| {
         for (text, range) in compared_paths(term) {
             let drive = text.get(1..2) == Some(":");
@@ -186,7 +186,7 @@ pub(in crate::lint) fn relative_path(subject: &Subject<'_>, out: &mut Findings) 
     });
 }
 
-pub(in crate::lint) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
     let is_lower = |it: &Expr| path(it).is_some_and(|it| it.ends_with(".lower()"));
     each_part_asking(subject, &["text"], |site, term| {
         let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
@@ -231,7 +231,7 @@ const MADE: &[Made] = &[
     ("outcome.failed_details", |it| it.contains(": "), "id: problem"),
 ];
 
-pub(in crate::lint) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["open_list", "recent", "failed_details"], |site, term| {
         let Some((list, texts)) = asked(term) else { return };
         let Some((_, may_be, form)) = MADE.iter().find(|(fact, ..)| *fact == list) else { return };
@@ -247,7 +247,7 @@ pub(in crate::lint) fn partial_list_match(subject: &Subject<'_>, out: &mut Findi
     });
 }
 
-pub(in crate::lint) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let ExprKind::In(item, list) = &term.kind else { return };
         if let (Some(_), Some((text, range))) = (path(item), constant(list)) {

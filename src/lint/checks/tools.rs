@@ -5,15 +5,15 @@ use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
 use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
-use crate::expr::ast::{Expr, ExprKind};
-use crate::facts::event::EventKind;
-use crate::facts::glob::word_matches;
-use crate::harness::claude_code::TOOLS;
-use crate::lint::subject::Entry;
-use crate::lint::{Findings, Subject, with_edit};
-use crate::policy::guards::FILES;
-use crate::source::node::Node;
-use crate::source::suggest;
+use crate::subject::Entry;
+use crate::{Findings, Subject, with_edit};
+use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_facts::event::EventKind;
+use policyd_facts::glob::word_matches;
+use policyd_harness::claude_code::TOOLS;
+use policyd_policy::guards::FILES;
+use policyd_yaml::node::Node;
+use policyd_yaml::suggest;
 
 /// Constants of a part that must be names of tools.
 fn named_tools(term: &Expr) -> Vec<Constant<'_>> {
@@ -38,7 +38,7 @@ fn real_tool(name: &str) -> Option<&'static str> {
     TOOLS.iter().find(|it| it.eq_ignore_ascii_case(name)).copied()
 }
 
-pub(in crate::lint) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     let own = || subject.reviewed.meant.tools();
     each_part(subject, |site, term| {
         for (name, range) in named_tools(term) {
@@ -95,7 +95,7 @@ fn mcp_glob(name: &str) -> String {
     if name.ends_with('*') { name } else { format!("{}__*", name.trim_end_matches('_')) }
 }
 
-pub(in crate::lint) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unknown_guard_tool(subject: &Subject<'_>, out: &mut Findings) {
     for entry in guards(subject) {
         let items = entry.node.get("tools").and_then(Node::items).unwrap_or_default();
         for item in items {
@@ -170,7 +170,7 @@ const OF_CHANGES: [&str; 6] =
 /// Tools that change a file, or read it, and leave it there.
 const NEVER_DELETE: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
 
-pub(in crate::lint) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
     let meant = &subject.reviewed.meant;
     for entry in guards(subject) {
         let tools = subject.said(entry, "tools").map(Node::one_or_items).unwrap_or_default();
@@ -267,7 +267,7 @@ fn never_given(subject: &Subject<'_>, guard: &Entry<'_>, field: &str) -> bool {
     row.is_some_and(|(_, without)| tools.iter().all(|it| without.iter().any(|one| it.says(one))))
 }
 
-pub(in crate::lint) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
     let known = |entry: Option<&Entry<'_>>| {
         let entry = entry.filter(|it| FILES.contains(&it.file))?;
         inputs(subject.said(entry, "tools")?.items()?)

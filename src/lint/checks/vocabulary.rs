@@ -4,10 +4,10 @@
 use regex_syntax::hir::HirKind;
 
 use super::patterns::hir;
-use crate::expr::pattern::compile_regex;
-use crate::facts::glob::path_matches;
-use crate::lint::{Findings, Subject};
-use crate::source::node::Node;
+use crate::{Findings, Subject};
+use policyd_fact_table::pattern::compile_regex;
+use policyd_facts::glob::path_matches;
+use policyd_yaml::node::Node;
 
 const FILE: &str = "vocabulary.yaml";
 
@@ -17,7 +17,7 @@ const TOOLS: [&str; 3] = ["shell_tools", "edit_tools", "read_tools"];
 /// What is wrong with a name, and what to write in its place.
 type PhraseProblem = (String, String);
 
-pub(in crate::lint) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn unreachable_list_name(subject: &Subject<'_>, out: &mut Findings) {
     let mut judge = |list: Option<&Node>, wrong: &dyn Fn(&str) -> Option<PhraseProblem>| {
         for node in list.and_then(Node::items).unwrap_or_default() {
             if let Some((message, help)) = node.text().and_then(wrong) {
@@ -105,7 +105,7 @@ fn rows<'s>(subject: &'s Subject<'_>) -> Vec<(&'s Node, bool)> {
     prose.chain(mapped("contents").map(|it| (it, true))).collect()
 }
 
-pub(in crate::lint) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn excused_pattern(subject: &Subject<'_>, out: &mut Findings) {
     left_out_files(subject, out);
     said_both_ways(subject, out);
     for (row, case) in rows(subject) {
@@ -197,7 +197,7 @@ const COMMON: [&str; 32] = [
     "we", "with", "you",
 ];
 
-pub(in crate::lint) fn common_phrase(subject: &Subject<'_>, out: &mut Findings) {
+pub(crate) fn common_phrase(subject: &Subject<'_>, out: &mut Findings) {
     for leaf in subject.leaves.iter().filter(|it| it.key == "phrases") {
         let text = leaf.node.text().unwrap_or_default();
         if COMMON.iter().any(|word| word.eq_ignore_ascii_case(text.trim())) {

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::expr::ast::{Expr, ExprKind, Relation};
-use crate::expr::paths::{self, closed_values};
-use crate::expr::types::Names;
-use crate::lint::limit::{Constraint, constants, decimal, number, order, same};
+use crate::limit::{Constraint, constants, decimal, number, order, same};
+use policyd_fact_table::ast::{Expr, ExprKind, Relation};
+use policyd_fact_table::paths::{self, closed_values};
+use policyd_fact_table::types::Names;
 
 /// Stands between the names of two facts that are compared.
 pub(super) const BETWEEN: &str = " to ";

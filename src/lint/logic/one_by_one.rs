@@ -1,6 +1,6 @@
 //! Questions for one of several things, as one question for each of them.
 
-use crate::expr::ast::{Expr, ExprKind};
+use policyd_fact_table::ast::{Expr, ExprKind};
 
 /// Functions that hold where one of the texts of their list does.
 #[rustfmt::skip]
@@ -11,7 +11,7 @@ const ANY_OF: [&str; 12] = [
 
 /// The same condition, with each question about one of several texts as a question about each of them:
 /// `program.has(["-f", "--force"])` follows from `program.has(["-f"])`.
-pub(in crate::lint) fn one_by_one(term: &Expr) -> Expr {
+pub(crate) fn one_by_one(term: &Expr) -> Expr {
     let all = |items: &[Expr]| items.iter().map(one_by_one).collect::<Vec<_>>();
     let kind = match &term.kind {
         ExprKind::And(items) => ExprKind::And(all(items)),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{flag, number, only, text};
-use crate::expr::types::Names;
+use policyd_fact_table::types::Names;
 
 /// How full the context is, as texts see it.
 pub static CONTEXT: LazyLock<Arc<Names>> = LazyLock::new(|| {

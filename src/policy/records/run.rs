@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{number, only, or_none, text};
-use crate::expr::types::Names;
-use crate::state::run::health::HealthVerdict;
+use policyd_fact_table::types::Names;
+use policyd_state::run::health::HealthVerdict;
 
 /// A run before a turn.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {

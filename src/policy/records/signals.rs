@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{SEVERITIES, decimal, flag, number, only, or_none, text};
-use crate::expr::record::Field;
-use crate::expr::types::Names;
+use policyd_fact_table::record::Field;
+use policyd_fact_table::types::Names;
 
 /// How an agent is doing, as triggers see it.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
@@ -62,7 +62,7 @@ const COMMON: [(&str, &str); 6] = [
 ];
 
 /// Returns the fields that every signal has.
-pub(in crate::policy) fn common() -> Vec<Field> {
+pub(crate) fn common() -> Vec<Field> {
     let texts = COMMON.iter().map(|(name, doc)| text(name, doc));
     texts.chain([number("age_hours", "Hours since it was created.")]).collect()
 }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::builder::Builder;
-use crate::policy::field_value::{FieldValue, Word, words};
-use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
-use crate::policy::layers::{Entry, Layers};
-use crate::policy::record::{Conversion, record, words};
-use crate::policy::records::STRATEGIES;
-use crate::policy::{Choice, Expression};
-use crate::source::Diagnostic;
-use crate::source::node::Node;
-use crate::source::shape::Kind;
+use crate::builder::Builder;
+use crate::field_value::{FieldValue, Word, words};
+use crate::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, WHEN};
+use crate::layers::{Entry, Layers};
+use crate::record::{Conversion, record, words};
+use crate::records::STRATEGIES;
+use crate::{Choice, Expression};
+use policyd_yaml::Diagnostic;
+use policyd_yaml::node::Node;
+use policyd_yaml::shape::Kind;
 
 const FILE: &str = "dead_letter.yaml";
 const COUNT: Kind = Kind::Int { min: 1, max: 1_000_000 };
@@ -200,7 +200,7 @@ record! {
             "How often one task is put back before a human must look at it.";
     }
 
-    pub(in crate::policy) const DEAD_LETTER: Record<DeadLetter> = {
+    pub(in crate) const DEAD_LETTER: Record<DeadLetter> = {
         review_every: Kind::Duration => review_every,
             "Time after which the queue is due for review.";
         simplify_after: COUNT => simplify_after,
@@ -216,7 +216,7 @@ record! {
 }
 
 impl Builder<'_> {
-    pub(in crate::policy) fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
+    pub(crate) fn dead_letter(&mut self, layers: &Layers) -> DeadLetter {
         let enter = self.section(layers, FILE, "enter", &ENTER);
         let review = self.section_with(layers, FILE, "review", &REVIEW, |_, entry, rule| {
             let group = group_of(entry).unwrap_or_default().to_owned();

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Expression;
-use crate::policy::builder::Builder;
-use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
-use crate::policy::layers::Layers;
-use crate::policy::record::{Conversion, record};
-use crate::policy::records::SEVERITIES;
-use crate::source::shape::Kind;
+use crate::Expression;
+use crate::builder::Builder;
+use crate::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
+use crate::layers::Layers;
+use crate::record::{Conversion, record};
+use crate::records::SEVERITIES;
+use policyd_yaml::shape::Kind;
 
 const FILE: &str = "escalation.yaml";
 
@@ -142,14 +142,14 @@ record! {
         use OVERRIDE;
     }
 
-    pub(in crate::policy) const ESCALATION: Record<Escalation> = {
+    pub(in crate) const ESCALATION: Record<Escalation> = {
         triggers: TRIGGER.list, "When a human is needed; the first that holds.";
         channels: CHANNEL.list, "How humans are notified.";
     }
 }
 
 impl Builder<'_> {
-    pub(in crate::policy) fn escalation(&mut self, layers: &Layers) -> Escalation {
+    pub(crate) fn escalation(&mut self, layers: &Layers) -> Escalation {
         let triggers = self.section(layers, FILE, "triggers", &TRIGGER);
         let mut channels = self.section(layers, FILE, "channels", &CHANNEL);
         for channel in channels.iter_mut().filter(|channel| channel.breaker.is_empty()) {

@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::event::EventKind;
-use crate::policy::Expression;
-use crate::policy::builder::Builder;
-use crate::policy::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
-use crate::policy::layers::{Entry, Layers, wanted};
-use crate::policy::record::{Conversion, TEMPLATE, TEMPLATES, record};
-use crate::policy::records::{self, REACTING_NAMES, SEVERITIES};
-use crate::policy::signals::Signals;
-use crate::source::shape::Kind;
+use crate::Expression;
+use crate::builder::Builder;
+use crate::fields::{DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS};
+use crate::layers::{Entry, Layers, wanted};
+use crate::record::{Conversion, TEMPLATE, TEMPLATES, record};
+use crate::records::{self, REACTING_NAMES, SEVERITIES};
+use crate::signals::Signals;
+use policyd_facts::event::EventKind;
+use policyd_yaml::shape::Kind;
 
 /// A rule that records or reports something if an event happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +125,7 @@ record! {
     }
 
     /// An entry of `reactions.yaml`.
-    pub(in crate::policy) const REACTION: Record<Reaction> = {
+    pub(in crate) const REACTION: Record<Reaction> = {
         use ID => id;
         on [needed()]: Kind::List(&Kind::Choice(REACTING_NAMES)) => on, "Its events.";
         when: Kind::Expression => when, "Holds where it applies; always, where absent.";
@@ -147,11 +147,7 @@ record! {
 
 impl Builder<'_> {
     /// Builds the reactions. `signals` are those that reactions can create.
-    pub(in crate::policy) fn reactions(
-        &mut self,
-        layers: &Layers,
-        signals: &Signals,
-    ) -> Vec<Reaction> {
+    pub(crate) fn reactions(&mut self, layers: &Layers, signals: &Signals) -> Vec<Reaction> {
         self.speaking_of(records::names("reactions.yaml", ""), |builder| {
             let built =
                 wanted(layers.list("reactions.yaml"), builder.own_only).filter_map(|entry| {

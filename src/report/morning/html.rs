@@ -1,8 +1,8 @@
 //! The morning report as one HTML file: styles and plots are in it, and it has no scripts.
 
-use super::super::table::Align;
 use super::super::xml::escaped;
 use super::{ReportPart, ReportSection, ReportTable};
+use policyd_record::table::Align;
 
 /// Colors have a contrast of at least 4.5 to 1 for text, and of 3 to 1 for plots, in both schemes.
 const STYLE: &str = "

@@ -1,7 +1,7 @@
 //! Plots of the morning report, as inline SVG. Colors are classes of the page, so that they follow its scheme.
 
 use super::super::xml::escaped;
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Size of a plot, in units of its view box.
 const WIDTH: i64 = 720;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Breaker, BreakerPhase, BreakerSettings, Mode};
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Recommended load on what the breakers of a project protect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::checksum;
-use crate::state::failure::FailureEffect;
+use crate::failure::FailureEffect;
+use policyd_yaml::checksum::checksum;
 
 /// Settings of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

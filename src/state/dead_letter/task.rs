@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
-use crate::limits::TASK_TEXT_CHARS_MAX;
-use crate::state::stored::{count, items, or_default};
-use crate::time::Timestamp;
+use crate::stored::{count, items, or_default};
+use policyd_base::limits::TASK_TEXT_CHARS_MAX;
+use policyd_yaml::time::Timestamp;
 
 /// The queue that a task is in: one file each.
 #[derive(

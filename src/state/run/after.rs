@@ -8,8 +8,8 @@ use super::health::{HealthVerdict, Vitals, verdict};
 use super::step::Step;
 use super::stuckness::{RunContext, StuckSignal};
 use super::{Run, RunLimits, RunPhase, RunStatus, Spend, UnseenChanges, unseen, watch};
-use crate::limits::RESTARTS_MAX;
-use crate::state::uncertainty;
+use crate::uncertainty;
+use policyd_base::limits::RESTARTS_MAX;
 
 impl Step<'_> {
     pub(super) fn ended(&mut self, turn: &TurnResult) {

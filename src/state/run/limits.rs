@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::iterations::Extension;
 use super::{UnseenChanges, stuckness};
-use crate::limits::RESTARTS_MAX;
-use crate::state::retry::Pause;
+use crate::retry::Pause;
+use policyd_base::limits::RESTARTS_MAX;
 
 /// Limits of a run, and when policyd reacts to its state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ use super::budget::{self, BudgetLevel, percent, usd_text};
 use super::iterations::{Progress, TurnPermission, allowed};
 use super::unseen::describe;
 use super::{Admission, ControlSignals, Run, RunEffect, RunEvent, RunLimits, RunPhase, RunStatus};
-use crate::time::Timestamp;
+use policyd_yaml::time::Timestamp;
 
 /// Returns the next state of a run, and the effects of the event.
 #[must_use]

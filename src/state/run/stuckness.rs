@@ -18,7 +18,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::state::uncertainty;
+use crate::uncertainty;
 
 /// Number of turns that are searched for a repeated error.
 const ERRORS: usize = 5;

@@ -13,13 +13,13 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
-use crate::state::breaker::{
+use policyd_base::limits::{BREAKER_CALLS_MAX, EVIDENCE_CHARS_MAX};
+use policyd_state::breaker::{
     self, Breaker, BreakerEvent, BreakerPhase, BreakerResponse, BreakerSettings, CallOutcome,
     CountedCall,
 };
-use crate::state::stored::{count, fields, is_default, items, or_default};
-use crate::time::Timestamp;
+use policyd_state::stored::{count, fields, is_default, items, or_default};
+use policyd_yaml::time::Timestamp;
 
 /// Key of the reason why a user forced a breaker open.
 pub(super) const FORCED: &str = "forced";

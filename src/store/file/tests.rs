@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::world::fake::{FakeWorld, Op};
+use policyd_world::fake::{FakeWorld, Op};
 
 const PATH: &str = "/work/state.json";
 

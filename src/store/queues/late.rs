@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::QueueStore;
-use crate::state::dead_letter::{Task, TaskQueue};
-use crate::store::document::DocumentContent;
-use crate::store::task_record::{record_of, task_of};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::document::DocumentContent;
+use crate::task_record::{record_of, task_of};
+use policyd_state::dead_letter::{Task, TaskQueue};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 const FOLDER: &str = "queue/late";
 /// Maximum number that is recorded at once.

@@ -1,8 +1,8 @@
 //! Sessions on a fake machine: effects in order, recovery, foreign and newer files.
 
 use super::*;
-use crate::store::validate::Corruption;
-use crate::world::fake::{FakeWorld, Op};
+use crate::validate::Corruption;
+use policyd_world::fake::{FakeWorld, Op};
 use serde_json::json;
 
 const WAIT: Duration = Duration::from_millis(50);

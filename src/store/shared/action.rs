@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use super::runs::SharedRun;
 use super::signals::{SignalChange, SignalResponse, signal_of};
-use crate::state::approval::{self, ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest};
-use crate::state::breaker::{
+use crate::breakers::record;
+use crate::escalations::{self, escalation_of};
+use crate::task_record::{record_of, task_of};
+use policyd_state::approval::{self, ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest};
+use policyd_state::breaker::{
     BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata, FailureEffect,
 };
-use crate::state::dead_letter::{
+use policyd_state::dead_letter::{
     Attempt, ReviewDecision, Task, TaskEffect, TaskEvent, TaskQueue, step,
 };
-use crate::state::escalation::{self, EscalationEffect, EscalationEvent};
-use crate::store::breakers::record;
-use crate::store::escalations::{self, escalation_of};
-use crate::store::task_record::{record_of, task_of};
-use crate::time::Timestamp;
-use crate::world::server::{DocumentName, NewContent};
+use policyd_state::escalation::{self, EscalationEffect, EscalationEvent};
+use policyd_world::server::{DocumentName, NewContent};
+use policyd_yaml::time::Timestamp;
 
 /// Kind of the document of a circuit breaker.
 pub const BREAKER: &str = "breaker";

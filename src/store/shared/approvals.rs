@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::action::{ApprovalChange, SharedAction, SharedResponse};
 use super::mirror::APPROVALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
-use crate::evaluation::call_code;
-use crate::id::SessionId;
-use crate::limits::ALLOWANCE_ONCE;
-use crate::state::approval::{ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest, step};
-use crate::store::allowance::{Allowance, AllowanceTarget};
-use crate::store::document::StoreProblem;
-use crate::store::user::ChoiceError;
-use crate::store::user_choices::UserChoiceStore;
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::allowance::{Allowance, AllowanceTarget};
+use crate::document::StoreProblem;
+use crate::user::ChoiceError;
+use crate::user_choices::UserChoiceStore;
+use policyd_base::id::SessionId;
+use policyd_base::limits::ALLOWANCE_ONCE;
+use policyd_evaluation::call_code;
+use policyd_state::approval::{ApprovalEffect, ApprovalEvent, BlockedCall, CallRequest, step};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// Key of the state directory in a request that this host made. It is not sent.
 const STATE_DIR: &str = "state_dir";

@@ -11,16 +11,16 @@ use super::approvals::sent_document;
 use super::mirror::{APPROVALS, RUNS, SIGNALS};
 use super::settings::{SharedStoreSettings, SharedSubject};
 use super::{SharedStore, SyncError, position};
-use crate::checksum::hex;
-use crate::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE, SHARED_COMPARED_BYTES_MAX};
-use crate::store::breakers::BreakerStore;
-use crate::store::escalations::{self, EscalationStore};
-use crate::store::queues::QueueStore;
-use crate::time::Timestamp;
-use crate::world::WorldError;
-use crate::world::server::{
+use crate::breakers::BreakerStore;
+use crate::escalations::{self, EscalationStore};
+use crate::queues::QueueStore;
+use policyd_base::limits::{HOOK_LOCK_WAIT, SHARED_CLOCK_TOLERANCE, SHARED_COMPARED_BYTES_MAX};
+use policyd_world::WorldError;
+use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentName, NewContent, ServerError,
 };
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 /// Documents by kind and name.
 type SharedDocuments = BTreeMap<(String, String), Value>;

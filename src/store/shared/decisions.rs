@@ -8,12 +8,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{SharedStore, SyncError, position};
-use crate::checksum::hex;
-use crate::limits::{
+use crate::log_files::paths;
+use policyd_base::limits::{
     DECISIONS_AT_ONCE, LOG_SHIPPED_BYTES_MAX, OPERATION_BYTES_MAX, SHARED_FILE_BYTES_MAX,
 };
-use crate::store::log_files::paths;
-use crate::world::server::LogEntry;
+use policyd_world::server::LogEntry;
+use policyd_yaml::checksum::hex;
 
 const FILE: &str = "decisions.json";
 

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::SharedStore;
 use super::action::{APPROVAL, RUN, SIGNAL};
-use crate::limits::{
+use crate::document::{Documents, StoreProblem};
+use policyd_base::limits::{
     APPROVALS_KEPT, HOOK_LOCK_WAIT, MIRROR_BYTES_MAX, SHARED_RUNS_KEPT, SHARED_SIGNALS_KEPT,
 };
-use crate::store::document::{Documents, StoreProblem};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// Documents of one kind by name.
 pub(super) type MirrorDocuments = BTreeMap<String, Value>;

@@ -24,14 +24,14 @@ use std::path::{Path, PathBuf};
 
 use super::file::Durability;
 use super::user;
-use crate::limits::SHARED_FILE_BYTES_MAX;
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
 use action::SharedAction;
 pub use approvals::{AnswerResult, AskedCall, NamedRequest};
 pub use copy::{Difference, DifferenceKind};
 use outbox::Outbox;
 pub use outbox::QueuedOperation;
+use policyd_base::limits::SHARED_FILE_BYTES_MAX;
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 pub use position::SyncPosition;
 pub use runs::SharedRun;
 use settings::{SharedSettingsError, SharedStoreSettings};

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::action::SharedAction;
-use crate::limits::{OPERATION_BYTES_MAX, OUTBOX_MAX};
-use crate::store::file::{self, Durability, Saved};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::file::{self, Durability, Saved};
+use policyd_base::limits::{OPERATION_BYTES_MAX, OUTBOX_MAX};
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Directory of operations that the server rejected for good.
 const REJECTED: &str = "rejected";

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::checksum::hex;
-use crate::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
-use crate::store::file::{self, Durability, Saved};
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::file::{self, Durability, Saved};
+use policyd_base::limits::{SHARED_FILE_BYTES_MAX, SHARED_RETRY_MAX, SHARED_RETRY_MIN};
+use policyd_world::{World, WorldError};
+use policyd_yaml::checksum::hex;
+use policyd_yaml::time::Timestamp;
 
 const FILE: &str = "position.json";
 const CLIENT_FILE: &str = "client";

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::action::SharedAction;
 use super::mirror::RUNS;
 use super::{SharedStore, position};
-use crate::state::run::{Run, RunPhase};
-use crate::store::document::StoreProblem;
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::document::StoreProblem;
+use policyd_state::run::{Run, RunPhase};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// A supervised run as other hosts see it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

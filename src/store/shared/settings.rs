@@ -8,14 +8,14 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::action::{APPROVAL, ESCALATION, RUN, SIGNAL, TASK};
-use crate::checksum::hex;
-use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
-use crate::source::Node;
-use crate::source::shape::{Field, Kind, field, required};
-use crate::store::configuration::{Configuration, ConfigurationOwner};
-use crate::store::user;
-use crate::world::server::ServerAddress;
-use crate::world::{ExternalCommand, World, WorldError};
+use crate::configuration::{Configuration, ConfigurationOwner};
+use crate::user;
+use policyd_base::limits::{PASSWORD_BYTES_MAX, PASSWORD_COMMAND_TIME};
+use policyd_world::server::ServerAddress;
+use policyd_world::{ExternalCommand, World, WorldError};
+use policyd_yaml::Node;
+use policyd_yaml::checksum::hex;
+use policyd_yaml::shape::{Field, Kind, field, required};
 
 /// What `share` can contain.
 const SUBJECTS: &[&str] = &["tasks", "escalations", "approvals", "runs", "signals", "decisions"];
@@ -106,6 +106,12 @@ pub enum SharedSettingsError {
 }
 
 impl SharedStoreSettings {
+    /// Returns whether the organization or the user configured a shared store, valid or not.
+    pub fn is_configured(world: &dyn World) -> bool {
+        let owners = [ConfigurationOwner::Organization, ConfigurationOwner::User];
+        owners.into_iter().any(|it| Configuration::load(world, it).store.is_some())
+    }
+
     /// Returns the settings of the organization, else those of the user, for the project with a state directory. `None` if
     /// no shared store is configured.
     ///
@@ -140,7 +146,7 @@ impl SharedStoreSettings {
     }
 
     /// Reads the value of `store:`.
-    pub(in crate::store) fn from_node(node: &Node) -> Option<Self> {
+    pub(crate) fn from_node(node: &Node) -> Option<Self> {
         node.entries()?;
         let text = |key: &str| node.get(key).and_then(Node::text).map(str::to_owned);
         let list = |key: &str| -> Option<Vec<String>> {

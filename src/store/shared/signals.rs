@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::action::{SharedAction, SharedResponse};
 use super::mirror::SIGNALS;
 use super::{SharedStore, SyncError, SyncLimits, position};
-use crate::state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
-use crate::store::document::StoreProblem;
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::document::StoreProblem;
+use policyd_state::signal::{End, Signal, SignalEffect, SignalEvent, SignalPhase, step};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// A signal as other hosts see it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -13,19 +13,19 @@ use super::mirror::{RUNS, SIGNALS};
 use super::outbox::QueuedOperation;
 use super::position::SyncPosition;
 use super::settings::SharedSettingsError;
-use crate::limits::{
+use crate::breakers::BreakerStore;
+use crate::escalations::EscalationStore;
+use crate::queues::QueueStore;
+use policyd_base::limits::{
     HOOK_LOCK_WAIT, SHARED_AGE_MAX, SHARED_CALL_TIME, SHARED_CLOCK_TOLERANCE, SHARED_COMMAND_WAIT,
     SHARED_HOOK_WAIT, SHARED_STORE_WAIT,
 };
-use crate::store::breakers::BreakerStore;
-use crate::store::escalations::EscalationStore;
-use crate::store::queues::QueueStore;
-use crate::time::Timestamp;
-use crate::world::WorldError;
-use crate::world::server::{
+use policyd_world::WorldError;
+use policyd_world::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentName, DocumentServer, ServerChanges,
     ServerError,
 };
+use policyd_yaml::time::Timestamp;
 
 /// Schema version whose server lets only a human answer approvals and signals. Before it, an account of an agent could
 /// change every row.

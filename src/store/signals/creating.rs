@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::found::id_of;
 use super::{FOLDER, SignalStore, StoredSignal, View, file_names};
-use crate::limits::SIGNAL_FILE_BYTES_MAX;
-use crate::policy::signals::SignalStorage;
-use crate::report::mask::{mask, mask_json};
-use crate::report::notice::{Notice, NoticeKind};
-use crate::state::signal::{Signal, SignalPhase};
-use crate::store::{decision_log, log};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::{decision_log, log};
+use policyd_base::limits::SIGNAL_FILE_BYTES_MAX;
+use policyd_policy::signals::SignalStorage;
+use policyd_record::mask::{mask, mask_json};
+use policyd_record::notice::{Notice, NoticeKind};
+use policyd_state::signal::{Signal, SignalPhase};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// A signal that is to be created.
 #[derive(Debug, Clone, Default)]

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::checksum::{checksum, hex};
-use crate::limits::{EVIDENCE_CHARS_MAX, SIGNAL_FILE_BYTES_MAX};
-use crate::policy::records::SEVERITIES;
-use crate::policy::signals::{SignalKind, SignalStorage};
-use crate::state::signal::{Signal, SignalPhase};
-use crate::state::stored::fields;
-use crate::time::Timestamp;
-use crate::world::{FileKind, FileStat};
+use policyd_base::limits::{EVIDENCE_CHARS_MAX, SIGNAL_FILE_BYTES_MAX};
+use policyd_policy::records::SEVERITIES;
+use policyd_policy::signals::{SignalKind, SignalStorage};
+use policyd_state::signal::{Signal, SignalPhase};
+use policyd_state::stored::fields;
+use policyd_world::{FileKind, FileStat};
+use policyd_yaml::checksum::{checksum, hex};
+use policyd_yaml::time::Timestamp;
 
 /// Digits of an id.
 const ID_DIGITS: usize = 12;
@@ -51,7 +51,7 @@ pub struct StoredSignal {
 /// `signals/<name>`. Other programs write these files, too, with any of these keys.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(extend("required" = []))]
-pub(in crate::store) struct SignalFile<'a> {
+pub(crate) struct SignalFile<'a> {
     /// When the signal was created.
     timestamp: Timestamp,
     /// Fields of the signal.

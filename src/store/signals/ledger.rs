@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::limits::SIGNAL_ANSWERS_MAX;
-use crate::state::signal::End;
-use crate::state::stored::{entries, fields, items, or_default};
-use crate::time::Timestamp;
+use policyd_base::limits::SIGNAL_ANSWERS_MAX;
+use policyd_state::signal::End;
+use policyd_state::stored::{entries, fields, items, or_default};
+use policyd_yaml::time::Timestamp;
 
 const VERSION: u32 = 1;
 /// Outcome of a file that is not a signal.
@@ -32,7 +32,7 @@ pub(super) struct Claim {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["version"]))]
-pub(in crate::store) struct Ledger {
+pub(crate) struct Ledger {
     /// Foreign keys.
     #[serde(flatten)]
     foreign: Map<String, Value>,
@@ -62,7 +62,7 @@ pub(in crate::store) struct Ledger {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["time", "outcome", "file"]))]
-pub(in crate::store) struct Ending {
+pub(crate) struct Ending {
     /// When the signal ended.
     #[serde(deserialize_with = "or_default")]
     pub(super) time: Timestamp,

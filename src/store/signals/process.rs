@@ -9,11 +9,11 @@ use super::ledger::{Ending, QUARANTINED};
 use super::{
     EndDetails, LockedSignals, SignalOutcome, SignalStore, StoredSignal, View, file_names,
 };
-use crate::policy::signals::TimeoutAction;
-use crate::state::signal::{End, SignalEvent, SignalPhase, step};
-use crate::store::log;
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::log;
+use policyd_policy::signals::TimeoutAction;
+use policyd_state::signal::{End, SignalEvent, SignalPhase, step};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 /// Holder of the lease while the follow-ups of a timeout run.
 const PROCESS: &str = "policyd";
@@ -86,7 +86,7 @@ impl SignalStore<'_> {
         now: Timestamp,
     ) -> Result<SignalOutcome, WorldError> {
         let (_, effects) = step(&approval.signal, SignalEvent::Consume { by }, now);
-        if !effects.contains(&crate::state::signal::SignalEffect::Closed(End::Consumed)) {
+        if !effects.contains(&policyd_state::signal::SignalEffect::Closed(End::Consumed)) {
             return self.move_on(&mut open.ledger, approval, SignalEvent::Consume { by }, now);
         }
         let request = match self.bound(&open.view, approval, now) {
@@ -372,7 +372,7 @@ fn request_of(entry: Ending, approval: &StoredSignal) -> StoredSignal {
         sender: entry.sender.unwrap_or_default(),
         request: String::new(),
         fields: entry.fields.unwrap_or_default(),
-        signal: crate::state::signal::Signal {
+        signal: policyd_state::signal::Signal {
             phase: SignalPhase::Ended(End::Approved),
             created: entry.created.unwrap_or(approval.signal.created),
             expires: None,

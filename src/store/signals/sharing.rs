@@ -3,12 +3,12 @@
 use std::fmt::Display;
 
 use super::{EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
-use crate::policy::signals::{CLAIM, SignalKind, SignalStorage};
-use crate::state::signal::{End, SignalEvent};
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use crate::shared::settings::SharedSubject;
+use crate::shared::{QUICK, SharedSignal, SharedSignalEnd, SharedStore, SignalResponse};
+use policyd_policy::signals::{CLAIM, SignalKind, SignalStorage};
+use policyd_state::signal::{End, SignalEvent};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 impl SignalStore<'_> {
     /// Returns the shared store; `None` if signals are not shared.

@@ -4,10 +4,10 @@ use serde_json::Map;
 
 use super::ledger::{Claim, Ledger};
 use super::{Draft, EndDetails, SignalOutcome, SignalStore, StoredSignal, is_meant};
-use crate::policy::signals::SignalKind;
-use crate::state::signal::{End, Refusal, SignalEffect, SignalEvent, step};
-use crate::time::Timestamp;
-use crate::world::WorldError;
+use policyd_policy::signals::SignalKind;
+use policyd_state::signal::{End, Refusal, SignalEffect, SignalEvent, step};
+use policyd_world::WorldError;
+use policyd_yaml::time::Timestamp;
 
 impl SignalStore<'_> {
     /// Claims, consumes, or releases a signal of this host; of several with the same name, the oldest one that is

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::time::Timestamp;
-use crate::world::{FileKind, FileStat, WorldError};
+use crate::{FileKind, FileStat, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Target of a name: an index into `Disk::files`, or an entry that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

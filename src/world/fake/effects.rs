@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{FakeWorld, Op, USER, WORK, log_path, open, program};
-use crate::checksum::checksum;
-use crate::time::Timestamp;
-use crate::world::server::{DocumentServer, ServerAddress, ServerError};
-use crate::world::{
+use crate::server::{DocumentServer, ServerAddress, ServerError};
+use crate::{
     Ancestry, CommandOutput, Confirmation, DirectoryWatch, ExternalCommand, FileStat, HeldLock,
     HttpRequest, HttpResponse, OpenFile, PathEntry, RunningProgram, World, WorldError,
 };
+use policyd_yaml::checksum::checksum;
+use policyd_yaml::time::Timestamp;
 
 /// Maximum number of links that are followed for one path.
 const LINKS_MAX: usize = 8;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{FakeWorld, open};
-use crate::world::{ProcessEvent, RunningProgram, World as _, WorldError};
+use crate::{ProcessEvent, RunningProgram, World as _, WorldError};
 
 /// One action of a scripted program.
 #[derive(Clone)]

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{FakeWorld, open};
-use crate::time::Timestamp;
-use crate::world::World as _;
-use crate::world::server::{
+use crate::World as _;
+use crate::server::{
     ChangeResult, ChangedDocument, DocumentChange, DocumentServer, DocumentStep, LogEntry,
     NewContent, ServerAddress, ServerChanges, ServerError, ServerStatus,
 };
+use policyd_yaml::time::Timestamp;
 
 /// How the server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

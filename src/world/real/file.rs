@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::process;
-use crate::time::Timestamp;
-use crate::world::{FileKind, FileStat, HeldLock, OpenFile, WorldError};
+use crate::{FileKind, FileStat, HeldLock, OpenFile, WorldError};
+use policyd_yaml::time::Timestamp;
 
 /// Reads a file of at most `bytes_max` bytes.
 pub(super) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, WorldError> {

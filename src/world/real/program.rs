@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::file::world_error;
 use super::process::{DRAIN_MAX, alongside, feed, has_exited, kill_group, spawn};
 use super::{ExternalCommand, RunningProgram, WorldError};
-use crate::world::ProcessEvent;
+use crate::ProcessEvent;
 
 /// Maximum bytes of one read.
 const CHUNK: usize = 64 * 1024;

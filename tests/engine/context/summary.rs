@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use policyd::report::summary::{SummaryInput, known::Git, markdown};
+use policyd::record::summary::{SummaryInput, known::Git, markdown};
 use policyd::world::fake::Op;
 use policyd::world::{CommandOutput, WorldError};
 use serde_json::{Value, json};

@@ -94,8 +94,11 @@ fn nobody_but_root_changes_settings_of_the_machine() {
 
 #[test]
 fn a_program_that_a_user_can_replace_is_refused() {
-    for (part, is_shared) in [("/usr/bin/policyd", false), ("/usr/bin", true)] {
+    let tools = "/usr/bin/policyd-tools";
+    for (part, is_shared) in [("/usr/bin/policyd", false), (tools, false), ("/usr/bin", true)] {
         let world = of_root();
+        world.put(tools, "program");
+        world.give_away(tools, 0);
         if is_shared {
             world.share_write(part, 0);
         } else {

@@ -34,6 +34,7 @@ const FILES: &[&str] = &[
     "/home/dev/.factory/sessions/p/s.jsonl",
     "/home/dev/records/session.jsonl",
     "/home/dev/.cargo/bin/policyd",
+    "/home/dev/.cargo/bin/policyd-tools",
 ];
 
 /// Ways to change a file.
@@ -66,6 +67,7 @@ const PROGRAMS: &[&str] = &[
     "$(readlink -f $(which policyd))",
     "/usr/local/bin/policyd",
     "~/.local/bin/policyd",
+    "~/.local/bin/policyd-tools",
 ];
 
 /// Ways to change the program file.
@@ -124,6 +126,7 @@ const COMMANDS: &[&str] = &[
     "policyd escalation resolve x",
     "policyd dlq abandon x",
     "policyd dlq resolve x",
+    "policyd-tools trust",
     "cargo uninstall policyd",
     "brew uninstall policyd",
     "npm rm -g policyd",

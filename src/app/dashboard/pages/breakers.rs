@@ -5,11 +5,11 @@ use maud::{Markup, html};
 use super::decisions::{decision_table, outcome_words};
 use super::layout::{self, PageSection, address, badge, form_token, table, when};
 use super::{PageError, PageView, Pages};
-use crate::report::breakers::BreakerView;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::state::breaker::{BreakerPhase, CallOutcome};
-use crate::store::decision_index::{DecisionFilter, DecisionRow};
-use crate::time::Timestamp;
+use policyd_index::{DecisionFilter, DecisionRow};
+use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::breakers::BreakerView;
+use policyd_state::breaker::{BreakerPhase, CallOutcome};
+use policyd_yaml::time::Timestamp;
 
 /// Breakers of one page.
 const ROWS: usize = 100;
@@ -170,7 +170,7 @@ fn history(now: Timestamp, it: &BreakerView, changes: &[&DecisionRow]) -> Markup
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::breaker::{Breaker, BreakerSettings, CountedCall};
+    use policyd_state::breaker::{Breaker, BreakerSettings, CountedCall};
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)

@@ -5,11 +5,11 @@ use maud::{Markup, html};
 use super::layout::{self, PageSection, address, badge, moment, table};
 use super::overview::decision_plot;
 use super::{PageError, PageView, Pages, rules};
-use crate::app::packs;
-use crate::app::sessions::explained::{self, PackChoice};
-use crate::report::decision_log::Entry;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::store::decision_index::{DecisionFilter, DecisionRow};
+use crate::packs;
+use crate::sessions::explained::{self, PackChoice};
+use policyd_index::{DecisionFilter, DecisionRow};
+use policyd_record::decision_log::Entry;
+use policyd_record::indexed_decision::DecisionOutcome;
 
 /// Rows of one page.
 const ROWS: usize = 100;
@@ -128,20 +128,16 @@ pub(super) fn decision_table(view: &PageView<'_>, rows: &[DecisionRow]) -> Marku
 }
 
 /// A decision with its record.
-pub(in crate::app::dashboard) struct FoundDecision {
-    pub(in crate::app::dashboard) row: DecisionRow,
-    pub(in crate::app::dashboard) entry: Entry,
+pub(crate) struct FoundDecision {
+    pub row: DecisionRow,
+    pub entry: Entry,
 }
 
 /// Finds a decision and reads its record from the log.
 ///
 /// # Errors
 /// The project is not listed, the index cannot be read, or the record was rotated away.
-pub(in crate::app::dashboard) fn find(
-    pages: &Pages<'_>,
-    project: &str,
-    id: &str,
-) -> Result<FoundDecision, PageError> {
+pub(crate) fn find(pages: &Pages<'_>, project: &str, id: &str) -> Result<FoundDecision, PageError> {
     pages.known(project)?;
     let missing = || PageError::NoDecision(id.to_owned());
     let (row, location) = pages.index()?.decision(project, id)?.ok_or_else(missing)?;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, html};
 
 use super::PageView;
-use crate::report::overview::{Urgency, age};
-use crate::report::paint::TextColor;
-use crate::time::Timestamp;
+use policyd_record::paint::TextColor;
+use policyd_report::overview::{Urgency, age};
+use policyd_yaml::time::Timestamp;
 
 /// Parts of the dashboard that are loaded again when something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(super) fn page(
 }
 
 /// Returns a page with one sentence and no menu.
-pub(in crate::app::dashboard) fn plain(title: &str, text: &str) -> String {
+pub(crate) fn plain(title: &str, text: &str) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -102,7 +102,7 @@ pub(in crate::app::dashboard) fn plain(title: &str, text: &str) -> String {
 }
 
 /// Returns the page that shows the result of an action.
-pub(in crate::app::dashboard) fn result(title: &str, body: &Markup) -> String {
+pub(crate) fn result(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -119,7 +119,7 @@ pub(in crate::app::dashboard) fn result(title: &str, body: &Markup) -> String {
 }
 
 /// Returns the page that a link opens; it goes on to the overview.
-pub(in crate::app::dashboard) fn opened() -> String {
+pub(crate) fn opened() -> String {
     let refresh = html! { meta http-equiv="refresh" content="0; url=/"; };
     let page = html! {
         (DOCTYPE)

@@ -17,18 +17,18 @@ use std::time::Duration;
 
 use super::live::{Live, Snapshot};
 use super::{PageRequest, Reply, actions, replies};
-use crate::app::metrics;
-use crate::app::overview::project_of;
-use crate::app::packs;
-use crate::app::webhook::SignatureError;
-use crate::app::workspace::human::Actor;
-use crate::app::workspace::project::{self, Project};
-use crate::policy::Policy;
-use crate::report::overview::short_name;
-use crate::store::decision_index::{DecisionIndex, IndexError};
-use crate::store::projects::KnownProject;
-use crate::time::{Timestamp, parse_duration};
-use crate::world::World;
+use crate::metrics;
+use crate::overview::project_of;
+use crate::packs;
+use crate::webhook::SignatureError;
+use crate::workspace::human::Actor;
+use crate::workspace::project::{self, Project};
+use policyd_index::{DecisionIndex, IndexError};
+use policyd_policy::Policy;
+use policyd_report::overview::short_name;
+use policyd_store::projects::KnownProject;
+use policyd_world::World;
+use policyd_yaml::time::{Timestamp, parse_duration};
 
 pub(super) use decisions::find as find_decision;
 

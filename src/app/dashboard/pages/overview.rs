@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use super::layout::{self, PageSection, address, badge, moment, table, tone};
 use super::plot::{self, Axis, Bar};
 use super::{PageError, PageView, Pages};
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::overview::{ProjectRow, Urgency};
-use crate::state::run::budget::usd_text;
-use crate::store::decision_index::{DecisionFilter, DecisionIndex, TimeSlot};
-use crate::time::{Timestamp, duration_text};
+use policyd_index::{DecisionFilter, DecisionIndex, TimeSlot};
+use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::overview::{ProjectRow, Urgency};
+use policyd_state::run::budget::usd_text;
+use policyd_yaml::time::{Timestamp, duration_text};
 
 /// Rows of one page: a page must stay small.
 const ROWS: usize = 100;
@@ -103,7 +103,7 @@ fn project_row(view: &PageView<'_>, row: &ProjectRow) -> Markup {
 
 /// Cuts a text that could fill the page.
 fn cut(text: &str) -> String {
-    crate::evaluation::message::cut(text, 240)
+    policyd_evaluation::message::cut(text, 240)
 }
 
 /// Returns the page of one project.
@@ -236,7 +236,7 @@ fn drawn_plot(slots: &[TimeSlot], begin: Timestamp, slot_ms: u64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::decision_index::OutcomeCounts;
+    use policyd_index::OutcomeCounts;
 
     #[test]
     fn bars_fill_the_time_of_the_plot() {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::layout;
 use super::{PageView, Pages};
-use crate::app::cases::playground::{Playground, PlaygroundResult};
+use crate::cases::playground::{Playground, PlaygroundResult};
 
 /// Rules that the page begins with.
 const GUARDS: &str = "\

@@ -4,8 +4,8 @@ use maud::html;
 
 use super::layout::{self, PageSection, address, moment, table};
 use super::{PageError, PageView, Pages};
-use crate::report::rule_result::RuleResult;
-use crate::store::decision_index::{DecisionFilter, RuleCounts};
+use policyd_index::{DecisionFilter, RuleCounts};
+use policyd_record::rule_result::RuleResult;
 
 /// Rows of one page.
 const ROWS: usize = 200;
@@ -129,7 +129,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::time::Timestamp;
+    use policyd_yaml::time::Timestamp;
 
     #[test]
     fn a_share_is_one_of_the_firings_that_had_an_effect() {

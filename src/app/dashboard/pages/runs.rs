@@ -10,17 +10,17 @@ use super::decisions::{decision_table, outcome_words};
 use super::layout::{self, PageSection, address, badge, moment, table, tone};
 use super::plot::{self, Axis, PlotLine, PlotMark};
 use super::{PageError, PageView, Pages};
-use crate::report::event_log::EVENT_LOG;
-use crate::report::indexed_decision::DecisionOutcome;
-use crate::report::overview::{ProjectRow, Urgency};
-use crate::report::run;
-use crate::state::run::budget::usd_text;
-use crate::state::run::{EVENT_SESSION_PREFIX, Run};
-use crate::store::decision_index::{DecisionFilter, DecisionRow};
-use crate::store::file::Durability;
-use crate::store::log;
-use crate::store::runs::RunStore;
-use crate::time::{Timestamp, short_text};
+use policyd_index::{DecisionFilter, DecisionRow};
+use policyd_record::event_log::EVENT_LOG;
+use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::overview::{ProjectRow, Urgency};
+use policyd_report::run;
+use policyd_state::run::budget::usd_text;
+use policyd_state::run::{EVENT_SESSION_PREFIX, Run};
+use policyd_store::file::Durability;
+use policyd_store::log;
+use policyd_store::runs::RunStore;
+use policyd_yaml::time::{Timestamp, short_text};
 
 /// Runs of one page.
 const ROWS: usize = 100;
@@ -48,7 +48,7 @@ fn last_runs(view: &PageView<'_>) -> Markup {
             tr {
                 th scope="row" { a href=(address("/run", &[("project", &row.directory), ("id", &it.id)])) { (view.name(&row.directory)) } }
                 td { (badge(it.progress.as_str(), tone(color))) }
-                td { (crate::evaluation::message::cut(&it.goal, 160)) }
+                td { (policyd_evaluation::message::cut(&it.goal, 160)) }
                 td.number { (it.turns) } td.number { (it.tokens) } td.number { (usd_text(it.cost_usd)) }
                 td.number { (moment(it.updated, view.now)) }
             }
@@ -77,7 +77,7 @@ fn runs_of(pages: &Pages<'_>, view: &PageView<'_>, project: &str) -> Markup {
             tr {
                 th scope="row" { a href=(address("/run", &[("project", project), ("id", &it.id)])) { (it.id) } }
                 td { @match it.status() { Some(status) => (status.as_str()), None => "not ended" } }
-                td { (crate::evaluation::message::cut(&it.goal, 160)) }
+                td { (policyd_evaluation::message::cut(&it.goal, 160)) }
                 td.number { (it.iteration) } td.number { (it.spend.tokens()) } td.number { (usd_text(it.spend.cost_usd)) }
                 td.number { (moment(Timestamp::from_millis(it.updated_ms), view.now)) }
             }
@@ -164,7 +164,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
             dt { "Turns" } dd { (run.iteration) }
             dt { "Tokens" } dd { (run.spend.tokens()) }
             dt { "Cost" } dd { (usd_text(run.spend.cost_usd)) " USD" }
-            @if !run.last_error.is_empty() { dt { "Last error" } dd { (crate::evaluation::message::cut(&run.last_error, 400)) } }
+            @if !run.last_error.is_empty() { dt { "Last error" } dd { (policyd_evaluation::message::cut(&run.last_error, 400)) } }
         }
         h2 { "Timeline" }
         (timeline(&events, &decisions, begin, end))
@@ -258,7 +258,7 @@ fn event_table(view: &PageView<'_>, events: &[LoggedRunEvent]) -> Markup {
     let skipped = lines.len().saturating_sub(EVENTS);
     let body = html! {
         @for (at, text) in lines.iter().skip(skipped) {
-            tr { td.number { (moment(*at, view.now)) } td { (crate::evaluation::message::cut(text, 400)) } }
+            tr { td.number { (moment(*at, view.now)) } td { (policyd_evaluation::message::cut(text, 400)) } }
         }
     };
     html! {

@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 use super::super::actions::AnswerKind;
 use super::layout::{self, PageSection, address, badge, form_token, moment};
 use super::{PageView, Pages};
-use crate::app::tasks::{StoreLocation, Stores};
-use crate::evaluation::call_code;
-use crate::report::dead_letter;
-use crate::report::overview::{ProjectRow, WaitingItem, WaitingKind};
-use crate::state::dead_letter::{Task, TaskQueue};
-use crate::state::escalation::Escalation;
-use crate::store::file::Durability;
-use crate::store::shared::action::{ApprovalChange, SharedAction};
-use crate::store::shared::settings::SharedSubject;
-use crate::store::shared::{NamedRequest, NamedSignal, QueuedOperation, SharedStore};
-use crate::store::signals::StoredSignal;
+use crate::tasks::{StoreLocation, Stores};
+use policyd_evaluation::call_code;
+use policyd_report::dead_letter;
+use policyd_report::overview::{ProjectRow, WaitingItem, WaitingKind};
+use policyd_state::dead_letter::{Task, TaskQueue};
+use policyd_state::escalation::Escalation;
+use policyd_store::file::Durability;
+use policyd_store::shared::action::{ApprovalChange, SharedAction};
+use policyd_store::shared::settings::SharedSubject;
+use policyd_store::shared::{NamedRequest, NamedSignal, QueuedOperation, SharedStore};
+use policyd_store::signals::StoredSignal;
 
 /// Questions and dead letters of one page.
 const ROWS: usize = 60;
@@ -208,7 +208,7 @@ fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
         stores.escalations.all().unwrap_or_default().into_iter().filter(|it| it.closed.is_none());
     let escalations = escalations.map(|it| {
         let text = stores.escalations.text(&it.id);
-        (it, crate::evaluation::message::cut(&text, DOCUMENT_CHARS))
+        (it, policyd_evaluation::message::cut(&text, DOCUMENT_CHARS))
     });
     let escalations: Vec<(Escalation, String)> = escalations.take(ROWS).collect();
     let view = stores.signals.view(stores.now);

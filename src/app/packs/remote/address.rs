@@ -1,11 +1,11 @@
 //! The source of a remote pack: how it is written, and which transport fetches it.
 
 use super::registry::RegistryPack;
-use crate::policy::pack_list::is_hash;
+use policyd_policy::pack_list::is_hash;
 
 /// Where a remote pack is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PackAddress {
+pub enum PackAddress {
     /// A `.tar.zst` archive on a server.
     Archive {
         /// Address of the archive.
@@ -19,18 +19,18 @@ pub(crate) enum PackAddress {
 
 /// A commit of a git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GitAddress {
+pub struct GitAddress {
     /// Address of the repository.
-    pub(crate) url: String,
+    pub url: String,
     /// Branch, tag, or commit.
-    pub(crate) revision: String,
+    pub revision: String,
     /// Directory of the pack in the repository. Empty: the top.
-    pub(crate) subdirectory: String,
+    pub subdirectory: String,
 }
 
 /// Why a text is not the source of a remote pack.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AddressError {
+pub enum AddressError {
     #[error(
         "expected `https://….tar.zst`, `git+https://…@REVISION`, or `oci://REGISTRY/NAME:TAG` as a source"
     )]
@@ -59,7 +59,7 @@ impl PackAddress {
     ///
     /// # Errors
     /// [`AddressError`] if the text is not a source.
-    pub(crate) fn parse(source: &str) -> Result<Self, AddressError> {
+    pub fn parse(source: &str) -> Result<Self, AddressError> {
         let address = Self::parse_any(source)?;
         // The configuration requires keys for sources by their beginning, so a source has one spelling.
         if is_canonical(source) { Ok(address) } else { Err(AddressError::Spelling) }

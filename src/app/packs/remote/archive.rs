@@ -8,12 +8,12 @@ use std::path::{Component, Path};
 use ruzstd::decoding::StreamingDecoder;
 use tar::{Archive, EntryType};
 
-use crate::app::packs::folder::{MANIFEST, is_yaml};
-use crate::limits::{
+use crate::packs::folder::{MANIFEST, is_yaml};
+use policyd_base::limits::{
     PACK_ARCHIVE_ENTRIES_MAX, PACK_LIST_BYTES_MAX, PACK_UNPACKED_BYTES_MAX, POLICY_FILE_BYTES_MAX,
     POLICY_FILES_MAX,
 };
-use crate::policy::pack_list::{LIST_FILE, SIGNATURE_FILE, is_file_name};
+use policyd_policy::pack_list::{LIST_FILE, SIGNATURE_FILE, is_file_name};
 
 /// The files of a pack as an archive has them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct UnpackedPack {
 
 /// Why an archive is rejected.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ArchiveError {
+pub enum ArchiveError {
     #[error("the archive is incomplete or damaged: {0}")]
     Damaged(#[from] io::Error),
     #[error("the archive is larger than {0} bytes")]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::limits::SETTINGS_FILE_BYTES_MAX;
-use crate::world::World;
+use policyd_base::limits::SETTINGS_FILE_BYTES_MAX;
+use policyd_world::World;
 
 /// Returns the header `Authorization` for a registry. `None`: the user has no credentials for it.
 pub(super) fn of_registry(world: &dyn World, host: &str) -> Option<String> {

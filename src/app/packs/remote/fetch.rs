@@ -12,25 +12,25 @@ use super::configuration::PackConfiguration;
 use super::registry::{Registry, RegistryError};
 use super::signature::{self, Requirement, Requirer};
 use super::{git, https};
-use crate::app::error::AppError;
-use crate::app::packs;
-use crate::limits::{PACK_LOCK_WAIT, REMOTE_PACKS_MAX};
-use crate::policy::builtin;
-use crate::policy::load::{self, Pack};
-use crate::policy::pack_list::{PackList, PackListError, SIGNATURE_FILE};
-use crate::policy::remote::{self, RemoteEntry, SignatureProblem};
-use crate::probe::git_fetch::GitFetchError;
-use crate::source::{Level, Source};
-use crate::store::pack_cache::{CachedPack, PackCache, PackFiles};
-use crate::store::pack_history::{FailedFetch, PackHistoryStore};
-use crate::store::pack_lock::{LockedPack, PackLock};
-use crate::store::user::ChoiceError;
-use crate::time::Timestamp;
-use crate::world::{World, WorldError};
+use crate::error::AppError;
+use crate::packs;
+use policyd_base::limits::{PACK_LOCK_WAIT, REMOTE_PACKS_MAX};
+use policyd_policy::builtin;
+use policyd_policy::load::{self, Pack};
+use policyd_policy::pack_list::{PackList, PackListError, SIGNATURE_FILE};
+use policyd_policy::remote::{self, RemoteEntry, SignatureProblem};
+use policyd_probe::git_fetch::GitFetchError;
+use policyd_store::pack_cache::{CachedPack, PackCache, PackFiles};
+use policyd_store::pack_history::{FailedFetch, PackHistoryStore};
+use policyd_store::pack_lock::{LockedPack, PackLock};
+use policyd_store::user::ChoiceError;
+use policyd_world::{World, WorldError};
+use policyd_yaml::time::Timestamp;
+use policyd_yaml::{Level, Source};
 
 /// Why a remote pack is not fetched.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
+pub enum FetchError {
     #[error(transparent)]
     Address(#[from] AddressError),
     #[error("could not download `{url}`: {source}")]
@@ -69,7 +69,7 @@ pub(crate) enum FetchError {
 
 /// What happened to a remote pack.
 #[derive(Debug)]
-pub(crate) enum FetchResult {
+pub enum FetchResult {
     /// The cache has the content already.
     Current(LockedPack),
     /// The content was fetched; `before` is the content that it replaced in the lock file.
@@ -80,15 +80,15 @@ pub(crate) enum FetchResult {
 
 /// A remote pack and what happened to it.
 #[derive(Debug)]
-pub(crate) struct FetchReport {
+pub struct FetchReport {
     /// The source as the manifest states it.
-    pub(crate) source: String,
-    pub(crate) result: FetchResult,
+    pub source: String,
+    pub result: FetchResult,
 }
 
 /// What to fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FetchMode {
+pub enum FetchMode {
     /// The content that the lock file names, and packs that it lacks.
     Locked,
     /// The newest content of each source.
@@ -101,7 +101,7 @@ pub(crate) enum FetchMode {
 ///
 /// # Errors
 /// The pack or its lock file cannot be read, the cache cannot be locked, or the lock file cannot be saved.
-pub(crate) fn fetch(
+pub fn fetch(
     world: &dyn World,
     folder: &Path,
     mode: FetchMode,

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::address::GitAddress;
 use super::archive::{self, UnpackedPack};
 use super::fetch::FetchError;
-use crate::limits::{PACK_REQUEST_DEADLINE, PACK_UNPACKED_BYTES_MAX};
-use crate::probe::git_fetch::{self, GitCommit, GitFiles, GitLimits};
-use crate::store::pack_cache::PackCache;
-use crate::world::World;
+use policyd_base::limits::{PACK_REQUEST_DEADLINE, PACK_UNPACKED_BYTES_MAX};
+use policyd_probe::git_fetch::{self, GitCommit, GitFiles, GitLimits};
+use policyd_store::pack_cache::PackCache;
+use policyd_world::World;
 
 /// Fetches a pack; returns it with the id of its commit. `locked` is the commit in the lock file. A server can refuse a
 /// request for a commit, so the revision is requested then, whose content is compared with the lock file.

@@ -1,8 +1,8 @@
 //! Archives of remote packs on a web server.
 
 use super::fetch::FetchError;
-use crate::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_REQUEST_DEADLINE};
-use crate::world::{HttpRequest, World};
+use policyd_base::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_REQUEST_DEADLINE};
+use policyd_world::{HttpRequest, World};
 
 /// Downloads an archive from a server that one of the `roots` certifies.
 pub(super) fn download(

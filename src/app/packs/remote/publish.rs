@@ -11,20 +11,20 @@ use super::configuration::PackConfiguration;
 use super::fetch::{FetchError, require_valid};
 use super::registry::Registry;
 use super::signature::{self, Requirement, Requirer};
-use crate::app::error::AppError;
-use crate::app::packs;
-use crate::limits::PACK_LIST_BYTES_MAX;
-use crate::policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE};
-use crate::store::file::{self, Durability, Saved};
-use crate::store::pack_cache::CachedPack;
-use crate::world::{World, WorldError};
+use crate::error::AppError;
+use crate::packs;
+use policyd_base::limits::PACK_LIST_BYTES_MAX;
+use policyd_policy::pack_list::{LIST_FILE, PackList, SIGNATURE_FILE};
+use policyd_store::file::{self, Durability, Saved};
+use policyd_store::pack_cache::CachedPack;
+use policyd_world::{World, WorldError};
 
 /// Permissions of the files in an archive.
 const FILE_MODE: u32 = 0o644;
 
 /// Why a pack is not published.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PublishError {
+pub enum PublishError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error("the manifest has no `pack_version`, so users could not reject an older version")]
@@ -45,11 +45,11 @@ pub(crate) enum PublishError {
 
 /// A published pack.
 #[derive(Debug)]
-pub(crate) struct Publication {
-    pub(crate) list: PackList,
-    pub(crate) is_signed: bool,
+pub struct Publication {
+    pub list: PackList,
+    pub is_signed: bool,
     /// Digest of the manifest in the registry. `None`: the archive is a file.
-    pub(crate) digest: Option<String>,
+    pub digest: Option<String>,
 }
 
 /// Returns the pack in a directory with its list and its signature.
@@ -76,10 +76,7 @@ fn pack(world: &dyn World, folder: &Path) -> Result<CachedPack, AppError> {
 ///
 /// # Errors
 /// The pack cannot be published, or the file cannot be written.
-pub(crate) fn write_list(
-    world: &dyn World,
-    folder: &Path,
-) -> Result<(PathBuf, PackList), AppError> {
+pub fn write_list(world: &dyn World, folder: &Path) -> Result<(PathBuf, PackList), AppError> {
     let pack = pack(world, folder)?;
     let path = folder.join(LIST_FILE);
     save(world, &path, pack.list.text().as_bytes())?;
@@ -90,7 +87,7 @@ pub(crate) fn write_list(
 ///
 /// # Errors
 /// The pack cannot be published, or the target cannot be written.
-pub(crate) fn push(
+pub fn push(
     world: &dyn World,
     folder: &Path,
     target: &str,

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::credentials;
 use super::fetch::FetchError;
-use crate::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_LOCK_BYTES_MAX, PACK_REQUEST_DEADLINE};
-use crate::policy::pack_list::sha256;
-use crate::world::{HttpMethod, HttpRequest, HttpResponse, World};
+use policyd_base::limits::{PACK_ARCHIVE_BYTES_MAX, PACK_LOCK_BYTES_MAX, PACK_REQUEST_DEADLINE};
+use policyd_policy::pack_list::sha256;
+use policyd_world::{HttpMethod, HttpRequest, HttpResponse, World};
 
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
@@ -21,18 +21,18 @@ const EMPTY: &[u8] = b"{}";
 
 /// A pack in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegistryPack {
+pub struct RegistryPack {
     /// Host, with the port if there is one.
-    pub(crate) host: String,
+    pub host: String,
     /// Name of the repository.
-    pub(crate) name: String,
+    pub name: String,
     /// Tag or digest.
-    pub(crate) reference: String,
+    pub reference: String,
 }
 
 /// Why a registry did not do what was requested.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RegistryError {
+pub enum RegistryError {
     #[error("the registry `{0}` requires credentials; run `docker login`, or set `DOCKER_CONFIG`")]
     Unauthorized(String),
     #[error("the registry sent content with the digest `{found}` instead of `{wanted}`")]
@@ -57,7 +57,7 @@ struct ImageLayer {
 }
 
 /// A registry with what it accepted as proof of identity.
-pub(crate) struct Registry<'a> {
+pub struct Registry<'a> {
     world: &'a dyn World,
     pack: &'a RegistryPack,
     roots: Option<Vec<u8>>,
@@ -67,11 +67,7 @@ pub(crate) struct Registry<'a> {
 
 impl<'a> Registry<'a> {
     /// Returns the registry of a pack.
-    pub(crate) fn new(
-        world: &'a dyn World,
-        pack: &'a RegistryPack,
-        roots: Option<Vec<u8>>,
-    ) -> Self {
+    pub fn new(world: &'a dyn World, pack: &'a RegistryPack, roots: Option<Vec<u8>>) -> Self {
         Self { world, pack, roots, authorization: None }
     }
 
@@ -79,7 +75,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// The registry cannot be reached, or the artifact is not a pack.
-    pub(crate) fn pull(&mut self) -> Result<(Vec<u8>, String), FetchError> {
+    pub fn pull(&mut self) -> Result<(Vec<u8>, String), FetchError> {
         let reference = self.pack.reference.clone();
         let url = self.url(&format!("manifests/{reference}"));
         let accept = vec![("Accept".to_owned(), MANIFEST_TYPE.to_owned())];
@@ -105,11 +101,7 @@ impl<'a> Registry<'a> {
     ///
     /// # Errors
     /// The registry cannot be reached, or refuses the upload.
-    pub(crate) fn push(
-        &mut self,
-        archive: &[u8],
-        annotations: &Value,
-    ) -> Result<String, FetchError> {
+    pub fn push(&mut self, archive: &[u8], annotations: &Value) -> Result<String, FetchError> {
         for blob in [EMPTY, archive] {
             self.upload(blob)?;
         }

@@ -1,0 +1,33 @@
+//! The application below the command line: what the commands do, without reading arguments or printing.
+//!
+//! Contains: supervised runs, the dashboard, the language server, cases, replays, alerts, exports, installation, and packs
+//! for their authors. Does not contain: the gate, which hooks and commands share (`policyd-gate`).
+//!
+//! ```
+//! use policyd_app::packs::places;
+//!
+//! let _ = places::unused_pack; // the pack of a project that no hook reads, for `doctor`
+//! ```
+
+pub mod alerts;
+pub mod cases;
+pub mod dashboard;
+pub mod doctor;
+pub mod export;
+pub mod folders;
+pub mod install;
+pub mod lsp;
+pub mod metrics;
+pub mod morning;
+pub mod overview;
+pub mod packs;
+pub mod programs;
+pub mod replay;
+pub mod sessions;
+pub mod supervisor;
+pub mod webhook;
+
+pub use policyd_gate::crash;
+pub use policyd_tasks::{channel_program, sharing};
+pub use policyd_workspace::error;
+pub use {policyd_gate as gate, policyd_tasks as tasks, policyd_workspace as workspace};

@@ -1,0 +1,383 @@
+//! The command line: arguments and what is printed. One file per command.
+//!
+//! Contains: the commands, and their dispatch. Does not contain: what they do (`policyd-app`), and the command line of hooks
+//! (`policyd-eval`).
+//!
+//! ```
+//! let commands = policyd_cli::command_line();
+//! assert!(commands.find_subcommand("lint").is_some());
+//! ```
+
+mod allow;
+mod arguments;
+mod breaker;
+mod context;
+mod dashboard;
+mod decide;
+mod diag;
+mod dlq;
+mod doctor;
+mod enforce;
+mod escalation;
+mod explain;
+mod export;
+mod facts;
+mod failure;
+mod help;
+mod human;
+mod init;
+mod install;
+mod learn;
+mod line;
+mod lint;
+mod log;
+mod lsp;
+mod metrics;
+mod pack;
+mod pause;
+mod rationalization;
+mod remote;
+mod replay;
+mod report;
+mod rules;
+mod run;
+mod schema;
+mod signal;
+mod state;
+mod status;
+mod store;
+mod test;
+mod top;
+mod trust;
+mod try_out;
+mod watch;
+
+use clap::CommandFactory;
+use std::ffi::OsString;
+
+use arguments::{
+    AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
+    ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
+    DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
+    EscalationAction, EscalationOpen, ExplainArguments, ExportAction, ExportArguments,
+    ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
+    InstallArguments, LearnArguments, LintArguments, ListFormat, LogArguments, LspArguments,
+    ManifestArguments, MetricsArguments, MorningFormatName, PackAction, PauseArguments,
+    PushArguments, QueueSelector, RationalizationAction, RecordArguments, ReplayArguments,
+    ReportArguments, ReportFormat, ResumeArguments, RunArguments, RunFormat, SchemaArguments,
+    SignalAction, SignalArguments, StateAction, StatusArguments, StoreAction, StorePlace,
+    TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments,
+    Update, UpdateArguments,
+};
+use policyd_app::workspace::project;
+pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
+use policyd_eval::line::{caller_in, option_in, plain_hook_call};
+pub use policyd_eval::line::{
+    internal_error_answer, is_hook_call, not_analyzed_answer, prepare_crash_answer, take_directory,
+};
+pub use policyd_eval::{Console, console::Watched};
+use policyd_eval::{error, run as eval};
+use policyd_facts::event::EventKind;
+use policyd_hook::{self as hook, HookResponse};
+use policyd_world::World;
+use policyd_yaml::suggest;
+
+/// What an exit code means. `eval` in hook format always exits with 0.
+pub const EXIT_CODES: [(u8, &str); 11] = [
+    (EXIT_OK, "clean, or released"),
+    (EXIT_FOUND, "findings, failed, rejected, or blocked"),
+    (EXIT_USAGE, "usage error"),
+    (EXIT_BROKEN, "internal or I/O error"),
+    (10, "stuck"),
+    (11, "out of turns, time, or money"),
+    (12, "out of restarts"),
+    (13, "breaker open, or no progress"),
+    (14, "human decision required"),
+    (15, "could not start the command"),
+    (130, "interrupted"),
+];
+/// The commands with their arguments and help texts.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
+/// Runs the program and returns its exit code.
+pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
+    let mut stdout = Watched::new(&mut *console.stdout);
+    let Console { stdout_is_tty, stderr_is_tty, stdin_is_tty, columns, .. } = *console;
+    let columns = columns.filter(|_| stdout_is_tty);
+    let (stdin, stderr) = (&mut *console.stdin, &mut *console.stderr);
+    let mut own = Console {
+        stdin,
+        stdout: &mut stdout,
+        stderr,
+        stdout_is_tty,
+        stderr_is_tty,
+        stdin_is_tty,
+        columns,
+    };
+    let code = match plain_hook_call(arguments) {
+        Some(plain) => eval::run(world, &mut own, &plain),
+        None => command(world, &mut own, arguments),
+    };
+    if stdout_is_tty {
+        stdout.end_line();
+    }
+    match stdout.lost {
+        Some(error) if !is_hook_call(arguments) => {
+            console.eprint(&format!("could not write to standard output: {error}"));
+            EXIT_BROKEN
+        }
+        _ => code,
+    }
+}
+
+/// Whether the arguments contain `-C` where a command does not know it.
+fn is_late_directory(error: &clap::Error) -> bool {
+    let unknown = error.get(clap::error::ContextKind::InvalidArg);
+    matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
+}
+
+/// Environment variable with the release of the `policyd` that started this program.
+const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+
+/// Returns what to say if a `policyd` of another release started this program.
+#[must_use]
+pub fn other_release(world: &dyn World) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    let front = world.env(FRONT_RELEASE).filter(|it| it != own)?;
+    Some(format!(
+        "`policyd` has the release {front}, and `policyd-tools` beside it has {own}. Install policyd again"
+    ))
+}
+
+/// Refuses to run a command. A hook is answered.
+pub fn refuse(console: &mut Console<'_>, arguments: &[OsString], problem: &str) -> u8 {
+    if is_hook_call(arguments) {
+        console.print(&not_analyzed_answer(arguments, &format!("{problem}.")));
+        return EXIT_OK;
+    }
+    console.eprint(problem);
+    EXIT_BROKEN
+}
+
+/// Reports an empty list as `no <what>`. Machine-readable formats have no such line.
+fn print_empty(console: &mut Console<'_>, format: ListFormat, what: &str) {
+    if format == ListFormat::Text {
+        console.print(&format!("no {what}\n"));
+    }
+}
+
+/// Runs the command that the arguments name.
+fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
+    let fenced = project::fenced(world, &project::find(world, None));
+    let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+    if let Some(plain) = plain_allow_call(arguments) {
+        return breaker::run(world, console, &plain);
+    }
+    if let Some(words) = help::nested(arguments) {
+        return help::run(console, &words);
+    }
+    let parsed = match line::parse(arguments) {
+        Ok(parsed) if parsed.directory.is_none() => parsed,
+        Err(error) if !is_late_directory(&error) => {
+            return usage(&error, world, console, arguments);
+        }
+        Ok(_) | Err(_) => {
+            console.eprint("`-C DIR` must be the first option");
+            return EXIT_USAGE;
+        }
+    };
+    set_terminal(world, console, parsed.color);
+    match parsed.command {
+        Command::Eval(it) => eval::run(world, console, &it.into()),
+        Command::Init(it) => init::run(world, console, &it),
+        Command::Lint(it) => lint::run(world, console, &it),
+        Command::Test(it) => test::run(world, console, &it),
+        Command::Rules(it) => rules::run(world, console, &it),
+        Command::Facts(it) => facts::run(world, console, &it),
+        Command::Try(it) => try_out::run(world, console, &it),
+        Command::Allow(it) => allow::run(world, console, &it),
+        Command::Learn(it) => learn::run(world, console, &it),
+        Command::Pause(it) => pause::pause(world, console, &it),
+        Command::Resume(it) => pause::resume(world, console, &it),
+        Command::Disable(it) => pause::disable(world, console, &it),
+        Command::Enable => pause::enable(world, console),
+        Command::Enforce(it) => enforce::run(world, console, &it),
+        Command::Store(it) => store::run(world, console, &it.action),
+        Command::State(it) => state::run(world, console, &it.action),
+        Command::Status(it) => status::run(world, console, &it),
+        Command::Dashboard(it) => dashboard::run(world, console, &it),
+        Command::Top(it) => top::run(world, console, &it),
+        Command::Metrics(it) => metrics::run(world, console, &it),
+        Command::Report(it) => report::run(world, console, &it),
+        Command::Export(it) => export::run(world, console, &it),
+        Command::Log(it) => log::run(world, console, &it),
+        Command::Lsp(it) => lsp::run(world, console, &it),
+        Command::Explain(it) => explain::run(world, console, &it),
+        Command::Diag(it) => diag::run(world, console, &it.action),
+        Command::Breaker(it) => breaker::run(world, console, &it.action),
+        Command::Dlq(it) => dlq::run(world, console, &it.action),
+        Command::Escalation(it) => escalation::run(world, console, &it.action),
+        Command::Run(it) => run::run(world, console, &it),
+        Command::Failure(it) => failure::run(world, console, &it.action),
+        Command::Signal(it) => signal::run(world, console, &it),
+        Command::Context(it) => context::run(world, console, &it),
+        Command::Decide(it) => decide::run(world, console, &it),
+        Command::Rationalization(it) => rationalization::run(world, console, &it.action),
+        Command::Replay(it) => replay::run(world, console, &it),
+        Command::Install(it) => install::run(world, console, &it),
+        Command::Uninstall(it) => install::uninstall(world, console, &it),
+        Command::Doctor(it) => doctor::run(world, console, &it),
+        Command::Trust(it) => trust::run(world, console, &it),
+        Command::Pack(it) => remote::run(world, console, &it.action),
+        Command::Schema(it) => schema::run(console, &it),
+        Command::Completions { shell } => line::completions(console, shell),
+        Command::Help { topic } => help::run(console, &topic),
+        Command::Man { command } => line::man(console, &command),
+    }
+}
+
+/// Sets colors and columns, as the options and the environment say.
+fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
+    match color {
+        Color::Auto => {
+            let is_dumb = world.env("TERM").is_some_and(|it| it == "dumb");
+            console.stdout_is_tty &= world.env("NO_COLOR").is_none() && !is_dumb;
+        }
+        Color::Always => console.stdout_is_tty = true,
+        Color::Never => console.stdout_is_tty = false,
+    }
+    let columns = world.env("COLUMNS").and_then(|it| it.parse().ok()).filter(|it| *it > 0);
+    console.columns = columns.or(console.columns);
+}
+
+/// What scripts ask before each call: exactly `breaker allow KEY`, perhaps with `--format json` after
+/// it, read without the whole command line for the same reason.
+fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
+    let (key, format) = match arguments {
+        [_, _, _, key] => (key, ListFormat::Text),
+        [_, _, _, key, name, json] if name == "--format" && json == "json" => {
+            (key, ListFormat::Json)
+        }
+        _ => return None,
+    };
+    let [_, breaker, allow, ..] = arguments else { return None };
+    let key = key.to_str().filter(|it| !it.starts_with('-'))?;
+    (breaker == "breaker" && allow == "allow")
+        .then(|| BreakerAction::Allow { key: key.to_owned(), format })
+}
+
+/// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
+fn usage(
+    error: &clap::Error,
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &[OsString],
+) -> u8 {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        console.print(&text);
+        return EXIT_OK;
+    }
+    if is_hook_call(arguments) || (!names_a_command(arguments) && console.stdin_is_json(world)) {
+        let ends = |it: &str| it.starts_with("Usage") || it.starts_with("For more");
+        let wrong = text.lines().take_while(|it| !ends(it)).map(str::trim);
+        let wrong = wrong.collect::<Vec<_>>().join(" ");
+        let wrong = wrong.trim().trim_start_matches("error: ");
+        let event = option_in(arguments, "--hook").filter(|it| EventKind::find(it).is_some());
+        let event = event.unwrap_or_else(|| "stop".to_owned());
+        let notice = format!(
+            "policyd: {wrong}; the hook did nothing. Its command line should be `policyd eval --hook {event}`."
+        );
+        let caller = caller_in(arguments);
+        let mut response = HookResponse::not_analyzed(caller, "its hook line is invalid");
+        response.notice = Some(notice);
+        console.print(&hook::speak(caller, &response, None).0);
+        return EXIT_OK;
+    }
+    console.eprint_as_is(&text);
+    EXIT_USAGE
+}
+
+/// Whether the arguments name a command, or nearly one that is not `eval`: then a person or a script
+/// called.
+fn names_a_command(arguments: &[OsString]) -> bool {
+    let line = Arguments::command();
+    let known: Vec<&str> = line.get_subcommands().map(clap::Command::get_name).collect();
+    let words: Vec<_> = arguments.iter().skip(1).map(|it| it.to_string_lossy()).collect();
+    let first = words.iter().find(|it| !it.starts_with('-'));
+    if first.is_some_and(|it| known.contains(&it.as_ref())) {
+        return true;
+    }
+    // `policyd stop` is a hook line without `eval --hook`, although the command `top` has a similar name.
+    let names_event = first.is_some_and(|it| EventKind::find(it).is_some());
+    if names_event || words.iter().any(|it| it == "--hook" || it.starts_with("--hook=")) {
+        return false;
+    }
+    let is_command = |it: &str| it != "eval" && known.contains(&it);
+    let near = first.and_then(|it| suggest::nearest(it, &known));
+    words.iter().any(|it| is_command(it)) || near.is_some_and(is_command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_question_means_what_the_full_reader_says() {
+        let plain = |words: &[&str]| {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let read = line::parse(&arguments).map(|it| format!("{:?}", it.command));
+            let wrapped = |it: BreakerAction| {
+                format!("{:?}", Command::Breaker(arguments::BreakerArguments { action: it }))
+            };
+            let short = plain_allow_call(&arguments).map(wrapped);
+            assert!(short.is_none() || short == read.ok(), "{words:?}");
+            short.is_some()
+        };
+        assert!(plain(&["policyd", "breaker", "allow", "api/claude"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "--help"]));
+        assert!(!plain(&["policyd", "breaker", "allow"]));
+        assert!(!plain(&["policyd", "breaker", "show", "api/claude"]));
+        assert!(plain(&["policyd", "breaker", "allow", "api/claude", "--format", "json"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "api/claude", "--format", "text"]));
+        assert!(!plain(&["policyd", "breaker", "allow", "--format", "json", "api/claude"]));
+    }
+
+    #[test]
+    fn the_plain_hook_call_means_what_the_full_reader_says() {
+        let plain = |words: &[&str]| {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let read = match line::parse(&arguments).map(|it| it.command) {
+                Ok(Command::Eval(it)) => Some(it.into()),
+                _ => None,
+            };
+            let short = plain_hook_call(&arguments);
+            assert!(short.is_none() || short == read, "{words:?}");
+            short.is_some()
+        };
+        assert!(plain(&["policyd", "eval", "--hook", "stop"]));
+        assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
+        assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--harness", "gemini"]));
+        assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--client", "gemini"]));
+        assert!(plain(&["policyd", "eval", "--hook", "stop", "--input", "a b", "--dry-run"]));
+        assert!(plain(&["policyd", "eval", "--hook", "stop", "--dry-run", "--harness", "codex"]));
+        for others in [
+            &["policyd", "eval", "--hook", "--help"] as &[&str],
+            &["policyd", "eval", "--hook"],
+            &["policyd", "eval", "--hook", "stop", "--harness", "--help"],
+            &["policyd", "eval", "--hook", "stop", "--dry-run", "--dry-run"],
+            &["policyd", "eval", "--hook", "stop", "--input"],
+            &["policyd", "eval", "--hook", "stop", "--input", ""],
+            &["policyd", "eval", "--hook", "stop", "--input", "a", "--input", "b"],
+            &["policyd", "eval", "--hook", "stop", "--harness", "a", "--client", "b"],
+            &["policyd", "eval", "--hook", "stop", "--policies", "a"],
+            &["policyd", "eval", "--hook=stop", "--explain"],
+            &["policyd", "lint", "--hook", "stop"],
+        ] {
+            assert!(!plain(others), "{others:?}");
+        }
+    }
+}

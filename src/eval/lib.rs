@@ -1,0 +1,53 @@
+//! `policyd eval`: one hook event in, one answer out.
+//!
+//! Contains: the command line of hooks, the reading of the event, the streams, and the answer in each format.
+//! Does not contain: the evaluation (`policyd-gate`), and any other command.
+//!
+//! ```
+//! use policyd_eval::line::plain_hook_call;
+//!
+//! let words = ["policyd", "eval", "--hook", "stop"].map(Into::into);
+//! assert_eq!(plain_hook_call(&words).unwrap().hook, "stop");
+//! ```
+
+pub mod console;
+pub mod error;
+pub mod exit;
+pub mod line;
+pub mod run;
+
+use std::path::PathBuf;
+
+pub use console::Console;
+
+/// Format of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvalFormat {
+    /// Response in the client's hook protocol; the exit code is always 0.
+    Hook,
+    /// Full report as JSON.
+    Json,
+    /// Human-readable text.
+    Text,
+}
+
+/// A call of `policyd eval`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvalCall {
+    /// Hook event, such as `stop`.
+    pub hook: String,
+    /// Client that sends the event. `None`: detected from the payload.
+    pub harness: Option<String>,
+    /// Format of the answer.
+    pub format: EvalFormat,
+    /// Pack directory. `None`: the pack of the project.
+    pub policies: Option<PathBuf>,
+    /// File with the event. `None`: standard input.
+    pub input: Option<PathBuf>,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+    /// Whether the value of each part of each condition is shown.
+    pub explain: bool,
+    /// Time of the evaluation (RFC 3339). `None`: now.
+    pub now: Option<String>,
+}

@@ -1,0 +1,55 @@
+//! The table of facts: what expressions can read, each fact with its type, documentation, and example.
+//! Contains: one file for each subject, such as `work_facts`; `globals`, the names that an expression begins with;
+//! `members`, which finds a row; `context`, the values; `names`, what a pack defines.
+//! Does not contain: the language (the crate `policyd-expr`), files, clocks, what a rule means.
+//!
+//! ```
+//! use policyd_fact_table::members::global_subject;
+//!
+//! assert!(global_subject("tests.failed").is_some()); // a fact
+//! assert!(global_subject("nothing.known").is_none());
+//! ```
+
+pub mod breaker_facts;
+pub mod call_facts;
+pub mod context;
+pub mod context_facts;
+mod diagnostic_lines;
+pub mod excuse_facts;
+mod file_facts;
+mod globals;
+pub mod members;
+mod memory_facts;
+mod names;
+mod pack_facts;
+pub mod paths;
+pub mod place_facts;
+pub mod program_facts;
+pub mod project_facts;
+pub mod queue_facts;
+pub mod relations;
+pub mod reply;
+mod row;
+mod session_facts;
+pub mod signal_facts;
+mod snapshots;
+pub mod subject;
+pub mod wider;
+mod work_facts;
+
+pub use policyd_expr::{
+    ExprSource, FactError, ScriptError, ScriptErrorKind, Value, ast, check, compiled, completion,
+    marks, parts, pattern, prose, record, spacing, template, watch, words,
+};
+use policyd_expr::{dynamic, text_list};
+
+/// Types of expressions, and the names that a pack defines.
+pub mod types {
+    pub use policyd_expr::types::{Domain, Evidence, NameClass, Type};
+
+    pub use super::names::Names;
+    pub use super::subject::{PackName, Subject};
+}
+
+/// Evaluates expressions against one context.
+pub type Evaluator = policyd_expr::Evaluator<context::Object>;

@@ -1,0 +1,139 @@
+//! Whether an event is evaluated at all: the hook line, the switches, and the rules of the pack.
+
+use super::output::{Report, Unjudged, report_off};
+use super::request::Request;
+use policyd_facts::event::{Event, EventKind};
+use policyd_harness::{self as harness, Harness};
+use policyd_hook::HookResponse;
+use policyd_policy::{Policy, records};
+use policyd_store::allowance::Allowance;
+use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
+use policyd_store::configuration::Pins;
+use policyd_store::enforcement::EnforcementChoice;
+use policyd_store::projects::ProjectRegistry;
+use policyd_workspace::amplihack::PowerSteeringConfig;
+use policyd_workspace::gate_status::{GateStatus, OffReason};
+use policyd_workspace::project::{self, Project};
+use policyd_world::World;
+
+/// An event that may be evaluated.
+pub(super) struct Admitted {
+    pub(super) project: Project,
+    /// amplihack's configuration, if the user honors it.
+    pub(super) switches: Option<PowerSteeringConfig>,
+    /// Whether the user lets rules act.
+    pub(super) enforcement: EnforcementChoice,
+    /// Rules and calls that the user lets pass now. `None` if the organization does not allow that.
+    pub(super) allowances: Option<Vec<Allowance>>,
+    /// What the organization decides.
+    pub(super) pins: Pins,
+}
+
+/// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
+pub(super) fn admit(
+    world: &dyn World,
+    request: &Request<'_>,
+    report: &mut Report,
+) -> Result<Admitted, Box<Report>> {
+    let silent = |report: &mut Report, why| {
+        Err(Box::new(std::mem::take(report).not_judged(why, request.now)))
+    };
+    let event = &request.event;
+    if let Some(said) = event.said_kind.filter(|it| *it != event.kind)
+        && (said.is_stop() != event.kind.is_stop()
+            || [said, event.kind].iter().any(|it| it.is_before_call()))
+    {
+        let [line, right] = [event.kind, said].map(|it| it.name().replace('_', "-"));
+        let reported = said.client_name();
+        report.problem(&format!(
+            "the hook line says `--hook {line}`, and the client reports {reported}; nothing was checked. \
+             Write `--hook {right}` there"
+        ));
+        if said.is_before_call() {
+            let why = "the hook line names another event.";
+            report.answer = HookResponse::not_analyzed(request.caller, why);
+        }
+        let why = "the event is another one than the hook line says".to_owned();
+        return silent(report, Unjudged::Other(why));
+    }
+    // Events that nothing can be said to are answered before anything is read.
+    let says = |it: &&Harness| it.moment_of(event.kind).is_some_and(|it| !it.ways.is_empty());
+    let heard = harness::HARNESSES.iter().any(says);
+    if !heard && !records::REACTING.contains(&event.kind) {
+        return silent(report, Unjudged::NoRule);
+    }
+    let project = project::find(world, Some(event));
+    for choices in choice_record::take_foreign_changes(world, &project.state) {
+        report.problem(&foreign_choices(&choices));
+    }
+    let status = GateStatus::read(world, &project, Some(&event.session_id), request.now);
+    if event.kind.is_main_boundary() {
+        ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
+        status.problems.iter().for_each(|it| report.problem(it));
+    }
+    match status.off {
+        None => {
+            let GateStatus { config: switches, enforcement, allowances, pins, .. } = status;
+            Ok(Admitted { project, switches, enforcement, allowances, pins })
+        }
+        Some(reason) => {
+            let report = std::mem::take(report);
+            Err(Box::new(report_off(world, &project, request, reason, report)))
+        }
+    }
+}
+
+/// Describes choices that policyd did not write.
+fn foreign_choices(choices: &ForeignChoices) -> String {
+    let path = choices.path.display();
+    match &choices.origin {
+        ChoiceOrigin::Foreign => format!(
+            "another program than policyd changed `{path}`, so no human confirmed your choices there; \
+             check them with `policyd doctor`, or remove the file to reset them"
+        ),
+        ChoiceOrigin::Unrecorded(weakens) => format!(
+            "`{path}` weakens policyd ({}). The file is older than policyd's record of your choices, or another \
+             program wrote it. From now on, each change by another program is reported. Remove the file if these \
+             choices are not yours",
+            weakens.join(", ")
+        ),
+    }
+}
+
+/// Makes the rules observe that the user and the manifest do not enforce, and reports it to the user once per session.
+pub(super) fn apply_enforcement(
+    choice: &EnforcementChoice,
+    policy: &mut Policy,
+    event: &Event,
+    report: &mut Report,
+) {
+    choice.apply(policy);
+    let begins =
+        event.kind == EventKind::SessionStart && event.source.as_deref() != Some("compact");
+    if let Some(text) = choice.summary(policy.settings.mode).filter(|_| begins) {
+        report.answer.notice =
+            Some(format!("{text}; `policyd log --would-block` shows what it would have blocked"));
+    }
+}
+
+/// Why a valid pack has no rule for an event.
+pub(super) fn nothing_to_judge(
+    policy: &Policy,
+    event: &Event,
+    report: &mut Report,
+) -> Option<Unjudged> {
+    report.around.pack.clone_from(&policy.name);
+    if !policy.settings.enabled {
+        return Some(Unjudged::Off(OffReason::Manifest));
+    }
+    if !policy.judges(event.kind) {
+        return Some(Unjudged::NoRule);
+    }
+    if !event.session_known {
+        report.problem(
+            "the payload names no session, so no block could be remembered; nothing was checked",
+        );
+        return Some(Unjudged::Other("the payload names no session".to_owned()));
+    }
+    None
+}

@@ -1,0 +1,71 @@
+//! Decisions that the user allows to be dropped, and how the user can do that.
+
+use std::collections::BTreeMap;
+
+use super::context::GateContext;
+use super::output::Report;
+use policyd_evaluation::call_code;
+use policyd_evaluation::guards::GuardsOutcome;
+use policyd_evaluation::message::{cut, in_one_line};
+use policyd_record::mask::mask;
+use policyd_store::allowance::BlockedEvent;
+use policyd_store::user_choices::UserChoiceStore;
+
+/// Characters of a call that the user reads.
+const CALL_CHARS_MAX: usize = 60;
+/// Rules that the user reads.
+const RULES_SHOWN: usize = 4;
+
+/// Uses the allowances of the user for an event: returns the rules whose decision is dropped, each with the text of its
+/// allowance. What could not be saved as used is not used, so that it allows nothing twice.
+pub(super) fn granted(
+    context: &GateContext<'_>,
+    event: &BlockedEvent<'_>,
+    report: &mut Report,
+) -> BTreeMap<String, String> {
+    if context.allowances.as_ref().is_none_or(Vec::is_empty) {
+        return BTreeMap::new();
+    }
+    let store = UserChoiceStore::new(context.world, &context.project.state);
+    let used = store.change(|choices| choices.use_allowances(event, context.request.now));
+    used.unwrap_or_else(|problem| {
+        report.problem(&format!("{problem}; no allowance was used"));
+        BTreeMap::new()
+    })
+}
+
+/// How the user can allow a call or an event that guards block.
+pub(super) fn hint_for_guards(context: &GateContext<'_>, guarded: &GuardsOutcome) -> String {
+    let event = &context.request.event;
+    let command = event.tool_input.get("command").and_then(serde_json::Value::as_str);
+    let tool = event.tool_name.as_deref();
+    let what = command.or(tool).unwrap_or_else(|| event.kind.name());
+    let what = cut(&in_one_line(&mask(what).0), CALL_CHARS_MAX);
+    let rules = guarded.decided_by();
+    let code = guarded.digest.as_deref().map(call_code::code);
+    let way = match (code, rules.as_slice()) {
+        (Some(code), [rule]) => {
+            format!("policyd allow --call {code}, or: policyd allow {rule} --once")
+        }
+        (Some(code), _) => format!("policyd allow --call {code}"),
+        (None, rules) => format!("policyd allow {} --once", rules.join(" ")),
+    };
+    format!("policyd blocked `{what}` ({}). Wrong? Run: {way}", named("guard", &rules))
+}
+
+/// How the user can allow a stop that checks block.
+pub(super) fn hint_for_checks(checks: &[&str]) -> String {
+    format!(
+        "policyd blocked the stop ({}). Wrong? Run: policyd allow {} --once",
+        named("check", checks),
+        checks.join(" ")
+    )
+}
+
+fn named(word: &str, rules: &[&str]) -> String {
+    let plural = if rules.len() == 1 { "" } else { "s" };
+    let shown: Vec<&str> = rules.iter().copied().take(RULES_SHOWN).collect();
+    let more = rules.len().saturating_sub(shown.len());
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    format!("{word}{plural} {}{more}", shown.join(", "))
+}

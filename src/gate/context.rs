@@ -1,0 +1,119 @@
+//! What the evaluation of one event works with: the event, the loaded policy, the project, and where the
+//! session keeps its state.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::request::{Request, Supervision};
+use policyd_evaluation::situation::Matchers;
+use policyd_facts::event::EventKind;
+use policyd_packs::Found;
+use policyd_policy::Policy;
+use policyd_store::allowance::Allowance;
+use policyd_store::breakers::BreakerStore;
+use policyd_store::session::SessionStore;
+use policyd_store::subagents;
+use policyd_tasks::{StoreLocation, Stores};
+use policyd_workspace::project::{self, Project};
+use policyd_world::World;
+
+/// A loaded pack: it evaluates any number of events.
+pub struct LoadedPolicy {
+    /// The pack without its vocabulary.
+    pub policy: Policy,
+    /// The vocabulary, as facts are recognized by it.
+    pub words: Matchers,
+    /// Where the pack was found; `None` for a pack that no project has.
+    pub found: Option<Rc<Found>>,
+}
+
+impl LoadedPolicy {
+    /// Prepares a policy.
+    pub fn new(mut policy: Policy, found: Option<Rc<Found>>) -> Self {
+        let words = Matchers::out_of(&mut policy);
+        Self { policy, words, found }
+    }
+}
+
+/// One event with everything that its evaluation works with.
+pub(super) struct GateContext<'a> {
+    pub(super) world: &'a dyn World,
+    pub(super) request: &'a Request<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) words: &'a Matchers,
+    /// Where the pack was found.
+    pub(super) found: Option<&'a Found>,
+    pub(super) project: &'a Project,
+    pub(super) store: SessionStore<'a>,
+    pub(super) state_dir: PathBuf,
+    /// Rules and calls that the user lets pass now. `None` if the user cannot let any pass.
+    pub(super) allowances: Option<Vec<Allowance>>,
+    /// Whether the rules are those of the organization: then nothing that the user chose counts.
+    pub(super) is_organization: bool,
+    /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
+    pub(super) attended: OnceCell<bool>,
+}
+
+impl<'a> GateContext<'a> {
+    /// The context of an event; nothing is read yet.
+    pub(super) fn new(
+        world: &'a dyn World,
+        request: &'a Request<'a>,
+        loaded: &'a LoadedPolicy,
+        project: &'a Project,
+    ) -> Self {
+        let LoadedPolicy { policy, words, found } = loaded;
+        let (store, state_dir) = project::sessions(world, project, &policy.settings);
+        let found = found.as_deref();
+        let (allowances, is_organization) = (None, false);
+        Self {
+            world,
+            request,
+            policy,
+            words,
+            found,
+            project,
+            store,
+            state_dir,
+            allowances,
+            is_organization,
+            attended: OnceCell::new(),
+        }
+    }
+
+    /// Whether a user is present who can answer a question.
+    pub(super) fn is_attended(&self) -> bool {
+        *self.attended.get_or_init(|| self.request.is_attended(self.world))
+    }
+
+    /// Whether the event happens in a turn of a supervised run, after which another one follows.
+    pub(super) fn is_supervised(&self) -> bool {
+        self.request.supervision == Supervision::Turn
+    }
+
+    /// The breakers. Those of the organization's probes are its own: a user cannot force them open.
+    pub(super) fn breakers(&self) -> BreakerStore<'a> {
+        let directory = if self.is_organization { &self.store.root } else { &self.state_dir };
+        BreakerStore::new(self.world, directory, self.store.durability.clone())
+    }
+
+    /// The stores of tasks and signals; `lock_wait` is the longest wait for a lock.
+    pub(super) fn stores(&self, lock_wait: Duration) -> Stores<'a> {
+        let (state_dir, durability) = (self.state_dir.as_path(), &self.store.durability);
+        let location = StoreLocation { state_dir, durability, lock_wait };
+        Stores::new(self.world, self.policy, location)
+    }
+
+    /// The cursor of the transcript, beside the state; the transcript of a subagent has its own.
+    pub(super) fn cursor_path(&self) -> PathBuf {
+        let event = &self.request.event;
+        let folder = self.store.paths(&event.session_id).folder;
+        let own = event.agent_id.as_deref().filter(|_| event.kind == EventKind::SubagentStop);
+        folder.join(match own {
+            Some(agent) => subagents::cursor_name(agent),
+            None => "cursor.bin".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! Guards at an event: what its tool call would do is read, the guards that it concerns are judged,
+//! their answer is logged and said. The transcript is read only where one of them looks at it.
+
+use std::collections::BTreeSet;
+use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::rc::Rc;
+
+use super::allowances;
+use super::approvals;
+use super::context::GateContext;
+use super::inputs::RequiredState;
+use super::on_disk;
+use super::output::{self, Report};
+use super::request::Request;
+use super::work_tree::CleanTrees;
+use policyd_base::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
+use policyd_evaluation::call_code;
+use policyd_evaluation::called::{By, LoggedEvent};
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::{self, GuardsOutcome};
+use policyd_evaluation::message::cut;
+use policyd_evaluation::situation::EventContext;
+use policyd_fact_table::Evaluator;
+use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::context::Context;
+use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
+use policyd_packs as packs;
+use policyd_policy::guards::{Guard, GuardAction};
+use policyd_record::decision_log;
+use policyd_record::mask::{mask, mask_json};
+use policyd_store::allowance::BlockedEvent;
+use policyd_store::decision_log::log_decision;
+use policyd_store::transcript;
+use policyd_workspace::project;
+
+/// An event that guards may apply to.
+pub(super) struct GuardEvaluation<'a> {
+    pub(super) context: &'a GateContext<'a>,
+}
+
+impl GuardEvaluation<'_> {
+    /// Judges the guards that the event concerns. Whether there was any.
+    pub(super) fn guard(&self, report: &mut Report) -> bool {
+        let it = self.context;
+        let (event, now) = (&it.request.event, it.request.now);
+        let concerned: Vec<&Guard> =
+            guards::applicable_guards(self.context.policy, event, now).collect();
+        if concerned.is_empty() {
+            return false;
+        }
+        let begun = self.context.world.elapsed();
+        let is_late = || self.context.world.elapsed().saturating_sub(begun) > CALL_TIME_MAX;
+        let mut seen = self.seen(TimeLimit(&is_late));
+        let taken = self.context.world.elapsed().saturating_sub(begun);
+        let values = &self.context.words.lens.lens().value_options;
+        let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
+        if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
+            on_disk::inspect_paths(
+                self.context.world,
+                &mut seen.call,
+                Rc::make_mut(&mut seen.around),
+            );
+        }
+        let at_trees = concerned.iter().filter(|it| it.reads_tree);
+        let asking: BTreeSet<usize> =
+            at_trees.flat_map(|it| guards::matching_programs(it, &seen.call, values)).collect();
+        if !asking.is_empty() {
+            let CallFacts { call, around } = &mut seen;
+            let around = Rc::make_mut(around);
+            let clean =
+                CleanTrees { world: self.context.world, project: &self.context.project.root };
+            clean.ask(call, around, asking.into_iter());
+        }
+        let seen = Rc::new(seen);
+        let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
+        let context =
+            match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognized(&it)) {
+                true => self.read_session(report),
+                // Looking for the client costs time, and a guard that no program matches does not fire.
+                false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
+            };
+        if concerned.iter().filter(|it| it.reads_stores).any(|it| recognized(&it)) {
+            it.load_state(&context, RequiredState::ALL);
+        }
+        context.learned.borrow_mut().call = Some(seen.clone());
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        evaluator.watch.clone_from(&self.context.request.watch);
+        let asked = (&*context, &mut *evaluator);
+        // The result of a tool is not kept.
+        let masks =
+            |it: &Guard| !event.tool_response.is_null() && it.body.verb == GuardAction::Mask;
+        let elsewhere =
+            concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
+        let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
+        let detail = self.context.request.detail;
+        // Reads of the disk and of the transcript have their own limits and do not count.
+        let end = self.context.world.elapsed().saturating_add(CALL_TIME_MAX.saturating_sub(taken));
+        let judged = concerned.iter().copied().take_while(|_| self.context.world.elapsed() <= end);
+        let mut guarded = guards::judge(judged, event, &seen, asked.0, asked.1, detail);
+        // A guard that only observes asks nothing, so another one asks first.
+        let stopping = concerned.iter().filter(|it| guards::may_stop(it));
+        if self.context.world.elapsed() > end
+            && let Some(guard) = stopping.min_by_key(|it| it.observed)
+        {
+            guarded.ask_for(guard, "it takes too long to analyze", event);
+        }
+        self.allow(&mut guarded, report);
+        self.log(&guarded, &seen, &elsewhere, report);
+        self.answer(guarded, report);
+        true
+    }
+
+    /// The event without the session. Whether a user is present is looked for if `is_read`.
+    fn event_alone(&self, is_read: bool) -> Rc<Context> {
+        let it = self.context;
+        let (event, project) = (it.request.event.clone(), it.project.root.clone());
+        let alone = EventContext {
+            gauged: false,
+            interactive: !is_read || it.is_attended(),
+            supervised: it.is_supervised(),
+            ..EventContext::alone(event, project, it.request.now)
+        };
+        Rc::new(alone.context(it.policy, it.words))
+    }
+
+    /// The tool call as guards see it; at an event without one there is nothing in it.
+    fn seen(&self, patience: TimeLimit<'_>) -> CallFacts {
+        let around = Rc::new(self.around());
+        let knowledge = &*self.context.policy.guards.knowledge;
+        let reading = AnalysisContext {
+            lens: &*self.context.words.lens,
+            knowledge,
+            around: &around,
+            patience,
+        };
+        let call = self.context.request.event.call(reading);
+        CallFacts { call, around }
+    }
+
+    fn around(&self) -> CallEnvironment {
+        let shown = |path: &Path| path.display().to_string();
+        let folder =
+            self.context.request.event.folder.as_deref().unwrap_or(&self.context.project.folder);
+        let home = self.context.world.env("HOME").unwrap_or_default();
+        let temporary = project::temporary_folders(self.context.world);
+        let transcript =
+            self.context.request.event.transcript.as_deref().map(shown).unwrap_or_default();
+        CallEnvironment::new(&shown(folder), &shown(&self.context.project.root), &home, &temporary)
+            .with_transcript(&transcript)
+    }
+
+    /// What the transcript shows beside the event.
+    fn read_session(&self, report: &mut Report) -> Rc<Context> {
+        let it = self.context;
+        let cursor = it.cursor_path();
+        let inputs = it.gather(&cursor, report);
+        inputs.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
+        inputs.context
+    }
+
+    /// Drops decisions that the user allows, and says how the user can allow the rest.
+    fn allow(&self, guarded: &mut GuardsOutcome, report: &mut Report) {
+        if guarded.decision < Decision::Ask {
+            return;
+        }
+        let Request { event, .. } = self.context.request;
+        let folder = event.folder.as_deref().unwrap_or(&self.context.project.folder);
+        guarded.digest = call_code::digest(event, &folder.display().to_string());
+        let stopping = guarded.verdicts.iter().filter(|it| it.decision() >= Decision::Ask);
+        let blocked = BlockedEvent {
+            session: &event.session_id,
+            digest: guarded.digest.as_deref(),
+            rules: stopping.map(|it| (it.id.as_str(), it.decision())).collect(),
+        };
+        let granted = allowances::granted(self.context, &blocked, report);
+        if !granted.is_empty() {
+            guarded.allow(&granted);
+        }
+        if guarded.decision >= Decision::Ask && self.context.allowances.is_some() {
+            report.answer.override_hint = Some(allowances::hint_for_guards(self.context, guarded));
+            approvals::ask(self.context, guarded, report);
+        }
+    }
+
+    /// Logs what the guards say, and says it.
+    fn answer(&self, guarded: GuardsOutcome, report: &mut Report) {
+        let masked = |text: &str| cut(&mask(text).0, SPOKEN_CHARS_MAX);
+        let answer = &mut report.answer;
+        if guarded.decision > answer.decision {
+            answer.decision = guarded.decision;
+            answer.reason = masked(&guarded.reason);
+        }
+        let joined = |before: Option<String>, text: &str| {
+            let both = before.into_iter().chain([masked(text)]).filter(|it| !it.is_empty());
+            let both: Vec<String> = both.collect();
+            (!both.is_empty()).then(|| both.join("\n"))
+        };
+        answer.context = joined(answer.context.take(), &guarded.context);
+        answer.notice = joined(answer.notice.take(), &guarded.notice);
+        if !matches!(guarded.decision, Decision::Block | Decision::Halt) {
+            answer.updated_input.clone_from(&guarded.updated_input);
+        }
+        if guarded.masks {
+            let mut result = self.context.request.event.tool_response.clone();
+            mask_json(&mut result);
+            answer.updated_output = Some(result);
+        }
+        report.around.guarded = Some(guarded);
+    }
+
+    /// Logs what guards say and what they said it about; nothing is logged of their silence.
+    fn log(
+        &self,
+        guarded: &GuardsOutcome,
+        seen: &CallFacts,
+        elsewhere: &BTreeSet<&str>,
+        report: &mut Report,
+    ) {
+        let Request { event, now, dry_run, .. } = self.context.request;
+        if guarded.verdicts.is_empty() || (*dry_run && !project::debug(self.context.world)) {
+            return;
+        }
+        let patches: Vec<String> = seen.call.patches.iter().map(|it| it.path.clone()).collect();
+        let by = By {
+            program: env!("CARGO_PKG_VERSION"),
+            pack_hash: self.context.found.map(packs::Found::short_hash).unwrap_or_default(),
+            pack_folder: self.context.found.and_then(packs::Found::folder),
+        };
+        let mut called = LoggedEvent::new(event, &seen.around, &patches, by, mask_json);
+        let said = guarded.verdicts.iter().map(|it| &it.id);
+        called.unattended = !self.context.is_attended();
+        called.supervised = self.context.is_supervised();
+        called.elsewhere = said.filter(|it| elsewhere.contains(it.as_str())).cloned().collect();
+        let entry = decision_log::guard_entry(*now, event, &report.around, guarded, called);
+        let own = self.context.project.state.clone();
+        if !log_decision(self.context.world, &own, entry) {
+            report.problem(&output::unlogged(&own));
+        }
+    }
+}

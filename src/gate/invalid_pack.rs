@@ -1,0 +1,114 @@
+//! Events whose pack does not load: the user is notified, the built-in guards are evaluated, and `on_error` of the
+//! manifest decides.
+
+use super::context::GateContext;
+use super::guards::GuardEvaluation;
+use super::output::{self, Report};
+use super::reactions;
+use super::request::Request;
+use policyd_base::limits;
+use policyd_evaluation::combine::Decision;
+use policyd_hook::HookResponse;
+use policyd_packs::{self as packs, InvalidPack};
+use policyd_policy::{OnError, Policy};
+use policyd_shell::vocabulary::ShellVocabulary;
+use policyd_state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
+use policyd_store::file::Saved;
+use policyd_store::session::{Layout, SessionStore};
+use policyd_workspace::project::Project;
+use policyd_world::World;
+
+pub(super) const BROKEN: &str = "the policy pack is broken";
+
+/// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
+pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
+    if !invalid.sets_off.is_empty() {
+        let mut guards = (*policy.guards).clone();
+        guards.rules.retain(|it| !invalid.sets_off.contains(&it.set.as_str()));
+        policy.guards = guards.into();
+    }
+}
+
+/// Evaluates an event by the built-in pack, because the pack of the project is invalid: reactions and the
+/// guards of tool calls. If the manifest contains `on_error: block`, commands and edits are blocked until
+/// the pack is fixed.
+pub(super) fn evaluate(
+    context: &GateContext<'_>,
+    invalid: &InvalidPack,
+    mut report: Report,
+) -> Report {
+    reactions::react(context, &mut report);
+    let event = &context.request.event;
+    if !event.kind.is_before_call() {
+        return report.silent(BROKEN);
+    }
+    let (text, lens) = (packs::explain(invalid), &context.words.lens);
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    let changes = lens.is_shell_tool(tool) || lens.is_edit_tool(tool);
+    if changes && invalid.on_error == Some(OnError::Block) {
+        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
+        report.problem(&format!("{text}. Run `policyd lint`."));
+        let (world, state_dir) = (context.world, &context.project.state);
+        output::log_unjudged(world, state_dir, context.request, true, &mut report);
+        return report;
+    }
+    if !(GuardEvaluation { context }).guard(&mut report) {
+        return report.silent(BROKEN);
+    }
+    // Calls that no guard decides are reported where the session begins and at its stops.
+    if report.answer.decision != Decision::None || report.answer.notice.is_some() {
+        report.problem(&format!("{text}; the built-in guards were evaluated. Run `policyd lint`."));
+    }
+    report
+}
+
+/// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
+/// manifest decides. The block limiter counts and releases such a block like any other.
+pub(super) fn answer(
+    world: &dyn World,
+    project: &Project,
+    request: &Request<'_>,
+    mut report: Report,
+    invalid: &InvalidPack,
+) -> Report {
+    let text = packs::explain(invalid);
+    let stops = request.event.kind.is_stop();
+    if stops && invalid.on_error == Some(OnError::Block) && may_block(world, project, request) {
+        report.answer = HookResponse::block(format!("policyd: {text}. Ask the user to fix it."));
+    }
+    report.problem(&format!("{text}; nothing was checked. Run `policyd lint`."));
+    report.silent(BROKEN)
+}
+
+/// Asks the loop guard with its defaults: the pack's own numbers are not known.
+fn may_block(world: &dyn World, project: &Project, request: &Request<'_>) -> bool {
+    const FINDING: &str = "broken_pack";
+    let event = &request.event;
+    let own = project.state.clone();
+    let store = SessionStore::new(world, own, Layout::policyd());
+    // Without a state, only the client tells whether it was blocked before.
+    let is_first = request.caller.harness.reports_blocks && !event.stop_active;
+    let Ok(mut locked) = store.lock(&event.session_id, limits::LOCK_WAIT) else {
+        return event.session_known && is_first;
+    };
+    let mut state = locked.load().state;
+    let stop = Stop {
+        episode: event.prompt_id.as_deref().unwrap_or_default(),
+        fingerprint: Some(FINDING),
+        digest: FINDING,
+        failed: &[],
+        tools: 0,
+        edits: 0,
+        // Without a valid pack, the transcript is not read.
+        blocks_shown: 0,
+        tools_at_shown_block: 0,
+        follows_block: event.stop_active,
+    };
+    let (guard, ruling) =
+        block_limiter::step(&state.main, &stop, &BlockLimits::default(), request.now);
+    state.main = guard;
+    let saved = locked.commit(&state);
+    event.session_known
+        && matches!(ruling, LimiterDecision::Block { .. })
+        && (is_first || !matches!(saved, Saved::NotSaved { .. }))
+}

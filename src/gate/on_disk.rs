@@ -1,0 +1,130 @@
+//! What only the disk knows of a tool call: where the symbolic links in its paths lead, and what the
+//! patches say that it would apply. Asked only where a guard looks at paths; bounded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use policyd_base::limits::{CALL_PATCH_BYTES_MAX, CALL_PATCHES_MAX, CALL_PATHS_MAX};
+use policyd_facts::call::{Call, CallEnvironment, LinkTarget, ResolvedPath, normal};
+use policyd_shell::path::in_folder;
+use policyd_world::{World, WorldError};
+
+/// Folders above a path that are tried, where it is not there itself.
+const STEPS_MAX: usize = 8;
+
+/// Adds to a call what the disk knows of it.
+pub(super) fn inspect_paths(world: &dyn World, call: &mut Call, around: &mut CallEnvironment) {
+    let patches = call.patches.clone();
+    for patch in patches.iter().take(CALL_PATCHES_MAX) {
+        match world.read(Path::new(&patch.path), CALL_PATCH_BYTES_MAX) {
+            Ok(bytes) => call.apply(patch, &String::from_utf8_lossy(&bytes), around),
+            Err(WorldError::TooLarge(_)) => call.over("a patch is too long"),
+            Err(_) => {}
+        }
+    }
+    let mut rest = patches.iter().skip(CALL_PATCHES_MAX);
+    if rest.any(|it| world.stat(Path::new(&it.path)).is_ok()) {
+        call.over("it applies too many patches");
+    }
+    around.folds_case = [&around.project, &around.home].iter().any(|it| folds_case(world, it));
+    if around.folds_case {
+        for file in &mut call.files {
+            file.place.folded = file.place.absolute.as_deref().map(|it| around.folded(it));
+        }
+    }
+    let own = [&around.project, &around.folder, &around.home, &around.transcript];
+    let own = own.into_iter().chain(&around.temporary);
+    let mut paths: Vec<String> = own.filter(|it| !it.is_empty()).cloned().collect();
+    let bound = paths.len() + CALL_PATHS_MAX;
+    let mut back: BTreeMap<String, String> = BTreeMap::new();
+    let mut named = |it: ResolvedPath| {
+        back.extend(it.absolute.clone().zip(it.back));
+        it.absolute
+    };
+    paths.extend(call.files.iter().filter_map(|it| named(it.place.clone())));
+    for program in &call.programs {
+        let folder = program.folder.as_deref();
+        let operands = program.args.iter().filter(|it| !it.text.starts_with('-'));
+        paths.extend(operands.filter_map(|it| named(around.place(it, folder))));
+    }
+    paths.extend(call.trees.iter().filter_map(|it| named(it.place.clone())));
+    let created = call.trees.iter().filter(|it| it.if_missing);
+    let created = created.filter_map(|it| it.place.absolute.as_deref()).take(CALL_PATHS_MAX);
+    let is_missing = |it: &&str| matches!(world.stat(Path::new(it)), Err(WorldError::NotFound));
+    around.missing = created.filter(is_missing).map(str::to_owned).collect();
+    let mut asked = Asked { world, known: BTreeMap::new() };
+    let mut real = BTreeMap::new();
+    for path in paths {
+        if real.contains_key(&path) {
+            continue;
+        }
+        if real.len() >= bound {
+            call.over("it names too many files");
+            break;
+        }
+        let leads = asked.leads(back.get(&path).unwrap_or(&path), STEPS_MAX);
+        let lies = match path.rsplit_once('/') {
+            Some((folder, name)) if !folder.is_empty() => {
+                in_folder(&asked.leads(folder, STEPS_MAX), name)
+            }
+            _ => path.clone(),
+        };
+        real.insert(path, LinkTarget { lies, leads });
+    }
+    real.retain(|path, it| *path != it.lies || *path != it.leads);
+    around.real = real;
+}
+
+/// Whether a folder is also found by the other case of its letters.
+fn folds_case(world: &dyn World, folder: &str) -> bool {
+    let identity = |path: &str| world.stat(Path::new(path)).map(|it| it.identity).ok();
+    let other = case_swapped(folder).and_then(|it| identity(&it));
+    other.is_some_and(|it| it != 0 && identity(folder) == Some(it))
+}
+
+/// A path with the other case of the letters in its last step that has letters.
+fn case_swapped(path: &str) -> Option<String> {
+    let end = path.rfind(|c: char| c.is_ascii_alphabetic())?;
+    let start = path.get(..end)?.rfind('/').map_or(0, |it| it + 1);
+    let swapped = path.get(start..)?.chars().map(|c| match c.is_ascii_lowercase() {
+        true => c.to_ascii_uppercase(),
+        false => c.to_ascii_lowercase(),
+    });
+    Some(path.get(..start)?.chars().chain(swapped).collect())
+}
+
+/// Paths that were asked for.
+struct Asked<'a> {
+    world: &'a dyn World,
+    known: BTreeMap<String, String>,
+}
+
+impl Asked<'_> {
+    /// Where a link leads, as it is written in it.
+    fn link(&self, path: &str) -> Option<String> {
+        let entry = self.world.entry(Path::new(path)).ok()?;
+        entry.link.map(|it| it.display().to_string())
+    }
+
+    /// Where a path leads; of one that is not there, the folder above it does.
+    fn leads(&mut self, path: &str, steps: usize) -> String {
+        if let Some(known) = self.known.get(path) {
+            return known.clone();
+        }
+        let found = match (self.world.real_path(Path::new(path)), path.rsplit_once('/')) {
+            (Ok(real), _) => real.display().to_string(),
+            (Err(_), Some((folder, name))) if steps > 0 => match self.link(path) {
+                // A link that leads to nothing yet: what is written to it is made there.
+                Some(target) if target.starts_with('/') => self.leads(&target, steps - 1),
+                Some(target) => self.leads(&format!("{folder}/{target}"), steps - 1),
+                None if folder.is_empty() => path.to_owned(),
+                None => in_folder(&self.leads(folder, steps - 1), name),
+            },
+            (Err(_), _) => path.to_owned(),
+        };
+        // Behind a folder that does not exist, `..` can be resolved by the text alone.
+        let found = if found.contains("/..") { normal(&found) } else { found };
+        self.known.insert(path.to_owned(), found.clone());
+        found
+    }
+}

@@ -1,0 +1,39 @@
+//! Whose pack a rule comes from, as the user reads it.
+
+use policyd_policy::builtin;
+
+/// Whose pack it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PackLayer {
+    /// The pack in the program.
+    #[default]
+    BuiltIn,
+    /// The pack of the machine's administrator. Nothing else weakens it.
+    Organization,
+    /// The pack in the user's configuration.
+    User,
+    /// The pack of the project.
+    Project,
+    /// A directory that an option or a variable names.
+    Named,
+}
+
+impl PackLayer {
+    /// Returns the word that the user reads.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::Organization => "organization",
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Named => "named directory",
+        }
+    }
+
+    /// Returns the layer of a rule in a file: packs contain the rules of the built-in pack, too.
+    #[must_use]
+    pub fn of_rule(self, file: &str) -> Self {
+        if builtin::has(file) { Self::BuiltIn } else { self }
+    }
+}

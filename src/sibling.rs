@@ -1,0 +1,85 @@
+//! `policyd-tools`, which has every command but the hook: where it lies, whether it belongs to this program, and how it
+//! is started.
+//!
+//! It must lie in the directory of this program, and have the same owner, so that another account cannot put its own
+//! program there. It compares the release of this program with its own, because only it can say what it is.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Name of the program, without the extension of the operating system.
+const NAME: &str = "policyd-tools";
+/// Environment variable with the release of this program.
+const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+
+/// Why `policyd-tools` does not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SiblingError {
+    #[error("cannot find the own program: {0}")]
+    OwnProgram(io::Error),
+    #[error("`{}` is missing. {}", path.display(), help(path))]
+    Missing { path: PathBuf },
+    #[error(
+        "`{}` belongs to another user than `policyd`, or others may write to it. Install policyd again",
+        path.display()
+    )]
+    Foreign { path: PathBuf },
+    #[error("cannot start `{}`: {error}", path.display())]
+    Start { path: PathBuf, error: io::Error },
+}
+
+/// What brings the program back: in a checkout it was not built, elsewhere the installation is not complete.
+fn help(path: &Path) -> &'static str {
+    match path.parent().and_then(Path::file_name).and_then(|it| it.to_str()) {
+        Some("debug") => "Run: cargo build -p policyd-tools",
+        Some("release") => "Run: cargo build --release -p policyd-tools",
+        _ => "policyd and policyd-tools belong together: install policyd again",
+    }
+}
+
+/// Runs `policyd-tools` with the arguments of this process, the first of which is the name of the program. On Unix it
+/// takes the place of this process, and its first argument is the path of this program, which hooks then name: a link to
+/// an installation stays valid when the installation is updated.
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
+    let started = std::env::current_exe().map_err(SiblingError::OwnProgram)?;
+    let own = started.canonicalize().map_err(SiblingError::OwnProgram)?;
+    let path = own.with_file_name(format!("{NAME}{}", std::env::consts::EXE_SUFFIX));
+    if path.metadata().is_err() {
+        return Err(SiblingError::Missing { path });
+    }
+    if is_foreign(&own, &path) {
+        return Err(SiblingError::Foreign { path });
+    }
+    let mut command = Command::new(&path);
+    command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
+    start(command, &started).map_err(|error| SiblingError::Start { path, error })
+}
+
+#[cfg(unix)]
+fn start(mut command: Command, front: &Path) -> io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+    Err(command.arg0(front).exec())
+}
+
+#[cfg(not(unix))]
+fn start(mut command: Command, _front: &Path) -> io::Result<ExitCode> {
+    let code = command.status()?.code().unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Whether another account could have put the program there: it has another owner than this program, or a group or
+/// every user may write to it, and not to this program.
+#[cfg(unix)]
+fn is_foreign(own: &Path, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(own), Ok(other)) = (own.metadata(), path.metadata()) else { return true };
+    let more_writers = other.mode() & 0o022 & !own.mode();
+    other.uid() != own.uid() || more_writers != 0
+}
+
+#[cfg(not(unix))]
+fn is_foreign(_own: &Path, _path: &Path) -> bool {
+    false
+}

@@ -1,0 +1,168 @@
+//! Tasks, escalations, breakers and signals of a project: failures are recorded and reviewed, humans are
+//! asked and notified.
+//!
+//! Contains: operations that commands and hooks share. Does not contain: the stores, and the decisions over a task
+//! (`policyd-evaluation`).
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use policyd_tasks::sharing::has_waiting;
+//! use policyd_world::fake::FakeWorld;
+//!
+//! // Without a shared store, nothing waits to be sent.
+//! assert!(!has_waiting(&FakeWorld::new(), Path::new("/work/.policyd")));
+//! ```
+
+mod alerts;
+mod answers;
+pub mod channel_program;
+mod claims;
+mod dead_letters;
+mod reviews;
+pub mod sharing;
+pub mod signal_fields;
+mod signals;
+mod triggers;
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_evaluation::dead_letter::waiting;
+use policyd_fact_table::queue_facts::QueueSnapshot;
+use policyd_fact_table::watch::CoverageRecorder;
+use policyd_policy::Policy;
+use policyd_state::escalation::Escalation;
+use policyd_store::breakers::BreakerStore;
+use policyd_store::document::StoreProblem;
+use policyd_store::escalations::EscalationStore;
+use policyd_store::file::Durability;
+use policyd_store::queues::QueueStore;
+use policyd_store::signals::SignalStore;
+use policyd_store::summaries::Summaries;
+use policyd_workspace::project;
+use policyd_world::World;
+use policyd_world::fenced::WriteProtectedWorld;
+use policyd_yaml::time::Timestamp;
+
+pub use answers::{AnswerOutcome, AnswerPart};
+pub use dead_letters::{RecordedFailure, Report};
+pub use reviews::{Reviewed, Row};
+pub use triggers::CLEAR;
+
+/// Where stores are, and how they are written.
+#[derive(Clone, Copy)]
+pub struct StoreLocation<'l> {
+    pub state_dir: &'l Path,
+    pub durability: &'l Durability,
+    /// Longest wait for a lock.
+    pub lock_wait: Duration,
+}
+
+/// The stores of one project.
+pub struct Stores<'a> {
+    pub world: &'a dyn World,
+    pub policy: &'a Policy,
+    pub queues: QueueStore<'a>,
+    pub escalations: EscalationStore<'a>,
+    pub breakers: BreakerStore<'a>,
+    pub signals: SignalStore<'a>,
+    /// The state directory.
+    pub own: PathBuf,
+    /// Who does it, for the audit.
+    pub by: String,
+    pub now: Timestamp,
+    /// Records which texts were rendered. Set only by `policyd test --coverage`.
+    pub watch: Option<Rc<CoverageRecorder>>,
+}
+
+impl<'a> Stores<'a> {
+    /// Those in a state directory.
+    pub fn new(world: &'a dyn World, policy: &'a Policy, location: StoreLocation<'_>) -> Self {
+        let StoreLocation { state_dir: own, durability, lock_wait: wait } = location;
+        let durability = || durability.clone();
+        Self {
+            world,
+            policy,
+            queues: QueueStore::new(world, own, durability(), wait),
+            escalations: EscalationStore::new(world, own, durability(), wait),
+            breakers: BreakerStore::new(world, own, durability()).patient(wait),
+            signals: SignalStore::new(world, own, &policy.signals, durability()).patient(wait),
+            own: own.to_owned(),
+            by: world.env("USER").or_else(|| world.env("USERNAME")).unwrap_or_default(),
+            now: world.now(),
+            watch: None,
+        }
+    }
+
+    /// What waits, as expressions see it. `None` if a list of tasks or the escalations cannot be read.
+    pub fn waiting(&self) -> Option<QueueSnapshot> {
+        self.waiting_with(&self.escalations.all().ok()?)
+    }
+
+    /// Why the content of stores is unknown.
+    pub fn problems(&self) -> Vec<String> {
+        let documents = self.document_problems();
+        documents.iter().map(StoreProblem::to_string).chain(self.breakers.damage()).collect()
+    }
+
+    /// Why the content of stores other than the breakers is unknown.
+    pub fn document_problems(&self) -> Vec<StoreProblem> {
+        let (wait, durability) = (Duration::ZERO, self.breakers.durability().clone());
+        let summaries = Summaries::new(self.world, &self.own, durability, wait);
+        let mut problems = self.queues.problems();
+        problems.extend(self.escalations.problem());
+        problems.extend(self.signals.problem(self.now));
+        problems.extend(summaries.problem());
+        problems
+    }
+
+    /// The same for a caller that read the escalations.
+    pub fn waiting_with(&self, escalations: &[Escalation]) -> Option<QueueSnapshot> {
+        let lists = self.queues.peek();
+        if !lists.unreadable.is_empty() {
+            return None;
+        }
+        let tasks: Vec<_> = lists.tasks.iter().collect();
+        let queue = (tasks.as_slice(), lists.metadata.last_reviewed);
+        Some(waiting(&self.policy.dead_letter, queue.0, queue.1, escalations, self.now))
+    }
+
+    /// Id and title of what the agent works on: `queue/current-task.json` (seed 003).
+    pub fn current_task(&self) -> (String, String) {
+        let path = self.own.join("queue/current-task.json");
+        let bytes = self.world.read(&path, policyd_base::limits::POLICY_FILE_BYTES_MAX);
+        let task: serde_json::Value =
+            bytes.ok().and_then(|it| serde_json::from_slice(&it).ok()).unwrap_or_default();
+        let text = |keys: [&str; 2]| {
+            let found = keys.into_iter().find_map(|key| task.get(key)?.as_str());
+            found.unwrap_or_default().to_owned()
+        };
+        (text(["task_id", "id"]), text(["goal", "title"]))
+    }
+
+    /// Why a change that was saved may not survive a power loss.
+    pub fn degraded(&self) -> Vec<String> {
+        let stores = [self.queues.degraded(), self.escalations.degraded(), self.signals.degraded()];
+        stores.into_iter().flatten().collect()
+    }
+
+    /// Those of the project that a command was called in.
+    pub fn of_project(world: &'a dyn World, policy: &'a Policy) -> Self {
+        let project = project::find(world, None);
+        let (sessions, own) = project::sessions(world, &project, &policy.settings);
+        let (state_dir, durability) = (own.as_path(), &sessions.durability);
+        Self::new(
+            world,
+            policy,
+            StoreLocation { state_dir, durability, lock_wait: COMMAND_LOCK_WAIT },
+        )
+    }
+}
+
+/// The World of a command over the stores, where a folder that the pack names is not to be written to.
+pub fn fenced<'w>(world: &'w dyn World, policy: &Policy) -> Option<WriteProtectedWorld<'w>> {
+    project::fenced_by_pack(world, &project::find(world, None), &policy.settings)
+}

@@ -1,0 +1,77 @@
+//! `policyd-tools`: every command of policyd but the hook. `policyd`, which lies beside it, starts it; users type
+//! `policyd` only.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use policyd_tools::cli::{self, Console};
+use policyd_tools::net::RealNetwork;
+use policyd_tools::world::real::RealWorld;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let directory = cli::take_directory(&mut arguments);
+    let hook = cli::is_hook_call(&arguments);
+    if hook {
+        // A hook writes its answer and nothing else. The panic is reported below.
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    let mut world = RealWorld::new().with_network(&RealNetwork).announcing_waits(!hook);
+    if let Some(front) = front() {
+        world = world.with_program(front);
+    }
+    if hook {
+        cli::prepare_crash_answer(&world, &arguments);
+    }
+    if let Some(directory) = &directory {
+        match world.enter(directory) {
+            Ok(entered) => world = entered,
+            Err(error) => return unusable_directory(directory, &error),
+        }
+    }
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut console = Console {
+            stdin: &mut std::io::stdin().lock(),
+            stdout: &mut std::io::stdout().lock(),
+            stderr: &mut std::io::stderr().lock(),
+            stdout_is_tty: std::io::stdout().is_terminal(),
+            stderr_is_tty: std::io::stderr().is_terminal(),
+            stdin_is_tty: std::io::stdin().is_terminal(),
+            columns: terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)),
+        };
+        match cli::other_release(&world) {
+            Some(problem) => cli::refuse(&mut console, &arguments, &problem),
+            None => cli::run(&world, &mut console, &arguments),
+        }
+    }));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        // Nothing was said yet: an answer is spoken last, in one write.
+        Err(_) if hook => {
+            let answer = cli::internal_error_answer(&arguments);
+            drop(std::io::stdout().lock().write_all(answer.as_bytes()));
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::from(cli::EXIT_BROKEN),
+    }
+}
+
+fn unusable_directory(directory: &std::path::Path, error: &std::io::Error) -> ExitCode {
+    let text = format!("policyd: cannot use the directory {}: {error}\n", directory.display());
+    drop(std::io::stderr().lock().write_all(text.as_bytes()));
+    ExitCode::from(cli::EXIT_USAGE)
+}
+
+/// The program that users and clients call: the first argument if it lies beside this program, else by its usual name.
+fn front() -> Option<PathBuf> {
+    let own = std::env::current_exe().and_then(|it| it.canonicalize()).ok()?;
+    let is_beside =
+        |it: &PathBuf| it.canonicalize().is_ok_and(|it| it != own && it.parent() == own.parent());
+    let named = std::env::args_os().next().map(PathBuf::from);
+    let usual = own.with_file_name(format!("policyd{}", std::env::consts::EXE_SUFFIX));
+    let named = named.filter(|it| it.is_absolute() && is_beside(it));
+    named.or_else(|| usual.metadata().is_ok().then_some(usual))
+}

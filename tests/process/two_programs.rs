@@ -1,0 +1,89 @@
+//! `policyd` and `policyd-tools` belong together: what happens if one of them is missing, or if another account can
+//! change one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::machine::{Called, Machine, run};
+
+const FRONT: &str = "policyd";
+const TOOLS: &str = "policyd-tools";
+
+/// Copies programs into one directory of the machine.
+fn installed(machine: &Machine, names: &[&str]) -> PathBuf {
+    let folder = machine.path("installed");
+    fs::create_dir(&folder).unwrap();
+    for name in names {
+        let built = Path::new(env!("CARGO_BIN_EXE_policyd")).with_file_name(name);
+        // By another process: while this one writes a file, a fork of it keeps the file from being run.
+        assert!(Command::new("cp").arg(built).arg(&folder).status().unwrap().success());
+    }
+    folder
+}
+
+fn call(machine: &Machine, program: &Path, arguments: &[&str]) -> Called {
+    let input = json!({"command": "rm -rf /"});
+    let event = json!({"session_id": "s", "cwd": machine.file(""), "tool_name": "Bash", "tool_input": input});
+    run(machine.program(program.to_str().unwrap(), arguments), event.to_string().as_bytes())
+}
+
+fn decision(called: &Called) -> Value {
+    called.answer()["hookSpecificOutput"]["permissionDecision"].clone()
+}
+
+#[test]
+fn hooks_are_answered_without_policyd_tools() {
+    let machine = Machine::new();
+    let front = installed(&machine, &[FRONT]).join(FRONT);
+    let hook = ["eval", "--hook", "pre-tool-use"];
+    assert_eq!(decision(&call(&machine, &front, &hook)), "deny");
+    // Only `policyd-tools` reads a line with another option.
+    let called = call(&machine, &front, &[&hook[..], &["--explain"]].concat());
+    assert_eq!(decision(&called), "ask", "{called:?}");
+    assert!(called.stdout.contains("policyd-tools` is missing"), "{called:?}");
+    let called = call(&machine, &front, &["status"]);
+    assert_eq!(called.code, Some(3), "{called:?}");
+    assert!(called.stderr.contains("install policyd again"), "{called:?}");
+}
+
+#[test]
+#[cfg(unix)]
+fn policyd_tools_that_another_account_can_change_is_not_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT, TOOLS]);
+    let version = ["--version"];
+    assert_eq!(call(&machine, &folder.join(FRONT), &version).code, Some(0));
+    fs::set_permissions(folder.join(TOOLS), fs::Permissions::from_mode(0o777)).unwrap();
+    let called = call(&machine, &folder.join(FRONT), &version);
+    assert_eq!(called.code, Some(3), "{called:?}");
+    assert!(called.stderr.contains("others may write to it"), "{called:?}");
+}
+
+#[test]
+fn the_doctor_and_uninstall_name_both_programs() {
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT, TOOLS]);
+    let program = |called: &Called| {
+        let report: Value = serde_json::from_str(&called.stdout).unwrap();
+        let checks = report["checks"].as_array().unwrap();
+        let check = checks.iter().find(|it| it["about"] == "program").unwrap();
+        ["health", "text"].map(|it| check[it].as_str().unwrap().to_owned())
+    };
+    let doctor = ["doctor", "--format", "json"];
+    let called = call(&machine, &folder.join(FRONT), &doctor);
+    let [health, text] = program(&called);
+    assert_eq!(health, "ok");
+    assert!(text.ends_with("installed/policyd-tools"), "{text}");
+    assert!(!called.stdout.contains("POLICYD_FRONT_RELEASE"), "{called:?}");
+    let planned = ["uninstall", "--harness", "claude-code", "--dry-run"];
+    let planned = call(&machine, &folder.join(FRONT), &planned);
+    assert_eq!(planned.stdout.matches("stays      program: ").count(), 2, "{planned:?}");
+    fs::remove_file(folder.join(FRONT)).unwrap();
+    let [health, text] = program(&call(&machine, &folder.join(TOOLS), &doctor));
+    assert_eq!(health, "failed");
+    assert!(text.contains("`policyd` is missing"), "{text}");
+}

@@ -1,0 +1,111 @@
+//! The crates: how large they are, what they need, and what the program of hooks contains.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Most lines of one crate: what one person can know.
+const LINES_MAX: usize = 20_000;
+/// Most packages in the program that clients start, the own ones included: a security reviewer reads the list.
+const HOOK_PACKAGES_MAX: usize = 100;
+
+/// The own crates without effects: they cannot even name one.
+const PURE: [&str; 15] = [
+    "policyd-yaml",
+    "policyd-shell",
+    "policyd-expr",
+    "policyd-base",
+    "policyd-state",
+    "policyd-facts",
+    "policyd-harness",
+    "policyd-fact-table",
+    "policyd-policy",
+    "policyd-evaluation",
+    "policyd-hook",
+    "policyd-record",
+    "policyd-cases",
+    "policyd-lint",
+    "policyd-replay",
+];
+
+/// Names of the packages that a package of the workspace is built from.
+fn closure(package: &str) -> BTreeSet<String> {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"]);
+    tree.args(["--format", "{p}", "--package", package]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let output = tree.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter_map(|it| it.split(' ').next()).map(str::to_owned).collect()
+}
+
+fn lines_below(folder: &Path) -> usize {
+    let mut lines = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            lines += lines_below(&path);
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            lines += fs::read_to_string(path).unwrap().lines().count();
+        }
+    }
+    lines
+}
+
+#[test]
+fn no_crate_is_too_large_to_know() {
+    let mut wrong = vec![];
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap() {
+        let folder = entry.unwrap().path();
+        if folder.join("Cargo.toml").exists() {
+            let lines = lines_below(&folder);
+            if lines > LINES_MAX {
+                wrong.push(format!("{}: {lines} lines, over {LINES_MAX}", folder.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_program_of_hooks_contains_what_a_hook_needs() {
+    let packages = closure("policyd");
+    assert!(packages.contains("policyd-gate"), "{packages:#?}");
+    let heavy = [
+        "axum",
+        "clap",
+        "maud",
+        "notify",
+        "ratatui",
+        "rayon",
+        "ring",
+        "rusqlite",
+        "rustls",
+        "tar",
+        "tokio",
+        "ureq",
+        "policyd-app",
+        "policyd-cli",
+        "policyd-lint",
+        "policyd-net",
+    ];
+    let found: Vec<_> = heavy.into_iter().filter(|it| packages.contains(*it)).collect();
+    assert!(found.is_empty(), "hooks do not need {found:?}");
+    let count = packages.len();
+    assert!(
+        count <= HOOK_PACKAGES_MAX,
+        "{count} packages, over {HOOK_PACKAGES_MAX}: {packages:#?}"
+    );
+}
+
+#[test]
+fn decisions_cannot_name_an_effect() {
+    for name in PURE {
+        let packages = closure(name);
+        assert!(packages.contains(name), "{name} is no package");
+        for effect in ["policyd-world", "policyd-store", "policyd-net", "rustix"] {
+            assert!(!packages.contains(effect), "{name} needs {effect}");
+        }
+    }
+}
