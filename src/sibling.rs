@@ -47,7 +47,7 @@ fn help(path: &Path) -> &'static str {
 /// takes the place of this process, and its first argument is the path of this program, which hooks then name: a link to
 /// an installation stays valid when the installation is updated.
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
-    let started = std::env::current_exe().map_err(SiblingError::OwnProgram)?;
+    let started = own_program(arguments.first()).map_err(SiblingError::OwnProgram)?;
     let own = started.canonicalize().map_err(SiblingError::OwnProgram)?;
     let path = own.with_file_name(format!("{NAME}{}", std::env::consts::EXE_SUFFIX));
     if path.metadata().is_err() {
@@ -59,6 +59,15 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
     let mut command = Command::new(&path);
     command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
     start(command, &started).map_err(|error| SiblingError::Start { path, error })
+}
+
+/// Returns the path of this program. Where the operating system cannot tell it, such as in a container without `/proc`, the
+/// path by which it was started counts.
+fn own_program(name: Option<&OsString>) -> io::Result<PathBuf> {
+    std::env::current_exe().or_else(|error| {
+        let path = name.map(PathBuf::from).filter(|it| it.components().count() > 1);
+        path.map_or(Err(error), std::path::absolute)
+    })
 }
 
 #[cfg(unix)]

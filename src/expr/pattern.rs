@@ -326,18 +326,19 @@ mod tests {
         assert_eq!(quote(&["next steps"], &[], &[], text), None);
     }
 
+    // No regex matches the letter that stands for code in prose.
     proptest! {
         #[test]
         fn words_turn_away_nothing_that_matches(
             phrases in proptest::collection::vec(
                 sample::select(vec!["next steps", "Sync", "ask", "nächste", "k-s", "don't"]), 0..3),
             regexes in proptest::collection::vec(
-                sample::select(vec!["(task|ask) me", "so?s", "\\bÄrger", "s$", "(?i)Sky|x", "(next|ask)[[:space:]]|so",
-                    "(next|ask)\\x41|sync", "(ask|x)\\p{P}|TASK", "(ask|x)(?P<n>y)|so", "(ask|x)(?-i)Y|so"]), 0..3),
+                sample::select(vec!["(task|ask) me", "so?s", "\\bÄrger", "s$", "(?i)Sky|z", "(next|ask)[[:space:]]|so",
+                    "(next|ask)\\x41|sync", "(ask|z)\\p{P}|TASK", "(ask|z)(?P<n>y)|so", "(ask|z)(?-i)Y|so"]), 0..3),
             pieces in proptest::collection::vec(
                 sample::select(vec![
                     "Next", "STEPS", "sync", "aſk", "a\u{212a}", "ask", "TASK me", "NÄCHSTE", "ärger", "—",
-                    "soſ", "K-S", "don't", "x", ".", "`ask`",
+                    "soſ", "K-S", "don't", "z", ".", "`ask`",
                 ]), 0..6),
         ) {
             let text = pieces.join(" ");

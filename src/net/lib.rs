@@ -10,7 +10,6 @@
 //!
 //! let _world = RealWorld::new().with_network(&RealNetwork);
 //! ```
-#![expect(clippy::disallowed_methods, reason = "a part of the World that everything else must use")]
 
 mod http;
 mod postgres;
