@@ -1,5 +1,7 @@
 //! The program as `policyd` starts it. Its existence makes `cargo test` build the program beside `policyd`.
 
+#![expect(clippy::disallowed_methods, reason = "a test of the real program")]
+
 use std::process::Command;
 
 #[test]
