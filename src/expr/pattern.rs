@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(quote(&["next steps"], &[], &[], text), None);
     }
 
-    // No regex matches the letter that stands for code in prose.
+    // No regex matches the letter that replaces code in prose.
     proptest! {
         #[test]
         fn words_turn_away_nothing_that_matches(

@@ -6,7 +6,7 @@
 //! ```
 //! use policyd_fact_table::members::global_subject;
 //!
-//! assert!(global_subject("tests.failed").is_some()); // a fact
+//! assert!(global_subject("todos.open").is_some()); // a fact
 //! assert!(global_subject("nothing.known").is_none());
 //! ```
 

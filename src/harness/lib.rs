@@ -6,7 +6,7 @@
 //! text.
 //!
 //! ```
-//! let claude = policyd_harness::find("claude").unwrap();
+//! let claude = policyd_harness::find("claude-code").unwrap();
 //! assert!(claude.moment("PreToolUse").is_some());
 //! assert!(policyd_harness::knows_event("stop"));
 //! ```

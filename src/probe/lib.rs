@@ -9,10 +9,9 @@
 //! use policyd_probe::outside_of;
 //! use policyd_world::fake::FakeWorld;
 //!
-//! // A program that lies in the project is never run.
+//! // A program that lies in the project is not run by its name.
 //! let world = FakeWorld::new();
-//! let directories = outside_of(&world, &[Path::new("/work")]);
-//! assert!(directories.iter().all(|it| !it.starts_with("/work")));
+//! assert!(outside_of(&world, &[Path::new("/work")]).contains(&"/work".into()));
 //! ```
 
 pub mod git;

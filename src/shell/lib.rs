@@ -7,10 +7,11 @@
 //! ```
 //! use policyd_shell::pattern::CommandPattern;
 //! use policyd_shell::program::Program;
+//! use policyd_yaml::rows::Rows;
 //!
 //! let push = CommandPattern::parse("git push --force");
 //! let args = ["push", "--force", "origin"].map(str::to_owned).to_vec();
-//! assert!(push.matches(&Program { name: "git".to_owned(), args, ..Program::default() }, &[]));
+//! assert!(push.matches(&Program { name: "git".to_owned(), args, ..Program::default() }, &Rows::default()));
 //! ```
 
 pub mod call;

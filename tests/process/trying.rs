@@ -262,23 +262,35 @@ fn a_recorded_call_becomes_a_case_that_passes() {
         fs::read_to_string(path).unwrap()
     };
     // The second call fires no guard, and the third is blocked because of the second.
-    insta::assert_snapshot!(["toolu-1.yaml", "2.yaml", "3.yaml"].map(file).concat(), @r#"
-    - name: "git push --force /work/x"
-      on: {"event":"pre_tool_use","command":"git push --force /work/x"}
+    insta::assert_snapshot!(["toolu-1.yaml", "2.yaml", "3.yaml"].map(file).concat(), @"
+    - name: git push --force /work/x
+      on:
+        event: pre_tool_use
+        command: git push --force /work/x
       expect:
-        decision: "block"
-        guards: {"git_push_force":"fired","no_force":"fired"}
-    - name: "Write /work/a.rs"
-      on: {"event":"pre_tool_use","tool":"Write","input":{"file_path":"/work/a.rs","content":"x"}}
+        decision: block
+        guards:
+          git_push_force: fired
+          no_force: fired
+    - name: Write /work/a.rs
+      on:
+        event: pre_tool_use
+        tool: Write
+        input:
+          file_path: /work/a.rs
+          content: x
       expect:
-        decision: "none"
-    - name: "make deploy"
-      transcript: "recorded/transcript-3.jsonl"
-      on: {"event":"pre_tool_use","command":"make deploy"}
+        decision: none
+    - name: make deploy
+      transcript: recorded/transcript-3.jsonl
+      on:
+        event: pre_tool_use
+        command: make deploy
       expect:
-        decision: "block"
-        guards: {"edited":"fired"}
-    "#);
+        decision: block
+        guards:
+          edited: fired
+    ");
     let lines = file("3.jsonl");
     assert_eq!(lines.lines().count(), 5, "what came before the call: {lines}");
     let home = machine.file("").display().to_string();

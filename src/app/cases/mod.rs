@@ -3,7 +3,7 @@
 
 mod actions;
 mod causes;
-mod error;
+pub mod error;
 mod machine;
 pub mod playground;
 pub mod recorded;
