@@ -1,7 +1,7 @@
 //! `policyd-tools`, which has every command but the hook: where it lies, whether it belongs to this program, and how it
 //! is started.
 //!
-//! It must lie in the directory of this program, and have the same owner, so that another account cannot put its own
+//! It must lie in the directory of this program, or in the one of the build, and have the same owner, so that another account cannot put its own
 //! program there. It compares the release of this program with its own, because only it can say what it is.
 #![expect(
     clippy::disallowed_methods,
@@ -17,6 +17,10 @@ use std::process::{Command, ExitCode};
 const NAME: &str = "policyd-tools";
 /// Environment variable with the release of this program.
 const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+/// Environment variable that limits the search to the directory of this program, for tests.
+const ONLY_BESIDE: &str = "POLICYD_TOOLS_BESIDE";
+/// Where Cargo put the programs of this build. Empty in packages.
+const BUILD_DIRECTORY: &str = env!("POLICYD_BUILD_DIRECTORY");
 
 /// Why `policyd-tools` does not run.
 #[derive(Debug, thiserror::Error)]
@@ -49,16 +53,28 @@ fn help(path: &Path) -> &'static str {
 pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
     let started = own_program(arguments.first()).map_err(SiblingError::OwnProgram)?;
     let own = started.canonicalize().map_err(SiblingError::OwnProgram)?;
-    let path = own.with_file_name(format!("{NAME}{}", std::env::consts::EXE_SUFFIX));
-    if path.metadata().is_err() {
-        return Err(SiblingError::Missing { path });
-    }
+    let path = find(&own)?;
     if is_foreign(&own, &path) {
         return Err(SiblingError::Foreign { path });
     }
     let mut command = Command::new(&path);
     command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
     start(command, &started).map_err(|error| SiblingError::Start { path, error })
+}
+
+/// Finds the program: beside this one, else where the build of this one put it.
+fn find(own: &Path) -> Result<PathBuf, SiblingError> {
+    let name = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
+    let beside = own.with_file_name(&name);
+    let built = Path::new(BUILD_DIRECTORY).join(&name);
+    let of_build = built.is_absolute() && std::env::var_os(ONLY_BESIDE).is_none();
+    if beside.is_file() {
+        Ok(beside)
+    } else if of_build && built.is_file() {
+        Ok(built)
+    } else {
+        Err(SiblingError::Missing { path: beside })
+    }
 }
 
 /// Returns the path of this program. Where the operating system cannot tell it, such as in a container without `/proc`, the

@@ -140,7 +140,7 @@ fn is_late_directory(error: &clap::Error) -> bool {
 }
 
 /// Environment variable with the release of the `policyd` that started this program.
-const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
+pub const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
 
 /// Returns what to say if a `policyd` of another release started this program.
 #[must_use]

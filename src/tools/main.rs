@@ -69,13 +69,13 @@ fn unusable_directory(directory: &std::path::Path, error: &std::io::Error) -> Ex
     ExitCode::from(cli::EXIT_USAGE)
 }
 
-/// The program that users and clients call: the first argument if it lies beside this program, else by its usual name.
+/// The program that users and clients call: the first argument if `policyd` started this program, else the one beside it.
 fn front() -> Option<PathBuf> {
     let own = std::env::current_exe().and_then(|it| it.canonicalize()).ok()?;
-    let is_beside =
-        |it: &PathBuf| it.canonicalize().is_ok_and(|it| it != own && it.parent() == own.parent());
-    let named = std::env::args_os().next().map(PathBuf::from);
+    let is_other = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it != own);
+    let is_started = std::env::var_os(cli::FRONT_RELEASE).is_some();
+    let named = std::env::args_os().next().map(PathBuf::from).filter(|_| is_started);
     let usual = own.with_file_name(format!("policyd{}", std::env::consts::EXE_SUFFIX));
-    let named = named.filter(|it| it.is_absolute() && is_beside(it));
+    let named = named.filter(|it| it.is_absolute() && is_other(it));
     named.or_else(|| usual.metadata().is_ok().then_some(usual))
 }

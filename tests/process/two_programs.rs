@@ -27,7 +27,9 @@ fn installed(machine: &Machine, names: &[&str]) -> PathBuf {
 fn call(machine: &Machine, program: &Path, arguments: &[&str]) -> Called {
     let input = json!({"command": "rm -rf /"});
     let event = json!({"session_id": "s", "cwd": machine.file(""), "tool_name": "Bash", "tool_input": input});
-    run(machine.program(program.to_str().unwrap(), arguments), event.to_string().as_bytes())
+    let mut command = machine.program(program.to_str().unwrap(), arguments);
+    command.env("POLICYD_TOOLS_BESIDE", "1");
+    run(command, event.to_string().as_bytes())
 }
 
 fn decision(called: &Called) -> Value {
@@ -86,4 +88,15 @@ fn the_doctor_and_uninstall_name_both_programs() {
     let [health, text] = program(&call(&machine, &folder.join(TOOLS), &doctor));
     assert_eq!(health, "failed");
     assert!(text.contains("`policyd` is missing"), "{text}");
+}
+
+#[test]
+fn a_copy_of_policyd_finds_the_programs_of_its_build() {
+    let machine = Machine::new();
+    let copy = installed(&machine, &[FRONT]).join(FRONT);
+    let called = run(machine.program(copy.to_str().unwrap(), &["doctor", "--format", "json"]), b"");
+    let report: Value = serde_json::from_str(&called.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    let program = checks.iter().find(|it| it["about"] == "program").unwrap();
+    assert!(program["text"].as_str().unwrap().contains("installed/policyd"), "{program}");
 }
