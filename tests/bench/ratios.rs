@@ -35,6 +35,10 @@ const ALLOW: &str = "breaker allow";
 const RULES: usize = 200;
 /// User guards whose cost is measured.
 const GUARDS: usize = 100;
+/// What the agent says before it stops.
+const LAST_MESSAGE: &str = "The parts are in place and work.";
+/// A hook that waits is a mistake of the benchmark: its time by the clock is near its time on a processor.
+const WAIT_MAX: Duration = Duration::from_millis(250);
 /// A tool call as it comes all day: two programs and a pipe.
 const CALL: &str = r#""hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"cargo test --all 2>&1 | tail -5 && git status"}"#;
 
@@ -258,6 +262,9 @@ impl<'s> Case<'s> {
 
     fn measure(&mut self, machine: &Machine) {
         let (took, usage) = self.run(machine);
+        if let Some(usage) = &usage {
+            assert!(took < usage.cpu * 4 + WAIT_MAX, "{} waits: {took:?}", self.name);
+        }
         self.took.push(took);
         self.usage.extend(usage);
     }
@@ -342,10 +349,15 @@ impl Machine {
         let transcript = project.join(format!("{id}.jsonl"));
         let mut out = BufWriter::new(File::create(&transcript).unwrap());
         transcript::write(&mut out, messages, passing, transcript::TURNS_TO_A_STOP).unwrap();
+        // A hook waits for the message that a stop names.
+        let said = format!(
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"{LAST_MESSAGE}"}}]}}"#
+        );
+        writeln!(out, r#"{{"type":"assistant","uuid":"end","message":{said}}}"#).unwrap();
         // Written to the disk now: later it would be measured as part of a save.
         out.into_inner().unwrap().sync_all().unwrap();
         let payload = format!(
-            r#"{{"session_id":"{id}","transcript_path":"{}","cwd":"{}","prompt_id":"p","permission_mode":"default","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"The parts are in place and work.","background_tasks":[]}}"#,
+            r#"{{"session_id":"{id}","transcript_path":"{}","cwd":"{}","prompt_id":"p","permission_mode":"default","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"{LAST_MESSAGE}","background_tasks":[]}}"#,
             transcript.display(),
             project.display()
         );
