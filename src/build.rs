@@ -1,6 +1,8 @@
 //! The build script: tells `policyd` where Cargo puts the programs of this build, so that a copy of `policyd` that a
 //! developer or a test makes finds `policyd-tools`. `POLICYD_PACKAGE=1` leaves the path out of a package.
 
+#![expect(clippy::disallowed_methods, reason = "a build script reads the variables of cargo")]
+
 use std::env;
 use std::path::{Path, PathBuf};
 
