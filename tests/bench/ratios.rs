@@ -348,12 +348,9 @@ impl Machine {
         let project = self.project(project);
         let transcript = project.join(format!("{id}.jsonl"));
         let mut out = BufWriter::new(File::create(&transcript).unwrap());
-        transcript::write(&mut out, messages, passing, transcript::TURNS_TO_A_STOP).unwrap();
         // A hook waits for the message that a stop names.
-        let said = format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"{LAST_MESSAGE}"}}]}}"#
-        );
-        writeln!(out, r#"{{"type":"assistant","uuid":"end","message":{said}}}"#).unwrap();
+        let (turns, last) = (transcript::TURNS_TO_A_STOP, Some(LAST_MESSAGE));
+        transcript::write(&mut out, messages, passing, turns, last).unwrap();
         // Written to the disk now: later it would be measured as part of a save.
         out.into_inner().unwrap().sync_all().unwrap();
         let payload = format!(

@@ -66,7 +66,7 @@ impl Set {
         for number in 0..FILES {
             let file = File::create(folder.join(format!("{number}.jsonl"))).unwrap();
             let mut out = BufWriter::new(file);
-            transcript::write(&mut out, MESSAGES, true, turns_to_a_stop).unwrap();
+            transcript::write(&mut out, MESSAGES, true, turns_to_a_stop, None).unwrap();
             // Written to the disk now: later it would be measured as part of a run.
             out.into_inner().unwrap().sync_all().unwrap();
         }

@@ -9,12 +9,13 @@ const TURN_MESSAGES: usize = 4;
 pub(crate) const TURNS_TO_A_STOP: usize = 20;
 
 /// Writes a transcript of about that many messages, the same bytes every time; whether the tests
-/// passed the last time they ran, and how often the agent stops, is the caller's choice.
+/// passed the last time they ran, how often the agent stops, and what it says at the end, is the caller's choice.
 pub(crate) fn write(
     out: &mut dyn Write,
     messages: usize,
     passing: bool,
     turns_to_a_stop: usize,
+    last_message: Option<&str>,
 ) -> io::Result<()> {
     let texts = Texts::new();
     let turns = (messages / TURN_MESSAGES).max(2);
@@ -41,6 +42,9 @@ pub(crate) fn write(
             out,
             r#"{{"type":"file-history-snapshot","messageId":"m{number}","snapshot":{{"trackedFileBackups":{{}}}},"isSnapshotUpdate":false}}"#
         )?;
+        if let Some(text) = last_message.filter(|_| last) {
+            turn.said(out, text)?;
+        }
     }
     Ok(())
 }

@@ -97,7 +97,8 @@ fn a_recorded_session_read_in_two_parts_gives_the_same_facts() {
 /// A transcript of about that many messages.
 fn generated(messages: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
-    bench_transcript::write(&mut bytes, messages, false, bench_transcript::TURNS_TO_A_STOP).ok();
+    bench_transcript::write(&mut bytes, messages, false, bench_transcript::TURNS_TO_A_STOP, None)
+        .ok();
     bytes
 }
 
