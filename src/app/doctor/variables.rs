@@ -28,6 +28,7 @@ pub const OWN_VARIABLES: [&str; 12] = [
     "POLICYD_PRIVATE",
     "POLICYD_STORE",
     FRONT_RELEASE,
+    "POLICYD_TOOLS_BESIDE",
 ];
 
 /// Directories of the user, which are absolute.
