@@ -15,7 +15,7 @@ const PREFIX: &str = "POLICYD_";
 const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
 
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
-pub const OWN_VARIABLES: [&str; 12] = [
+pub const OWN_VARIABLES: [&str; 13] = [
     "POLICYD_POLICIES",
     "POLICYD_STATE_DIR",
     "POLICYD_MAX_RETRIES",
