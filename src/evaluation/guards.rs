@@ -293,7 +293,7 @@ impl GuardsOutcome {
             id: guard.id.clone(),
             set: guard.set.clone(),
             verb: GuardAction::Ask,
-            message: "Split it into shorter command lines".to_owned(),
+            message: "Split it into shorter command lines, each as one text".to_owned(),
             unknown: Some(format!("not all of the command line was looked at: {why}")),
             mode: guard.mode,
             observed: guard.observed,

@@ -159,6 +159,18 @@ fn a_payload_that_cannot_be_read_is_asked_about_in_the_form_of_the_client() {
 }
 
 #[test]
+fn a_command_that_is_not_a_text_is_asked_about() {
+    let machine = Machine::new();
+    for command in [json!({"line": "rm -rf /"}), json!([["rm"], "-rf", "/"]), json!(7)] {
+        let mut payload = call(&machine, "");
+        payload["tool_input"]["command"] = command.clone();
+        let called =
+            machine.run(&["eval", "--hook", "pre-tool-use"], payload.to_string().as_bytes());
+        assert_asked(&command.to_string(), &called, &["\"permissionDecision\":\"ask\""]);
+    }
+}
+
+#[test]
 fn what_denies_a_call_denies_it_also_if_some_bytes_are_unreadable() {
     let machine = Machine::new();
     let mut payload = call(&machine, "rm -rf ~ # x").to_string().into_bytes();

@@ -172,6 +172,9 @@ impl Call {
         let mut call = Self { tool: tool.to_owned(), ..Self::default() };
         if context.lens.is_shell_tool(tool) {
             call.command = command_of(input);
+            if is_no_command(input) {
+                call.over("its command is not a text");
+            }
             let command = call.command.clone();
             statements::scan_line(&mut call, &powershell::command(tool, &command), context);
             files::add(&mut call, input, context);
@@ -231,6 +234,16 @@ impl Call {
         found.sort_unstable();
         found
     }
+}
+
+/// Returns whether a shell tool was given something else than a text or a list of words.
+fn is_no_command(input: &Json) -> bool {
+    let found = ["command", "cmd", "script"].iter().find_map(|key| input.get(*key));
+    found.is_some_and(|it| match it {
+        Json::String(_) | Json::Null => false,
+        Json::Array(words) => !words.iter().all(Json::is_string),
+        Json::Bool(_) | Json::Number(_) | Json::Object(_) => true,
+    })
 }
 
 /// Returns the command line of a shell tool. The input is a text or a list of words.
