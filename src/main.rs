@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use policyd_eval::exit::{EXIT_BROKEN, EXIT_USAGE};
+use policyd_eval::exit::EXIT_BROKEN;
 use policyd_eval::{Console, EvalCall, line, run};
 use policyd_world::real::RealWorld;
 
@@ -37,10 +37,8 @@ fn answer(
         match world.enter(&directory) {
             Ok(entered) => world = entered,
             Err(error) => {
-                let text =
-                    format!("policyd: cannot use the directory {}: {error}\n", directory.display());
-                drop(std::io::stderr().lock().write_all(text.as_bytes()));
-                return ExitCode::from(EXIT_USAGE);
+                let why = format!("the directory {} cannot be used: {error}.", directory.display());
+                return say(&line::not_analyzed_answer(words, &why));
             }
         }
     }

@@ -13,12 +13,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Name of the program, without the extension of the operating system.
-const NAME: &str = "policyd-tools";
-/// Environment variable with the release of this program.
-const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
-/// Environment variable that limits the search to the directory of this program, for tests.
-const ONLY_BESIDE: &str = "POLICYD_TOOLS_BESIDE";
+use policyd_base::programs::{self, FRONT_RELEASE, TOOLS, TOOLS_BESIDE};
+
 /// Where Cargo put the programs of this build. Empty in packages.
 const BUILD_DIRECTORY: &str = env!("POLICYD_BUILD_DIRECTORY");
 
@@ -64,10 +60,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
 
 /// Finds the program: beside this one, else where the build of this one put it.
 fn find(own: &Path) -> Result<PathBuf, SiblingError> {
-    let name = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
-    let beside = own.with_file_name(&name);
-    let built = Path::new(BUILD_DIRECTORY).join(&name);
-    let of_build = built.is_absolute() && std::env::var_os(ONLY_BESIDE).is_none();
+    let beside = programs::beside(own, TOOLS);
+    let built = programs::beside(&Path::new(BUILD_DIRECTORY).join(TOOLS), TOOLS);
+    let of_build = built.is_absolute() && std::env::var_os(TOOLS_BESIDE).is_none();
     if beside.is_file() {
         Ok(beside)
     } else if of_build && built.is_file() {

@@ -4,9 +4,12 @@
 //! for their authors. Does not contain: the gate, which hooks and commands share (`policyd-gate`).
 //!
 //! ```
-//! use policyd_app::packs::places;
+//! use std::path::Path;
 //!
-//! let _ = places::unused_pack; // the pack of a project that no hook reads, for `doctor`
+//! use policyd_app::programs::is_tools;
+//!
+//! assert!(is_tools(Path::new("/usr/bin/policyd-tools")));
+//! assert!(!is_tools(Path::new("/usr/bin/policyd")));
 //! ```
 
 pub mod alerts;

@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use policyd_base::programs::{TOOLS, beside};
 use policyd_world::World;
-
-const TOOLS: &str = "policyd-tools";
 
 /// Returns the path of the program that clients start, and of `policyd-tools` if it exists.
 #[must_use]
 pub fn installed(world: &dyn World) -> Vec<PathBuf> {
     let Some(own) = world.program() else { return Vec::new() };
-    let tools = own.with_file_name(format!("{TOOLS}{}", std::env::consts::EXE_SUFFIX));
+    let tools = beside(&own, TOOLS);
     let other = (tools != own && world.stat(&tools).is_ok()).then_some(tools);
     std::iter::once(own).chain(other).collect()
 }

@@ -1,4 +1,4 @@
-//! What every part of policyd shares: ids, limits, texts of numbers, and the reader of git's index.
+//! What every part of policyd shares: ids, limits, texts of numbers, names of programs, and the reader of git's index.
 //!
 //! Contains: values and pure functions without a subject of their own.
 //! Does not contain: what a session, a rule, or a store is; files and clocks.
@@ -13,4 +13,5 @@
 pub mod git_index;
 pub mod id;
 pub mod limits;
+pub mod programs;
 pub mod text;

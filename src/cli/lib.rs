@@ -70,6 +70,7 @@ use arguments::{
     Update, UpdateArguments,
 };
 use policyd_app::workspace::project;
+use policyd_base::programs::FRONT_RELEASE;
 pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
 use policyd_eval::line::{caller_in, option_in, plain_hook_call};
 pub use policyd_eval::line::{
@@ -138,9 +139,6 @@ fn is_late_directory(error: &clap::Error) -> bool {
     let unknown = error.get(clap::error::ContextKind::InvalidArg);
     matches!(unknown, Some(clap::error::ContextValue::String(it)) if it == "-C")
 }
-
-/// Environment variable with the release of the `policyd` that started this program.
-pub const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
 
 /// Returns what to say if a `policyd` of another release started this program.
 #[must_use]

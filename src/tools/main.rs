@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use policyd_base::programs::{FRONT, FRONT_RELEASE, beside};
 use policyd_tools::cli::{self, Console};
 use policyd_tools::net::RealNetwork;
 use policyd_tools::world::real::RealWorld;
@@ -33,7 +34,10 @@ fn main() -> ExitCode {
     if let Some(directory) = &directory {
         match world.enter(directory) {
             Ok(entered) => world = entered,
-            Err(error) => return unusable_directory(directory, &error),
+            Err(error) => {
+                let why = format!("the directory {} cannot be used: {error}", directory.display());
+                return refuse(hook, &arguments, &why);
+            }
         }
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -63,9 +67,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn unusable_directory(directory: &std::path::Path, error: &std::io::Error) -> ExitCode {
-    let text = format!("policyd: cannot use the directory {}: {error}\n", directory.display());
-    drop(std::io::stderr().lock().write_all(text.as_bytes()));
+/// Refuses a command line. A hook is answered.
+fn refuse(hook: bool, arguments: &[OsString], why: &str) -> ExitCode {
+    if hook {
+        let answer = cli::not_analyzed_answer(arguments, &format!("{why}."));
+        drop(std::io::stdout().lock().write_all(answer.as_bytes()));
+        return ExitCode::SUCCESS;
+    }
+    drop(writeln!(std::io::stderr().lock(), "policyd: {why}"));
     ExitCode::from(cli::EXIT_USAGE)
 }
 
@@ -73,9 +82,9 @@ fn unusable_directory(directory: &std::path::Path, error: &std::io::Error) -> Ex
 fn front() -> Option<PathBuf> {
     let own = std::env::current_exe().and_then(|it| it.canonicalize()).ok()?;
     let is_other = |it: &PathBuf| it.canonicalize().is_ok_and(|it| it != own);
-    let is_started = std::env::var_os(cli::FRONT_RELEASE).is_some();
+    let is_started = std::env::var_os(FRONT_RELEASE).is_some();
     let named = std::env::args_os().next().map(PathBuf::from).filter(|_| is_started);
-    let usual = own.with_file_name(format!("policyd{}", std::env::consts::EXE_SUFFIX));
+    let usual = beside(&own, FRONT);
     let named = named.filter(|it| it.is_absolute() && is_other(it));
     named.or_else(|| usual.metadata().is_ok().then_some(usual))
 }

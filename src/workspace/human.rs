@@ -11,6 +11,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use policyd_base::programs::{FRONT, TOOLS};
 use policyd_harness::{HARNESSES, Harness};
 use policyd_world::{ANCESTORS_MAX, Ancestor, AncestryGap, Confirmation, World};
 
@@ -203,7 +204,7 @@ fn client_of_variable(name: &str) -> Option<&'static str> {
 }
 
 fn client_of_program(ancestor: &Ancestor) -> Option<&'static str> {
-    let is_own = |path: &&str| ["policyd", "policyd-tools"].contains(&file_name(path));
+    let is_own = |path: &&str| [FRONT, TOOLS].contains(&file_name(path));
     if paths(ancestor).iter().any(is_own) {
         let is_supervisor = ancestor.arguments.iter().skip(1).any(|it| it == "run");
         return is_supervisor.then_some(SUPERVISOR);

@@ -159,6 +159,19 @@ fn a_payload_that_cannot_be_read_is_asked_about_in_the_form_of_the_client() {
 }
 
 #[test]
+fn a_hook_whose_directory_cannot_be_entered_is_answered() {
+    let machine = Machine::new();
+    let payload = call(&machine, "ls").to_string();
+    // Each program enters the directory itself; only `policyd-tools` reads the second line.
+    for options in [&[][..], &["--explain"]] {
+        let line = [&["-C", "/nowhere", "eval", "--hook", "pre-tool-use"], options].concat();
+        let called = machine.run(&line, payload.as_bytes());
+        assert_asked("-C", &called, &["\"permissionDecision\":\"ask\""]);
+    }
+    assert_eq!(machine.run(&["-C", "/nowhere", "lint"], b"").code, Some(2));
+}
+
+#[test]
 fn a_command_that_is_not_a_text_is_asked_about() {
     let machine = Machine::new();
     for command in [json!({"line": "rm -rf /"}), json!([["rm"], "-rf", "/"]), json!(7)] {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::check::{Check, Health};
+use policyd_base::programs::{FRONT_RELEASE, TOOLS_BESIDE};
 use policyd_world::World;
 use policyd_yaml::suggest;
 
@@ -10,9 +11,6 @@ const ABOUT: &str = "environment";
 
 /// What the names of all of them begin with.
 const PREFIX: &str = "POLICYD_";
-
-/// Variable that `policyd` sets for `policyd-tools`, so it says nothing about the machine.
-const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
 
 /// Variables that set no option, as `src/docs/reference/environment.md` lists them.
 pub const OWN_VARIABLES: [&str; 13] = [
@@ -28,7 +26,7 @@ pub const OWN_VARIABLES: [&str; 13] = [
     "POLICYD_PRIVATE",
     "POLICYD_STORE",
     FRONT_RELEASE,
-    "POLICYD_TOOLS_BESIDE",
+    TOOLS_BESIDE,
 ];
 
 /// Directories of the user, which are absolute.
