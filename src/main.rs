@@ -9,9 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
 use policyd_eval::{Console, EvalCall, line, run};
+use policyd_packs::{self as packs, Found, LoadError};
+use policyd_policy::Policy;
+use policyd_world::World;
 use policyd_world::real::RealWorld;
+
+#[global_allocator]
+static ALLOCATOR: Arena = Arena::new();
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -55,13 +62,20 @@ fn answer(
             stdin_is_tty: false,
             columns: None,
         };
-        run::run(&world, &mut console, call)
+        run::run(&world, &mut console, call, load_pack)
     }));
     match outcome {
         Ok(code) => ExitCode::from(code),
         // Nothing was said yet: an answer is spoken last, in one write.
         Err(_) => say(&line::internal_error_answer(words)),
     }
+}
+
+/// Loads a pack. `policyd-tools` compiles it if it changed.
+fn load_pack(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
+    packs::load_by(world, found, |input| {
+        sibling::compile(world, input).map_err(|error| error.to_string())
+    })
 }
 
 /// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.

@@ -12,8 +12,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-use policyd_base::programs::{self, FRONT_RELEASE, TOOLS, TOOLS_BESIDE};
+use policyd_base::programs::{self, COMPILE_PACK, FRONT_RELEASE, TOOLS, TOOLS_BESIDE};
+use policyd_world::{ExternalCommand, World, WorldError};
 
 /// Where Cargo put the programs of this build. Empty in packages.
 const BUILD_DIRECTORY: &str = env!("POLICYD_BUILD_DIRECTORY");
@@ -32,6 +34,12 @@ pub(crate) enum SiblingError {
     Foreign { path: PathBuf },
     #[error("cannot start `{}`: {error}", path.display())]
     Start { path: PathBuf, error: io::Error },
+    #[error("cannot run `{}`: {error}", path.display())]
+    Run { path: PathBuf, error: WorldError },
+    #[error("`{}` failed: {said}", path.display())]
+    Failed { path: PathBuf, said: String },
+    #[error("cannot run `{}`, because the path is not Unicode", path.display())]
+    NotUnicode { path: PathBuf },
 }
 
 /// What brings the program back: in a checkout it was not built, elsewhere the installation is not complete.
@@ -43,16 +51,51 @@ fn help(path: &Path) -> &'static str {
     }
 }
 
-/// Runs `policyd-tools` with the arguments of this process, the first of which is the name of the program. On Unix it
-/// takes the place of this process, and its first argument is the path of this program, which hooks then name: a link to
-/// an installation stays valid when the installation is updated.
-pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
-    let started = own_program(arguments.first()).map_err(SiblingError::OwnProgram)?;
+/// Longest time that `policyd-tools` may take to compile a pack.
+const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
+/// Limit for a compiled pack.
+const COMPILED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Compiles a pack by `policyd-tools`. Takes the input of `compiler::run` of the packs, and returns its output.
+pub(crate) fn compile(world: &dyn World, input: &[u8]) -> Result<Vec<u8>, SiblingError> {
+    let (_, path) = checked(std::env::args_os().next().as_ref())?;
+    let not_unicode = || SiblingError::NotUnicode { path: path.clone() };
+    let command = ExternalCommand {
+        argv: vec![path.to_str().ok_or_else(not_unicode)?.to_owned(), COMPILE_PACK.to_owned()],
+        folder: world.working_folder(),
+        stdin: input.to_vec(),
+        env: vec![(FRONT_RELEASE.to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+        deadline: COMPILE_TIME_MAX,
+        output_max: COMPILED_BYTES_MAX,
+        ..ExternalCommand::default()
+    };
+    let output = match world.run(&command) {
+        Ok(output) => output,
+        Err(error) => return Err(SiblingError::Run { path, error }),
+    };
+    if output.code == Some(0) && !output.truncated {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(SiblingError::Failed { path, said })
+}
+
+/// Returns the path of this program and that of `policyd-tools`, which this program may start.
+fn checked(name: Option<&OsString>) -> Result<(PathBuf, PathBuf), SiblingError> {
+    let started = own_program(name).map_err(SiblingError::OwnProgram)?;
     let own = started.canonicalize().map_err(SiblingError::OwnProgram)?;
     let path = find(&own)?;
     if is_foreign(&own, &path) {
         return Err(SiblingError::Foreign { path });
     }
+    Ok((started, path))
+}
+
+/// Runs `policyd-tools` with the arguments of this process, the first of which is the name of the program. On Unix it
+/// takes the place of this process, and its first argument is the path of this program, which hooks then name: a link to
+/// an installation stays valid when the installation is updated.
+pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode, SiblingError> {
+    let (started, path) = checked(arguments.first())?;
     let mut command = Command::new(&path);
     command.args(arguments.iter().skip(1)).env(FRONT_RELEASE, env!("CARGO_PKG_VERSION"));
     start(command, &started).map_err(|error| SiblingError::Start { path, error })

@@ -87,7 +87,7 @@ pub fn of_project(
         Ok(policy) => Some(policy),
         Err(_) => {
             row.problems.push("the pack is invalid: run `policyd lint` there".to_owned());
-            packs::builtin_policy(world)
+            packs::builtin_policy()
         }
     };
     let Some(mut policy) = policy else {

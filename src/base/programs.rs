@@ -12,6 +12,9 @@ pub const FRONT_RELEASE: &str = "POLICYD_FRONT_RELEASE";
 /// Environment variable that limits the search for `policyd-tools` to the directory of `policyd`.
 pub const TOOLS_BESIDE: &str = "POLICYD_TOOLS_BESIDE";
 
+/// Command of `policyd-tools` that compiles the pack in its standard input. `policyd` alone runs it.
+pub const COMPILE_PACK: &str = "compile-pack";
+
 /// Returns the path of a program in the directory of another one.
 #[must_use]
 pub fn beside(path: &Path, name: &str) -> PathBuf {

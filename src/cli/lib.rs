@@ -69,6 +69,7 @@ use arguments::{
     TestArguments, TestFormat, TopArguments, TrustArguments, TryArguments, UninstallArguments,
     Update, UpdateArguments,
 };
+use policyd_app::packs;
 use policyd_app::workspace::project;
 use policyd_base::programs::FRONT_RELEASE;
 pub use policyd_eval::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE};
@@ -119,7 +120,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         columns,
     };
     let code = match plain_hook_call(arguments) {
-        Some(plain) => eval::run(world, &mut own, &plain),
+        Some(plain) => eval::run(world, &mut own, &plain, packs::load),
         None => command(world, &mut own, arguments),
     };
     if stdout_is_tty {
@@ -189,7 +190,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     };
     set_terminal(world, console, parsed.color);
     match parsed.command {
-        Command::Eval(it) => eval::run(world, console, &it.into()),
+        Command::Eval(it) => eval::run(world, console, &it.into(), packs::load),
         Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),

@@ -90,5 +90,5 @@ pub(super) fn or_builtin_policy(
     };
     report_invalid(console, &invalid);
     console.eprint("the built-in pack is used meanwhile");
-    packs::builtin_policy(world)
+    packs::builtin_policy()
 }

@@ -134,7 +134,7 @@ fn list_grants(
         let why = packs::explain(&broken);
         AppError::failed_as(format!("{why}; fix the pack, then run `policyd trust` again"))
     })?;
-    let builtin = packs::builtin_policy(world)
+    let builtin = packs::builtin_policy()
         .ok_or_else(|| AppError::failed_as("the built-in pack does not load"))?;
     for it in found.remote() {
         let hash = it.sha256.as_deref().unwrap_or_default();

@@ -5,7 +5,7 @@
 //! answer before it reads anything. The handler of the signals writes it to standard output, leaves a record for the
 //! next event, and ends the process with 0.
 //!
-//! Contains: the handler, and the only `unsafe` code of policyd. A handler may call only functions that POSIX calls
+//! Contains: the handler, and the `unsafe` code that it needs. A handler may call only functions that POSIX calls
 //! async-signal-safe, so everything that it needs is allocated before.
 //! Does not contain: what the answer says, and who reads the record.
 //!

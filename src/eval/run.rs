@@ -13,6 +13,7 @@ use policyd_gate::{self as gate, Report, Request, Supervision};
 use policyd_harness::{self as harness, Harness};
 use policyd_hook::payload::{self, JsonExtent, PayloadError};
 use policyd_hook::{self as hook, Caller, HookResponse};
+use policyd_packs::LoadPack;
 use policyd_record::outcome as report;
 use policyd_workspace::error::AppError;
 use policyd_workspace::project;
@@ -25,8 +26,13 @@ use policyd_yaml::time::Timestamp;
 /// unseen by [`World::input_comes`].
 const STDIN_PART_BYTES: usize = 16 * 1024;
 
-/// Judges one event and speaks.
-pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalCall) -> u8 {
+/// Judges one event and speaks. `load` returns the policies of packs.
+pub fn run(
+    world: &dyn World,
+    console: &mut Console<'_>,
+    arguments: &EvalCall,
+    load: LoadPack,
+) -> u8 {
     let overlay;
     let world: &dyn World = if arguments.dry_run {
         overlay = OverlayWorld::new(world);
@@ -44,7 +50,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &EvalCall) -
             if !is_same(caller, line_caller) {
                 crash::prepare(world, caller);
             }
-            report = gate::evaluate(world, &request);
+            report = gate::evaluate(world, &request, load);
             if !is_whole && report.answer.decision < Decision::Ask {
                 report.answer = HookResponse::not_analyzed(caller, NOT_WHOLE);
             }

@@ -24,9 +24,16 @@ pub(super) const BROKEN: &str = "the policy pack is broken";
 /// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
 pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
     if !invalid.sets_off.is_empty() {
-        let is_on = |it: &Guard| !invalid.sets_off.contains(&it.set.as_str());
+        let is_on = |it: &Guard| !invalid.sets_off.contains(&it.set);
         policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_on)));
     }
+}
+
+/// Answers an event whose pack no program could compile.
+pub(super) fn not_compiled(request: &Request<'_>, why: &str, mut report: Report) -> Report {
+    let text = format!("the policy pack is not compiled: {why}.");
+    report.answer = HookResponse::not_analyzed(request.caller, &text);
+    report.silent("the policy pack is not compiled")
 }
 
 /// Evaluates an event by the built-in pack, because the pack of the project is invalid: reactions and the

@@ -45,7 +45,7 @@ use guards::GuardEvaluation;
 pub use organization::OrganizationLayer;
 pub use output::{Report, Unjudged};
 use policyd_hook::HookResponse;
-use policyd_packs as packs;
+use policyd_packs::{self as packs, LoadError, LoadPack};
 use policyd_policy::EnforcementMode;
 use policyd_store::crash_record::{self, CrashedHook};
 use policyd_workspace::gate_status::OffReason;
@@ -55,15 +55,15 @@ pub use request::{Request, Supervision, caller, named_harness};
 pub use sharing::needs_network;
 use stop::StopEvaluation;
 
-/// Evaluates an event by the rules of its project and of the organization.
-pub fn evaluate(world: &dyn World, request: &Request<'_>) -> Report {
+/// Evaluates an event by the rules of its project and of the organization. `load` returns the policies of their packs.
+pub fn evaluate(world: &dyn World, request: &Request<'_>, load: LoadPack) -> Report {
     let mut report = Report::of(&request.event);
     report_crashes(world, &mut report);
-    let organization = OrganizationLayer::load(world, request.event.kind, &mut report);
+    let organization = OrganizationLayer::load(world, request.event.kind, load, &mut report);
     if report.answer.refuses() {
         return organization::refuse(world, request, report);
     }
-    let report = evaluate_project(world, request, organization.as_ref(), report);
+    let report = evaluate_project(world, request, organization.as_ref(), load, report);
     match organization {
         Some(layer) => organization::add(&layer, world, request, report),
         None => report,
@@ -89,6 +89,7 @@ fn evaluate_project(
     world: &dyn World,
     request: &Request<'_>,
     organization: Option<&OrganizationLayer>,
+    load: LoadPack,
     mut report: Report,
 ) -> Report {
     let Admitted { project, switches, enforcement, allowances, pins } =
@@ -103,23 +104,30 @@ fn evaluate_project(
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| report.problem(&it.text()));
     }
-    let loaded = packs::policy(world, &found).map_err(|mut invalid| {
-        if enforcement.mode_of(invalid.mode) == EnforcementMode::Observe {
+    let loaded = load(world, &found).map_err(|mut error| {
+        if let LoadError::Invalid(invalid) = &mut error
+            && enforcement.mode_of(invalid.mode) == EnforcementMode::Observe
+        {
             invalid.on_error = None;
         }
-        invalid
+        error
     });
     let mut policy = match loaded {
         Ok(mut policy) => {
             pins.apply(&mut policy);
             policy
         }
-        Err(invalid) if invalid.enabled == Some(false) && pins.allow_disable => {
+        Err(LoadError::NotCompiled(why)) => {
+            return invalid_pack::not_compiled(request, &why, report);
+        }
+        Err(LoadError::Invalid(invalid))
+            if invalid.enabled == Some(false) && pins.allow_disable =>
+        {
             return output::report_off(world, &project, request, OffReason::Manifest, report);
         }
         // It is reported at a stop and where a session begins.
-        Err(invalid) if !request.event.kind.is_boundary() => {
-            let Some(mut policy) = packs::builtin_policy(world) else {
+        Err(LoadError::Invalid(invalid)) if !request.event.kind.is_boundary() => {
+            let Some(mut policy) = packs::builtin_policy() else {
                 report.answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
                 return report.silent(invalid_pack::BROKEN);
             };
@@ -132,7 +140,7 @@ fn evaluate_project(
             let context = GateContext { allowances, ..context };
             return invalid_pack::evaluate(&context, &invalid, report);
         }
-        Err(invalid) => {
+        Err(LoadError::Invalid(invalid)) => {
             let mut report = invalid_pack::answer(world, &project, request, report, &invalid);
             let blocked = report.answer.refuses();
             output::log_unjudged(world, &project.state, request, blocked, &mut report);

@@ -13,7 +13,7 @@ use super::stop::StopEvaluation;
 use policyd_evaluation::combine::Decision;
 use policyd_facts::event::{Event, EventKind};
 use policyd_hook::HookResponse;
-use policyd_packs::{self as packs, organization};
+use policyd_packs::{self as packs, LoadError, LoadPack, organization};
 use policyd_policy::Policy;
 use policyd_store::configuration::{Configuration, ConfigurationOwner};
 use policyd_store::enforcement::EnforcementChoice;
@@ -30,7 +30,12 @@ pub struct OrganizationLayer {
 impl OrganizationLayer {
     /// Loads the organization's pack; `None` if there is none, or if it is not used. Until it is repaired, each event
     /// reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
-    pub fn load(world: &dyn World, kind: EventKind, report: &mut Report) -> Option<Self> {
+    pub fn load(
+        world: &dyn World,
+        kind: EventKind,
+        load: LoadPack,
+        report: &mut Report,
+    ) -> Option<Self> {
         let mut tell = |text: &str| {
             report.problem(text);
             let pins = || Configuration::load(world, ConfigurationOwner::Organization).pins;
@@ -46,15 +51,19 @@ impl OrganizationLayer {
                 return None;
             }
         };
-        match packs::policy(world, &found) {
+        match load(world, &found) {
             Ok(mut policy) => {
                 // Only the manifest of the organization lets its rules observe.
                 EnforcementChoice::default().apply(&mut policy);
                 let loaded = LoadedPolicy::new(policy, Some(Rc::new(found)));
                 Some(Self { loaded: ManuallyDrop::new(loaded) })
             }
-            Err(invalid) => {
-                tell(&format!("the organization's pack is not used: {}", packs::explain(&invalid)));
+            Err(error) => {
+                let why = match error {
+                    LoadError::Invalid(invalid) => packs::explain(&invalid),
+                    LoadError::NotCompiled(why) => why,
+                };
+                tell(&format!("the organization's pack is not used: {why}"));
                 None
             }
         }

@@ -14,11 +14,19 @@ use policyd_store::user::UserDirectory;
 use policyd_workspace::project::is_on;
 use policyd_world::World;
 use policyd_yaml::checksum::{checksum, checksum_of_cache, hex};
-use policyd_yaml::deferred;
+use policyd_yaml::deferred::{self, EncodedBytes};
 
 /// Version of the program, and a fingerprint of the sources of every crate whose types the compiled form holds: a
 /// program reads only what the same program wrote. The build script computes it.
 const COMPILED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("POLICYD_SOURCES"));
+
+/// The compiled form of the built-in pack, which the build script made.
+static BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/builtin.pack"));
+
+/// The policy of the built-in pack.
+pub(super) fn built_in() -> Option<Policy> {
+    deferred::decode(&EncodedBytes::Static(BUILT_IN), 0..BUILT_IN.len())
+}
 
 /// The file that keeps the compiled form of a pack: its key, the checksum of the rest, the rest.
 pub(super) struct CompiledPack {
@@ -56,13 +64,13 @@ impl CompiledPack {
         let (proof, body) = rest.split_at_checked(8)?;
         let current = key == self.key && proof == checksum_of_cache(body);
         let body = bytes.len().saturating_sub(body.len())..bytes.len();
-        if current { deferred::decode(&Arc::new(bytes), body) } else { None }
+        let bytes = EncodedBytes::Read(Arc::new(bytes));
+        if current { deferred::decode(&bytes, body) } else { None }
     }
 
-    /// Keeps a policy; where that fails, the next call loads it again.
-    pub(super) fn write(&self, world: &dyn World, policy: &Policy) {
-        let Ok(body) = postcard::to_stdvec(policy) else { return };
-        let bytes = [self.key.as_slice(), &checksum_of_cache(&body), &body].concat();
+    /// Keeps an encoded policy. If that fails, the next call compiles the pack again.
+    pub(super) fn write(&self, world: &dyn World, body: &[u8]) {
+        let bytes = [self.key.as_slice(), &checksum_of_cache(body), body].concat();
         let folder = self.path.parent().map_or(Ok(()), |it| world.create_folder(it));
         let written = folder.and_then(|()| world.write(&self.path, &bytes));
         if self.layer == Layer::Organization {
@@ -74,15 +82,23 @@ impl CompiledPack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy;
+    use std::path::Path;
+
+    use super::super::{loaded, policy, read};
     use super::*;
     use policyd_world::fake::FakeWorld;
+
+    #[test]
+    fn the_build_script_compiled_the_built_in_pack_as_it_is_compiled_now() {
+        assert_eq!(built_in().unwrap(), loaded(&Found::new(None, Vec::new())).unwrap());
+    }
 
     #[test]
     fn every_flipped_byte_and_every_cut_of_a_compiled_pack_is_a_miss() {
         let world = FakeWorld::new();
         world.set_env("HOME", "/home/me");
-        let found = Found::new(None, Vec::new());
+        world.put("/pack/policyd.yaml", "name: own\nextends: [builtin]\n");
+        let found = read(&world, Path::new("/pack"));
         let loaded = policy(&world, &found).unwrap();
         let mut kept = CompiledPack::of(&world, &found).unwrap();
         let bytes = world.get(&kept.path).unwrap();

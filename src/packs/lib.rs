@@ -13,6 +13,7 @@
 //! ```
 
 mod compiled;
+pub mod compiler;
 pub mod folder;
 pub mod grants;
 pub mod organization;
@@ -22,9 +23,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use compiled::CompiledPack;
+use compiled::{CompiledPack, built_in};
 use folder::{Folder, holds_policies};
 use policyd_fact_table::types::Names;
 use policyd_policy::load::{self, Loaded, Pack};
@@ -39,9 +41,10 @@ use policyd_workspace::project::{Project, STATE_DIR_NAME};
 use policyd_world::World;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::checksum::hex;
+use policyd_yaml::deferred::{self, EncodedBytes};
 
 /// Who decides about a pack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Layer {
     /// The user, or the project with the user's trust.
     Project,
@@ -310,26 +313,77 @@ pub struct InvalidPack {
     /// Whether the manifest switches the pack on, where it is sound.
     pub enabled: Option<bool>,
     /// Built-in sets of guards that the manifest leaves out, where it is sound.
-    pub sets_off: Vec<&'static str>,
+    pub sets_off: Vec<String>,
 }
 
-/// The policy of a found pack: from its compiled form where that is current, else loaded.
+/// Why a pack has no policy.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The pack is broken.
+    Invalid(InvalidPack),
+    /// Another program had to compile the pack, and did not. Contains the reason.
+    NotCompiled(String),
+}
+
+/// Returns the policy of a found pack.
+pub type LoadPack = fn(&dyn World, &Found) -> Result<Policy, LoadError>;
+
+/// Returns the policy of a found pack: from its compiled form if that is current, else compiled here.
+///
+/// # Errors
+/// The pack is broken.
 pub fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
-    if !found.unreadable.is_empty() {
-        return loaded(found);
-    }
-    if found.remote().iter().any(|it| it.files.is_err()) {
-        return loaded(found);
-    }
-    let kept = CompiledPack::of(world, found);
-    if let Some(policy) = kept.as_ref().and_then(|it| it.read(world)) {
+    if let Some(policy) = compiled(world, found) {
         return Ok(policy);
     }
     let policy = loaded(found)?;
-    if let Some(kept) = kept {
-        kept.write(world, &policy);
+    if let Some(kept) = CompiledPack::of(world, found)
+        && let Ok(body) = postcard::to_stdvec(&policy)
+    {
+        kept.write(world, &body);
     }
     Ok(policy)
+}
+
+/// The same as a [`LoadPack`].
+///
+/// # Errors
+/// The pack is broken.
+pub fn load(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
+    policy(world, found).map_err(LoadError::Invalid)
+}
+
+/// Returns the policy of a found pack: from its compiled form if that is current, else as `compile` compiles it. It
+/// receives the input of [`compiler::run`], and returns the output.
+///
+/// # Errors
+/// The pack is broken, or `compile` failed.
+pub fn load_by(
+    world: &dyn World,
+    found: &Found,
+    compile: impl FnOnce(&[u8]) -> Result<Vec<u8>, String>,
+) -> Result<Policy, LoadError> {
+    if let Some(policy) = compiled(world, found) {
+        return Ok(policy);
+    }
+    let output = compile(&compiler::input(found)).map_err(LoadError::NotCompiled)?;
+    let body = compiler::read(&output)?;
+    if let Some(kept) = CompiledPack::of(world, found) {
+        kept.write(world, &body);
+    }
+    let body = EncodedBytes::Read(Arc::new(body));
+    let damaged = || LoadError::NotCompiled("the compiled pack is damaged".to_owned());
+    deferred::decode(&body, 0..body.len()).ok_or_else(damaged)
+}
+
+/// Returns the current compiled form of a pack. A pack that could not be read as a whole has none.
+fn compiled(world: &dyn World, found: &Found) -> Option<Policy> {
+    let is_whole =
+        || found.unreadable.is_empty() && found.remote().iter().all(|it| it.files.is_ok());
+    match (&found.folder, found.layer) {
+        (None, Layer::Project) => built_in(),
+        _ => is_whole().then(|| CompiledPack::of(world, found)?.read(world))?,
+    }
 }
 
 /// Saves the compiled form of a pack, so that the first hook need not load its files. A hook reports what is wrong
@@ -348,6 +402,7 @@ pub fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
         Layer::Organization => organization::own_rules(policy),
     });
     let unreadable = found.unreadable.clone();
+    let sets_off = sets_off.into_iter().map(str::to_owned).collect();
     policy.ok_or(InvalidPack { unreadable, diagnostics, on_error, mode, enabled, sets_off })
 }
 
@@ -380,15 +435,7 @@ fn hash(pack: Option<&Pack>, content: &[u8; 32]) -> [u8; 32] {
 /// What is broken and where, for the user: the first findings on one line each.
 pub fn explain(broken: &InvalidPack) -> String {
     const SHOWN: usize = 5;
-    let errors = broken.diagnostics.iter().filter(|it| it.level == policyd_yaml::Level::Error);
-    let mut lines: Vec<String> = broken
-        .unreadable
-        .iter()
-        .cloned()
-        .chain(errors.map(|it| format!("{}: {}", it.span.place(), it.message)))
-        .collect();
-    // Several readers of a file can find the same error.
-    lines.dedup();
+    let lines = problems(broken);
     let more = lines.len().saturating_sub(SHOWN);
     let mut text = lines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
     if more > 0 {
@@ -397,12 +444,22 @@ pub fn explain(broken: &InvalidPack) -> String {
     format!("the policy pack is broken: {text}")
 }
 
+/// What is broken and where, one line each.
+fn problems(broken: &InvalidPack) -> Vec<String> {
+    let errors = broken.diagnostics.iter().filter(|it| it.level == policyd_yaml::Level::Error);
+    let errors = errors.map(|it| format!("{}: {}", it.span.place(), it.message));
+    let mut lines: Vec<String> = broken.unreadable.iter().cloned().chain(errors).collect();
+    // Several readers of a file can find the same error.
+    lines.dedup();
+    lines
+}
+
 /// The names that the expressions of a found pack may use.
 pub fn names(found: &Found) -> Arc<Names> {
     Reviewed::new(&found.pack(), &Base::new(&builtin::pack())).names
 }
 
 /// The built-in pack, for events that must not be forgotten because another one is broken.
-pub fn builtin_policy(world: &dyn World) -> Option<Policy> {
-    policy(world, &Found::new(None, Vec::new())).ok()
+pub fn builtin_policy() -> Option<Policy> {
+    built_in()
 }

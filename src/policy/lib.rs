@@ -158,7 +158,7 @@ pub struct Policy {
 }
 
 /// The files of a pack.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Pack {
     /// Displayed name: the directory, or `builtin`.
     pub name: String,

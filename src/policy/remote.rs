@@ -3,7 +3,10 @@
 //! Contains: the entries of `extends`, and why a remote pack cannot be used. Does not contain: how a pack is fetched,
 //! cached, or verified. Loading a pack never uses the network.
 
+use std::fmt;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::load::Pack;
 use super::parse::Files;
@@ -40,7 +43,7 @@ record! {
 }
 
 /// A remote pack as the lock file and the cache of this machine have it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RemotePack {
     /// The source as the manifest states it.
     pub source: String,
@@ -51,7 +54,7 @@ pub struct RemotePack {
 }
 
 /// Why a remote pack cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum RemoteProblem {
     /// The lock file or the cache lacks the pack.
     #[error("is not fetched yet")]
@@ -96,20 +99,43 @@ impl RemoteProblem {
     }
 }
 
+/// Who requires a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Requirer {
+    Organization,
+    User,
+    Manifest,
+    LockFile,
+    /// An option of the command line.
+    Option,
+}
+
+impl fmt::Display for Requirer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Organization => "the organization",
+            Self::User => "your configuration",
+            Self::Manifest => "the manifest",
+            Self::LockFile => "the lock file",
+            Self::Option => "the option `--key`",
+        })
+    }
+}
+
 /// Why a pack does not count as signed. `by` names who requires the signature.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum SignatureProblem {
     /// The pack has no signature.
     #[error("is not signed, but {by} requires a signature")]
     Missing {
         /// Who requires it.
-        by: &'static str,
+        by: Requirer,
     },
     /// The signature is by another key.
     #[error("is signed by another key than {by} requires")]
     OtherKey {
         /// Who requires the key.
-        by: &'static str,
+        by: Requirer,
     },
     /// The signature is for other content, or was made without the secret key.
     #[error("has a signature that does not fit its content")]
@@ -121,13 +147,13 @@ pub enum SignatureProblem {
     #[error("cannot be verified: {by} requires a signature, but names no key")]
     NoKey {
         /// Who requires it.
-        by: &'static str,
+        by: Requirer,
     },
     /// A key is not one of minisign.
     #[error("cannot be verified: {by} names `{key}`, which is not a public key of minisign")]
     InvalidKey {
         /// Who names it.
-        by: &'static str,
+        by: Requirer,
         /// The key.
         key: String,
     },

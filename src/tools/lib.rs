@@ -2,6 +2,7 @@
 
 pub use policyd_base::{git_index, id, limits};
 pub use policyd_fact_table as expr; // The language of expressions over the table of facts.
+pub use policyd_packs::compiler;
 pub use policyd_shell::path;
 pub use policyd_state as state;
 pub use policyd_yaml as source;

@@ -6,18 +6,22 @@
 )]
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use policyd_base::programs::{FRONT, FRONT_RELEASE, beside};
+use policyd_base::programs::{COMPILE_PACK, FRONT, FRONT_RELEASE, beside};
 use policyd_tools::cli::{self, Console};
+use policyd_tools::compiler;
 use policyd_tools::net::RealNetwork;
 use policyd_tools::world::real::RealWorld;
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|it| it == COMPILE_PACK) {
+        return compile_pack();
+    }
     let directory = cli::take_directory(&mut arguments);
     let hook = cli::is_hook_call(&arguments);
     if hook {
@@ -65,6 +69,23 @@ fn main() -> ExitCode {
         }
         Err(_) => ExitCode::from(cli::EXIT_BROKEN),
     }
+}
+
+/// Compiles the pack in standard input for the hook program.
+fn compile_pack() -> ExitCode {
+    if let Some(problem) = cli::other_release(&RealWorld::new()) {
+        drop(writeln!(std::io::stderr().lock(), "{problem}"));
+        return ExitCode::from(cli::EXIT_BROKEN);
+    }
+    let mut input = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut input);
+    let output = read.ok().and_then(|_| compiler::run(&input));
+    let is_written = |it: Vec<u8>| std::io::stdout().lock().write_all(&it).is_ok();
+    if output.is_some_and(is_written) {
+        return ExitCode::SUCCESS;
+    }
+    drop(writeln!(std::io::stderr().lock(), "the input is not a pack of this release"));
+    ExitCode::from(cli::EXIT_BROKEN)
 }
 
 /// Refuses a command line. A hook is answered.

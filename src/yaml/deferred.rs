@@ -22,10 +22,36 @@ pub struct Lazy<T> {
     value: OnceLock<Box<T>>,
 }
 
+/// Encoded bytes that any number of values share.
+#[derive(Debug, Clone)]
+pub enum EncodedBytes {
+    /// Part of the program.
+    Static(&'static [u8]),
+    /// Read from a file.
+    Read(Arc<Vec<u8>>),
+}
+
+impl Default for EncodedBytes {
+    fn default() -> Self {
+        Self::Static(&[])
+    }
+}
+
+impl Deref for EncodedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Static(bytes) => bytes,
+            Self::Read(bytes) => bytes,
+        }
+    }
+}
+
 /// A range of shared encoded bytes.
 #[derive(Clone, Default)]
 struct EncodedRange {
-    whole: Arc<Vec<u8>>,
+    whole: EncodedBytes,
     part: Range<usize>,
 }
 
@@ -41,7 +67,7 @@ impl std::fmt::Debug for EncodedRange {
 
 thread_local! {
     /// Buffer that is being decoded, for the deferred values inside it.
-    static WHOLE: RefCell<Arc<Vec<u8>>> = RefCell::default();
+    static WHOLE: RefCell<EncodedBytes> = const { RefCell::new(EncodedBytes::Static(&[])) };
     /// Number of decoded values.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
@@ -54,9 +80,9 @@ pub fn decoded_count() -> usize {
 
 /// Decodes a range of `whole`. Deferred values inside the result share `whole`.
 #[must_use]
-pub fn decode<T: DeserializeOwned>(whole: &Arc<Vec<u8>>, part: Range<usize>) -> Option<T> {
+pub fn decode<T: DeserializeOwned>(whole: &EncodedBytes, part: Range<usize>) -> Option<T> {
     let bytes = whole.get(part)?;
-    let around = WHOLE.replace(Arc::clone(whole));
+    let around = WHOLE.replace(whole.clone());
     let value = postcard::from_bytes(bytes).ok();
     WHOLE.replace(around);
     value
@@ -70,9 +96,7 @@ impl EncodedRange {
             let start = bytes.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
             let part = start..start.wrapping_add(bytes.len());
             match whole.get(part.clone()) {
-                Some(found) if std::ptr::eq(found, bytes) => {
-                    Self { whole: Arc::clone(whole), part }
-                }
+                Some(found) if std::ptr::eq(found, bytes) => Self { whole: whole.clone(), part },
                 Some(_) | None => bytes.to_vec().into(),
             }
         })
@@ -89,7 +113,7 @@ impl EncodedRange {
 
 impl From<Vec<u8>> for EncodedRange {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { part: 0..bytes.len(), whole: Arc::new(bytes) }
+        Self { part: 0..bytes.len(), whole: EncodedBytes::Read(Arc::new(bytes)) }
     }
 }
 
@@ -214,6 +238,11 @@ impl Visitor<'_> for Bytes {
 mod tests {
     use super::*;
 
+    /// Whether two buffers are one.
+    fn is_same(one: &EncodedBytes, other: &EncodedBytes) -> bool {
+        std::ptr::eq(&raw const **one, &raw const **other)
+    }
+
     #[test]
     fn what_was_encoded_is_decoded_when_it_is_looked_at() {
         let texts = vec!["a".to_owned(), "b".to_owned()];
@@ -242,15 +271,17 @@ mod tests {
         let known = Lazy::from(vec![Lazy::from(texts(3)), Lazy::from(texts(0))]);
         let bytes = postcard::to_stdvec(&(7_u8, &known)).unwrap();
         // A prefix before the value, as a key would be.
-        let whole = Arc::new([b"key".as_slice(), &bytes].concat());
-        let (number, read): Nested = decode(&whole, 3..whole.len()).unwrap();
-        assert_eq!((number, &read), (7, &known));
-        let shares = |it: &Option<EncodedRange>| Arc::ptr_eq(&it.as_ref().unwrap().whole, &whole);
-        assert!(shares(&read.encoded) && read.iter().all(|it| shares(&it.encoded)));
-        assert_eq!(decode::<Vec<String>>(&whole, 3..whole.len() + 1), None, "beyond the end");
-        // A value that is decoded on its own owns its bytes.
-        let (_, alone): Nested = postcard::from_bytes(&bytes).unwrap();
-        assert!(!shares(&alone.encoded) && alone == known);
+        let bytes: &'static [u8] = Vec::leak([b"key".as_slice(), &bytes].concat());
+        for whole in [EncodedBytes::Static(bytes), EncodedBytes::Read(Arc::new(bytes.to_vec()))] {
+            let (number, read): Nested = decode(&whole, 3..whole.len()).unwrap();
+            assert_eq!((number, &read), (7, &known));
+            let shares = |it: &Option<EncodedRange>| is_same(&it.as_ref().unwrap().whole, &whole);
+            assert!(shares(&read.encoded) && read.iter().all(|it| shares(&it.encoded)));
+            assert_eq!(decode::<Vec<String>>(&whole, 3..whole.len() + 1), None, "beyond the end");
+            // A value that is decoded on its own owns its bytes.
+            let (_, alone): Nested = postcard::from_bytes(&bytes[3..]).unwrap();
+            assert!(!shares(&alone.encoded) && alone == known);
+        }
     }
 
     #[test]
@@ -258,9 +289,9 @@ mod tests {
         let row = postcard::to_stdvec("row").unwrap();
         let known = SharedBytes::from(row.clone());
         let bytes = postcard::to_stdvec(&(&known, Lazy::from(7_u8))).unwrap();
-        let whole = Arc::new(bytes);
+        let whole = EncodedBytes::Read(Arc::new(bytes));
         let (read, number): (SharedBytes, Lazy<u8>) = decode(&whole, 0..whole.len()).unwrap();
-        assert!(Arc::ptr_eq(&read.0.whole, &whole));
+        assert!(is_same(&read.0.whole, &whole));
         assert_eq!((&read, &*read), (&known, row.as_slice()));
         let before = decoded_count();
         assert_eq!(read.decode::<String>(0..row.len()).as_deref(), Some("row"));

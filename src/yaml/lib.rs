@@ -37,10 +37,12 @@ pub mod yaml;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use node::{Node, NodeKind, Scalar, ScalarStyle};
 
 /// A policy file.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Displayed name: the path, or `builtin/<file>`.
     pub name: String,

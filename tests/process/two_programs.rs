@@ -52,6 +52,30 @@ fn hooks_are_answered_without_policyd_tools() {
 }
 
 #[test]
+fn policyd_tools_compiles_a_pack_once_and_without_it_a_call_is_asked_about() {
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT, TOOLS]);
+    let pack = machine.path("pack");
+    fs::create_dir(&pack).unwrap();
+    fs::write(pack.join("policyd.yaml"), "name: own\nextends: [builtin]\n").unwrap();
+    let event = json!({"session_id": "s", "cwd": machine.file(""), "tool_name": "Bash",
+        "tool_input": {"command": "rm -rf /"}});
+    let called = || {
+        let hook = ["eval", "--hook", "pre-tool-use"];
+        let mut command = machine.program(folder.join(FRONT).to_str().unwrap(), &hook);
+        command.env("POLICYD_TOOLS_BESIDE", "1").env("POLICYD_POLICIES", &pack);
+        run(command, event.to_string().as_bytes())
+    };
+    assert_eq!(decision(&called()), "deny");
+    fs::remove_file(folder.join(TOOLS)).unwrap();
+    assert_eq!(decision(&called()), "deny", "the compiled form is kept");
+    fs::write(pack.join("policyd.yaml"), "name: other\nextends: [builtin]\n").unwrap();
+    let answer = called();
+    assert_eq!(decision(&answer), "ask", "{answer:?}");
+    assert!(answer.stdout.contains("policyd-tools` is missing"), "{answer:?}");
+}
+
+#[test]
 #[cfg(unix)]
 fn policyd_tools_that_another_account_can_change_is_not_run() {
     use std::os::unix::fs::PermissionsExt;

@@ -349,7 +349,7 @@ mod tests {
         world.advance(DASHBOARD_AGE_MAX.saturating_mul(2));
         assert_eq!(looked(&live, &mut state), first, "nothing changed but the time");
         changes.mark_unchanged();
-        let policy = crate::packs::builtin_policy(&world).unwrap();
+        let policy = crate::packs::builtin_policy().unwrap();
         let breakers = BreakerStore::new(&world, Path::new(STATE), Durability::default());
         let settings = policy.breaker("api/x");
         breakers.record("api/x", BreakerEvent::failure("E"), &settings, world.now()).unwrap();

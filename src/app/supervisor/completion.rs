@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::Supervisor;
 use crate::gate::{self, Request, Supervision};
+use crate::packs;
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, Consequence};
 use policyd_evaluation::{Detail, StopOutcome};
 use policyd_facts::event::{Event, EventKind};
@@ -55,7 +56,8 @@ impl Supervisor<'_> {
     /// The checks of the organization that a claim does not pass.
     fn organization_findings(&self, request: &Request<'_>, occasion: Occasion) -> Vec<String> {
         let mut report = gate::Report::default();
-        let layer = gate::OrganizationLayer::load(self.world, request.event.kind, &mut report);
+        let layer =
+            gate::OrganizationLayer::load(self.world, request.event.kind, packs::load, &mut report);
         let report = layer.and_then(|it| it.evaluate(self.world, request));
         report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, occasion)).collect()
     }

@@ -5,31 +5,8 @@
 
 use minisign_verify::{Error, PublicKey, Signature};
 
+pub use policyd_policy::remote::Requirer;
 use policyd_policy::remote::SignatureProblem;
-
-/// Who requires a signature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requirer {
-    Organization,
-    User,
-    Manifest,
-    LockFile,
-    /// An option of the command line.
-    Option,
-}
-
-impl Requirer {
-    /// Returns the words for messages.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Organization => "the organization",
-            Self::User => "your configuration",
-            Self::Manifest => "the manifest",
-            Self::LockFile => "the lock file",
-            Self::Option => "the option `--key`",
-        }
-    }
-}
 
 /// A requirement: one of the keys must have signed the pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +28,7 @@ pub fn verify(
 ) -> Result<Option<String>, SignatureProblem> {
     let mut signer = None;
     for requirement in requirements {
-        let by = requirement.by.name();
+        let by = requirement.by;
         if requirement.keys.is_empty() {
             return Err(SignatureProblem::NoKey { by });
         }
@@ -68,7 +45,7 @@ fn signed_by(
     signature: &Signature,
     requirement: &Requirement,
 ) -> Result<String, SignatureProblem> {
-    let by = requirement.by.name();
+    let by = requirement.by;
     let mut problem = SignatureProblem::OtherKey { by };
     for key in &requirement.keys {
         let public = PublicKey::from_base64(key)
