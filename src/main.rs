@@ -73,9 +73,7 @@ fn answer(
 
 /// Loads a pack. `policyd-tools` compiles it if it changed.
 fn load_pack(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
-    packs::load_by(world, found, |input| {
-        sibling::compile(world, input).map_err(|error| error.to_string())
-    })
+    packs::load_by(world, found, |input| sibling::compile(world, input).map_err(Into::into))
 }
 
 /// Runs `policyd-tools` with the same arguments. A hook is answered even if this fails.

@@ -118,7 +118,7 @@ fn evaluate_project(
             policy
         }
         Err(LoadError::NotCompiled(why)) => {
-            return invalid_pack::not_compiled(request, &why, report);
+            return invalid_pack::not_compiled(request, &why.to_string(), report);
         }
         Err(LoadError::Invalid(invalid))
             if invalid.enabled == Some(false) && pins.allow_disable =>

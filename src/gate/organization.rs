@@ -61,7 +61,7 @@ impl OrganizationLayer {
             Err(error) => {
                 let why = match error {
                     LoadError::Invalid(invalid) => packs::explain(&invalid),
-                    LoadError::NotCompiled(why) => why,
+                    LoadError::NotCompiled(why) => why.to_string(),
                 };
                 tell(&format!("the organization's pack is not used: {why}"));
                 None

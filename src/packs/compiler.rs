@@ -11,7 +11,7 @@ use policyd_policy::{EnforcementMode, OnError};
 
 /// A pack that is to be compiled, as it was read.
 #[derive(Serialize, Deserialize)]
-struct Input {
+struct CompilerInput {
     layer: Layer,
     pack: Option<Pack>,
     unreadable: Vec<String>,
@@ -19,7 +19,7 @@ struct Input {
 
 /// What compiling came to.
 #[derive(Serialize, Deserialize)]
-enum Output {
+enum CompilerOutput {
     /// The encoded policy.
     Policy(Vec<u8>),
     /// The pack is broken.
@@ -35,21 +35,21 @@ enum Output {
 /// Returns the input for a pack.
 pub(super) fn input(found: &Found) -> Vec<u8> {
     let (layer, pack) = (found.layer, found.folder.clone());
-    let input = Input { layer, pack, unreadable: found.unreadable.clone() };
+    let input = CompilerInput { layer, pack, unreadable: found.unreadable.clone() };
     postcard::to_stdvec(&input).unwrap_or_default()
 }
 
 /// Compiles the pack of an input, and returns the output. `None` if the input is damaged.
 #[must_use]
 pub fn run(input: &[u8]) -> Option<Vec<u8>> {
-    let Input { layer, pack, unreadable } = postcard::from_bytes(input).ok()?;
+    let CompilerInput { layer, pack, unreadable } = postcard::from_bytes(input).ok()?;
     let found = Found { layer, ..Found::new(pack, unreadable) };
     let output = match loaded(&found) {
-        Ok(policy) => Output::Policy(postcard::to_stdvec(&policy).ok()?),
+        Ok(policy) => CompilerOutput::Policy(postcard::to_stdvec(&policy).ok()?),
         Err(invalid) => {
             let problems = problems(&invalid);
             let InvalidPack { on_error, mode, enabled, sets_off, .. } = invalid;
-            Output::Invalid { problems, on_error, mode, enabled, sets_off }
+            CompilerOutput::Invalid { problems, on_error, mode, enabled, sets_off }
         }
     };
     postcard::to_stdvec(&output).ok()
@@ -58,17 +58,17 @@ pub fn run(input: &[u8]) -> Option<Vec<u8>> {
 /// Returns the encoded policy of an output.
 ///
 /// # Errors
-/// The pack is broken, or the output is damaged.
+/// [`LoadError::Invalid`] if the pack is broken, [`LoadError::NotCompiled`] if the output is damaged.
 pub(super) fn read(output: &[u8]) -> Result<Vec<u8>, LoadError> {
     match postcard::from_bytes(output) {
-        Ok(Output::Policy(body)) => Ok(body),
-        Ok(Output::Invalid { problems, on_error, mode, enabled, sets_off }) => {
+        Ok(CompilerOutput::Policy(body)) => Ok(body),
+        Ok(CompilerOutput::Invalid { problems, on_error, mode, enabled, sets_off }) => {
             let (unreadable, diagnostics) = (problems, Vec::new());
             let invalid =
                 InvalidPack { unreadable, diagnostics, on_error, mode, enabled, sets_off };
             Err(LoadError::Invalid(invalid))
         }
-        Err(_) => Err(LoadError::NotCompiled("the output of the compiler is damaged".to_owned())),
+        Err(_) => Err(LoadError::NotCompiled("the output of the compiler is damaged".into())),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod organization;
 pub mod remote;
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -321,8 +322,8 @@ pub struct InvalidPack {
 pub enum LoadError {
     /// The pack is broken.
     Invalid(InvalidPack),
-    /// Another program had to compile the pack, and did not. Contains the reason.
-    NotCompiled(String),
+    /// Another program had to compile the pack, and did not.
+    NotCompiled(Box<dyn Error>),
 }
 
 /// Returns the policy of a found pack.
@@ -331,7 +332,7 @@ pub type LoadPack = fn(&dyn World, &Found) -> Result<Policy, LoadError>;
 /// Returns the policy of a found pack: from its compiled form if that is current, else compiled here.
 ///
 /// # Errors
-/// The pack is broken.
+/// [`InvalidPack`] if the pack is broken.
 pub fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
     if let Some(policy) = compiled(world, found) {
         return Ok(policy);
@@ -348,7 +349,7 @@ pub fn policy(world: &dyn World, found: &Found) -> Result<Policy, InvalidPack> {
 /// The same as a [`LoadPack`].
 ///
 /// # Errors
-/// The pack is broken.
+/// [`LoadError::Invalid`] if the pack is broken.
 pub fn load(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
     policy(world, found).map_err(LoadError::Invalid)
 }
@@ -357,11 +358,11 @@ pub fn load(world: &dyn World, found: &Found) -> Result<Policy, LoadError> {
 /// receives the input of [`compiler::run`], and returns the output.
 ///
 /// # Errors
-/// The pack is broken, or `compile` failed.
+/// [`LoadError::Invalid`] if the pack is broken, [`LoadError::NotCompiled`] if `compile` failed.
 pub fn load_by(
     world: &dyn World,
     found: &Found,
-    compile: impl FnOnce(&[u8]) -> Result<Vec<u8>, String>,
+    compile: impl FnOnce(&[u8]) -> Result<Vec<u8>, Box<dyn Error>>,
 ) -> Result<Policy, LoadError> {
     if let Some(policy) = compiled(world, found) {
         return Ok(policy);
@@ -372,7 +373,7 @@ pub fn load_by(
         kept.write(world, &body);
     }
     let body = EncodedBytes::Read(Arc::new(body));
-    let damaged = || LoadError::NotCompiled("the compiled pack is damaged".to_owned());
+    let damaged = || LoadError::NotCompiled("the compiled pack is damaged".into());
     deferred::decode(&body, 0..body.len()).ok_or_else(damaged)
 }
 

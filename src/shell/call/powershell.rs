@@ -20,7 +20,7 @@ const HOME: &str = "userprofile";
 /// Option that is followed by text for another shell.
 const CODE_OPTION: &str = " -c";
 /// Commands that policies name. PowerShell ignores their case, so they are rewritten as listed.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 25] = [
     "Remove-Item",
     "Get-Content",
     "Set-Content",
@@ -43,6 +43,9 @@ const COMMANDS: [&str; 22] = [
     "New-Service",
     "Set-MpPreference",
     "Add-MpPreference",
+    "Start-Process",
+    "Invoke-RestMethod",
+    "Invoke-WebRequest",
 ];
 /// Keywords before a block, or before a condition and a block, in lower case.
 const BEFORE_BLOCKS: [&str; 10] =
@@ -226,6 +229,13 @@ impl<'s> ShellTranslator<'s> {
         self.open.push(Bracket::Condition);
     }
 
+    /// Returns whether an argument of a command can begin here.
+    fn is_argument(&self) -> bool {
+        let before = self.out.trim_end_matches([' ', '\t']);
+        before.len() < self.out.len()
+            && before.chars().next_back().is_some_and(|it| !";|&(){}=,\n".contains(it))
+    }
+
     fn bracket(&mut self, bracket: char) {
         let is_command = |it: &str| it.trim_start().starts_with(|c: char| c.is_ascii_alphabetic());
         let last = self.open.last().copied();
@@ -243,6 +253,11 @@ impl<'s> ShellTranslator<'s> {
             (')', Some(Bracket::Condition)) => {
                 self.open.pop();
                 self.out.push('\n');
+            }
+            // The value of an argument: `x (rm a)` runs `rm a` before `x`.
+            ('(', _) if is_command(self.rest) && self.is_argument() => {
+                self.open.push(Bracket::Round);
+                self.out.push_str("$(");
             }
             ('{' | '(', _) => {
                 self.open.push(if bracket == '{' { Bracket::Braces } else { Bracket::Round });
@@ -339,7 +354,10 @@ mod tests {
             ("if (Test-Path a) { ri a }", "Test-Path a/{ :/ri a/}"),
             ("if ($x -eq 1) { ls } else { pwd }", ": $x -eq 1/{ :/ls/}/{ :/pwd/}"),
             ("try { ls } catch { pwd }", "{ :/ls/}/{ :/pwd/}"),
-            ("if ((a) -and (b)) { ls }", "(a) -and (b)/{ :/ls/}"),
+            ("if ((a) -and (b)) { ls }", "(a) -and $(b)/{ :/ls/}"),
+            ("x -y (git push) z", "x -y $(git push) z"),
+            ("x.Y(a); x = (1 + 2)", "x.Y(a); x = (1 + 2)"),
+            ("(git push); x | (git pull)", "(git push); x | (git pull)"),
             ("if (a) { if ($x) { ls } }", "a/{ :/: $x/{ :/ls/}/}"),
             ("if (ü) { ls } é", ": ü/{ :/ls/}/é"),
             ("foreach ($f in ls a) { cat $f }", "ls a/{ :/cat $f/}"),
