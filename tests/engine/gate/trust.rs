@@ -140,10 +140,12 @@ fn commands_that_set_up_a_pack_compile_it_before_the_first_hook() {
         let files = scene.world.files().into_iter();
         files.filter(|it| it.starts_with("/fresh")).collect::<Vec<_>>()
     };
-    let (trusted, linted, written) = (stranger(), stranger(), Scene::new());
-    crate::support::machine::trusting(&linted.world);
+    let [trusted, linted, installed] = [stranger(), stranger(), stranger()];
+    for it in [&linted, &installed] {
+        crate::support::machine::trusting(&it.world);
+    }
     for (scene, command) in
-        [(&trusted, "trust"), (&linted, "lint"), (&written, "init"), (&Scene::new(), "install")]
+        [(&trusted, "trust"), (&linted, "lint"), (&Scene::new(), "init"), (&installed, "install")]
     {
         scene.world.set_env("XDG_CACHE_HOME", "/fresh");
         scene.world.set_env("HOME", "/home/me");

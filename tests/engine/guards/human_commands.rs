@@ -156,8 +156,11 @@ fn every_command_is_for_humans_or_for_everyone() {
     let silent =
         HUMAN_COMMANDS.iter().filter(|it| machine.bash(&format!("policyd {it}")).0 != "deny");
     none("are not denied", &silent.map(|it| (*it).to_owned()).collect::<Vec<_>>());
-    let denied =
-        FREE_COMMANDS.iter().filter(|it| machine.bash(&format!("policyd {it}")).0 == "deny");
+    // An event of the agent's own is denied if it is saved.
+    let saves_nothing =
+        |it: &str| if it == "eval" { "eval --dry-run".to_owned() } else { it.to_owned() };
+    let is_denied = |it: &str| machine.bash(&format!("policyd {}", saves_nothing(it))).0 == "deny";
+    let denied = FREE_COMMANDS.iter().filter(|it| is_denied(it));
     none("are denied", &denied.map(|it| (*it).to_owned()).collect::<Vec<_>>());
 }
 
