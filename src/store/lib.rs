@@ -39,6 +39,7 @@ pub mod log;
 pub mod log_chain;
 pub mod log_cursor;
 pub mod log_files;
+pub mod log_tail;
 pub mod pack_cache;
 pub mod pack_history;
 pub mod pack_lock;
