@@ -9,7 +9,7 @@ use super::pause::{log, named_session};
 use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, pack};
 use crate::human::{require_human, require_unpinned};
 use policyd_app::packs::{self, organization};
-use policyd_app::sessions::recorded;
+use policyd_app::sessions::logged_entries::DecisionLogs;
 use policyd_app::workspace::human::{Actor, shown};
 use policyd_app::workspace::project::{self, Project};
 use policyd_base::id::SessionId;
@@ -129,12 +129,13 @@ fn request_for_call(
 ) -> Result<Option<AllowanceRequest>, u8> {
     let code = call_code::normalized(typed);
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
-    let entries = recorded::entries(world, project, policy.as_ref());
+    let logs = DecisionLogs::of(world, project, policy.as_ref());
     let fits = |it: &Entry| {
         let digest = it.call_digest.as_deref();
         digest.is_some_and(|digest| call_code::code(digest) == code || it.id == typed)
     };
-    let mut newest = entries.iter().rev().filter_map(Entry::read).filter(fits).peekable();
+    let entries = logs.newest_first().filter_map(|it| Entry::read(&it));
+    let mut newest = entries.filter(fits).peekable();
     // The entry of the organization follows that of the project.
     if let Some(entry) = newest.peek().filter(|it| it.organization) {
         let ids = entry.guards.iter().filter_map(|it| it.get("id")?.as_str());

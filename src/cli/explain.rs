@@ -3,6 +3,7 @@
 use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
 use policyd_app::packs;
 use policyd_app::sessions::explained::{self, PackChoice};
+use policyd_app::sessions::logged_entries::{DecisionLogs, EntryQuery, Found};
 use policyd_app::sessions::recorded;
 use policyd_app::workspace::project;
 use policyd_world::World;
@@ -21,11 +22,10 @@ pub(super) fn run(
     let found = packs::find(world, &project, arguments.policies.as_deref());
     pack::warn_untrusted_packs(console, &found);
     let policy = recorded::policy(world, &project, &found);
-    let entries = recorded::entries(world, &project, policy.as_ref().ok());
-    let found_entry =
-        recorded::find(&entries, arguments.id.as_deref(), arguments.session.as_deref());
-    let entry = match found_entry {
-        Ok(recorded::Found { entry, skipped }) => {
+    let (id, session) = (arguments.id.as_deref(), arguments.session.as_deref());
+    let logs = DecisionLogs::of(world, &project, policy.as_ref().ok());
+    let entry = match logs.find(EntryQuery { id, session, ..EntryQuery::default() }) {
+        Ok(Found { entry, skipped }) => {
             if skipped > 0 {
                 console.eprint(&skipped_text(skipped));
             }

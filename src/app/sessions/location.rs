@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::AppError;
-use crate::sessions::recorded;
+use crate::sessions::logged_entries::DecisionLogs;
 use crate::workspace::project::Project;
 use policyd_base::id::SessionId;
 use policyd_store::session::SessionStore;
@@ -64,20 +64,19 @@ pub fn find(
 
 /// The last session that was judged.
 fn logged(world: &dyn World, project: &Project, named: Option<&str>) -> Option<Place> {
-    let entries = recorded::entries(world, project, None);
     let text = |it: &Value, path: &str| {
         it.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let fits = |it: &&Value| {
+    let fits = |it: &Value| {
         let subagent = it.pointer("/inputs/transcript/subagent") == Some(&Value::Bool(true));
         let id = text(it, "/session_id");
         !subagent
             && !text(it, "/inputs/transcript/path").is_empty()
             && named.is_none_or(|named| id.starts_with(named))
     };
-    let entry = entries.iter().rev().find(fits)?;
-    let path = text(entry, "/inputs/transcript/path");
-    Some(Place::of(Path::new(&path), &text(entry, "/session_id")))
+    let entry = DecisionLogs::of(world, project, None).newest_first().find(fits)?;
+    let path = text(&entry, "/inputs/transcript/path");
+    Some(Place::of(Path::new(&path), &text(&entry, "/session_id")))
 }
 
 /// The newest transcript of a folder.

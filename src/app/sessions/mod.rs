@@ -4,6 +4,7 @@ pub mod explained;
 pub mod location;
 pub mod log_reader;
 pub mod log_summary;
+pub mod logged_entries;
 pub mod meter;
 pub mod named;
 pub mod recorded;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::logged_entries::{DecisionLogs, EntryQuery};
 use super::recorded::{self, READING_MAX, ReadLimit};
 use crate::error::AppError;
 use crate::tasks::{StoreLocation, Stores};
@@ -160,12 +161,9 @@ fn recorded_session(
     policy: &mut Policy,
     named: &str,
 ) -> Result<Session, AppError> {
-    let entries = recorded::entries(world, project, Some(policy));
-    let judged: Vec<_> = entries
-        .into_iter()
-        .filter(|it| it.get("inputs").is_some_and(|it| it.is_object()))
-        .collect();
-    let entry = recorded::find(&judged, None, Some(named)).map(|it| it.entry).map_err(|error| {
+    let query = EntryQuery { session: Some(named), stops_only: true, ..EntryQuery::default() };
+    let found = DecisionLogs::of(world, project, Some(policy)).find(query);
+    let entry = found.map(|it| it.entry).map_err(|error| {
         AppError::failed_as(format!("{error}; the path of a transcript names a session, too"))
     })?;
     let inputs = entry.inputs.as_ref();

@@ -1,12 +1,9 @@
-//! The decision log read back: its entries, and a session as it was when one was written.
+//! A session as it was when an entry of the decision log was written.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use crate::error::AppError;
 use crate::packs::{self, InvalidPack};
 use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::{self, Project};
@@ -17,23 +14,12 @@ use policyd_facts::Facts;
 use policyd_policy::Policy;
 use policyd_record::decision_log::Entry;
 use policyd_store::decision_log::DECISION_LOG;
-use policyd_store::log;
 use policyd_store::subagents::Reader;
 use policyd_store::transcript::{self, TranscriptError};
 use policyd_world::World;
 
 /// Time limit for reading a transcript again.
 pub const READING_MAX: Duration = Duration::from_secs(600);
-
-/// Every entry of the project's decision logs, oldest first; `policy` may keep them elsewhere.
-pub fn entries(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<Value> {
-    let logs = log_paths(world, project, policy);
-    let mut all: Vec<Value> = logs.iter().flat_map(|it| log::read_all(world, it)).collect();
-    if logs.len() > 1 {
-        all.sort_by_key(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned));
-    }
-    all
-}
 
 /// The decision logs of the project: below its state directory, and where `policy` keeps its own.
 pub fn log_paths(world: &dyn World, project: &Project, policy: Option<&Policy>) -> Vec<PathBuf> {
@@ -42,60 +28,6 @@ pub fn log_paths(world: &dyn World, project: &Project, policy: Option<&Policy>) 
     let mut logs: Vec<PathBuf> = roots.map(|it| it.join(DECISION_LOG)).collect();
     logs.dedup();
     logs
-}
-
-/// An entry of the decision log.
-#[derive(Debug)]
-pub struct Found {
-    pub entry: Entry,
-    /// Number of newer entries at which nothing was evaluated; 0 for an entry that was asked for by its id.
-    pub skipped: usize,
-}
-
-/// Finds the newest entry whose id begins with `id`, of a session whose id begins with `session`.
-/// Without an id, the newest entry of an evaluation.
-///
-/// # Errors
-/// The exit code and a message: nothing is logged, no entry fits, or several ids begin so.
-pub fn find(entries: &[Value], id: Option<&str>, session: Option<&str>) -> Result<Found, AppError> {
-    let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
-    if read.is_empty() {
-        let text = "no decision of this project is logged: nothing was judged here yet";
-        return Err(AppError::failed_as(text));
-    }
-    let mut fitting: Vec<Entry> = read
-        .into_iter()
-        .filter(|it| id.is_none_or(|id| it.id.starts_with(id)))
-        .filter(|it| session.is_none_or(|id| it.session_id.starts_with(id)))
-        .collect();
-    let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
-    if let Some(prefix) = id
-        && ids.iter().any(|it| Some(it) != ids.first())
-    {
-        let text = format!("ambiguous decision id `{prefix}`\n{}", ids.join("\n"));
-        return Err(AppError::usage(text));
-    }
-    match fitting.iter().rposition(|it| id.is_some() || it.is_evaluated()) {
-        Some(at) => {
-            let skipped = fitting.len().saturating_sub(at).saturating_sub(1);
-            Ok(Found { entry: fitting.swap_remove(at), skipped })
-        }
-        None => Err(AppError::failed_as(missing(fitting.last(), id, session))),
-    }
-}
-
-/// Why no entry was found; `newest` is an entry at which nothing was evaluated.
-fn missing(newest: Option<&Entry>, id: Option<&str>, session: Option<&str>) -> String {
-    let of_session = session.map(|it| format!(" of a session `{it}`")).unwrap_or_default();
-    let Some(Entry { id: newest, event, .. }) = newest else {
-        let named = id.map_or(of_session, |it| format!(" `{it}`"));
-        return format!("no decision{named} is logged; `policyd log` lists them with their ids");
-    };
-    format!(
-        "no evaluated decision{of_session} is logged: nothing was evaluated at the newest entry, \
-         `{newest}` ({event})\nhelp: run `policyd explain {newest}` to see that entry, or `policyd doctor` \
-         to see why nothing is evaluated"
-    )
 }
 
 /// The pack as it is now, with the project's switches.
