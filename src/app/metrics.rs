@@ -1,14 +1,15 @@
 //! Metrics of all projects: totals over their decision logs, which are read from where the last call ended, and the state
 //! of each project.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::AppError;
-use crate::overview::{self, ActivitySource};
+use crate::overview::{self, ActivitySource, KnownResults};
+use crate::sessions::meter::SessionUsage;
 use policyd_base::limits::USER_LOCK_WAIT;
 use policyd_cores as cores;
 use policyd_record::activity::Activity;
@@ -29,6 +30,16 @@ const STATE: &str = "metrics.json";
 struct StoredMetrics {
     totals: MetricTotals,
     logs: BTreeMap<PathBuf, MeasuredLog>,
+    /// Usage of the last session, by project.
+    usages: BTreeMap<String, MeasuredUsage>,
+}
+
+/// Usage of a session, with the hash of what it was measured from.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct MeasuredUsage {
+    key: String,
+    usage: SessionUsage,
 }
 
 /// A decision log, as far as it was read.
@@ -55,11 +66,14 @@ struct MetricReader<'a> {
 pub fn collect(world: &dyn World) -> Result<String, AppError> {
     measure(world, |reader| {
         let projects = ProjectRegistry::new(world).all();
-        cores::on_all(world.cores(), &projects, |it| {
+        let rows = cores::on_all(world.cores(), &projects, |it| {
             let project = it.directory.display().to_string();
-            let read = |log: &Path| reader.read(&project, log);
-            overview::of_known(world, it, ActivitySource::Log(&read)).row
-        })
+            let known = ProjectResults { reader, project };
+            overview::of_known(world, it, ActivitySource::Known(&known)).row
+        });
+        let listed: BTreeSet<&Path> = projects.iter().map(|it| it.directory.as_path()).collect();
+        held(&reader.stored).usages.retain(|it, _| listed.contains(Path::new(it)));
+        rows
     })
 }
 
@@ -117,6 +131,33 @@ impl MetricReader<'_> {
         let activity = known.activity.clone();
         stored.logs.insert(log.to_owned(), known);
         activity
+    }
+}
+
+/// What is known about one project.
+struct ProjectResults<'a> {
+    reader: &'a MetricReader<'a>,
+    project: String,
+}
+
+impl KnownResults for ProjectResults<'_> {
+    fn activity(&self, log: &Path) -> Activity {
+        self.reader.read(&self.project, log)
+    }
+
+    fn usage(
+        &self,
+        key: &str,
+        measure: &mut dyn FnMut() -> Option<SessionUsage>,
+    ) -> Option<SessionUsage> {
+        let stored = &self.reader.stored;
+        if let Some(known) = held(stored).usages.get(&self.project).filter(|it| it.key == key) {
+            return Some(known.usage.clone());
+        }
+        let usage = measure()?;
+        let measured = MeasuredUsage { key: key.to_owned(), usage: usage.clone() };
+        held(stored).usages.insert(self.project.clone(), measured);
+        Some(usage)
     }
 }
 

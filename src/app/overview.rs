@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::packs;
 use crate::sessions::location::Place;
-use crate::sessions::meter::SessionMeter;
+use crate::sessions::meter::{SessionMeter, SessionUsage};
 use crate::sessions::recorded;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project::{self, Project};
@@ -44,10 +44,23 @@ pub struct ProjectOverview {
 pub enum ActivitySource<'a> {
     /// The logs are read; their entries count from this time on.
     Logs { since: Timestamp },
-    /// Returns what one log tells.
-    Log(&'a (dyn Fn(&Path) -> Activity + Sync)),
+    /// The results of former calls are known.
+    Known(&'a dyn KnownResults),
     /// The index knows it.
     Index(&'a Activity),
+}
+
+/// Results of former calls for one project, so that only what changed is read.
+pub trait KnownResults: Sync {
+    /// Returns what one log tells.
+    fn activity(&self, log: &Path) -> Activity;
+
+    /// Returns the usage of the last session. It is measured unless the result of the same key is known.
+    fn usage(
+        &self,
+        key: &str,
+        measure: &mut dyn FnMut() -> Option<SessionUsage>,
+    ) -> Option<SessionUsage>;
 }
 
 /// Returns the overview of a project of the registry.
@@ -83,18 +96,22 @@ pub fn of_project(
     let mut row =
         ProjectRow { directory: project.main.display().to_string(), ..ProjectRow::default() };
     let found = packs::find(world, project, None);
-    let policy = match packs::policy(world, &found) {
-        Ok(policy) => Some(policy),
+    let (policy, pack) = match packs::policy(world, &found) {
+        Ok(policy) => (Some(policy), found.short_hash().to_vec()),
         Err(_) => {
             row.problems.push("the pack is invalid: run `policyd lint` there".to_owned());
-            packs::builtin_policy()
+            (packs::builtin_policy(), Vec::new())
         }
     };
     let Some(mut policy) = policy else {
         return ProjectOverview { row, ..ProjectOverview::default() };
     };
     let words = Matchers::out_of(&mut policy);
-    let overview = Overview { world, project, policy: &policy, words: &words };
+    let known = match source {
+        ActivitySource::Known(known) => Some(known),
+        ActivitySource::Logs { .. } | ActivitySource::Index(_) => None,
+    };
+    let overview = Overview { world, project, policy: &policy, words: &words, pack: &pack, known };
     let logs = recorded::log_paths(world, project, Some(overview.policy));
     match source {
         ActivitySource::Index(activity) => overview.add_activity(&mut row, activity.clone()),
@@ -103,9 +120,9 @@ pub fn of_project(
             logs.iter().for_each(|it| activity.merge(activity_of(world, it, since)));
             overview.add_activity(&mut row, activity);
         }
-        ActivitySource::Log(read) => {
+        ActivitySource::Known(known) => {
             let mut activity = Activity::default();
-            logs.iter().for_each(|it| activity.merge(read(it)));
+            logs.iter().for_each(|it| activity.merge(known.activity(it)));
             overview.add_activity(&mut row, activity);
         }
     }
@@ -133,6 +150,9 @@ struct Overview<'a> {
     project: &'a Project,
     policy: &'a Policy,
     words: &'a Matchers,
+    /// Hash of the pack of `policy`.
+    pack: &'a [u8],
+    known: Option<&'a dyn KnownResults>,
 }
 
 impl Overview<'_> {
@@ -148,10 +168,16 @@ impl Overview<'_> {
         let Self { world, policy, words, .. } = *self;
         let meter = SessionMeter { world, policy, words, store: &store };
         let place = Place::of(Path::new(&transcript), &session);
+        let overrides = project::overrides(world).0;
         // A transcript that the client deleted or that is too long says nothing.
-        let Ok(facts) = meter.facts(&place, TRANSCRIPT_TIME_MAX) else { return };
-        let usage = meter.usage(&place, &facts, &project::overrides(world).0);
-        row.context_percent = usage.known.then_some(usage.percent);
+        let mut measure = || meter.measure(&place, &overrides, TRANSCRIPT_TIME_MAX).ok();
+        let key = || meter.usage_key(&place, &overrides, self.pack);
+        let usage = match self.known.and_then(|it| Some((it, key()?))) {
+            Some((known, key)) => known.usage(&key, &mut measure),
+            None => measure(),
+        };
+        let Some(usage) = usage else { return };
+        row.context_percent = usage.percent;
         row.session_cost_usd = (usage.cost_nano > 0).then(|| usd(usage.cost_nano));
     }
 

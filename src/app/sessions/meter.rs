@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::sessions::location::Place;
 use policyd_evaluation::context::{gauge, settle};
 use policyd_evaluation::situation::Matchers;
@@ -12,7 +14,18 @@ use policyd_policy::Policy;
 use policyd_state::context::{Overrides, TierState};
 use policyd_store::session::SessionStore;
 use policyd_store::transcript::{self, Places, TranscriptError};
-use policyd_world::World;
+use policyd_world::{FileStat, World, WorldError};
+use policyd_yaml::checksum::{checksum, hex};
+
+/// What is shown of the usage of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionUsage {
+    /// Used part of the context window. `None` if it is unknown.
+    pub percent: Option<u64>,
+    /// Cost in billionths of a US dollar.
+    pub cost_nano: u64,
+}
 
 /// Measures sessions of one project.
 pub struct SessionMeter<'a> {
@@ -54,5 +67,41 @@ impl SessionMeter<'_> {
         let standing: TierState = known.unwrap_or_default();
         let overrides = &overrides.naming(&standing);
         settle(&gauge(rules, overrides, facts), &standing, rules, overrides, facts)
+    }
+
+    /// Measures what is shown of the usage of a session.
+    ///
+    /// # Errors
+    /// As for [`Self::facts`].
+    pub fn measure(
+        &self,
+        place: &Place,
+        overrides: &Overrides,
+        time_max: Duration,
+    ) -> Result<SessionUsage, TranscriptError> {
+        let usage = self.usage(place, &self.facts(place, time_max)?, overrides);
+        let percent = usage.known.then_some(usage.percent);
+        Ok(SessionUsage { percent, cost_nano: usage.cost_nano })
+    }
+
+    /// Returns a hash of everything that [`Self::measure`] reads: the pack, of which `pack` is the hash, the settings, and
+    /// the files of the session by their identity, length, and time. `None` if the transcript cannot be read.
+    pub fn usage_key(&self, place: &Place, overrides: &Overrides, pack: &[u8]) -> Option<String> {
+        let transcript = Some(self.world.stat(&place.transcript).ok()?);
+        let state = place.session.as_ref().map(|it| self.world.stat(&self.store.paths(it).state));
+        let state = match state {
+            None | Some(Err(WorldError::NotFound)) => None,
+            Some(state) => Some(state.ok()?),
+        };
+        let stamp = |it: FileStat| [it.identity, it.length, it.modified.millis().cast_unsigned()];
+        let stamps =
+            [transcript, state].into_iter().flat_map(|it| it.map(stamp).unwrap_or_default());
+        let mut parts: Vec<Vec<u8>> = stamps.map(|it| it.to_le_bytes().to_vec()).collect();
+        parts.push(serde_json::to_vec(overrides).ok()?);
+        parts.push(place.transcript.as_os_str().as_encoded_bytes().to_vec());
+        let session = place.session.as_ref().map_or("", |it| it.as_str());
+        parts.push(session.as_bytes().to_vec());
+        parts.extend([env!("CARGO_PKG_VERSION").as_bytes(), pack].map(<[u8]>::to_vec));
+        Some(hex(&checksum(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())))
     }
 }

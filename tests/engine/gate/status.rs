@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{Called, Scene};
+use super::scene::{Called, Scene, TRANSCRIPT};
 
 fn called(scene: &Scene, line: &str) -> Called {
     let words: Vec<&str> = ["policyd"].into_iter().chain(line.split_whitespace()).collect();
@@ -100,6 +100,39 @@ fn an_invalid_pack_does_not_hide_a_project() {
     let [row] = rows(&scene, "status --format json").try_into().unwrap();
     assert!(row["problems"][0].as_str().unwrap().contains("policyd lint"), "{row}");
     assert_eq!(row["blocked_stops"], 1);
+}
+
+#[test]
+fn metrics_read_a_transcript_only_if_something_changed() {
+    let mut scene = blocked();
+    scene.world.set_env("XDG_STATE_HOME", "/state");
+    let answer = |tokens: u64| {
+        json!({"type": "assistant", "message": {"role": "assistant", "model": "claude-opus-4-5",
+            "usage": {"input_tokens": tokens, "output_tokens": 10},
+            "content": [{"type": "text", "text": "Done."}]}})
+    };
+    scene.raw(&answer(50_000));
+    let measured = |scene: &Scene| {
+        scene.world.clear_log();
+        let text = called(scene, "metrics").stdout;
+        let name = "policyd_context_used_ratio{project=\"/work\"} ";
+        let ratio = text.lines().find_map(|it| it.strip_prefix(name)).unwrap().to_owned();
+        let read = |it: &String| it.starts_with("read") && it.contains(TRANSCRIPT);
+        (ratio, scene.world.log().iter().filter(|it| read(it)).count(), text)
+    };
+    let (ratio, reads, first) = measured(&scene);
+    assert_eq!((ratio.as_str(), reads), ("0.25", 1));
+    assert_eq!(measured(&scene), (ratio.clone(), 0, first));
+    scene.raw(&answer(100_000));
+    assert_eq!(measured(&scene).0, "0.5", "the transcript changed");
+    scene.world.set_env("CONTEXT_WINDOW_TOKENS", "400000");
+    assert_eq!(measured(&scene).0, "0.25", "a setting changed");
+    assert_eq!(measured(&scene).1, 0);
+    scene.world.put("/work/.policyd/policies/policyd.yaml", "version: 1\nextends: []\n");
+    assert_eq!(measured(&scene).1, 1, "the pack changed");
+    assert_eq!(scene.work().stop().code, 0);
+    assert!(measured(&scene).1 > 0, "the session has another state");
+    assert_eq!(measured(&scene).1, 0);
 }
 
 #[test]
