@@ -19,6 +19,7 @@ pub mod checksum;
 pub mod deferred;
 pub mod layered_map;
 pub mod limits;
+mod lines;
 pub mod meaning;
 pub mod memo;
 pub mod node;
@@ -65,12 +66,7 @@ impl Span {
     /// Returns line and column of the first byte, both from 1. The column counts characters.
     #[must_use]
     pub fn line_column(&self) -> (usize, usize) {
-        let before = self.source.text.get(..self.start).unwrap_or(&self.source.text);
-        let last = memchr::memrchr(b'\n', before.as_bytes());
-        let line_start = last.map_or(0, |at| at.saturating_add(1));
-        let line = memchr::memchr_iter(b'\n', before.as_bytes()).count().saturating_add(1);
-        let column = before.get(line_start..).map_or(0, |it| it.chars().count()).saturating_add(1);
-        (line, column)
+        lines::line_column(&self.source, self.start)
     }
 
     /// Returns `file:line:column`, which terminals and editors recognize.
