@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Node, Source, yaml};
@@ -26,14 +27,24 @@ struct MemoState {
     sources: BTreeMap<String, MemoEntry<Source>>,
     /// By function, context, and address of the file.
     of_sources: BTreeMap<(&'static str, u64, usize), OfSource>,
-    /// By function and context, then by text.
-    of_texts: BTreeMap<(&'static str, u64), BTreeMap<String, MemoEntry<Result>>>,
+    /// By function and context, then by the hash of the text.
+    of_texts: BTreeMap<(&'static str, u64), BTreeMap<u64, OfText>>,
 }
 
 type Result = dyn Any + Send + Sync;
 
 /// A result of a file, which is kept so that no other file has its address.
 type OfSource = (Arc<Source>, MemoEntry<Result>);
+
+/// A result of a text. Of two texts with the same hash, one is kept.
+type OfText = (String, MemoEntry<Result>);
+
+/// Returns the hash by which a text is found: long texts take longer to compare than to hash.
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
 
 #[derive(Debug)]
 struct MemoEntry<T: ?Sized> {
@@ -78,7 +89,7 @@ impl Memo {
         kept.sources.retain(|_, it| it.is_kept(review));
         kept.of_sources.retain(|_, (_, it)| it.is_kept(review));
         for known in kept.of_texts.values_mut() {
-            known.retain(|_, it| it.is_kept(review));
+            known.retain(|_, (_, it)| it.is_kept(review));
         }
     }
 
@@ -129,10 +140,11 @@ impl Memo {
         text: &str,
         make: impl FnOnce() -> T,
     ) -> Arc<T> {
-        let key = (function, context);
+        let (key, hash) = ((function, context), hash(text));
         let known = self.kept().and_then(|mut kept| {
             let review = kept.review;
-            kept.of_texts.get_mut(&key)?.get_mut(text).map(|it| it.value(review))
+            let known = kept.of_texts.get_mut(&key)?.get_mut(&hash);
+            known.filter(|(known, _)| known == text).map(|(_, it)| it.value(review))
         });
         if let Some(known) = known.and_then(|it| it.downcast().ok()) {
             return known;
@@ -140,7 +152,7 @@ impl Memo {
         let value = Arc::new(make());
         if let Some(mut kept) = self.kept() {
             let entry = MemoEntry { value: Arc::clone(&value) as Arc<Result>, used: kept.review };
-            kept.of_texts.entry(key).or_default().insert(text.to_owned(), entry);
+            kept.of_texts.entry(key).or_default().insert(hash, (text.to_owned(), entry));
         }
         value
     }
