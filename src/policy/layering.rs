@@ -151,6 +151,33 @@ fn identified(list: &Node, identity: Identity) -> Vec<Identified<'_>> {
     }
 }
 
+/// Where the entries of a list are, by their ids.
+struct EntryIndex {
+    /// By id.
+    ids: BTreeMap<String, usize>,
+    /// By id or earlier id, of inherited entries.
+    former: BTreeMap<String, usize>,
+}
+
+impl EntryIndex {
+    /// Returns the places of a list whose entries beyond a number are not inherited. Of two entries with one id, the
+    /// first counts.
+    fn of(entries: &[Arc<Entry>], inherited: usize) -> Self {
+        let (mut ids, mut former) = (BTreeMap::new(), BTreeMap::new());
+        for (at, entry) in entries.iter().enumerate() {
+            ids.entry(entry.id.clone()).or_insert(at);
+            for id in [&entry.id].into_iter().chain(&entry.formerly).filter(|_| at < inherited) {
+                former.entry(id.clone()).or_insert(at);
+            }
+        }
+        Self { ids, former }
+    }
+
+    fn find(&self, id: &str) -> Option<usize> {
+        self.ids.get(id).or_else(|| self.former.get(id)).copied()
+    }
+}
+
 /// Adds entries to a list. An entry that overrides an inherited one becomes a layer of it.
 fn layer(
     into: &mut Entries,
@@ -163,7 +190,7 @@ fn layer(
     }
     let into = into.to_mut();
     let inherited = into.len();
-    let mut seen = BTreeSet::new();
+    let (mut index, mut seen) = (EntryIndex::of(into, inherited), BTreeSet::new());
     let former: Vec<_> = entries.iter().flat_map(|it| former_ids(it.node)).collect();
     for Identified { id, name, node } in entries {
         if id.chars().count() > limits::ID_CHARS_MAX {
@@ -171,8 +198,7 @@ fn layer(
             continue;
         }
         let overrides = node.get("override").and_then(Node::bool).unwrap_or(false);
-        let by_former_id = || into.iter().take(inherited).position(|it| it.is_named(id));
-        let place = into.iter().position(|it| it.id == id).or_else(by_former_id);
+        let place = index.find(id);
         // Two ids of one entry are the same id.
         let repeated = !seen.insert(place.unwrap_or(into.len()));
         match place.and_then(|at| into.get_mut(at).map(|entry| (at, entry))) {
@@ -181,6 +207,7 @@ fn layer(
                     diagnostics.push(nothing_to_override(id, name, into));
                     continue;
                 }
+                index.ids.insert(id.to_owned(), into.len());
                 into.push(Arc::new(Entry::new(id, node)));
             }
             Some((at, entry))
@@ -190,8 +217,12 @@ fn layer(
             {
                 let entry = Arc::make_mut(entry);
                 entry.put_over(node);
-                if entry.id != id && is_amplihacks(node) {
+                let is_renamed = entry.id != id && is_amplihacks(node);
+                if is_renamed {
                     entry.rename(id);
+                }
+                if is_renamed || !entry.formerly.is_empty() {
+                    index = EntryIndex::of(into, inherited);
                 }
             }
             Some((at, entry)) => {
