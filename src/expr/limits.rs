@@ -15,7 +15,7 @@ pub const EXPRESSION_ARRAY_MAX: usize = 1_000;
 /// Compiled size of one regular expression, in bytes.
 pub const REGEX_COMPILED_MAX: usize = 1024 * 1024;
 /// Parsed expressions that a thread keeps.
-pub const EXPRESSIONS_PARSED_MAX: usize = 4_096;
+pub const EXPRESSIONS_PARSED_MAX: usize = 32_768;
 /// Regular expressions whose check is kept.
 pub const REGEXES_CHECKED_MAX: usize = 4_096;
 /// Parts of one expression that an explanation shows.
