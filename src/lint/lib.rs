@@ -16,6 +16,7 @@ pub mod fix;
 mod ignore;
 mod limit;
 mod logic;
+mod pairs;
 mod site;
 mod subject;
 

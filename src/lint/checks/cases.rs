@@ -1,8 +1,10 @@
 //! Checks of case files, and of what they show: a rule that was never seen to fire, or never seen to be silent.
 
+use std::cell::OnceCell;
+
 use super::names::MODES;
 use super::near_miss::slip;
-use super::programs::slip_of_program;
+use super::programs::{OwnPrograms, slip_of_program};
 use super::tools::{inputs, odd_input, odd_tool};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
@@ -61,20 +63,26 @@ pub(crate) fn broken_case(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 pub(crate) fn impossible_case(subject: &Subject<'_>, out: &mut Findings) {
+    let own = OnceCell::new();
     for file in subject.case_trees() {
         for case in file.items().unwrap_or_default() {
             let steps = case.get("steps").and_then(Node::items).unwrap_or_default();
             for step in [case].into_iter().chain(steps) {
                 let happened = step.get("transcript").and_then(Node::items).unwrap_or_default();
                 let reported = step.get("on").into_iter();
-                reported.chain(happened).for_each(|it| odd_happening(subject, it, out));
+                reported.chain(happened).for_each(|it| odd_happening(subject, &own, it, out));
             }
         }
     }
 }
 
 /// What is odd in what happens: its tool, what that is given, the programs it runs, the mode of the client.
-fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
+fn odd_happening(
+    subject: &Subject<'_>,
+    own: &OnceCell<OwnPrograms>,
+    node: &Node,
+    out: &mut Findings,
+) {
     // What `each` fills in is known later.
     let plain = |it: &&Node| it.text().is_some_and(|it| !it.contains("{{"));
     let said = |key: &str| node.get(key).filter(plain);
@@ -93,7 +101,7 @@ fn odd_happening(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
     }
     for node in ["command", "ran"].into_iter().filter_map(said) {
         let text = node.text().unwrap_or_default();
-        if let Some((word, meant)) = slip_of_program(subject, text) {
+        if let Some((word, meant)) = slip_of_program(subject, own, text) {
             let message = format!("unknown program or subcommand `{word}`");
             out.help(node.span.clone(), message, format!("did you mean `{meant}`?"));
         }

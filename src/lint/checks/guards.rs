@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
 use crate::logic::{follows, possible};
+use crate::pairs::{KnownPairs, hash_of};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
@@ -185,10 +186,12 @@ fn is_asked_of_calls<'s>(subject: &Subject<'s>, entry: &Entry<'s>) -> bool {
     kinds(subject, entry).iter().any(|it| TOOL_CALL_EVENTS.contains(it))
 }
 
+/// Decisions by strictness.
+const RANKS: [&[&str]; 5] = [&["allow"], &["defer"], &["ask"], &["deny", "block"], &["halt"]];
+
 /// Returns the rank of a decision by strictness; none if the decision only adds text.
 fn strictness(decision: &str) -> Option<usize> {
-    let ranks = [&["allow"][..], &["defer"], &["ask"], &["deny", "block"], &["halt"]];
-    ranks.iter().position(|it| it.contains(&decision))
+    RANKS.iter().position(|it| it.contains(&decision))
 }
 
 /// What depends on which words of a program are operands.
@@ -201,12 +204,14 @@ struct DecidingGuard<'s> {
     on: BTreeSet<&'s str>,
     tools: BTreeSet<&'s str>,
     commands: BTreeSet<&'s str>,
-    /// All of these hold where it fires.
-    when: Vec<&'s Expr>,
+    /// All of these hold where it fires, each with its canonical text.
+    when: Vec<(&'s Expr, Cow<'s, str>)>,
     /// Its exception as it is written.
     unless: Option<&'s str>,
     except: BTreeSet<&'s str>,
     on_error: Option<&'s str>,
+    /// Hash of all that [`Self::covers`] reads.
+    hash: u64,
 }
 
 impl<'s> DecidingGuard<'s> {
@@ -230,17 +235,22 @@ impl<'s> DecidingGuard<'s> {
             None if text("when").is_some() => return None,
             None => Vec::new(),
         };
-        Some(Self {
+        let mut guard = Self {
             entry,
             rank: strictness(text("decision")?)?,
             on: on.unwrap_or_else(|| BTreeSet::from(["pre_tool_use"])),
             tools: list("tools"),
             commands: list("commands"),
             except: list("except_commands"),
-            when,
+            when: when.into_iter().map(|it| (it, it.canonical())).collect(),
             unless: text("unless"),
             on_error: text("on_error"),
-        })
+            hash: 0,
+        };
+        let when: Vec<&str> = guard.when.iter().map(|(_, text)| text.as_ref()).collect();
+        let lists = (&guard.on, &guard.tools, &guard.commands, &guard.except);
+        guard.hash = hash_of(&(lists, when, guard.unless, guard.on_error));
+        Some(guard)
     }
 
     /// Whether it fires wherever another one does. What cannot be known must be so for both: all that this one
@@ -248,10 +258,8 @@ impl<'s> DecidingGuard<'s> {
     fn covers(&self, other: &Self, subject: &Subject<'_>) -> bool {
         let tools = self.tools.is_empty()
             || (!other.tools.is_empty() && self.tools.is_superset(&other.tools));
-        let asks = |it: &&Expr| {
-            let wanted = it.canonical();
-            other.when.iter().any(|part| {
-                let from = part.canonical();
+        let asks = |(it, wanted): &(&Expr, Cow<'_, str>)| {
+            other.when.iter().any(|(part, from)| {
                 let follows = || follows((it, true), (part, true), subject.names());
                 from == wanted
                     || *subject.of_names("follows", &format!("{wanted}\0{from}"), follows)
@@ -259,9 +267,8 @@ impl<'s> DecidingGuard<'s> {
         };
         let covered = |it: &&str| self.commands.iter().any(|wider| covers::command(wider, it));
         // Which operands a program has depends on the pattern that it fits.
-        let conditions =
-            || self.when.iter().map(|it| it.canonical()).chain(self.unless.map(Cow::Borrowed));
-        let of_operands = |it: Cow<'_, str>| OF_OPERANDS.iter().any(|asked| it.contains(asked));
+        let conditions = || self.when.iter().map(|(_, text)| text.as_ref()).chain(self.unless);
+        let of_operands = |it: &str| OF_OPERANDS.iter().any(|asked| it.contains(asked));
         let commands = || {
             self.commands == other.commands
                 || (other.commands.iter().all(covered) && !conditions().any(of_operands))
@@ -297,7 +304,7 @@ fn conjunction(term: &Expr) -> Vec<&Expr> {
 fn duplicates(all: &[DecidingGuard<'_>], out: &mut Findings) {
     let mut seen = BTreeMap::new();
     for guard in all {
-        let when: BTreeSet<_> = guard.when.iter().map(|it| it.canonical()).collect();
+        let when: BTreeSet<&str> = guard.when.iter().map(|(_, text)| text.as_ref()).collect();
         let filters = (&guard.on, &guard.tools, &guard.commands, &guard.except);
         let key = (guard.rank, filters, when, guard.unless, guard.on_error);
         let Some(first) = seen.get(&key).copied() else {
@@ -320,23 +327,43 @@ pub(crate) fn shadowed_guard(subject: &Subject<'_>, out: &mut Findings) {
     let sound = guards(subject).filter(|it| !subject.is_broken(it));
     let all: Vec<_> = sound.filter_map(|it| DecidingGuard::of(subject, it)).collect();
     duplicates(&all, out);
-    let strictest = all.iter().map(|it| it.rank).max();
-    for guard in all.iter().filter(|it| Some(it.rank) < strictest) {
-        let stricter = all.iter().filter(|it| it.rank > guard.rank);
+    for (guard, other) in shadows(&all, subject) {
         let names = subject.names();
-        if let Some(other) = stricter.take(STRICTER_MAX).find(|it| it.covers(guard, subject)) {
-            let (name, other) = (guard.entry.name(), other.entry);
-            let fires: Vec<(&Expr, bool)> = guard.when.iter().map(|it| (*it, true)).collect();
-            let example = possible(&fires, names).witness();
-            let example = example.map_or_else(String::new, |it| format!("; both fire if {it}"));
-            let message = format!("`{name}` never decides: `{}` does", other.name());
-            out.add(guard.entry.id.span.clone(), message, |it| {
-                it.with_related(other.id.span.clone(), "this one fires whenever the other does")
-                    .with_note(format!("the strictest decision of all guards applies{example}"))
-                    .with_help("add an exception to the stricter guard with `unless`")
-            });
-        }
+        let (name, other) = (guard.entry.name(), other.entry);
+        let fires: Vec<(&Expr, bool)> = guard.when.iter().map(|(it, _)| (*it, true)).collect();
+        let example = possible(&fires, names).witness();
+        let example = example.map_or_else(String::new, |it| format!("; both fire if {it}"));
+        let message = format!("`{name}` never decides: `{}` does", other.name());
+        out.add(guard.entry.id.span.clone(), message, |it| {
+            it.with_related(other.id.span.clone(), "this one fires whenever the other does")
+                .with_note(format!("the strictest decision of all guards applies{example}"))
+                .with_help("add an exception to the stricter guard with `unless`")
+        });
     }
+}
+
+/// Returns the guards that a stricter one covers, in their order, each with the first such guard.
+fn shadows<'t, 's>(
+    all: &'t [DecidingGuard<'s>],
+    subject: &Subject<'_>,
+) -> Vec<(&'t DecidingGuard<'s>, &'t DecidingGuard<'s>)> {
+    let known =
+        subject.of_names("pairs of guards", "", Mutex::<[KnownPairs; RANKS.len()]>::default);
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = Vec::new();
+    for (rank, known) in known.iter_mut().enumerate() {
+        let of_rank = all.iter().enumerate().filter(|(_, it)| it.rank == rank);
+        let items: Vec<_> = of_rank.map(|(at, it)| (it.hash, (at, it))).collect();
+        let stricter = all.iter().filter(|it| it.rank > rank).take(STRICTER_MAX);
+        let stricter: Vec<_> = stricter.map(|it| (it.hash, it)).collect();
+        let covers =
+            |(_, it): &(usize, &DecidingGuard<'_>), by: &&DecidingGuard<'_>| by.covers(it, subject);
+        let related = known.first_related(&items, &stricter, covers);
+        let pairs = items.iter().zip(related);
+        found.extend(pairs.filter_map(|((_, (at, guard)), by)| Some((*at, *guard, *by?))));
+    }
+    found.sort_by_key(|(at, ..)| *at);
+    found.into_iter().map(|(_, guard, other)| (guard, other)).collect()
 }
 
 pub(crate) fn guard_without_message(subject: &Subject<'_>, out: &mut Findings) {

@@ -1,8 +1,12 @@
 //! Checks of what is said: texts that never come, or that say nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
 use super::guards::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
+use crate::pairs::{KnownPairs, hash_of};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_base::limits::SPOKEN_CHARS_MAX;
@@ -202,10 +206,10 @@ pub(crate) fn foreign_placeholder(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The command patterns of a guard that blocks, and the options that its condition requires.
-fn blocked_by<'s>(
-    subject: &'s Subject<'_>,
-    entry: &'s Entry<'s>,
-) -> Option<(Vec<&'s str>, Vec<&'s str>)> {
+type BlockedCommands<'s> = (Vec<&'s str>, Vec<&'s str>);
+
+/// The commands that a guard blocks.
+fn blocked_by<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'s>) -> Option<BlockedCommands<'s>> {
     let text = |key: &str| subject.said(entry, key).and_then(Node::text);
     let blocks = text("decision").is_some_and(|it| matches!(it, "deny" | "block"));
     let soft = text("mode").is_some_and(|it| it != "enforce") || entry.is("enabled", false);
@@ -232,29 +236,58 @@ pub(crate) fn blocked_guidance(subject: &Subject<'_>, out: &mut Findings) {
     if blocking.is_empty() {
         return;
     }
-    for entry in subject.of("considerations.yaml") {
-        for key in ["guidance", "message"] {
-            let Some(node) = entry.node.get(key) else { continue };
-            let text = node.text().unwrap_or_default();
-            // Text between backticks is a command, unless the text warns against it.
-            for (at, command) in text.split('`').enumerate().filter(|(at, _)| at % 2 == 1) {
-                let before = text.split('`').nth(at - 1).unwrap_or_default().to_lowercase();
-                let warns = ["not", "never", "avoid", "without", "instead of", "n't"];
-                let hit = blocking.iter().find(|(_, (patterns, options))| {
-                    let has = |it: &&str| command.split_whitespace().any(|word| word == *it);
-                    patterns.iter().any(|it| covers::command(it, command))
-                        && (options.is_empty() || options.iter().any(has))
-                });
-                let Some((guard, _)) = hit.filter(|_| !warns.iter().any(|it| before.contains(it)))
-                else {
-                    continue;
-                };
-                let message = format!("the guard `{}` blocks `{command}`", guard.name());
-                out.add(node.span.clone(), message, |it| {
-                    it.with_related(guard.id.span.clone(), "the guard")
-                        .with_help("write a command that the agent may run")
-                });
-            }
-        }
+    let written: Vec<_> = quoted_commands(subject).collect();
+    let distinct: BTreeSet<&str> = written.iter().map(|it| it.command).collect();
+    let distinct: Vec<_> = distinct.into_iter().map(|it| (hash_of(&it), it)).collect();
+    let blocking: Vec<_> = blocking.into_iter().map(|it| (hash_of(&it.1), it)).collect();
+    let is_blocked =
+        |command: &&str, (_, (patterns, options)): &(&Entry<'_>, BlockedCommands<'_>)| {
+            let has = |it: &&str| command.split_whitespace().any(|word| word == *it);
+            patterns.iter().any(|it| covers::command(it, command))
+                && (options.is_empty() || options.iter().any(has))
+        };
+    let known = subject.memo().of_text("blocked commands", 0, "", Mutex::<KnownPairs>::default);
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let hits = known.first_related(&distinct, &blocking, is_blocked);
+    let commands = distinct.iter().map(|(_, it)| *it);
+    let hits: BTreeMap<&str, _> =
+        commands.zip(hits).filter_map(|(it, hit)| Some((it, hit?.0))).collect();
+    for QuotedCommand { node, command, is_warning } in written {
+        let Some(guard) = hits.get(command).filter(|_| !is_warning) else { continue };
+        let message = format!("the guard `{}` blocks `{command}`", guard.name());
+        out.add(node.span.clone(), message, |it| {
+            it.with_related(guard.id.span.clone(), "the guard")
+                .with_help("write a command that the agent may run")
+        });
     }
+}
+
+/// A command in the text of a check.
+struct QuotedCommand<'s> {
+    node: &'s Node,
+    command: &'s str,
+    /// Whether the text warns against it.
+    is_warning: bool,
+}
+
+/// Words before a command that the agent must not run.
+const WARNINGS: [&str; 6] = ["not", "never", "avoid", "without", "instead of", "n't"];
+
+/// Returns the texts between backticks in the texts of checks.
+fn quoted_commands<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = QuotedCommand<'s>> {
+    let nodes = subject.of("considerations.yaml").flat_map(|entry| {
+        ["guidance", "message"].into_iter().filter_map(move |key| entry.node.get(key))
+    });
+    nodes.flat_map(|node| {
+        let mut before = "";
+        let parts = node.text().unwrap_or_default().split('`').enumerate();
+        parts.filter_map(move |(at, part)| {
+            let before = std::mem::replace(&mut before, part);
+            let is_warning = || {
+                let before = before.to_lowercase();
+                WARNINGS.iter().any(|it| before.contains(it))
+            };
+            (at % 2 == 1).then(|| QuotedCommand { node, command: part, is_warning: is_warning() })
+        })
+    })
 }

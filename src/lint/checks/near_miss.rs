@@ -14,6 +14,7 @@ use super::probes::{base_name, command};
 use super::programs::command_patterns;
 use super::terms::{asked, compared, each_part_asking};
 use super::tools::known_tools;
+use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_facts::event::EventKind;
 use policyd_policy::builtin;
@@ -320,8 +321,8 @@ fn categories<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
     let mut names: Vec<Peer<'_>> =
         own.filter_map(|it| it.node.get("category")).map(Peer::own).collect();
     if !names.is_empty() {
-        let is_own = |id: &str| subject.of("considerations.yaml").any(|it| it.name() == id);
-        let below = subject.reviewed.meant.categories().filter(|(id, _)| !is_own(id));
+        let own: BTreeSet<&str> = subject.of("considerations.yaml").map(Entry::name).collect();
+        let below = subject.reviewed.meant.categories().filter(|(id, _)| !own.contains(id));
         names.extend(below.map(|(_, category)| Peer { name: Cow::Borrowed(category), node: None }));
     }
     let note = "reports show them as two categories";
@@ -345,6 +346,34 @@ fn voices<'s>(subject: &'s Subject<'_>) -> Peers<'s> {
     Peers { what: "voice", note, may_be_longer: false, names }
 }
 
+/// The different names among peers: a pack has many rules and few categories.
+struct PeerIndex<'p> {
+    counts: BTreeMap<&'p str, usize>,
+    inherited: BTreeSet<&'p str>,
+    /// Numbers of the peers that are the first of their name, or the first inherited ones of it.
+    first: Vec<usize>,
+}
+
+impl<'p> PeerIndex<'p> {
+    fn of(names: &'p [Peer<'_>]) -> Self {
+        let (mut counts, mut inherited) = (BTreeMap::<&str, usize>::new(), BTreeSet::new());
+        let mut first = Vec::new();
+        for (number, peer) in names.iter().enumerate() {
+            let count = counts.entry(&*peer.name).or_default();
+            *count += 1;
+            let is_first_inherited = peer.node.is_none() && inherited.insert(&*peer.name);
+            if *count == 1 || is_first_inherited {
+                first.push(number);
+            }
+        }
+        Self { counts, inherited, first }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        self.counts.get(name).copied().unwrap_or_default()
+    }
+}
+
 fn similar_peers(subject: &Subject<'_>, out: &mut Findings) {
     let groups = [categories(subject), voices(subject)];
     for Peers { what, note, may_be_longer, names } in answers(subject).chain(groups) {
@@ -355,13 +384,16 @@ fn similar_peers(subject: &Subject<'_>, out: &mut Findings) {
             let is_near = short.len() >= LETTERS_MIN && !is_part && slip(one, &[other]).is_some();
             one != other && letters(one) != letters(other) && (is_cased || is_near)
         };
-        let count = |name: &str| names.iter().filter(|it| it.name == name).count();
-        let is_inherited = |name: &str| names.iter().any(|it| it.node.is_none() && it.name == name);
+        let index = PeerIndex::of(&names);
         for (at, Peer { name, node }) in names.iter().enumerate() {
-            let Some(node) = node.filter(|_| !is_inherited(name)) else { continue };
+            let Some(node) = node.filter(|_| !index.inherited.contains(&**name)) else {
+                continue;
+            };
             // Of two names, the rarer one is misspelled, or the later one; an inherited one never is.
-            let meant = names.iter().enumerate().find(|(number, other)| {
-                let (own, theirs) = (count(name), count(&other.name));
+            let own = index.count(name);
+            let mut others = index.first.iter().filter_map(|it| Some((*it, names.get(*it)?)));
+            let meant = others.find(|(number, other)| {
+                let theirs = index.count(&other.name);
                 let decides =
                     other.node.is_none() || own < theirs || (own == theirs && *number < at);
                 decides && is_similar(name, &other.name)

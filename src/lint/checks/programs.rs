@@ -1,6 +1,7 @@
 //! Checks of command patterns, in lists, as keys and in expressions: the programs they name, and what no
 //! program ever sees.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use super::guards::guards;
@@ -8,6 +9,7 @@ use super::near_miss::{LETTERS_MIN, is_slip};
 use super::patterns::{Functions, Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
+use crate::pairs::hash_of;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_facts::shell::is_assignment;
@@ -83,9 +85,11 @@ fn misspelled_commands(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Returns the word of a command line that is similar to a known program or subcommand, and the known one.
+/// Returns the word of a command line that is similar to a known program or subcommand, and the known one. `own` is
+/// found once for many lines.
 pub(super) fn slip_of_program<'l>(
     subject: &Subject<'_>,
+    own: &OnceCell<OwnPrograms>,
     line: &'l str,
 ) -> Option<(&'l str, String)> {
     let known = subject.reviewed.meant.known_programs();
@@ -94,12 +98,30 @@ pub(super) fn slip_of_program<'l>(
     if let Some(subs) = known.get(program) {
         return words.next().and_then(|it| Some((it, slip_of(it, all(subs))?.to_owned())));
     }
-    let patterns = command_patterns(subject).into_iter();
-    let own: BTreeSet<String> =
-        patterns.filter_map(|it| it.text.split_whitespace().next().map(str::to_owned)).collect();
-    let meant = similar_program(subject, program)
-        .or_else(|| slip_of(program, all(&own)).map(str::to_owned));
-    meant.filter(|_| !own.contains(program)).map(|it| (program, it))
+    let own = own.get_or_init(|| OwnPrograms::of(subject));
+    if own.names.contains(program) {
+        return None;
+    }
+    let find = || slip_of(program, all(&own.names)).map(str::to_owned);
+    let meant = similar_program(subject, program).or_else(|| {
+        subject.memo().of_text("similar own program", own.hash, program, find).as_ref().clone()
+    });
+    meant.map(|it| (program, it))
+}
+
+/// The programs that the pack names.
+pub(super) struct OwnPrograms {
+    names: BTreeSet<String>,
+    hash: u64,
+}
+
+impl OwnPrograms {
+    fn of(subject: &Subject<'_>) -> Self {
+        let patterns = command_patterns(subject).into_iter();
+        let first = patterns.filter_map(|it| it.text.split_whitespace().next().map(str::to_owned));
+        let names: BTreeSet<String> = first.collect();
+        Self { hash: hash_of(&names), names }
+    }
 }
 
 /// The known program that this one is in small letters; programs of Windows have capitals of their own.
