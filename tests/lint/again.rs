@@ -129,3 +129,84 @@ fn kept_results_change_no_finding_of_a_pack_that_extends_nothing() {
     let cases = cases.map(|(name, text)| (format!("tests/{name}"), (*text).to_owned()));
     compare(own.chain(cases).collect(), 6);
 }
+
+/// Rules that are compared with each other: guards of each strictness, and checks with categories.
+struct ComparedRules {
+    guards: Vec<[&'static str; 4]>,
+    categories: Vec<&'static str>,
+}
+
+const DECISIONS: [&str; 5] = ["allow", "ask", "deny", "block", "halt"];
+const COMMANDS: [&str; 5] = ["git push", "git", "rm", "deploy", "\"git*\""];
+const CONDITIONS: [&str; 4] = [
+    "true",
+    "program.has([\"--force\"])",
+    "program.has([\"--force\"]) && files.count > 1",
+    "files.count > 2",
+];
+const EXCEPTIONS: [&str; 2] = ["false", "session.type == \"DEVELOPMENT\""];
+const CATEGORIES: [&str; 6] = ["Work", "work", "Testing", "Tsting", "Reviews", "Reviewss"];
+
+impl ComparedRules {
+    fn change(&mut self, random: &mut Random) {
+        let guard = [&DECISIONS[..], &COMMANDS, &CONDITIONS, &EXCEPTIONS];
+        let guard = guard.map(|values| values[random.below(values.len())]);
+        let (guards, categories) = (self.guards.len(), self.categories.len());
+        match random.below(8) {
+            0 => self.guards.insert(random.below(guards + 1), guard),
+            1 if guards > 1 => drop(self.guards.remove(random.below(guards))),
+            2 if guards > 1 => self.guards.swap(random.below(guards), random.below(guards)),
+            3 => self.categories.push(CATEGORIES[random.below(CATEGORIES.len())]),
+            4 if categories > 1 => drop(self.categories.remove(random.below(categories))),
+            _ if guards > 0 => {
+                let (number, field) = (random.below(guards), random.below(guard.len()));
+                self.guards[number][field] = guard[field];
+            }
+            _ => {}
+        }
+    }
+
+    fn files(&self) -> Vec<(String, String)> {
+        let guards = self.guards.iter().enumerate().map(|(number, guard)| {
+            let [decision, commands, when, unless] = guard;
+            format!(
+                "- id: g{number}\n  commands: [{commands}]\n  when: {when}\n  unless: {unless}\n  decision: {decision}\n  \
+                 message: No.\n"
+            )
+        });
+        let checks = self.categories.iter().enumerate().map(|(number, category)| {
+            format!(
+                "- id: c{number}\n  category: {category}\n  question: Is it done?\n  severity: warning\n  \
+                 satisfied: files.count > {number}\n  guidance: Do it.\n"
+            )
+        });
+        let manifest = "version: 1\nname: team\nextends: [builtin]\n".to_owned();
+        [
+            ("policyd.yaml", manifest),
+            ("guards.yaml", guards.collect()),
+            ("considerations.yaml", checks.collect()),
+        ]
+        .map(|(name, text): (_, String)| (name.to_owned(), text))
+        .to_vec()
+    }
+}
+
+#[test]
+fn kept_pairs_of_rules_change_no_finding() {
+    let (kept, first) = (Base::new(&builtin::pack()).with_memo(), Base::new(&builtin::pack()));
+    let settings = LintSettings { profile: Profile::Default, harness: None };
+    let now = Timestamp::parse(TODAY).unwrap();
+    let mut random = Random(0x0DDB_1A5E_5BAD_5EED);
+    let mut rules = ComparedRules { guards: Vec::new(), categories: Vec::new() };
+    let rounds = std::env::var("POLICYD_EDITS").ok().and_then(|it| it.parse().ok()).unwrap_or(60);
+    let mut shadowed = 0;
+    for round in 0..rounds {
+        (0..if round == 0 { 40 } else { 1 + round % 2 }).for_each(|_| rules.change(&mut random));
+        let files = rules.files();
+        kept.memo().begin_review();
+        let again = view(&files, &kept).lint(settings, now, 2);
+        assert_eq!(again, view(&files, &first).lint(settings, now, 1), "round {round}: {files:?}");
+        shadowed += usize::from(again.iter().any(|it| it.message.contains("never decides")));
+    }
+    assert!(shadowed > rounds / 4, "{shadowed} of {rounds}");
+}
