@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::convert::{TextLines, diagnostic, path_of, uri_of, visible};
+use super::convert::{SourceLines, TextLines, path_of, uri_of, visible};
 use super::features::token_types;
 use super::server::{RequestError, Server, read};
 use super::values::{EVALUATE, RUN_CASES, SHOW_STOPS};
@@ -181,7 +181,7 @@ impl Server<'_> {
     /// The actions for a finding: its fix first.
     fn quick_fixes(&self, path: &Path, finding: &Diagnostic) -> Vec<CodeAction> {
         let lines = TextLines::new(&finding.span.source.text);
-        let shown = vec![diagnostic(finding, &lines)];
+        let shown = vec![SourceLines::default().diagnostic(finding)];
         let action = |(offered, is_fix): (fixes::OfferedFix, bool)| {
             let title = match offered.safe {
                 true => offered.title,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use lsp_types::{
     DiagnosticRelatedInformation, DiagnosticSeverity, Location, NumberOrString, Position, Range,
@@ -111,38 +112,61 @@ impl<'t> TextLines<'t> {
 
 /// The location of a span. `None` for files that are on no disk, such as those of the built-in pack.
 pub(super) fn location(span: &Span) -> Option<Location> {
-    let uri = uri_of(Path::new(&span.source.name))?;
-    let range = TextLines::new(&span.source.text).range(&(span.start..span.end));
-    Some(Location { uri, range })
+    SourceLines::default().location(span)
 }
 
-/// A finding of a file.
-pub(super) fn diagnostic(finding: &Diagnostic, lines: &TextLines<'_>) -> lsp_types::Diagnostic {
-    let mut message = finding.message.clone();
-    for (label, text) in [("help", &finding.help), ("note", &finding.note)] {
-        if let Some(text) = text {
-            message.push_str(&format!("\n{label}: {text}"));
+/// The lines of files, found once for all findings in a file.
+#[derive(Default)]
+pub(super) struct SourceLines {
+    known: Vec<(Arc<Source>, LineIndex)>,
+}
+
+impl SourceLines {
+    /// The range of bytes of a file.
+    fn range(&mut self, source: &Arc<Source>, bytes: &std::ops::Range<usize>) -> Range {
+        if !self.known.iter().any(|(known, _)| Arc::ptr_eq(known, source)) {
+            self.known.push((Arc::clone(source), LineIndex::new(&source.text)));
         }
+        let known = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, source));
+        let at = |byte| known.map(|(it, index)| position(index.position(&it.text, byte)));
+        let [start, end] = [bytes.start, bytes.end].map(|it| at(it).unwrap_or_default());
+        Range { start, end }
     }
-    let related = finding.related.iter().filter_map(|(span, role)| {
-        let message = if role.is_empty() { "in this rule" } else { role };
-        let location = location(span)?;
-        Some(DiagnosticRelatedInformation { location, message: message.to_owned() })
-    });
-    let related: Vec<_> = related.collect();
-    let severity = match finding.level {
-        Level::Error => DiagnosticSeverity::ERROR,
-        Level::Warning => DiagnosticSeverity::WARNING,
-        Level::Note => DiagnosticSeverity::INFORMATION,
-    };
-    lsp_types::Diagnostic {
-        range: lines.range(&visible(&finding.span)),
-        severity: Some(severity),
-        code: Some(NumberOrString::String(lint::code_of(finding.code).to_owned())),
-        source: Some("policyd".to_owned()),
-        message: mask(&message).0.into_owned(),
-        related_information: (!related.is_empty()).then_some(related),
-        ..lsp_types::Diagnostic::default()
+
+    /// The location of a span. `None` for files that are on no disk, such as those of the built-in pack.
+    pub(super) fn location(&mut self, span: &Span) -> Option<Location> {
+        let uri = uri_of(Path::new(&span.source.name))?;
+        Some(Location { uri, range: self.range(&span.source, &(span.start..span.end)) })
+    }
+
+    /// A finding of a file.
+    pub(super) fn diagnostic(&mut self, finding: &Diagnostic) -> lsp_types::Diagnostic {
+        let mut message = finding.message.clone();
+        for (label, text) in [("help", &finding.help), ("note", &finding.note)] {
+            if let Some(text) = text {
+                message.push_str(&format!("\n{label}: {text}"));
+            }
+        }
+        let related = finding.related.iter().filter_map(|(span, role)| {
+            let message = if role.is_empty() { "in this rule" } else { role };
+            let location = self.location(span)?;
+            Some(DiagnosticRelatedInformation { location, message: message.to_owned() })
+        });
+        let related: Vec<_> = related.collect();
+        let severity = match finding.level {
+            Level::Error => DiagnosticSeverity::ERROR,
+            Level::Warning => DiagnosticSeverity::WARNING,
+            Level::Note => DiagnosticSeverity::INFORMATION,
+        };
+        lsp_types::Diagnostic {
+            range: self.range(&finding.span.source, &visible(&finding.span)),
+            severity: Some(severity),
+            code: Some(NumberOrString::String(lint::code_of(finding.code).to_owned())),
+            source: Some("policyd".to_owned()),
+            message: mask(&message).0.into_owned(),
+            related_information: (!related.is_empty()).then_some(related),
+            ..lsp_types::Diagnostic::default()
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use lsp_types::{
 use serde_json::{Value, json};
 
 use super::actions::DocumentParams;
-use super::convert::{TextLines, location, uri_of};
+use super::convert::{SourceLines, TextLines, location, uri_of};
 use super::server::{RequestError, Server};
 use policyd_base::limits::POLICY_FILE_BYTES_MAX;
 use policyd_cases as cases;
@@ -231,11 +231,11 @@ impl Server<'_> {
 
     pub(super) fn workspace_symbols(&mut self, params: &WorkspaceSymbolParams) -> Value {
         let folders: Vec<PathBuf> = self.packs.keys().cloned().collect();
-        let mut found = Vec::new();
+        let (mut found, mut lines) = (Vec::new(), SourceLines::default());
         for folder in folders {
             let Some((_, ids)) = self.ids(&folder) else { continue };
             for it in outline::search(&ids, &params.query) {
-                let Some(location) = location(&it.span) else { continue };
+                let Some(location) = lines.location(&it.span) else { continue };
                 let noun = it.kinds.first().map_or("id", |it| it.noun());
                 #[expect(deprecated, reason = "the type has no constructor without the field")]
                 found.push(SymbolInformation {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::ServerEnd;
 use super::background::{SlowJob, SlowResult, is_trusted};
-use super::convert::{TextLines, diagnostic, path_of, text_position, uri_of};
+use super::convert::{SourceLines, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
 use super::values::SessionValues;
 use super::worker::{self, Buffer, JobResult, LintJob, LintResult};
@@ -37,8 +37,9 @@ use policyd_world::World;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::checksum::fingerprint;
 
-/// A lint that takes longer than this waits for the end of the typing: for the time by which the last one was longer.
-const FAST_LINT: Duration = Duration::from_millis(50);
+/// A lint that takes longer than this, about the time between two keystrokes, waits for the end of the typing: for the
+/// time by which the last one was longer.
+const FAST_LINT: Duration = Duration::from_millis(100);
 /// Maximum of that time.
 const QUIET_MAX: Duration = Duration::from_millis(500);
 /// Time between two polls of the results of the second thread while it works.
@@ -346,15 +347,13 @@ impl<'w> Server<'w> {
         for path in former.into_iter().chain(open.map(|(path, _)| path.clone())) {
             files.entry(path).or_default();
         }
-        let mut published = Vec::new();
+        let (mut published, mut lines) = (Vec::new(), SourceLines::default());
         for (path, findings) in files {
             let open = self.documents.get(&path);
             let Some(uri) = open.map(|it| it.uri.clone()).or_else(|| uri_of(&path)) else {
                 continue; // A finding in a file of the built-in pack or of a remote one.
             };
-            let lines = findings.first().map(|it| TextLines::new(&it.span.source.text));
-            let found =
-                lines.iter().flat_map(|lines| findings.iter().map(|it| diagnostic(it, lines)));
+            let found = findings.iter().map(|it| lines.diagnostic(it));
             let (diagnostics, version) = (found.collect(), open.map(|it| it.version));
             published.push(PublishDiagnosticsParams { uri, diagnostics, version });
         }
