@@ -436,6 +436,20 @@ mod tests {
     }
 
     #[test]
+    fn the_reason_of_a_block_compiles_no_pattern() {
+        let text =
+            "policyd: not done yet. Checks that did not pass: 1.\n\n- local_testing: no test ran\n";
+        let text = FilteredText::new(text);
+        let mut rows = BY_CONTEXT.iter().chain(&STATEMENTS).filter(|row| row.may_be_in(&text));
+        assert_eq!(rows.next().map(|row| row.name), None);
+        assert!(may_name_value("smtp pass: abc"), "three bytes can be a secret");
+    }
+
+    fn may_name_value(text: &str) -> bool {
+        BY_CONTEXT.iter().any(|row| row.may_be_in(&FilteredText::new(text)))
+    }
+
+    #[test]
     fn what_an_issuer_chose_is_told_without_its_surroundings() {
         let listed = secret("figd_", 40);
         let published = secret("ghp_", 36);

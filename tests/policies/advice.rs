@@ -185,7 +185,6 @@ fn a_call_passes_after_each_command_that_its_notice_offers() {
     for Denied { guard, command } in denied {
         for offer in 0.. {
             let world = machine::machine();
-            machine::cached(&world);
             world.set_confirmation(Confirmation::Yes);
             let answer = before(&world, &command);
             let is_denied = |it: &Value| it["hookSpecificOutput"]["permissionDecision"] == "deny";

@@ -32,8 +32,6 @@ mod foreign;
 mod hostile;
 mod human_commands;
 mod install;
-#[cfg(target_os = "linux")]
-mod instructions;
 mod kill;
 mod layouts;
 mod learning;

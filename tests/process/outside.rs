@@ -273,9 +273,10 @@ fn settings_keep_their_permissions_and_their_owner() {
 fn uninstall_says_what_stays_and_purge_removes_what_is_the_users_own() {
     let machine = Machine::new();
     fs::create_dir_all(machine.path("home/.claude")).unwrap();
+    // The stop keeps the compiled pack.
+    machine.put(".policyd/policies/policyd.yaml", "version: 1\n");
     machine.untested().stop().answer();
     fs::create_dir_all(machine.path("state/policyd")).unwrap();
-    machine.put(".policyd/policies/policyd.yaml", "version: 1\n");
     let own = ["config/policyd", "cache/policyd", "state/policyd"];
     assert!(own.iter().all(|it| machine.path(it).exists()), "{:?}", machine.tree());
     assert_eq!(machine.run(&["install"], b"").code, Some(0));

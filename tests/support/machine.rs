@@ -1,28 +1,10 @@
 //! A simulated machine with a project in `/work`.
 
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::Path;
 
 use policyd::store::choice_record;
 use policyd::time::Timestamp;
 use policyd::world::fake::FakeWorld;
-
-use super::console;
-
-/// The files of the built-in pack in compiled form, as the first call on a machine saves them.
-static COMPILED: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
-    let world = FakeWorld::new();
-    world.set_env("XDG_CACHE_HOME", "/cache");
-    console::call(&world, &["eval", "--hook", "stop"], b"{}");
-    let files = world.files().into_iter().filter(|path| path.starts_with("/cache"));
-    files.map(|path| (path.clone(), world.get(&path).unwrap())).collect()
-});
-
-/// Gives a machine a cache with the compiled built-in pack, so that no call compiles it again.
-pub(crate) fn cached(world: &FakeWorld) {
-    world.set_env("XDG_CACHE_HOME", "/cache");
-    COMPILED.iter().for_each(|(path, bytes)| world.put(path, bytes));
-}
 
 /// Ada's machine at noon.
 pub(crate) fn machine() -> FakeWorld {

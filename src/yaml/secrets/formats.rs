@@ -449,18 +449,29 @@ fn may_name_a_value(text: &FilteredText<'_>) -> bool {
     has_name(text, &WEAK_NAMES)
 }
 
+/// Whether a value of three bytes follows the `=` or `:`, as each pattern requires: the reasons of blocks say `not pass: 1`.
+fn has_value(text: &[u8], at: usize) -> bool {
+    let rest = text.iter().skip(at.saturating_add(1));
+    let is_before =
+        |it: &&u8| it.is_ascii_whitespace() || matches!(it, b'[' | b'"' | b'\'' | b'\\');
+    let value = rest.skip_while(is_before).take(3);
+    value.filter(|it| !it.is_ascii_whitespace() && !matches!(it, b'"' | b'\'' | b'\\')).count() == 3
+}
+
 fn has_name(FilteredText { text, .. }: &FilteredText<'_>, names: &[&str]) -> bool {
-    memchr2_iter(b'=', b':', text.as_bytes()).any(|at| {
-        let mut named = text.as_bytes().get(..at).unwrap_or_default().trim_ascii_end();
-        while let [before @ .., b'"' | b'\'' | b'\\'] = named {
-            named = before;
-        }
-        let last = named.last().map(u8::to_ascii_lowercase);
-        // Most names end in another letter.
-        names.iter().filter(|it| it.as_bytes().last().copied() == last).any(|name| {
-            let start = named.len().checked_sub(name.len());
-            let end = start.and_then(|it| named.get(it..));
-            end.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
-        })
-    })
+    memchr2_iter(b'=', b':', text.as_bytes()).filter(|at| has_value(text.as_bytes(), *at)).any(
+        |at| {
+            let mut named = text.as_bytes().get(..at).unwrap_or_default().trim_ascii_end();
+            while let [before @ .., b'"' | b'\'' | b'\\'] = named {
+                named = before;
+            }
+            let last = named.last().map(u8::to_ascii_lowercase);
+            // Most names end in another letter.
+            names.iter().filter(|it| it.as_bytes().last().copied() == last).any(|name| {
+                let start = named.len().checked_sub(name.len());
+                let end = start.and_then(|it| named.get(it..));
+                end.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
+            })
+        },
+    )
 }

@@ -21,7 +21,6 @@ const UNINSTALL: [&str; 3] = ["uninstall", "--scope", "system"];
 /// A machine on which root runs a program that only root can change.
 fn of_root() -> FakeWorld {
     let world = machine::machine();
-    machine::cached(&world);
     world.set_user(0);
     world.put("/usr/bin/policyd", "program");
     world.put_folder("/etc");

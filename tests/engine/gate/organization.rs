@@ -64,7 +64,6 @@ fn governed() -> FakeWorld {
 /// A machine with a transcript in which a file was written and not tested.
 pub(super) fn machine_with_work() -> FakeWorld {
     let world = machine::machine();
-    machine::cached(&world);
     let line = |value: &Value| format!("{value}\n");
     let events = [
         json!({"type": "user", "message": {"role": "user", "content": "Add a parser"}}),

@@ -49,7 +49,6 @@ impl Scene {
         world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
         world.put("/work/tests/test_project.py", "");
         crate::support::machine::trusting(&world);
-        crate::support::machine::cached(&world);
         Self { world, lines: Vec::new(), calls: 0, prompts: 0 }
     }
 

@@ -6,12 +6,11 @@ use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
 use crate::support::console::{self, Said};
-use crate::support::machine::{cached, machine, packed};
+use crate::support::machine::{machine, packed};
 use crate::support::snapshot;
 
 fn at(columns: &str) -> FakeWorld {
     let world = machine();
-    cached(&world);
     world.set_env("COLUMNS", columns);
     world
 }
@@ -25,7 +24,6 @@ fn fits(line: &str, columns: &str) -> String {
     let shown = call(&at(columns), line);
     assert!(shown.code <= 1, "{line}: {shown:?}");
     let wide = machine();
-    cached(&wide);
     let whole = call(&wide, line).out;
     let words: BTreeSet<&str> = whole.split_whitespace().collect();
     for it in shown.out.lines() {

@@ -4,7 +4,6 @@ use policyd::world::fake::FakeWorld;
 use serde_json::{Value, json};
 
 use crate::support::console;
-use crate::support::machine::cached;
 
 /// A machine with the project of the payloads.
 pub(crate) struct Machine {
@@ -19,7 +18,6 @@ impl Machine {
         let world = FakeWorld::new();
         world.put(format!("{folder}/.git/HEAD"), "ref: refs/heads/main\n");
         world.set_env("HOME", "/home/dev");
-        cached(&world);
         Self { world, folder: folder.to_owned(), transcript: None }
     }
 

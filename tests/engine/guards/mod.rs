@@ -7,6 +7,8 @@ mod bypasses;
 mod effects;
 mod folders;
 mod human_commands;
+#[cfg(target_os = "linux")]
+mod instructions;
 mod machine;
 mod own_gate;
 mod peers;

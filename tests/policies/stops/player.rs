@@ -59,7 +59,6 @@ impl Player {
     /// A project with its files. Without `hooks`, only stops call policyd.
     pub(super) fn new(files: Option<&Value>, attended: bool, hooks: bool) -> Self {
         let world = machine::machine();
-        machine::cached(&world);
         world.put("/work/.git/HEAD", "ref: refs/heads/main\n");
         world.set_env("CLAUDE_PROJECT_DIR", PROJECT);
         world.set_env("CLAUDE_CODE_ENTRYPOINT", if attended { "cli" } else { "sdk-cli" });
