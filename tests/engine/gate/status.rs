@@ -106,6 +106,9 @@ fn an_invalid_pack_does_not_hide_a_project() {
 fn metrics_read_a_transcript_only_if_something_changed() {
     let mut scene = blocked();
     scene.world.set_env("XDG_STATE_HOME", "/state");
+    // The start of a session registers the project.
+    let begins = json!({"hook_event_name": "SessionStart", "source": "startup"});
+    scene.call("session-start", &scene.payload(&begins).to_string(), &[]);
     let answer = |tokens: u64| {
         json!({"type": "assistant", "message": {"role": "assistant", "model": "claude-opus-4-5",
             "usage": {"input_tokens": tokens, "output_tokens": 10},
