@@ -55,7 +55,7 @@ pub fn inspect(world: &dyn World, project: &Project, options: &[String]) -> Vec<
 /// Stored documents whose content is unknown.
 fn stores(world: &dyn World, project: &Project) -> Vec<Check> {
     let policy = packs::policy(world, &packs::find(world, project, None)).ok();
-    let Some(policy) = policy.or_else(|| packs::builtin_policy()) else { return Vec::new() };
+    let Some(policy) = policy.or_else(packs::builtin_policy) else { return Vec::new() };
     let durability = Durability::default();
     let location = StoreLocation {
         state_dir: &project.state,

@@ -204,7 +204,7 @@ impl Pages<'_> {
         let project = project_of(self.world, &self.known(directory)?);
         let found = packs::find(self.world, &project, None);
         let policy = packs::policy(self.world, &found).ok();
-        let policy = policy.or_else(|| packs::builtin_policy());
+        let policy = policy.or_else(packs::builtin_policy);
         let policy =
             policy.ok_or_else(|| PageError::Refused("The built-in pack is invalid.".to_owned()))?;
         Ok(OpenProject { project, policy })
