@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn blocks_of_several_threads_keep_their_bytes_inside_and_outside_of_the_region() {
-        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
+        // Too large for a stack.
+        static ARENA: Arena = Arena::new();
+        let arena = &ARENA;
         std::thread::scope(|scope| {
             (0..4).for_each(|seed| drop(scope.spawn(move || work(arena, seed))));
         });
@@ -214,7 +216,9 @@ mod tests {
 
     #[test]
     fn the_last_block_grows_in_place_and_is_returned() {
-        let arena: &'static Arena = Box::leak(Box::new(Arena::new()));
+        // Too large for a stack.
+        static ARENA: Arena = Arena::new();
+        let arena = &ARENA;
         let layout = Layout::from_size_align(10, 8).unwrap();
         // SAFETY: the size is not zero.
         let block = unsafe { arena.alloc(layout) };
