@@ -12,8 +12,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
+use policyd_base::limits::PACK_COMPILE_TIME_MAX;
 use policyd_base::programs::{self, COMPILE_PACK, FRONT_RELEASE, TOOLS, TOOLS_BESIDE};
 use policyd_world::{ExternalCommand, World, WorldError};
 
@@ -51,8 +51,6 @@ fn help(path: &Path) -> &'static str {
     }
 }
 
-/// Longest time that `policyd-tools` may take to compile a pack.
-const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
 /// Limit for a compiled pack.
 const COMPILED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -65,7 +63,7 @@ pub(crate) fn compile(world: &dyn World, input: &[u8]) -> Result<Vec<u8>, Siblin
         folder: world.working_folder(),
         stdin: input.to_vec(),
         env: vec![(FRONT_RELEASE.to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
-        deadline: COMPILE_TIME_MAX,
+        deadline: PACK_COMPILE_TIME_MAX,
         output_max: COMPILED_BYTES_MAX,
         ..ExternalCommand::default()
     };

@@ -337,6 +337,9 @@ pub const HOOK_TIMEOUT_SECONDS: u32 = 20;
 /// nothing is checked.
 pub const PROBES_DEADLINE_MAX: std::time::Duration = std::time::Duration::from_secs(18);
 const _: () = assert!(PROBES_DEADLINE_MAX.as_secs() < HOOK_TIMEOUT_SECONDS as u64);
+/// Longest time that a hook waits for `policyd-tools` to compile a pack.
+pub const PACK_COMPILE_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(8);
+const _: () = assert!(PACK_COMPILE_TIME_MAX.as_secs() < HOOK_TIMEOUT_SECONDS as u64);
 /// Maximum duration of a pause.
 pub const PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// Maximum duration of an allowance.

@@ -2,7 +2,6 @@
 //! again.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Pairs of a former review.
 ///
@@ -39,13 +38,6 @@ impl KnownPairs {
         };
         items.iter().map(&mut compare).collect()
     }
-}
-
-/// Returns the hash of a value within this process.
-pub(crate) fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

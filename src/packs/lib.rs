@@ -379,12 +379,11 @@ pub fn load_by(
 
 /// Returns the current compiled form of a pack. A pack that could not be read as a whole has none.
 fn compiled(world: &dyn World, found: &Found) -> Option<Policy> {
-    let is_whole =
-        || found.unreadable.is_empty() && found.remote().iter().all(|it| it.files.is_ok());
-    match (&found.folder, found.layer) {
-        (None, Layer::Project) => built_in(),
-        _ => is_whole().then(|| CompiledPack::of(world, found)?.read(world))?,
+    if found.folder.is_none() {
+        return built_in();
     }
+    let is_whole = found.unreadable.is_empty() && found.remote().iter().all(|it| it.files.is_ok());
+    if is_whole { CompiledPack::of(world, found)?.read(world) } else { None }
 }
 
 /// Saves the compiled form of a pack, so that the first hook need not load its files. A hook reports what is wrong

@@ -39,10 +39,11 @@ type OfSource = (Arc<Source>, MemoEntry<Result>);
 /// A result of a text. Of two texts with the same hash, one is kept.
 type OfText = (String, MemoEntry<Result>);
 
-/// Returns the hash by which a text is found: long texts take longer to compare than to hash.
-fn hash(text: &str) -> u64 {
+/// Returns the hash of a value within this process, by which it is found: long texts take longer to compare than to hash.
+#[must_use]
+pub fn hash_of<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    value.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -140,7 +141,7 @@ impl Memo {
         text: &str,
         make: impl FnOnce() -> T,
     ) -> Arc<T> {
-        let (key, hash) = ((function, context), hash(text));
+        let (key, hash) = ((function, context), hash_of(text));
         let known = self.kept().and_then(|mut kept| {
             let review = kept.review;
             let known = kept.of_texts.get_mut(&key)?.get_mut(&hash);

@@ -70,7 +70,7 @@ fn main() {
         Case::stop("warm stop, 2,000 messages", middle),
         Case::stop("warm stop, 20,000 messages", large),
         Case::stop("warm stop, state saved durably", &failing),
-        Case { uncached: true, ..Case::stop("warm stop, no compiled pack", small) },
+        Case { uncached: true, ..Case::stop("one user consideration, no compiled pack", &few) },
         Case { hook: "notification", ..Case::stop("event without rules", small) },
         Case { hook: "pre-tool-use", ..Case::stop("tool call, built-in guards", small) },
         Case { hook: "pre-tool-use", ..Case::stop("tool call, 100 more guards", &guarded) },

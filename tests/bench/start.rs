@@ -30,8 +30,6 @@ pub(crate) fn table(machines: &[Machine]) {
         rows.push((machine, "<= 1.15x", Case { hook: "pre-tool-use", ..call }));
         rows.push((machine, "<= 1.4x", Case::stop("warm stop", passing)));
         rows.push((machine, "<= 2.0x", Case::stop("stop, state saved durably", failing)));
-        let uncached = Case::stop("stop without compiled pack", passing);
-        rows.push((machine, "<= 1.3x", Case { uncached: true, ..uncached }));
     }
     for _ in 0..6 {
         // The first stops write caches and enter the episode; the following ones repeat.

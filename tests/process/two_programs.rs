@@ -77,6 +77,22 @@ fn policyd_tools_compiles_a_pack_once_and_without_it_a_call_is_asked_about() {
 
 #[test]
 #[cfg(unix)]
+fn policyd_tools_that_compiles_no_pack_in_time_is_not_waited_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT]);
+    let tools = folder.join(TOOLS);
+    fs::write(&tools, "#!/bin/sh\nsleep 60\n").unwrap();
+    fs::set_permissions(&tools, fs::Permissions::from_mode(0o755)).unwrap();
+    machine.put(".policyd/policies/policyd.yaml", "name: own\nextends: [builtin]\n");
+    let called = call(&machine, &folder.join(FRONT), &["eval", "--hook", "pre-tool-use"]);
+    assert_eq!(decision(&called), "ask", "{called:?}");
+    // Clients end a hook after 20 seconds, and then nothing is checked.
+    assert!(called.took.as_secs() < 20, "{called:?}");
+}
+
+#[test]
+#[cfg(unix)]
 fn policyd_tools_that_another_account_can_change_is_not_run() {
     use std::os::unix::fs::PermissionsExt;
     let machine = Machine::new();

@@ -8,7 +8,7 @@ use super::events::kinds;
 use super::regexes::tells_all;
 use super::terms::{constant, each_wanted, last_argument, path};
 use crate::logic::{follows, possible};
-use crate::pairs::{KnownPairs, hash_of};
+use crate::pairs::KnownPairs;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
@@ -16,6 +16,7 @@ use policyd_facts::covers;
 use policyd_facts::event::TOOL_CALL_EVENTS;
 use policyd_facts::glob::word_matches;
 use policyd_policy::guards::FILES;
+use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 
 /// The guards that the pack itself writes.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::guards::guards;
 use super::rules::{Ranked, nothing_left};
 use super::terms::asked;
-use crate::pairs::{KnownPairs, hash_of};
+use crate::pairs::KnownPairs;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_base::limits::SPOKEN_CHARS_MAX;
@@ -14,6 +14,7 @@ use policyd_fact_table::paths;
 use policyd_fact_table::types::Names;
 use policyd_facts::covers;
 use policyd_policy::records;
+use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
 

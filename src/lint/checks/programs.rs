@@ -9,12 +9,12 @@ use super::near_miss::{LETTERS_MIN, is_slip};
 use super::patterns::{Functions, Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
-use crate::pairs::hash_of;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_facts::shell::is_assignment;
 use policyd_policy::review::{Meant, Programs};
 use policyd_yaml::Span;
+use policyd_yaml::memo::hash_of;
 use policyd_yaml::node::Node;
 
 /// Programs and subcommands that exist and are similar to known ones.
