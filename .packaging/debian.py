@@ -44,7 +44,9 @@ def package(
         File(f"{doc}/{notices.path}.gz", compressed(notices.data)),
         File(f"{doc}/changelog.gz", compressed(changes)),
     ]
-    for file in shared:
+    # Debian wants a page for each program; the page of `policyd` has every command.
+    other = File(f"man/man1/{NAME}-tools.1", f".so man1/{NAME}.1\n".encode())
+    for file in [*shared, other]:
         is_page = file.path.startswith("man/")
         data = compressed(file.data) if is_page else file.data
         files.append(File(f"./usr/share/{file.path}{'.gz' if is_page else ''}", data))

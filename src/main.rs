@@ -1,17 +1,17 @@
-//! `policyd`, the program that clients start at each event. It answers hooks itself, and starts `policyd-tools`, which
-//! lies beside it, for every other command.
+//! `policyd`, the program that clients start at each event. It answers hooks itself, and the two commands that are started as
+//! often: `breaker allow` and `context line`. For every other command, it starts `policyd-tools`, which lies beside it.
 
 mod sibling;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
-use policyd_eval::{Console, EvalCall, line, run};
+use policyd_eval::{Console, EvalCall, breaker, line, run, status_line};
 use policyd_packs::{self as packs, Found, LoadError};
 use policyd_policy::Policy;
 use policyd_world::World;
@@ -24,10 +24,39 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let mut words = arguments.clone();
     let directory = line::take_directory(&mut words);
-    match line::plain_hook_call(&words) {
-        Some(call) => answer(&arguments, &words, directory, &call),
-        None => other_command(&arguments, &words),
+    if let Some(call) = line::plain_hook_call(&words) {
+        return answer(&arguments, &words, directory, &call);
     }
+    let frequent = if directory.is_none() { run_frequent(&words) } else { None };
+    frequent.unwrap_or_else(|| other_command(&arguments, &words))
+}
+
+/// Runs a command that scripts or clients start as often as hooks. `None` for every other command, and if more than the
+/// program of hooks is needed.
+fn run_frequent(words: &[OsString]) -> Option<ExitCode> {
+    let run: &dyn Fn(&dyn World, &mut Console<'_>) -> Option<u8> =
+        if let Some(call) = line::plain_allow_call(words) {
+            &move |world, console| breaker::allow_here(world, console, &call, load_pack)
+        } else if line::is_status_line_call(words) && !std::io::stdout().is_terminal() {
+            &|world, console| status_line::answer(world, console, load_pack)
+        } else {
+            return None;
+        };
+    let world = RealWorld::new();
+    with_streams(|console| run(&world, console)).map(ExitCode::from)
+}
+
+/// Runs with the streams of the process. No output is a terminal that shows colors.
+fn with_streams<T>(run: impl FnOnce(&mut Console<'_>) -> T) -> T {
+    run(&mut Console {
+        stdin: &mut std::io::stdin().lock(),
+        stdout: &mut std::io::stdout().lock(),
+        stderr: &mut std::io::stderr().lock(),
+        stdout_is_tty: false,
+        stderr_is_tty: false,
+        stdin_is_tty: false,
+        columns: None,
+    })
 }
 
 /// Answers a hook. Its answer is the only thing that is said, and its exit code is 0 whatever happens.
@@ -53,16 +82,7 @@ fn answer(
         return other_command(arguments, words);
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut console = Console {
-            stdin: &mut std::io::stdin().lock(),
-            stdout: &mut std::io::stdout().lock(),
-            stderr: &mut std::io::stderr().lock(),
-            stdout_is_tty: false,
-            stderr_is_tty: false,
-            stdin_is_tty: false,
-            columns: None,
-        };
-        run::run(&world, &mut console, call, load_pack)
+        with_streams(|console| run::run(&world, console, call, load_pack))
     }));
     match outcome {
         Ok(code) => ExitCode::from(code),

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::AppError;
 use crate::overview::{self, ActivitySource, KnownResults};
-use crate::sessions::meter::SessionUsage;
 use policyd_base::limits::USER_LOCK_WAIT;
 use policyd_cores as cores;
+use policyd_gate::meter::SessionUsage;
 use policyd_record::activity::Activity;
 use policyd_report::metrics::{MetricTotals, to_text};
 use policyd_report::overview::ProjectRow;

@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::packs;
-use crate::sessions::location::Place;
-use crate::sessions::meter::{SessionMeter, SessionUsage};
 use crate::sessions::recorded;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_evaluation::situation::Matchers;
+use policyd_gate::meter::{Place, SessionMeter, SessionUsage};
 use policyd_policy::Policy;
 use policyd_record::activity::Activity;
-use policyd_report::breakers::BreakerView;
+use policyd_record::breaker_view::BreakerView;
 use policyd_report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
 use policyd_state::breaker::BreakerPhase;
 use policyd_state::run::{Run, RunPhase};

@@ -13,23 +13,20 @@ use super::{
 };
 use crate::human::require_human;
 use crate::store::LocalFiles;
-use policyd_app::sharing::{self, COMMAND, QUICK};
+use policyd_app::sharing::{COMMAND, QUICK};
 use policyd_app::workspace::project;
 use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_eval::breaker::{AllowCall, KEY_BYTES_MAX, allow, is_key};
 use policyd_policy::Policy;
+use policyd_record::breaker_view::BreakerView;
 use policyd_record::mask::mask;
-use policyd_report::breakers::BreakerView;
 use policyd_state::breaker::{
-    Breaker, BreakerEvent, BreakerFailure, BreakerResponse, BreakerSettings, CallMetadata,
-    FailureEffect, Mode,
+    Breaker, BreakerEvent, BreakerFailure, BreakerSettings, CallMetadata, FailureEffect, Mode,
 };
 use policyd_store::breakers::BreakerStore;
 use policyd_world::{World, WorldError};
 use policyd_yaml::suggest;
 use policyd_yaml::time::duration_text;
-
-/// Longest name of a breaker.
-const KEY_MAX: usize = 200;
 
 /// What every action needs.
 struct BreakerCommand<'a> {
@@ -60,9 +57,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, action: &Breaker
         | BreakerAction::Trip { key, .. }
         | BreakerAction::Reset { key } => Some(key),
     };
-    if named.is_some_and(|it| it.is_empty() || it.len() > KEY_MAX || it.contains(char::is_control))
-    {
-        console.eprint(&format!("breaker key must have 1 to {KEY_MAX} printable bytes"));
+    if named.is_some_and(|it| !is_key(it)) {
+        console.eprint(&format!("breaker key must have 1 to {KEY_BYTES_MAX} printable bytes"));
         return EXIT_USAGE;
     }
     let project = project::find(world, None);
@@ -89,7 +85,10 @@ fn act(command: &BreakerCommand<'_>, console: &mut Console<'_>, action: &Breaker
         BreakerAction::Show { key, format } => look::show(command, console, key, *format),
         BreakerAction::Explain { key } => look::explain(command, console, key),
         BreakerAction::Watch { every } => look::watch(command, console, *every),
-        BreakerAction::Allow { key, format } => allow(command, console, key, *format),
+        BreakerAction::Allow { key, format } => {
+            let call = AllowCall { key: key.clone(), json: matches!(format, ListFormat::Json) };
+            allow(command.world, console, &command.store, &command.policy, &call)
+        }
         BreakerAction::Record(arguments) => record(command, console, arguments),
         BreakerAction::Trip { key, length, reason } => trip(command, console, key, *length, reason),
         BreakerAction::Reset { key } => reset(command, console, key),
@@ -102,35 +101,6 @@ fn act(command: &BreakerCommand<'_>, console: &mut Console<'_>, action: &Breaker
 fn refused(console: &mut Console<'_>, key: &str, error: &WorldError) -> u8 {
     console.eprint(&format!("could not change breaker `{key}`: {error}"));
     EXIT_BROKEN
-}
-
-fn allow(
-    command: &BreakerCommand<'_>,
-    console: &mut Console<'_>,
-    key: &str,
-    format: ListFormat,
-) -> u8 {
-    let settings = command.policy.breaker(key);
-    let request = sharing::request(command.world, &command.store, key, &settings);
-    let (breaker, answer) = match request {
-        Ok(answered) => answered,
-        Err(error) => {
-            console.eprint(&command.store.unreadable(&error));
-            return EXIT_BROKEN;
-        }
-    };
-    let seen = command.seen(key, breaker);
-    match (format, answer) {
-        (ListFormat::Json, answer) => console.print(&format!("{}\n", seen.answer_json(answer))),
-        (_, BreakerResponse::Rejected { wait }) => {
-            console.print(&format!("{}\n", seen.rejection(wait)))
-        }
-        (_, BreakerResponse::WouldReject { wait }) => {
-            console.eprint(&format!("call permitted in shadow mode: {}", seen.rejection(wait)));
-        }
-        (_, BreakerResponse::Permitted | BreakerResponse::Recorded) => {}
-    }
-    if matches!(answer, BreakerResponse::Rejected { .. }) { EXIT_FOUND } else { EXIT_OK }
 }
 
 /// What errors of a class do, which is named by its id or as hooks name it: the breaker's own lists

@@ -1,31 +1,25 @@
 //! `policyd context`: how full the context of a session is, and what is carried over from it.
 
-use std::path::Path;
 use std::time::Duration;
-
-use serde_json::Value;
 
 use super::{
     Console, ContextAction, ContextArguments, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat, error,
 };
+use policyd_app::gate::meter::{Place, SessionMeter};
 use policyd_app::packs;
-use policyd_app::sessions::location::{self, Place};
-use policyd_app::sessions::meter::SessionMeter;
+use policyd_app::sessions::location;
 use policyd_app::sessions::summaries::{SummaryDraft, SummaryWriter};
 use policyd_app::workspace::project::{self, Project};
 use policyd_base::limits;
+use policyd_eval::status_line::{READING_MAX, StatusLine};
 use policyd_evaluation::situation::Matchers;
-use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::Facts;
 use policyd_policy::Policy;
 use policyd_record::context::ContextView;
 use policyd_state::context::Overrides;
 use policyd_store::session::SessionStore;
 use policyd_store::transcript::TranscriptError;
-use policyd_world::{World, WorldError};
-
-/// A transcript that nobody read before may be long.
-const READING_MAX: Duration = Duration::from_secs(60);
+use policyd_world::World;
 
 /// Runs one action.
 pub(super) fn run(
@@ -75,7 +69,9 @@ pub(super) fn run(
                 }
             }
         }
-        ContextAction::Line => command.line(console),
+        ContextAction::Line => {
+            StatusLine { meter: command.meter(), overrides: &command.overrides }.answer(console)
+        }
     }
 }
 
@@ -204,78 +200,4 @@ impl ContextCommand<'_> {
             Err(error) => error::report(console, &error),
         }
     }
-
-    /// Answers the client's status line. Whatever is wrong, the line says so and the exit code is 0:
-    /// the client shows nothing else.
-    fn line(&self, console: &mut Console<'_>) -> u8 {
-        use std::io::Read as _;
-        let mut bytes = Vec::new();
-        let most = u64::try_from(limits::STDIN_BYTES_MAX).unwrap_or(u64::MAX);
-        drop((&mut *console.stdin).take(most).read_to_end(&mut bytes));
-        let told: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let line = match told.pointer("/transcript_path").and_then(Value::as_str) {
-            None | Some("") => Err(TranscriptError::NotNamed),
-            Some(transcript) => self.status_line(Path::new(transcript), &told, console.color()),
-        };
-        match line {
-            Ok(text) => console.print(&text),
-            Err(error) => console.print(&format!("context –: {error}\n")),
-        }
-        EXIT_OK
-    }
-
-    /// The status line by a transcript and by what the client itself measured, which is newer. The client
-    /// asks before it writes the transcript, and says nothing of the context then.
-    fn status_line(
-        &self,
-        transcript: &Path,
-        told: &Value,
-        color: bool,
-    ) -> Result<String, TranscriptError> {
-        let text = |path: &str| told.pointer(path).and_then(Value::as_str).unwrap_or_default();
-        let used = told.pointer("/context_window/used_percentage").and_then(Value::as_f64);
-        let is_there = !matches!(self.world.stat(transcript), Err(WorldError::NotFound));
-        if !is_there && used.is_none() {
-            return Ok("context 0%\n".to_owned());
-        }
-        let place = Place::of(transcript, text("/session_id"));
-        let size = told.pointer("/context_window/context_window_size").and_then(Value::as_u64);
-        let overrides = Overrides {
-            window: self.overrides.window.or(size),
-            model: text("/model/id").to_owned(),
-            ..self.overrides.clone()
-        };
-        let facts =
-            if is_there { self.meter().facts(&place, READING_MAX)? } else { Facts::default() };
-        let gauge = self.meter().usage(&place, &facts, &overrides);
-        let cost = told.pointer("/cost/total_cost_usd").and_then(Value::as_f64);
-        let seen = ContextView {
-            session: text("/session_id"),
-            gauge: &measured_by_client(gauge, used, cost),
-            settings: &overrides.settings(&self.policy.context.settings),
-            unpriced: Vec::new(),
-        };
-        Ok(format!("{}\n", seen.line(color)))
-    }
 }
-
-/// The gauge with what the client measured: the percentage that is used, and the cost in US dollars.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "both are checked to be finite and not negative; a cast saturates"
-)]
-fn measured_by_client(gauge: ContextUsage, used: Option<f64>, cost: Option<f64>) -> ContextUsage {
-    let sound = |it: &f64| it.is_finite() && *it >= 0.0;
-    let percent = used.filter(sound).map(|it| it as u64);
-    let cost_nano = cost.filter(sound).map(|it| (it * NANO_PER_DOLLAR) as u64);
-    ContextUsage {
-        known: gauge.known || percent.is_some(),
-        percent: percent.unwrap_or(gauge.percent),
-        cost_nano: cost_nano.unwrap_or(gauge.cost_nano),
-        ..gauge
-    }
-}
-
-/// Billionths of a US dollar in a dollar.
-const NANO_PER_DOLLAR: f64 = 1e9;

@@ -172,9 +172,6 @@ fn print_empty(console: &mut Console<'_>, format: ListFormat, what: &str) {
 fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString]) -> u8 {
     let fenced = project::fenced(world, &project::find(world, None));
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    if let Some(plain) = plain_allow_call(arguments) {
-        return breaker::run(world, console, &plain);
-    }
     if let Some(words) = help::nested(arguments) {
         return help::run(console, &words);
     }
@@ -252,22 +249,6 @@ fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
     console.columns = columns.or(console.columns);
 }
 
-/// What scripts ask before each call: exactly `breaker allow KEY`, perhaps with `--format json` after
-/// it, read without the whole command line for the same reason.
-fn plain_allow_call(arguments: &[OsString]) -> Option<BreakerAction> {
-    let (key, format) = match arguments {
-        [_, _, _, key] => (key, ListFormat::Text),
-        [_, _, _, key, name, json] if name == "--format" && json == "json" => {
-            (key, ListFormat::Json)
-        }
-        _ => return None,
-    };
-    let [_, breaker, allow, ..] = arguments else { return None };
-    let key = key.to_str().filter(|it| !it.starts_with('-'))?;
-    (breaker == "breaker" && allow == "allow")
-        .then(|| BreakerAction::Allow { key: key.to_owned(), format })
-}
-
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
 fn usage(
     error: &clap::Error,
@@ -323,16 +304,19 @@ fn names_a_command(arguments: &[OsString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use policyd_eval::breaker::AllowCall;
 
     #[test]
     fn the_plain_question_means_what_the_full_reader_says() {
         let plain = |words: &[&str]| {
             let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
             let read = line::parse(&arguments).map(|it| format!("{:?}", it.command));
-            let wrapped = |it: BreakerAction| {
-                format!("{:?}", Command::Breaker(arguments::BreakerArguments { action: it }))
+            let wrapped = |call: AllowCall| {
+                let format = if call.json { ListFormat::Json } else { ListFormat::Text };
+                let action = BreakerAction::Allow { key: call.key, format };
+                format!("{:?}", Command::Breaker(arguments::BreakerArguments { action }))
             };
-            let short = plain_allow_call(&arguments).map(wrapped);
+            let short = policyd_eval::line::plain_allow_call(&arguments).map(wrapped);
             assert!(short.is_none() || short == read.ok(), "{words:?}");
             short.is_some()
         };

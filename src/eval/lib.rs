@@ -1,6 +1,6 @@
-//! `policyd eval`: one hook event in, one answer out.
+//! What the program of hooks does: one event in, one answer out, and the two commands that scripts and clients start as often.
 //!
-//! Contains: the command line of hooks, the reading of the event, the streams, and the answer in each format.
+//! Contains: `policyd eval`, `breaker allow`, and `context line`, their command lines, and the streams.
 //! Does not contain: the evaluation (`policyd-gate`), and any other command.
 //!
 //! ```
@@ -10,11 +10,13 @@
 //! assert_eq!(plain_hook_call(&words).unwrap().hook, "stop");
 //! ```
 
+pub mod breaker;
 pub mod console;
 pub mod error;
 pub mod exit;
 pub mod line;
 pub mod run;
+pub mod status_line;
 
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@ use policyd_harness as harness;
 use policyd_hook::{self as hook, Caller, HookResponse};
 use policyd_world::World;
 
+use crate::breaker::AllowCall;
 use crate::{EvalCall, EvalFormat};
 
 /// Removes `-C DIR` at the beginning of the arguments, and returns the directory.
@@ -53,6 +54,28 @@ pub fn plain_hook_call(arguments: &[OsString]) -> Option<EvalCall> {
         }
     }
     Some(call)
+}
+
+/// Reads the line that scripts start before each call: `breaker allow KEY`, and perhaps `--format json`. The whole command line
+/// reads every other line.
+#[must_use]
+pub fn plain_allow_call(arguments: &[OsString]) -> Option<AllowCall> {
+    let [_, breaker, allow, key, options @ ..] = arguments else { return None };
+    if breaker != "breaker" || allow != "allow" {
+        return None;
+    }
+    let json = match options {
+        [] => false,
+        [name, format] if name == "--format" && format == "json" => true,
+        _ => return None,
+    };
+    value(key).map(|key| AllowCall { key, json })
+}
+
+/// Returns whether this is the line of a client for its status line: `context line`.
+#[must_use]
+pub fn is_status_line_call(arguments: &[OsString]) -> bool {
+    matches!(arguments, [_, context, line] if context == "context" && line == "line")
 }
 
 /// Returns the value of an option, unless it can be another option.

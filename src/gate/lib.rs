@@ -22,6 +22,7 @@ mod gate_status;
 mod guards;
 mod inputs;
 mod invalid_pack;
+pub mod meter;
 mod on_disk;
 mod organization;
 mod output;

@@ -12,6 +12,7 @@
 
 pub mod activity;
 pub mod alert;
+pub mod breaker_view;
 pub mod context;
 pub mod decision_log;
 pub mod drawing;

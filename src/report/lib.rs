@@ -8,7 +8,6 @@
 //! assert!(schemas.iter().any(|(name, _)| *name == "guards"));
 //! ```
 
-pub mod breakers;
 pub mod cases;
 pub mod dead_letter;
 pub mod diagnostics;

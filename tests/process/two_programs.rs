@@ -52,6 +52,32 @@ fn hooks_are_answered_without_policyd_tools() {
 }
 
 #[test]
+fn what_scripts_and_clients_start_often_runs_without_policyd_tools() {
+    let machine = Machine::new();
+    let folder = installed(&machine, &[FRONT, TOOLS]);
+    let front = folder.join(FRONT);
+    let fail = ["breaker", "record", "api/x", "failure", "--error", "503"];
+    for _ in 0..5 {
+        assert_eq!(call(&machine, &front, &fail).code, Some(0));
+    }
+    let allow = ["breaker", "allow", "api/x", "--format", "json"];
+    let by_tools = call(&machine, &folder.join(TOOLS), &allow);
+    fs::remove_file(folder.join(TOOLS)).unwrap();
+    let called = call(&machine, &front, &allow);
+    assert_eq!(called.code, Some(1), "{called:?}");
+    assert_eq!(called.stdout, by_tools.stdout);
+    assert_eq!(call(&machine, &front, &["breaker", "allow", "api/y"]).code, Some(0));
+    assert_eq!(call(&machine, &front, &["breaker", "show", "api/x"]).code, Some(3));
+
+    let told = json!({"session_id": "s", "transcript_path": machine.file("none.jsonl"),
+        "context_window": {"used_percentage": 41, "context_window_size": 200_000}});
+    let line = machine.program(front.to_str().unwrap(), &["context", "line"]);
+    let called = run(line, told.to_string().as_bytes());
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert!(called.stdout.contains("41 %"), "{called:?}");
+}
+
+#[test]
 fn policyd_tools_compiles_a_pack_once_and_without_it_a_call_is_asked_about() {
     let machine = Machine::new();
     let folder = installed(&machine, &[FRONT, TOOLS]);

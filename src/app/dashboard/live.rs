@@ -14,7 +14,7 @@ use policyd_base::limits::{DASHBOARD_AGE_MAX, DASHBOARD_INTERVAL};
 use policyd_cores as cores;
 use policyd_index::{self as decision_index, DecisionIndex, IndexError, IndexedLog, IngestResult};
 use policyd_record::activity::Activity;
-use policyd_report::breakers::BreakerView;
+use policyd_record::breaker_view::BreakerView;
 use policyd_report::overview::{ProjectRow, sort};
 use policyd_state::breaker::{Breaker, BreakerPhase};
 use policyd_store::decision_log::DECISION_LOG;

@@ -7,27 +7,9 @@ use serde_json::Value;
 use crate::error::AppError;
 use crate::sessions::logged_entries::DecisionLogs;
 use crate::workspace::project::Project;
-use policyd_base::id::SessionId;
+use policyd_gate::meter::Place;
 use policyd_store::session::SessionStore;
 use policyd_world::{FileKind, World};
-
-/// A session by its transcript.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The transcript.
-    pub transcript: PathBuf,
-    /// Its id, where the file is named by one.
-    pub session: Option<SessionId>,
-}
-
-impl Place {
-    /// A transcript of a session; without an id it is the name of the file.
-    pub fn of(transcript: &Path, session: &str) -> Self {
-        let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
-        let id = if session.is_empty() { stem } else { session };
-        Self { transcript: transcript.to_owned(), session: SessionId::parse(id) }
-    }
-}
 
 /// Finds a session.
 ///

@@ -5,7 +5,6 @@ pub mod location;
 pub mod log_reader;
 pub mod log_summary;
 pub mod logged_entries;
-pub mod meter;
 pub mod named;
 pub mod recorded;
 pub mod recordings;

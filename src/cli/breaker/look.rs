@@ -9,7 +9,7 @@ use super::super::print_empty;
 use super::BreakerCommand;
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, ListFormat};
 use policyd_app::sharing;
-use policyd_report::breakers::{self, BreakerView};
+use policyd_record::breaker_view::{self, BreakerView};
 use policyd_state::breaker::load::LoadLevel;
 use policyd_world::WorldError;
 use policyd_yaml::time::Timestamp;
@@ -61,7 +61,7 @@ pub(super) fn status(
     let Ok(all) = all(command) else { return EXIT_BROKEN };
     let level = all.iter().map(BreakerView::load_level).max().unwrap_or_default();
     let line = match format {
-        ListFormat::Text | ListFormat::Compact => breakers::status(&all),
+        ListFormat::Text | ListFormat::Compact => breaker_view::status(&all),
         ListFormat::Json => {
             let keys = |wanted: &dyn Fn(&&BreakerView) -> bool| -> Vec<Value> {
                 all.iter().filter(|it| wanted(it)).map(|it| it.key.clone().into()).collect()

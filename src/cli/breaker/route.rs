@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::BreakerCommand;
 use crate::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat};
 use policyd_policy::Tier;
-use policyd_report::breakers::BreakerView;
+use policyd_record::breaker_view::BreakerView;
 use policyd_state::breaker::BreakerResponse;
 use policyd_yaml::suggest;
 use policyd_yaml::time::short_text;

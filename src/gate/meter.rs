@@ -1,11 +1,12 @@
 //! The usage of a session's context window: its transcript is read from where the last reader stopped, and measured by
 //! the pack.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sessions::location::Place;
+use policyd_base::id::SessionId;
 use policyd_evaluation::context::{gauge, settle};
 use policyd_evaluation::situation::Matchers;
 use policyd_fact_table::context_facts::ContextUsage;
@@ -16,6 +17,24 @@ use policyd_store::session::SessionStore;
 use policyd_store::transcript::{self, Places, TranscriptError};
 use policyd_world::{FileStat, World, WorldError};
 use policyd_yaml::checksum::{checksum, hex};
+
+/// A session by its transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The transcript.
+    pub transcript: PathBuf,
+    /// Its id, where the file is named by one.
+    pub session: Option<SessionId>,
+}
+
+impl Place {
+    /// A transcript of a session; without an id it is the name of the file.
+    pub fn of(transcript: &Path, session: &str) -> Self {
+        let stem = transcript.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
+        let id = if session.is_empty() { stem } else { session };
+        Self { transcript: transcript.to_owned(), session: SessionId::parse(id) }
+    }
+}
 
 /// What is shown of the usage of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
