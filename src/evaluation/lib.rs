@@ -41,6 +41,7 @@ use sha2::{Digest, Sha256};
 
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::context::{Context, Memory, ProbeResult, RuleFacts};
+use policyd_fact_table::source::{FactSource, source};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::{Facts, Feedback, Prompt};
 use policyd_policy::{Check, Policy, Probe};
@@ -106,11 +107,8 @@ pub fn plan(
         let asked: Vec<&str> = whens.flat_map(|it| it.uses.iter()).map(String::as_str).collect();
         // A probe that has not run is an error, so a condition that reads it counts as applicable.
         // The other globals already have a value, which can change later.
-        let unknown_yet = |name: &&str| {
-            ["prefs.", "state.", "rule.", "rationalizations.", "context."]
-                .iter()
-                .any(|it| name.starts_with(it))
-        };
+        let unknown_yet =
+            |name: &&str| source(name).is_some_and(FactSource::changes_after_planning);
         let may_apply = out.is_none()
             && (asked.iter().any(unknown_yet)
                 || consider::applicability(it, evaluator) != Applicability::NotApplicable);

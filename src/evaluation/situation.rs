@@ -12,6 +12,7 @@ use policyd_fact_table::context::{Context, ConversationProse, EvaluationState};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
 use policyd_fact_table::pattern::{StoredPattern, TextPatterns};
 use policyd_fact_table::project_facts::ProjectView;
+use policyd_fact_table::source::FactSource;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::event::Event;
 use policyd_facts::{EditedFile, Facts};
@@ -98,7 +99,7 @@ impl EventContext {
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Matchers) -> Context {
         let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
-        let gauge = (policy.reads_context && self.gauged)
+        let gauge = (policy.sources.contains(FactSource::Context) && self.gauged)
             .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
         let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || self.facts.messages.last.last().map(|it| it.text.clone());

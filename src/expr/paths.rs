@@ -76,7 +76,7 @@ fn last(path: &str, table: &dyn FactTable) -> Option<(Type, Option<&'static Memb
 }
 
 /// The names of a path with their arguments: `commands`, `kind("a.b")`, `count`.
-fn steps(path: &str) -> impl Iterator<Item = &str> {
+pub fn steps(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {
         let path = rest?;

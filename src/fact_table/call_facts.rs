@@ -11,8 +11,9 @@ use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
 use super::place_facts::{SOME, globs};
-use super::row::{FactRow, field, method};
+use super::row::{FactRow, effect, field, from, method};
 pub use super::snapshots::CallFacts;
+use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
 use policyd_facts::call::{Access, Call};
@@ -55,7 +56,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether all of the command line could be read.", "action.understood"],
         |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
     ),
-    field(
+    effect(field(
         Subject::Call,
         "endless",
         Type::Bool,
@@ -65,7 +66,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "!action.endless",
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
-    ),
+    )),
     field(
         Subject::Call,
         "programs",
@@ -99,7 +100,7 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    method(
+    effect(method(
         Subject::Call,
         "sets",
         SOME,
@@ -112,67 +113,88 @@ pub(super) const ROWS: &[FactRow] = &[
                 Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
             })
         },
-    ),
-    method(
-        Subject::Call,
-        "reads",
-        SOME,
-        (Type::Bool, Structure),
-        ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-        |it, args| touches(it, args, READS),
-    ),
-    method(
-        Subject::Call,
-        "writes",
-        SOME,
-        (Type::Bool, Structure),
-        ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-        |it, args| touches(it, args, WRITES),
-    ),
-    method(
-        Subject::Call,
-        "deletes",
-        SOME,
-        (Type::Bool, Structure),
-        [
-            "Whether it deletes a file of these globs, or the folder they lie in.",
-            "action.deletes([\"**/tests/**\"])",
-        ],
-        |it, args| touches(it, args, DELETES),
-    ),
-    method(
-        Subject::Call,
-        "changes",
-        SOME,
-        (Type::Bool, Structure),
-        ["Whether it writes or deletes a file of these globs.", "action.changes([\"src/gen/**\"])"],
-        |it, args| touches(it, args, CHANGES),
-    ),
-    method(
-        Subject::Call,
-        "touches",
-        SOME,
-        (Type::Bool, Structure),
-        [
-            "Whether it reads, writes or deletes a file of these globs.",
-            "action.touches([\"*.pem\"])",
-        ],
-        |it, args| touches(it, args, TOUCHES_ANY),
-    ),
-    method(
-        Subject::Call,
-        "overwrites",
-        SOME,
-        (Type::Bool, Structure),
-        [
-            "Whether it writes a directory tree that may contain a file of these globs.",
-            "action.overwrites([\"~/.config/app/**\"])",
-        ],
-        |it, args| {
-            let globs = globs(args)?;
-            on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
-        },
-    ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "reads",
+            SOME,
+            (Type::Bool, Structure),
+            ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
+            |it, args| touches(it, args, READS),
+        ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "writes",
+            SOME,
+            (Type::Bool, Structure),
+            ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
+            |it, args| touches(it, args, WRITES),
+        ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "deletes",
+            SOME,
+            (Type::Bool, Structure),
+            [
+                "Whether it deletes a file of these globs, or the folder they lie in.",
+                "action.deletes([\"**/tests/**\"])",
+            ],
+            |it, args| touches(it, args, DELETES),
+        ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "changes",
+            SOME,
+            (Type::Bool, Structure),
+            [
+                "Whether it writes or deletes a file of these globs.",
+                "action.changes([\"src/gen/**\"])",
+            ],
+            |it, args| touches(it, args, CHANGES),
+        ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "touches",
+            SOME,
+            (Type::Bool, Structure),
+            [
+                "Whether it reads, writes or deletes a file of these globs.",
+                "action.touches([\"*.pem\"])",
+            ],
+            |it, args| touches(it, args, TOUCHES_ANY),
+        ),
+    )),
+    effect(from(
+        FactSource::CallPaths,
+        method(
+            Subject::Call,
+            "overwrites",
+            SOME,
+            (Type::Bool, Structure),
+            [
+                "Whether it writes a directory tree that may contain a file of these globs.",
+                "action.overwrites([\"~/.config/app/**\"])",
+            ],
+            |it, args| {
+                let globs = globs(args)?;
+                on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
+            },
+        ),
+    )),
     field(
         Subject::Call,
         "strings",
@@ -184,42 +206,51 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| on_call(it, |seen| Ok(seen.call.strings.join("\n").into())),
     ),
-    field(
-        Subject::Call,
-        "changed",
-        Subject::Places.as_type(),
-        Structure,
-        ["Files that it writes or deletes.", "action.changed.outside"],
-        |it, _| {
-            on_call(it, |seen| {
-                let files = seen.call.files.iter().filter(|it| it.does != Access::Read);
-                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
-            })
-        },
+    from(
+        FactSource::CallPaths,
+        field(
+            Subject::Call,
+            "changed",
+            Subject::Places.as_type(),
+            Structure,
+            ["Files that it writes or deletes.", "action.changed.outside"],
+            |it, _| {
+                on_call(it, |seen| {
+                    let files = seen.call.files.iter().filter(|it| it.does != Access::Read);
+                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                })
+            },
+        ),
     ),
-    field(
-        Subject::Call,
-        "changes_transcript",
-        Type::Bool,
-        Structure,
-        [
-            "Whether it writes or deletes the file in which the client records this session.",
-            "!action.changes_transcript",
-        ],
-        |it, _| {
-            on_call(it, |seen| {
-                let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
-                Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
-            })
-        },
-    ),
-    field(
-        Subject::Call,
-        "written",
-        Type::Text,
-        Structure,
-        ["Text that it would write into files.", "action.written.contains(\"@ts-ignore\")"],
-        |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
+    effect(from(
+        FactSource::CallPaths,
+        field(
+            Subject::Call,
+            "changes_transcript",
+            Type::Bool,
+            Structure,
+            [
+                "Whether it writes or deletes the file in which the client records this session.",
+                "!action.changes_transcript",
+            ],
+            |it, _| {
+                on_call(it, |seen| {
+                    let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
+                    Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
+                })
+            },
+        ),
+    )),
+    from(
+        FactSource::CallPaths,
+        field(
+            Subject::Call,
+            "written",
+            Type::Text,
+            Structure,
+            ["Text that it would write into files.", "action.written.contains(\"@ts-ignore\")"],
+            |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
+        ),
     ),
     field(
         Subject::Call,

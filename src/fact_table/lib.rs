@@ -33,6 +33,7 @@ mod row;
 mod session_facts;
 pub mod signal_facts;
 mod snapshots;
+pub mod source;
 pub mod subject;
 pub mod wider;
 mod work_facts;

@@ -8,7 +8,7 @@ use rhai::Dynamic;
 use super::context::Object;
 use super::row::FactRow;
 use super::types::{Subject, Type};
-use super::{FactError, breaker_facts, globals, pack_facts};
+use super::{FactError, breaker_facts, globals, pack_facts, paths};
 
 /// The row of `owner.name`, if there is one.
 #[must_use]
@@ -24,6 +24,23 @@ pub fn find(owner: Type, name: &str) -> Option<&'static Member> {
 pub(super) fn global(name: &str) -> Option<&'static FactRow> {
     const PLACES: Places = places(globals::ROWS);
     row(globals::ROWS, &PLACES, Type::Global, name)
+}
+
+/// The row of a name: of a global name, or of a member of a subject.
+pub(super) fn row_of(owner: Type, name: &str) -> Option<&'static FactRow> {
+    match Subject::from_type(owner) {
+        Some(subject) => of_subject(subject, name),
+        None if owner == Type::Global => global(name),
+        None => None,
+    }
+}
+
+/// Returns whether a fact, by its path, is an effect of a call: it is false if the call has none.
+#[must_use]
+pub fn is_effect(path: &str) -> bool {
+    let row = paths::owner_and_member(path)
+        .and_then(|(owner, name)| row_of(paths::type_of(owner)?, name));
+    row.is_some_and(|it| it.is_effect)
 }
 
 /// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].

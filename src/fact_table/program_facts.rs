@@ -9,8 +9,9 @@ use super::call_facts::{CallFacts, on_call, values};
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
 use super::place_facts::{SOME, globs, not_known};
-use super::row::{FactRow, field, method};
+use super::row::{FactRow, field, from, method};
 pub use super::snapshots::MatchedProgram;
+use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
 use policyd_facts::call::{Access, FileAccess, Invocation, ShellText};
@@ -139,27 +140,33 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    field(
-        Subject::Invocation,
-        "targets",
-        Subject::Places.as_type(),
-        Structure,
-        ["Its operands as paths.", "program.targets.outside"],
-        |it, _| {
-            let values = values(it);
-            let at = recognized(it)?.at;
-            on_program(it, |program, named, seen| {
-                let operands = program.operands(values).into_iter().skip(named);
-                let own = |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
-                let files = seen.call.files.iter().filter(own);
-                let deleted: BTreeSet<&str> = files.map(|it| it.place.written.as_str()).collect();
-                // The empty word is the name of no file.
-                let named = operands.filter(|it| !it.text.is_empty());
-                let places = named
-                    .map(|it| program.place(it, deleted.contains(it.text.as_str()), &seen.around));
-                Ok(it.part(Part::Places(places.collect())))
-            })
-        },
+    from(
+        FactSource::ProgramPaths,
+        field(
+            Subject::Invocation,
+            "targets",
+            Subject::Places.as_type(),
+            Structure,
+            ["Its operands as paths.", "program.targets.outside"],
+            |it, _| {
+                let values = values(it);
+                let at = recognized(it)?.at;
+                on_program(it, |program, named, seen| {
+                    let operands = program.operands(values).into_iter().skip(named);
+                    let own =
+                        |it: &&FileAccess| it.does == Access::Delete && it.program == Some(at);
+                    let files = seen.call.files.iter().filter(own);
+                    let deleted: BTreeSet<&str> =
+                        files.map(|it| it.place.written.as_str()).collect();
+                    // The empty word is the name of no file.
+                    let named = operands.filter(|it| !it.text.is_empty());
+                    let places = named.map(|it| {
+                        program.place(it, deleted.contains(it.text.as_str()), &seen.around)
+                    });
+                    Ok(it.part(Part::Places(places.collect())))
+                })
+            },
+        ),
     ),
     method(
         Subject::Invocation,
@@ -183,28 +190,31 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    method(
-        Subject::Invocation,
-        "fed_from",
-        SOME,
-        (Type::Bool, Structure),
-        [
-            "Whether it, or what its input comes from, reads a file of these globs.",
-            "program.fed_from([\"**/.ssh/**\"])",
-        ],
-        |it, args| {
-            let wanted = globs(args)?;
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let upstream = seen.call.upstream(at);
-                let near = |it: &&FileAccess| {
-                    it.does == Access::Read
-                        && it.program.is_some_and(|it| it == at || upstream.contains(&it))
-                };
-                let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
-                Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
-            })
-        },
+    from(
+        FactSource::ProgramPaths,
+        method(
+            Subject::Invocation,
+            "fed_from",
+            SOME,
+            (Type::Bool, Structure),
+            [
+                "Whether it, or what its input comes from, reads a file of these globs.",
+                "program.fed_from([\"**/.ssh/**\"])",
+            ],
+            |it, args| {
+                let wanted = globs(args)?;
+                let at = recognized(it)?.at;
+                on_call(it, |seen| {
+                    let upstream = seen.call.upstream(at);
+                    let near = |it: &&FileAccess| {
+                        it.does == Access::Read
+                            && it.program.is_some_and(|it| it == at || upstream.contains(&it))
+                    };
+                    let mut places = seen.call.files.iter().filter(near).map(|it| &it.place);
+                    Ok(places.any(|it| wanted.fit(it, &seen.around)).into())
+                })
+            },
+        ),
     ),
     method(
         Subject::Invocation,
@@ -227,35 +237,41 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    field(
-        Subject::Invocation,
-        "read",
-        Subject::Places.as_type(),
-        Structure,
-        ["Files that it reads.", "program.read.outside"],
-        |it, _| {
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
-                let files = seen.call.files.iter().filter(own);
-                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
-            })
-        },
+    from(
+        FactSource::ProgramPaths,
+        field(
+            Subject::Invocation,
+            "read",
+            Subject::Places.as_type(),
+            Structure,
+            ["Files that it reads.", "program.read.outside"],
+            |it, _| {
+                let at = recognized(it)?.at;
+                on_call(it, |seen| {
+                    let own = |it: &&FileAccess| it.does == Access::Read && it.program == Some(at);
+                    let files = seen.call.files.iter().filter(own);
+                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                })
+            },
+        ),
     ),
-    field(
-        Subject::Invocation,
-        "changed",
-        Subject::Places.as_type(),
-        Structure,
-        ["Files that it writes or deletes.", "program.changed.outside"],
-        |it, _| {
-            let at = recognized(it)?.at;
-            on_call(it, |seen| {
-                let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
-                let files = seen.call.files.iter().filter(own);
-                Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
-            })
-        },
+    from(
+        FactSource::ProgramPaths,
+        field(
+            Subject::Invocation,
+            "changed",
+            Subject::Places.as_type(),
+            Structure,
+            ["Files that it writes or deletes.", "program.changed.outside"],
+            |it, _| {
+                let at = recognized(it)?.at;
+                on_call(it, |seen| {
+                    let own = |it: &&FileAccess| it.does != Access::Read && it.program == Some(at);
+                    let files = seen.call.files.iter().filter(own);
+                    Ok(it.part(Part::Places(files.map(|it| it.place.clone()).collect())))
+                })
+            },
+        ),
     ),
     field(
         Subject::Invocation,
@@ -292,24 +308,28 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether anything is piped into it.", "program.is_fed"],
         |it, _| on_program(it, |it, _, _| Ok(it.input.piped.into())),
     ),
-    field(
-        Subject::Invocation,
-        "tree_clean",
-        Type::Bool,
-        Structure,
-        [
-            "Whether git reports no change to a tracked file where this git command would run.",
-            "program.tree_clean",
-        ],
-        |it, _| {
-            let at = recognized(it)?.at;
-            on_program(it, |program, _, seen| {
-                let folder = seen.call.tree_folder(at, &seen.around);
-                let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
-                let why = || format!("whether `{}` runs in a clean tree is unknown", line(program));
-                clean.map(Dynamic::from).ok_or_else(|| why().into())
-            })
-        },
+    from(
+        FactSource::WorkTree,
+        field(
+            Subject::Invocation,
+            "tree_clean",
+            Type::Bool,
+            Structure,
+            [
+                "Whether git reports no change to a tracked file where this git command would run.",
+                "program.tree_clean",
+            ],
+            |it, _| {
+                let at = recognized(it)?.at;
+                on_program(it, |program, _, seen| {
+                    let folder = seen.call.tree_folder(at, &seen.around);
+                    let clean = folder.and_then(|it| seen.around.clean_trees.get(&it).copied());
+                    let why =
+                        || format!("whether `{}` runs in a clean tree is unknown", line(program));
+                    clean.map(Dynamic::from).ok_or_else(|| why().into())
+                })
+            },
+        ),
     ),
     field(
         Subject::Invocation,

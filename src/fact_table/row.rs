@@ -5,6 +5,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::context::{Object, Part};
+use super::source::FactSource;
 use super::types::{Domain, Evidence, Subject, Type};
 
 /// Runs a member on an object of its owner's type.
@@ -17,6 +18,10 @@ pub(super) struct FactRow {
     pub member: Member,
     /// What it does; `None` for global names.
     pub run: Option<Run>,
+    /// Where its value comes from; `None` for a member that comes from where its owner does.
+    pub source: Option<FactSource>,
+    /// Whether it is an effect of a call, which is false if the call has none, see `Call::has_effects`.
+    pub is_effect: bool,
     /// The part of the context that a global name is; `None` for members.
     pub global: Option<Global>,
 }
@@ -65,7 +70,7 @@ pub(super) const fn method(
         is_day: false,
         range: COUNTS,
     };
-    FactRow { member, run: Some(run), global: None }
+    FactRow { member, run: Some(run), source: None, is_effect: false, global: None }
 }
 
 /// The same member with the closed set of its values.
@@ -76,6 +81,16 @@ pub(super) const fn with_values(row: FactRow, values: &'static [&'static str]) -
 /// The same member with the bounds of its number.
 pub(super) const fn with_range(row: FactRow, range: (i64, i64)) -> FactRow {
     FactRow { member: Member { range, ..row.member }, ..row }
+}
+
+/// The same member from another source than its owner.
+pub(super) const fn from(source: FactSource, row: FactRow) -> FactRow {
+    FactRow { source: Some(source), ..row }
+}
+
+/// The same member as an effect of a call.
+pub(super) const fn effect(row: FactRow) -> FactRow {
+    FactRow { is_effect: true, ..row }
 }
 
 /// The same member, whose value is a day such as `2027-01-31`.

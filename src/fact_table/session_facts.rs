@@ -4,7 +4,8 @@ use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
 use super::prose::Prose;
-use super::row::{FactRow, field, method, with_values};
+use super::row::{FactRow, field, from, method, with_values};
+use super::source::FactSource;
 use super::types::{
     Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type,
 };
@@ -134,13 +135,16 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Background tasks that still run.", "event.background_running == 0"],
         |it, _| Ok(count(it.context.event.running_in_background())),
     ),
-    field(
-        Subject::Session,
-        "type",
-        Type::Text,
-        Neutral,
-        ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
-        |it, _| Ok(it.context.learned.borrow().session_type.clone().into()),
+    from(
+        FactSource::SessionType,
+        field(
+            Subject::Session,
+            "type",
+            Type::Text,
+            Neutral,
+            ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
+            |it, _| Ok(it.context.learned.borrow().session_type.clone().into()),
+        ),
     ),
     field(
         Subject::Session,
@@ -172,13 +176,16 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(it.context.supervised.into()),
     ),
-    field(
-        Subject::Session,
-        "branch",
-        Type::Text,
-        Structure,
-        ["Git branch last seen, else empty.", "session.branch == \"main\""],
-        |it, _| Ok(it.context.facts.branch.clone().into()),
+    from(
+        FactSource::Transcript,
+        field(
+            Subject::Session,
+            "branch",
+            Type::Text,
+            Structure,
+            ["Git branch last seen, else empty.", "session.branch == \"main\""],
+            |it, _| Ok(it.context.facts.branch.clone().into()),
+        ),
     ),
     field(
         Subject::Session,

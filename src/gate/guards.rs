@@ -24,6 +24,7 @@ use policyd_evaluation::situation::EventContext;
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd_packs as packs;
 use policyd_policy::guards::Guard;
@@ -53,7 +54,7 @@ impl GuardEvaluation<'_> {
         let taken = self.context.world.elapsed().saturating_sub(begun);
         let values = &self.context.words.lens.lens().value_options;
         let concerned = guards::concerned_guards(it.policy, event, &seen.call, now);
-        let mut at_paths = concerned.iter().filter(|it| it.reads_paths);
+        let mut at_paths = concerned.iter().filter(|it| it.sources.has_some(FactSources::PATHS));
         if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
             on_disk::inspect_paths(
                 self.context.world,
@@ -61,7 +62,7 @@ impl GuardEvaluation<'_> {
                 Rc::make_mut(&mut seen.around),
             );
         }
-        let at_trees = concerned.iter().filter(|it| it.reads_tree);
+        let at_trees = concerned.iter().filter(|it| it.sources.contains(FactSource::WorkTree));
         let asking: BTreeSet<usize> =
             at_trees.flat_map(|it| guards::matching_programs(it, &seen.call, values)).collect();
         if !asking.is_empty() {
@@ -72,14 +73,16 @@ impl GuardEvaluation<'_> {
             clean.ask(call, around, asking.into_iter());
         }
         let seen = Rc::new(seen);
+        let reads_session = |it: &Guard| it.sources.has_some(FactSources::TRANSCRIPT);
+        let reads_stores = |it: &Guard| it.sources.has_some(FactSources::STORES);
         let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
         let context =
-            match concerned.iter().filter(|it| it.reads_transcript).any(|it| recognized(&it)) {
+            match concerned.iter().filter(|it| reads_session(it)).any(|it| recognized(&it)) {
                 true => self.read_session(report),
                 // Looking for the client costs time, and a guard that no program matches does not fire.
                 false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
             };
-        if concerned.iter().filter(|it| it.reads_stores).any(|it| recognized(&it)) {
+        if concerned.iter().filter(|it| reads_stores(it)).any(|it| recognized(&it)) {
             it.load_state(&context, RequiredState::ALL);
         }
         context.learned.borrow_mut().call = Some(seen.clone());
@@ -89,7 +92,7 @@ impl GuardEvaluation<'_> {
         // The result of a tool is not kept.
         let masks = |it: &Guard| !event.tool_response.is_null() && it.masks;
         let elsewhere =
-            concerned.iter().filter(|it| it.reads_transcript || it.reads_stores || masks(it));
+            concerned.iter().filter(|it| reads_session(it) || reads_stores(it) || masks(it));
         let elsewhere: BTreeSet<&str> = elsewhere.map(|it| it.id.as_str()).collect();
         let detail = self.context.request.detail;
         // Reads of the disk and of the transcript have their own limits and do not count.

@@ -23,6 +23,7 @@ use policyd_evaluation::{self as evaluation, Plan, preference};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::context::{self, Context};
 use policyd_fact_table::pattern::prose_regex;
+use policyd_fact_table::source::FactSource;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_packs as packs;
@@ -119,7 +120,8 @@ impl GateContext<'_> {
                 read.facts.lines_foreign
             ));
         }
-        let reads_project = self.policy.reads_project && event.kind.is_stop();
+        let reads_project =
+            self.policy.sources.contains(FactSource::Project) && event.kind.is_stop();
         let project_view = reads_project.then(|| self.reader().view(&read.facts)).flatten();
         let situation = EventContext {
             gauged: true,
@@ -138,9 +140,9 @@ impl GateContext<'_> {
         let context = Rc::new(situation.context(self.policy, self.words));
         let policy = self.policy;
         let required = RequiredState {
-            breakers: policy.reads_breakers,
-            waiting: policy.reads_waiting,
-            signals: policy.reads_signals,
+            breakers: policy.sources.contains(FactSource::Breakers),
+            waiting: policy.sources.contains(FactSource::Queues),
+            signals: policy.sources.contains(FactSource::Signals),
         };
         self.load_state(&context, required);
         EvaluationInputs { context, cursor, read: how_far, subagents, forgotten, remote_host }
@@ -202,7 +204,7 @@ impl GateContext<'_> {
 
     /// What the environment says of the context's window, where the pack asks.
     fn overrides(&self, report: &mut Report) -> Overrides {
-        if !self.policy.reads_context {
+        if !self.policy.sources.contains(FactSource::Context) {
             return Overrides::default();
         }
         let (overrides, wrong) = project::overrides(self.world);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::builder::{AT_A_MESSAGE, BEFORE_ASKING, BEFORE_CLASSIFYING, Builder};
+use super::builder::Builder;
 use super::considerations::{CheckerCache, Checkers};
 use super::context::{self, ContextFile};
 use super::exemptions::Exemption;
@@ -21,6 +21,7 @@ use super::{
     SessionType, SourceLocation, breakers, manifest, messages,
 };
 use policyd_base::limits::PROBES_DEADLINE_MAX;
+use policyd_fact_table::source::{FactSources, Moment};
 use policyd_fact_table::types::Names;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::cursor::Key;
@@ -71,7 +72,7 @@ fn later<T: 'static>(
         let mut unheard = Vec::new();
         let mut builder = Builder::new(true, &mut unheard);
         builder.names = names;
-        builder.unknown_here = AT_A_MESSAGE;
+        builder.moment = Some(Moment::Message);
         build(&mut builder, &layers)
     })
 }
@@ -88,11 +89,7 @@ pub(super) struct Built {
     preferences: Vec<Preference>,
     probes: Vec<Probe>,
     pub(super) resilience: Shared<Resilience>,
-    reads_breakers: bool,
-    reads_waiting: bool,
-    reads_signals: bool,
-    reads_context: bool,
-    reads_project: bool,
+    sources: FactSources,
     tables: Vec<Table>,
     pub(super) context: Shared<ContextFile>,
     guards: Vec<Guard>,
@@ -133,10 +130,10 @@ pub(super) fn build(
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
     let exemptions = builder.exemptions(layers);
-    builder.unknown_here = BEFORE_CLASSIFYING;
+    builder.moment = Some(Moment::Classification);
     let session_types = wanted(layers.list("session_types.yaml"));
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
-    builder.unknown_here = BEFORE_ASKING;
+    builder.moment = Some(Moment::Gathering);
     let preferences = wanted(layers.list("preferences.yaml"));
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
     let probes = wanted(layers.list("probes.yaml"));
@@ -144,7 +141,7 @@ pub(super) fn build(
     if builder.deadline.is_none() {
         extend_deadline(&mut settings, &probes);
     }
-    builder.unknown_here = AT_A_MESSAGE;
+    builder.moment = Some(Moment::Message);
     let messages = layers.top("messages.yaml").iter();
     let messages = messages.filter_map(|it| if own_only { it.made() } else { Some(it) });
     let messages = builder.messages(messages);
@@ -154,7 +151,7 @@ pub(super) fn build(
     };
     let resilience = builder.resilience_over(layers, base);
     let guards = builder.guards(layers);
-    let Builder { reads_breakers, reads_waiting, reads_context, reads_project, .. } = builder;
+    let sources = builder.sources;
     Built {
         settings,
         guards,
@@ -167,11 +164,7 @@ pub(super) fn build(
         preferences,
         probes,
         resilience,
-        reads_breakers,
-        reads_waiting,
-        reads_signals: builder.reads_signals,
-        reads_context,
-        reads_project,
+        sources,
         tables: builder.tables(layers),
         context: match base.filter(|_| !layers.owns(&[context::FILE])) {
             Some(base) => base.context.clone(),
@@ -245,9 +238,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         probes: built.probes.into(),
         breakers: resilience.breakers.into(),
         failures: resilience.failures.into(),
-        reads_breakers: built.reads_breakers,
-        reads_waiting: built.reads_waiting,
-        reads_signals: built.reads_signals,
+        sources: built.sources,
         breaker_origins: resilience.origins.into(),
         routes: resilience.routes.into(),
         rationalization_words: resilience.rationalizations.words(),
@@ -264,8 +255,6 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         tables: built.tables.into(),
         context: context.into(),
         context_told_at,
-        reads_context: built.reads_context,
-        reads_project: built.reads_project,
         lens_key: Key::of(&lens),
         lens,
         texts: vocabulary.texts.into(),

@@ -10,10 +10,10 @@ use std::time::Duration;
 use super::layers::Entry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use policyd_fact_table::check::{self, Typed};
-use policyd_fact_table::members;
 use policyd_fact_table::pattern::check_regex;
+use policyd_fact_table::source::{self, FactSource, FactSources, Moment};
 use policyd_fact_table::template::{self, TemplatePart};
-use policyd_fact_table::types::{Evidence, Names, Subject, Type};
+use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_yaml::memo::Memo;
 use policyd_yaml::node::Node;
 use policyd_yaml::{Diagnostic, Span, suggest};
@@ -26,48 +26,19 @@ const OF_GUARDS: &str = "it is available only in guards.yaml and other files of 
 const KNOWN_LATER: &str = "session types come first, then preferences and probes, then checks, \
      then messages; each sees what came before it";
 
-/// Facts that are unknown to checks, which are evaluated before the outcome.
-pub(super) const AT_A_CHECK: &[&str] = &["outcome", "action", "program"];
-/// Facts that are unknown to the conditions of session types.
-pub(super) const BEFORE_CLASSIFYING: &[&str] = &[
-    "session.type",
-    "prefs",
-    "probes",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-    "action",
-    "program",
-];
-/// Facts that are unknown to preferences and probes.
-pub(super) const BEFORE_ASKING: &[&str] =
-    &["prefs", "probes", "state", "rule", "outcome", "rationalizations", "action", "program"];
-/// Facts that are unknown to messages: a message runs no probe.
-pub(super) const AT_A_MESSAGE: &[&str] = &["prefs", "probes", "rule", "action", "program"];
-
 /// State of the construction of a policy.
 pub(super) struct Builder<'a> {
     pub(super) names: Arc<Names>,
     /// Kept results, and the hash of `names`, if results of expressions that see these names are kept.
     pub(super) kept: Option<(&'a Memo, u64)>,
-    /// Whether an expression reads states of breakers.
-    pub(super) reads_breakers: bool,
-    pub(super) reads_waiting: bool,
-    /// Whether an expression reads waiting signals.
-    pub(super) reads_signals: bool,
-    /// Whether an expression reads the context usage.
-    pub(super) reads_context: bool,
-    /// Whether an expression reads the files of the project.
-    pub(super) reads_project: bool,
+    /// Sources of the facts that expressions read.
+    pub(super) sources: FactSources,
     /// Facts that expressions read since the set was last cleared.
     pub(super) uses: BTreeSet<String>,
     /// Whether only entries of packs above the built-in one are built.
     pub(super) own_only: bool,
-    /// Facts that are unknown when the expressions that are typed now are evaluated.
-    pub(super) unknown_here: &'static [&'static str],
-    /// Whether the expressions that are typed now are those of guards.
-    pub(super) at_guards: bool,
+    /// When the expressions that are typed now are evaluated. `None` for decision tables, which have facts of their own.
+    pub(super) moment: Option<Moment>,
     /// Deadline of all probes of one event, if a pack above the built-in one sets it.
     pub(super) deadline: Option<Duration>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
@@ -80,14 +51,9 @@ impl<'a> Builder<'a> {
             names: Arc::default(),
             kept: None,
             own_only,
-            reads_breakers: false,
-            reads_waiting: false,
-            reads_signals: false,
-            reads_context: false,
-            reads_project: false,
             uses: BTreeSet::new(),
-            unknown_here: AT_A_CHECK,
-            at_guards: false,
+            sources: FactSources::default(),
+            moment: Some(Moment::Check),
             deadline: None,
             diagnostics,
         }
@@ -130,11 +96,11 @@ impl Builder<'_> {
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let facts = std::mem::replace(&mut self.names, names);
-        let unknown_here = std::mem::take(&mut self.unknown_here);
+        let moment = self.moment.take();
         let kept = self.kept.take();
         let made = work(self);
         (self.names, self.kept) = (facts, kept);
-        self.unknown_here = unknown_here;
+        self.moment = moment;
         made
     }
 
@@ -164,7 +130,7 @@ impl Builder<'_> {
         }
         if typed.result != wanted && typed.result != Type::Any {
             let message = format!("this must be a {wanted}, and is a {}", typed.result);
-            let found = Diagnostic::error("not-a-condition", node.sub_span(0..text.len()), message);
+            let found = Diagnostic::error("type-mismatch", node.sub_span(0..text.len()), message);
             let example = [(Type::Int, "files.count > 0"), (Type::Text, "tools.last == \"Bash\"")];
             let example = example.iter().find(|(it, _)| *it == typed.result);
             self.diagnostics.push(match example {
@@ -183,40 +149,46 @@ impl Builder<'_> {
 
     pub(super) fn report_typed(&mut self, typed: &Typed, node: &Node, offset: usize) {
         for used in &typed.uses {
-            let (global, member) = used.split_once('.').unwrap_or((used, ""));
-            let (subject, is_read) = (members::global_subject(used), !member.is_empty());
-            let reads = |wanted: &[Subject]| subject.is_some_and(|it| wanted.contains(&it));
-            self.reads_signals |= is_read && reads(&[Subject::Signals]);
-            self.reads_context |= is_read && reads(&[Subject::Context]);
-            self.reads_project |= is_read && reads(&[Subject::Project]);
-            self.reads_waiting |= is_read && reads(&[Subject::DeadLetters, Subject::Escalations]);
-            self.reads_breakers |= reads(&[Subject::Breakers]);
-            let unknown = |name: &str| self.unknown_here.contains(&name);
+            let Some(source) = source::source(used) else { continue };
+            self.sources = self.sources.with(source);
             // `probes.pr.ok` reads `probes.pr`, too: one finding is enough.
             let is_within = |other: &String| {
                 used.strip_prefix(other.as_str()).is_some_and(|rest| rest.starts_with('.'))
             };
-            if (unknown(global) || unknown(used)) && !typed.uses.iter().any(is_within) {
-                let text = node.text().unwrap_or_default();
-                let start = text.find(used.as_str()).unwrap_or(0);
-                let span = node.sub_span(start..start.saturating_add(used.len()));
-                let what = if unknown(global) { global } else { used };
-                let message = format!("`{what}` is not known here");
-                let found = Diagnostic::error("unknown-here", span, message);
-                let help = if reads(&[Subject::Call, Subject::Invocation]) && !self.at_guards {
-                    OF_GUARDS
-                } else if reads(&[Subject::Invocation]) {
-                    OF_PROGRAMS
-                } else {
-                    KNOWN_LATER
-                };
-                self.diagnostics.push(found.with_help(help));
+            if self.is_unknown(source) && !typed.uses.iter().any(is_within) {
+                self.report_unknown(used, source, node);
             }
         }
         for finding in &typed.findings {
             let range = finding.start.saturating_add(offset)..finding.end.saturating_add(offset);
             self.diagnostics.push(finding.at(node.sub_span(range)));
         }
+    }
+
+    /// Returns whether facts of a source are unknown to the expressions that are typed now.
+    fn is_unknown(&self, source: FactSource) -> bool {
+        self.moment.is_some_and(|it| !it.knows(source))
+    }
+
+    /// Reports a fact that is unknown when its expression is evaluated.
+    fn report_unknown(&mut self, used: &str, source: FactSource, node: &Node) {
+        let text = node.text().unwrap_or_default();
+        let start = text.find(used).unwrap_or(0);
+        let span = node.sub_span(start..start.saturating_add(used.len()));
+        let global = used.split('.').next().unwrap_or_default();
+        let is_whole = source::source(global).is_some_and(|it| self.is_unknown(it));
+        let what = if is_whole { global } else { used };
+        let found =
+            Diagnostic::error("unavailable-fact", span, format!("`{what}` is not known here"));
+        let is_guard = matches!(self.moment, Some(Moment::Guard | Moment::ProgramGuard));
+        let help = match is_guard {
+            true if Moment::ProgramGuard.knows(source) => OF_PROGRAMS,
+            false if Moment::ProgramGuard.knows(source) && !Moment::Check.knows(source) => {
+                OF_GUARDS
+            }
+            true | false => KNOWN_LATER,
+        };
+        self.diagnostics.push(found.with_help(help));
     }
 
     /// Returns a template after its placeholders are typed.
@@ -226,7 +198,7 @@ impl Builder<'_> {
             Err(at) => {
                 let span = node.sub_span(at..at.saturating_add(2));
                 let message = "this `${` has no closing brace".to_owned();
-                let found = Diagnostic::error("open-hole", span, message);
+                let found = Diagnostic::error("expression-syntax", span, message);
                 self.diagnostics
                     .push(found.with_help("write `$${` for the two characters as text"));
             }

@@ -333,7 +333,7 @@ impl Builder<'_> {
         }
         let known: Vec<&str> = checkers.known.iter().map(|entry| entry.id.as_str()).collect();
         if !known.contains(&name) {
-            self.unknown("unknown-checker", "checker", node, &known);
+            self.unknown("unknown-name", "checker", node, &known);
         }
         None
     }
@@ -355,7 +355,7 @@ impl Builder<'_> {
             let name = item.text().unwrap_or_default();
             if name != "*" && !names.session_types.contains(name) {
                 let known: Vec<&str> = names.session_types.iter().map(String::as_str).collect();
-                self.unknown("unknown-session-type", "session type", item, &known);
+                self.unknown("unknown-name", "session type", item, &known);
             }
         }
         applicable_types(node).into_iter().map(str::to_owned).collect()
@@ -373,14 +373,14 @@ impl Builder<'_> {
                     let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
                     self.diagnostics.push(found.with_help("write `stop` or `subagent_stop`"));
                 }
-                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
+                None => self.unknown("unknown-name", "event", item, EVENT_NAMES),
             }
         }
         match node {
             None => events.push(EventKind::Stop),
             Some(node) if node.items().is_some_and(<[Node]>::is_empty) => {
                 let message = format!("`{}` is judged at no event", entry.id);
-                let found = Diagnostic::error("no-event", node.span.clone(), message);
+                let found = Diagnostic::error("event-cannot-block", node.span.clone(), message);
                 self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
             }
             Some(_) => {}

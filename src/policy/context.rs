@@ -235,7 +235,7 @@ impl Builder<'_> {
             if lower.at >= higher.at {
                 let message =
                     format!("`{}` and `{}` are reached at one percentage", lower.id, higher.id);
-                let found = Diagnostic::error("same-tier", span.clone(), message);
+                let found = Diagnostic::error("duplicate-id", span.clone(), message);
                 self.diagnostics.push(found.with_help("give one of them another `at`"));
             }
         }

@@ -1,8 +1,9 @@
 //! `exemptions.yaml`: situations in which checks do not block, such as a human who ends the work.
 
+use policyd_fact_table::source::Moment;
 use serde::{Deserialize, Serialize};
 
-use super::builder::{AT_A_MESSAGE, Builder};
+use super::builder::Builder;
 use super::fields::{CHOICES, DESCRIPTION, ENABLED, ID, OVERRIDE, TEXTS, WHEN};
 use super::layers::{Layers, wanted};
 use super::record::record;
@@ -75,7 +76,7 @@ impl Builder<'_> {
                 self.unknown("unknown-name", "check", node, &known);
             }
         }
-        let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_MESSAGE);
+        let moment = self.moment.replace(Moment::Message);
         let entries = wanted(layers.section(FILE, ""), self.own_only);
         let built = entries.filter_map(|entry| {
             if entry.get("when").is_none() {
@@ -86,7 +87,7 @@ impl Builder<'_> {
             entry.is_used().then_some(exemption)
         });
         let built = built.collect();
-        self.unknown_here = unknown_here;
+        self.moment = moment;
         built
     }
 }

@@ -14,6 +14,8 @@ use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
 use policyd_fact_table::ast::Expr;
+use policyd_fact_table::members;
+use policyd_fact_table::source::{FactSources, Moment};
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_facts::pattern::{CommandPattern, NameFilter};
@@ -60,14 +62,8 @@ pub struct Guard {
     pub observed: bool,
     /// Time from which the guard is not evaluated, in milliseconds since 1970.
     pub expires_millis: Option<i64>,
-    /// Whether an expression reads the transcript.
-    pub reads_transcript: bool,
-    /// Whether an expression reads paths of files.
-    pub reads_paths: bool,
-    /// Whether an expression reads the state of a git work tree.
-    pub reads_tree: bool,
-    /// Whether an expression reads breakers, queues, escalations, or signals.
-    pub reads_stores: bool,
+    /// Sources of the facts that its expressions use.
+    pub sources: FactSources,
     /// Whether the guard passes if a call accesses no file and sets no variable.
     pub needs_effects: bool,
     /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
@@ -288,80 +284,6 @@ record! {
     }
 }
 
-/// Facts that are unknown to guards.
-const AT_A_GUARD: &[&str] =
-    &["session.type", "prefs", "probes", "project", "state", "rule", "outcome", "rationalizations"];
-
-/// Returns whether a fact is unknown to guards.
-#[must_use]
-pub fn is_unknown_to_guards(path: &str) -> bool {
-    AT_A_GUARD.iter().any(|it| path.strip_prefix(it).is_some_and(|rest| !continues_name(rest)))
-}
-
-/// Returns whether a text continues a name.
-fn continues_name(rest: &str) -> bool {
-    rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
-}
-
-/// Facts that are unknown to guards without `commands`.
-const NO_PROGRAM: &[&str] = &[
-    "program",
-    "session.type",
-    "prefs",
-    "probes",
-    "project",
-    "state",
-    "rule",
-    "outcome",
-    "rationalizations",
-];
-
-/// Facts from the stores of the project.
-const FROM_STORES: [&str; 4] = ["breakers", "dead_letter.", "escalations.", "signals."];
-
-/// Facts from the transcript.
-const FROM_TRANSCRIPT: [&str; 9] = [
-    "transcript.",
-    "tools.",
-    "commands.",
-    "files.",
-    "todos.",
-    "tokens.",
-    "patterns.",
-    "session.branch",
-    "context.",
-];
-
-/// Facts that need resolved paths.
-const AT_PATHS: [&str; 13] = [
-    "action.reads",
-    "action.writes",
-    "action.deletes",
-    "action.changes",
-    "action.touches",
-    "action.overwrites",
-    "action.changed",
-    "action.changes_transcript",
-    "action.written",
-    "program.targets",
-    "program.read",
-    "program.changed",
-    "program.fed_from",
-];
-
-/// Facts that are false if a call has no effects, see `Call::has_effects`.
-const EFFECTS: [&str; 9] = [
-    "action.reads(",
-    "action.writes(",
-    "action.deletes(",
-    "action.changes(",
-    "action.touches(",
-    "action.overwrites(",
-    "action.changes_transcript",
-    "action.sets(",
-    "action.endless",
-];
-
 /// Returns the capability that the client needs at an event.
 const fn ability(verb: GuardAction) -> Capability {
     match verb {
@@ -374,11 +296,6 @@ const fn ability(verb: GuardAction) -> Capability {
         GuardAction::Mask => Capability::Output,
         GuardAction::Warn => Capability::Notice,
     }
-}
-
-/// Whether a fact, by its path, is an effect of a call.
-fn is_effect(fact: &str) -> bool {
-    starts_with_any(fact, &EFFECTS)
 }
 
 /// Whether a client supports a capability at an event. The plain protocol supports all, so it does not count.
@@ -395,16 +312,14 @@ impl Builder<'_> {
             let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
-        let unknown_here = std::mem::replace(&mut self.unknown_here, AT_A_GUARD);
-        self.at_guards = true;
+        let moment = self.moment.replace(Moment::ProgramGuard);
         let rules = wanted(layers.list("guards.yaml"), self.own_only)
             .filter_map(|entry| {
                 let guard = self.guard(entry)?;
                 (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)
             })
             .collect();
-        self.at_guards = false;
-        self.unknown_here = unknown_here;
+        self.moment = moment;
         rules
     }
 
@@ -412,16 +327,15 @@ impl Builder<'_> {
         let on = self.guarded_events(entry);
         self.uses.clear();
         if entry.get("commands").and_then(Node::items).is_none_or(<[Node]>::is_empty) {
-            self.unknown_here = NO_PROGRAM;
+            self.moment = Some(Moment::Guard);
         }
         let keys = GUARD.read(&entry.map(), self);
-        self.unknown_here = AT_A_GUARD;
+        self.moment = Some(Moment::ProgramGuard);
         let uses = std::mem::take(&mut self.uses);
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
-        let reads = |facts: &[&str]| uses.iter().any(|used| starts_with_any(used, facts));
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
-        let needs_effects = tree.is_some_and(|tree| tree.needs(&is_effect).is_some());
+        let needs_effects = tree.is_some_and(|tree| tree.needs(&members::is_effect).is_some());
         let message =
             if keys.message.trim().is_empty() { &keys.description } else { &keys.message };
         let body = GuardBody {
@@ -448,10 +362,7 @@ impl Builder<'_> {
             mode: keys.mode,
             observed: false,
             expires_millis: keys.expires_millis,
-            reads_transcript: reads(&FROM_TRANSCRIPT),
-            reads_paths: uses.iter().any(|used| AT_PATHS.contains(&used.as_str())),
-            reads_tree: uses.contains("program.tree_clean"),
-            reads_stores: reads(&FROM_STORES),
+            sources: FactSources::of_uses(&uses),
             needs_effects,
             masks: body.verb == GuardAction::Mask,
             body: body.into(),
@@ -486,7 +397,7 @@ impl Builder<'_> {
 
     fn not_taken(&mut self, event: EventKind, what: &str, node: &Node) {
         let message = format!("no client supports `{what}` at `{}`", event.name());
-        let found = Diagnostic::error("decision-not-taken", node.span.clone(), message);
+        let found = Diagnostic::error("event-cannot-block", node.span.clone(), message);
         let words = GuardAction::NAMES.iter().zip(GuardAction::VALUES);
         let can: Vec<&str> = words
             .filter(|(_, verb)| takes(event, ability(**verb)))
@@ -506,26 +417,22 @@ impl Builder<'_> {
             match item.text().and_then(EventKind::find) {
                 Some(kind) if kind.is_stop() => {
                     let message = format!("`{}` is judged by considerations", kind.name());
-                    let found = Diagnostic::error("decision-not-taken", item.span.clone(), message);
+                    let found = Diagnostic::error("event-cannot-block", item.span.clone(), message);
                     let help = "write it in considerations.yaml: there the block limiter \
                                 releases the agent";
                     self.diagnostics.push(found.with_help(help));
                 }
                 Some(kind) => events.push(kind),
-                None => self.unknown("unknown-event", "event", item, EVENT_NAMES),
+                None => self.unknown("unknown-name", "event", item, EVENT_NAMES),
             }
         }
         if node.items().is_some_and(<[Node]>::is_empty) {
             let message = format!("`{}` is judged at no event", entry.id);
-            let found = Diagnostic::error("no-event", node.span.clone(), message);
+            let found = Diagnostic::error("event-cannot-block", node.span.clone(), message);
             self.diagnostics.push(found.with_help("leave `on` out, or write `enabled: false`"));
         }
         events
     }
-}
-
-fn starts_with_any(used: &str, facts: &[&str]) -> bool {
-    facts.iter().any(|fact| used.starts_with(fact))
 }
 
 impl GuardBody {

@@ -243,7 +243,7 @@ fn layer(
         && let Some(span) = into.last().and_then(|it| it.span())
     {
         let message = format!("more than {} entries", limits::RULES_MAX);
-        diagnostics.push(Diagnostic::error("too-many-rules", span.clone(), message));
+        diagnostics.push(Diagnostic::error("limit-exceeded", span.clone(), message));
     }
 }
 
@@ -260,7 +260,7 @@ fn taken_id(id: &str, node: &Node, entries: &[Arc<Entry>]) -> Option<Diagnostic>
 
 fn too_long(name: &Node) -> Diagnostic {
     let message = format!("an id of more than {} characters", limits::ID_CHARS_MAX);
-    Diagnostic::error("id-too-long", name.span.clone(), message).with_help("shorten the id")
+    Diagnostic::error("limit-exceeded", name.span.clone(), message).with_help("shorten the id")
 }
 
 fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnostic {
@@ -269,13 +269,13 @@ fn nothing_to_override(id: &str, name: &Node, known: &[Arc<Entry>]) -> Diagnosti
         let name_of = example.name;
         let message =
             format!("`{id}` is not in the built-in pack; the example pack `{name_of}` has it");
-        let found = Diagnostic::warning("unknown-override", name.span.clone(), message);
+        let found = Diagnostic::warning("unknown-name", name.span.clone(), message);
         return found.with_help(format!(
             "copy the entry from `policyd init --example {name_of}`, or remove this one"
         ));
     }
     let message = format!("no inherited pack defines `{id}`, so nothing can be overridden");
-    let found = Diagnostic::error("unknown-override", name.span.clone(), message);
+    let found = Diagnostic::error("unknown-name", name.span.clone(), message);
     let known: Vec<&str> = known.iter().map(|it| it.id.as_str()).collect();
     match suggest::nearest(id, &known) {
         Some(near) => found.with_help(format!("did you mean `{near}`?")),

@@ -61,6 +61,7 @@ pub use manifest::{
     Durability, EnforcementMode, LayoutName, ManifestSettings, OnError, OnSaveFailure, Paths,
 };
 use policyd_fact_table::pattern::StoredPattern;
+use policyd_fact_table::source::FactSources;
 use policyd_facts::cursor::Key;
 use policyd_facts::event::EventKind;
 use policyd_facts::glob::{specificity, word_matches};
@@ -113,12 +114,8 @@ pub struct Policy {
     pub breakers: Lazy<Vec<(String, breaker::BreakerSettings)>>,
     /// Classes of failures, and their retries.
     pub failures: Lazy<Failures>,
-    /// Whether an expression reads states of breakers.
-    pub reads_breakers: bool,
-    /// Whether an expression reads the queues or the escalations.
-    pub reads_waiting: bool,
-    /// Whether an expression reads waiting signals.
-    pub reads_signals: bool,
+    /// Sources of the facts that expressions use.
+    pub sources: FactSources,
     /// Locations of the settings of breakers, by the same globs.
     pub breaker_origins: Lazy<Vec<(String, BTreeMap<String, SourceLocation>)>>,
     /// Fallback chains.
@@ -151,10 +148,6 @@ pub struct Policy {
     pub context: Lazy<ContextRules>,
     /// Names of the events at which tiers are reported.
     pub context_told_at: Vec<String>,
-    /// Whether an expression reads the context usage.
-    pub reads_context: bool,
-    /// Whether an expression reads the files of the project.
-    pub reads_project: bool,
 }
 
 /// The files of a pack.

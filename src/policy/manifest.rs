@@ -282,7 +282,7 @@ pub(super) fn own_deadline(manifests: &[Shared<Node>]) -> Option<Duration> {
 fn warn_high_cap(node: Option<&Node>, diagnostics: &mut Vec<Diagnostic>) {
     if let Some(node) = node.filter(|it| it.int().is_some_and(|cap| cap >= CLIENT_CAP)) {
         let message = format!("the client itself gives up after {CLIENT_CAP} blocks in a row");
-        let found = Diagnostic::warning("cap-too-high", node.span.clone(), message);
+        let found = Diagnostic::warning("contradictory-settings", node.span.clone(), message);
         diagnostics
             .push(found.with_help("use a lower number, so that policyd reports the release"));
     }

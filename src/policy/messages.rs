@@ -71,7 +71,7 @@ impl Builder<'_> {
         for (key, choices) in files.filter_map(Node::entries).flatten() {
             let id = key.text().unwrap_or_default();
             if !MESSAGES.contains(&id) {
-                self.unknown("unknown-message", "message", key, MESSAGES);
+                self.unknown("unknown-name", "message", key, MESSAGES);
             }
             let names = records::names("messages.yaml", id);
             let choices =

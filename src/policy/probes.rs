@@ -171,7 +171,7 @@ impl Builder<'_> {
         }
         let timeout = duration_text(probe.timeout);
         let message = format!("it may take {timeout}, all probes of one stop together less");
-        let found = Diagnostic::warning("timeout-over-deadline", span.clone(), message);
+        let found = Diagnostic::warning("contradictory-settings", span.clone(), message);
         let deadline = duration_text(deadline);
         self.diagnostics.push(found.with_help(format!(
             "raise `deadline` in policyd.yaml, which is {deadline}, above it, or leave it out"

@@ -9,23 +9,12 @@ use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
 use policyd_fact_table::pattern::TextPatternSource;
+use policyd_fact_table::source::Moment;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::shape::Kind;
 
 const FILE: &str = "rationalizations.yaml";
-
-/// Facts that are unknown when the text of an agent is searched.
-const AT_A_TEXT: &[&str] = &[
-    "prefs",
-    "probes",
-    "breakers",
-    "dead_letter",
-    "escalations",
-    "rule",
-    "outcome",
-    "rationalizations",
-];
 
 /// All that `rationalizations.yaml` says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -137,10 +126,10 @@ impl Builder<'_> {
     pub(super) fn rationalizations(&mut self, layers: &Layers) -> Rationalizations {
         let lists = layers.top(FILE).iter().filter_map(|file| file.get("unless"));
         let unless = lists.filter_map(|list| (REGEXES.read)(list, self)).flatten().collect();
-        let before = std::mem::replace(&mut self.unknown_here, AT_A_TEXT);
+        let before = self.moment.replace(Moment::Excuse);
         let entries = wanted(layers.section(FILE, "entries"), self.own_only);
         let entries = entries.filter_map(|entry| self.rationalization(entry)).collect();
-        self.unknown_here = before;
+        self.moment = before;
         Rationalizations { unless, entries }
     }
 
@@ -153,7 +142,7 @@ impl Builder<'_> {
         let is_prose = built.blocking.as_ref().is_some_and(|condition| condition.words_only);
         if let Some(node) = entry.get("blocking").filter(|_| is_prose) {
             let message = "words prove nothing, and this condition reads nothing else";
-            let found = Diagnostic::warning("words-only-proof", node.span.clone(), message);
+            let found = Diagnostic::warning("words-only", node.span.clone(), message);
             self.diagnostics
                 .push(found.with_help("ask for what happened: commands, files, results"));
         }

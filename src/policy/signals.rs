@@ -330,7 +330,7 @@ impl Builder<'_> {
         }
         if let Some(span) = entry.span() {
             let message = format!("`{}` is not a valid signal name", entry.id);
-            let found = Diagnostic::error("bad-signal-name", span.clone(), message);
+            let found = Diagnostic::error("bad-name", span.clone(), message);
             self.diagnostics.push(found.with_help(
                 "write letters, digits, `_` and `-`, with one `*` at most, as in `FEATURE_READY_*`",
             ));
@@ -342,7 +342,7 @@ impl Builder<'_> {
         for (key, _) in fields.iter().filter(|(key, _)| !may_be_field(key)) {
             let name = key.text().unwrap_or_default();
             let message = format!("`{name}` cannot be a field of a signal");
-            let found = Diagnostic::error("bad-field-name", key.span.clone(), message);
+            let found = Diagnostic::error("bad-name", key.span.clone(), message);
             self.diagnostics.push(found.with_help(
                 "take another name, of letters, digits and `_`; every signal has an `id`, a `name` \
                  and the like already",
@@ -356,7 +356,7 @@ impl Builder<'_> {
         let entries = layers.section(FILE, "signals").iter();
         for node in entries.filter_map(|entry| entry.get("approves")) {
             if node.text().is_some_and(|name| !name.is_empty() && !known.contains(&name)) {
-                self.unknown("unknown-signal", "signal", node, &known);
+                self.unknown("unknown-name", "signal", node, &known);
             }
         }
     }
@@ -365,7 +365,7 @@ impl Builder<'_> {
     pub(super) fn known_signal(&mut self, node: &Node, signals: &Signals) {
         if signals.kind(node.text().unwrap_or_default()).is_none() {
             let known: Vec<&str> = signals.kinds.iter().map(|kind| kind.id.as_str()).collect();
-            self.unknown("unknown-signal", "signal", node, &known);
+            self.unknown("unknown-name", "signal", node, &known);
         }
     }
 }

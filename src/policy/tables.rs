@@ -249,7 +249,7 @@ impl Builder<'_> {
                 Ok(_) => defaults.extend(said),
                 Err(error) => {
                     let found =
-                        Diagnostic::error("bad-default", default.span.clone(), error.to_string());
+                        Diagnostic::error("unknown-value", default.span.clone(), error.to_string());
                     self.diagnostics.push(found.with_help("write a value that could be given"));
                 }
             }

@@ -14,6 +14,7 @@ use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutc
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::{Context, ConversationProse};
+use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd_facts::compiled::CompiledMatchers;
@@ -170,7 +171,8 @@ impl<'p> Judge<'p> {
         let concerned: Vec<&Guard> = meant.filter(|it| guards::in_force(it, call.now)).collect();
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| {
-            it.reads_transcript && guards::matches_any_program(it, &seen.call, values)
+            it.sources.has_some(FactSources::TRANSCRIPT)
+                && guards::matches_any_program(it, &seen.call, values)
         };
         let gauged = concerned.iter().any(told);
         self.ask(call, gauged, facts, |_, context, evaluator| {

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use policyd_fact_table::members::{self, Member};
 use policyd_fact_table::record::{Field, Shape};
+use policyd_fact_table::source::{Moment, source};
 use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_lint as lint;
-use policyd_policy::guards::is_unknown_to_guards;
 use policyd_policy::records;
 use policyd_record::paint::{TextColor, line};
 use policyd_record::table::{Align, Screen, TextTable};
@@ -332,13 +332,13 @@ pub fn known_at(path: &str) -> String {
     let path = names_of(path).join(".");
     let events = lint::events_of(&path);
     let events: Vec<&str> = events.iter().map(|it| it.name()).collect();
-    let rules = match path.split('.').next().unwrap_or_default() {
-        "program" => "guards with `commands`",
-        "action" => "guards",
-        "outcome" => "messages",
-        "rule" => "checks",
-        _ if is_unknown_to_guards(&path) => "checks, at stop and subagent_stop",
-        _ => "checks and guards",
+    let knows = |moment: Moment| source(&path).is_none_or(|it| moment.knows(it));
+    let rules = match (knows(Moment::Check), knows(Moment::Guard), knows(Moment::ProgramGuard)) {
+        (true, true, _) => "checks and guards",
+        (true, false, _) => "checks, at stop and subagent_stop",
+        (false, true, _) => "guards",
+        (false, false, true) => "guards with `commands`",
+        (false, false, false) => "messages",
     };
     match events.as_slice() {
         [] => rules.to_owned(),

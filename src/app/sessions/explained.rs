@@ -16,6 +16,7 @@ use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::source::FactSources;
 use policyd_facts::call::{AnalysisContext, TimeLimit};
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_policy::Policy;
@@ -206,8 +207,9 @@ fn guard_again(
     let context = Rc::new(situation.context(&policy, &words));
     context.learned.borrow_mut().call = Some(seen.clone());
     let mut evaluator = Evaluator::new(context.clone());
-    let concerned = guards::applicable_guards(&policy, &event, whose.at)
-        .filter(|it| !it.reads_transcript && !it.reads_stores);
+    let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {
+        !it.sources.has_some(FactSources::TRANSCRIPT) && !it.sources.has_some(FactSources::STORES)
+    });
     let asked = (&*context, &mut evaluator);
     let mut guarded = guards::judge(concerned, &event, &seen, asked.0, asked.1, Detail::Values);
     let allowed = entry.allowed();

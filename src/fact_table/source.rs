@@ -1,0 +1,218 @@
+//! Where the values of facts come from, and which facts are known when an expression is evaluated.
+
+use serde::{Deserialize, Serialize};
+
+use policyd_expr::paths;
+
+use super::members;
+use super::types::Type;
+
+/// Where the value of a fact comes from: what must be read before it is known. Each global name has one; a member can have
+/// another one than its global name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FactSource {
+    /// The event, the clock, and the git directory.
+    Event,
+    /// The transcript.
+    Transcript,
+    /// The meters of the context window, which read the transcript.
+    Context,
+    /// Stored states of breakers.
+    Breakers,
+    /// Stored tasks and escalations.
+    Queues,
+    /// Stored signals.
+    Signals,
+    /// The files of the project.
+    Project,
+    /// The condition of each session type.
+    SessionType,
+    /// Files with preferences.
+    Preferences,
+    /// Programs that are run.
+    Probes,
+    /// The stored state of the session.
+    Memory,
+    /// The check that is evaluated.
+    Rule,
+    /// The last text of the agent, compared with known excuses.
+    Excuses,
+    /// The decision.
+    Outcome,
+    /// The tool call.
+    Call,
+    /// The paths of the tool call, with links followed.
+    CallPaths,
+    /// The program that a guard recognized.
+    Program,
+    /// The paths of this program, with links followed.
+    ProgramPaths,
+    /// The work tree of this program, as git reports it.
+    WorkTree,
+}
+
+/// What kind of expression is evaluated. Each kind knows other facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The condition of a session type.
+    Classification,
+    /// The condition of a preference or a probe.
+    Gathering,
+    /// The condition of a check.
+    Check,
+    /// The condition of a rationalization.
+    Excuse,
+    /// A message or an exemption, after the checks.
+    Message,
+    /// A guard with `commands`.
+    ProgramGuard,
+    /// Another guard.
+    Guard,
+}
+
+impl Moment {
+    /// Returns whether facts of a source are known.
+    #[must_use]
+    pub const fn knows(self, source: FactSource) -> bool {
+        let is_guard = matches!(self, Self::Guard | Self::ProgramGuard);
+        let is_stop = !is_guard;
+        match source {
+            FactSource::Event | FactSource::Transcript | FactSource::Context => true,
+            FactSource::Breakers | FactSource::Queues => !matches!(self, Self::Excuse),
+            FactSource::Signals => true,
+            FactSource::Project => is_stop,
+            FactSource::SessionType => is_stop && !matches!(self, Self::Classification),
+            FactSource::Preferences | FactSource::Probes | FactSource::Rule => {
+                matches!(self, Self::Check)
+            }
+            FactSource::Memory => matches!(self, Self::Check | Self::Excuse | Self::Message),
+            FactSource::Excuses => matches!(self, Self::Check | Self::Message),
+            FactSource::Outcome => matches!(self, Self::Message),
+            FactSource::Call | FactSource::CallPaths => is_guard,
+            FactSource::Program | FactSource::ProgramPaths | FactSource::WorkTree => {
+                matches!(self, Self::ProgramGuard)
+            }
+        }
+    }
+}
+
+impl FactSource {
+    /// Returns whether a value can change between the plan of a stop and the evaluation of its checks.
+    #[must_use]
+    pub const fn changes_after_planning(self) -> bool {
+        match self {
+            Self::Preferences | Self::Memory | Self::Rule | Self::Excuses | Self::Context => true,
+            Self::Event
+            | Self::Transcript
+            | Self::Breakers
+            | Self::Queues
+            | Self::Signals
+            | Self::Project
+            | Self::SessionType
+            | Self::Probes
+            | Self::Outcome
+            | Self::Call
+            | Self::CallPaths
+            | Self::Program
+            | Self::ProgramPaths
+            | Self::WorkTree => false,
+        }
+    }
+}
+
+/// A set of sources.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactSources(u32);
+
+impl FactSources {
+    /// Sources that read the transcript.
+    pub const TRANSCRIPT: Self = Self::of(&[FactSource::Transcript, FactSource::Context]);
+    /// Sources that read the stores of the project.
+    pub const STORES: Self =
+        Self::of(&[FactSource::Breakers, FactSource::Queues, FactSource::Signals]);
+    /// Sources for which links are followed.
+    pub const PATHS: Self = Self::of(&[FactSource::CallPaths, FactSource::ProgramPaths]);
+
+    /// The set of these sources.
+    #[must_use]
+    pub const fn of(mut sources: &[FactSource]) -> Self {
+        let mut bits = 0;
+        while let [first, others @ ..] = sources {
+            bits |= 1 << *first as u32;
+            sources = others;
+        }
+        Self(bits)
+    }
+
+    /// The sources of the facts that an expression uses.
+    pub fn of_uses<'u>(uses: impl IntoIterator<Item = &'u String>) -> Self {
+        uses.into_iter().filter_map(|it| source(it)).fold(Self::default(), Self::with)
+    }
+
+    /// The set with another source.
+    #[must_use]
+    pub const fn with(self, source: FactSource) -> Self {
+        Self(self.0 | 1 << source as u32)
+    }
+
+    /// Returns whether a source is in the set.
+    #[must_use]
+    pub const fn contains(self, source: FactSource) -> bool {
+        self.has_some(Self::of(&[source]))
+    }
+
+    /// Returns whether a source is in both sets.
+    #[must_use]
+    pub const fn has_some(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Returns the source of a fact by its path; `None` if there is no such global name.
+#[must_use]
+pub fn source(path: &str) -> Option<FactSource> {
+    let (mut owner, mut found) = (Type::Global, None);
+    for step in paths::steps(path) {
+        let name = step.split(['(', '[']).next().unwrap_or_default();
+        // Names that a pack gives, and members of lists and texts, come from where their owner does.
+        let Some(row) = members::row_of(owner, name) else { break };
+        found = row.source.or(found);
+        owner = row.member.result;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::members::tables;
+    use super::super::types::Subject;
+    use super::*;
+
+    #[test]
+    fn a_member_can_have_another_source_than_its_owner() {
+        for (path, expected) in [
+            ("session.forge", FactSource::Event),
+            ("session.type", FactSource::SessionType),
+            ("session.branch", FactSource::Transcript),
+            ("program.name", FactSource::Program),
+            ("program.targets.any", FactSource::ProgramPaths),
+            (r#"action.writes(["a.b"])"#, FactSource::CallPaths),
+            (r#"breakers["api/x"].open"#, FactSource::Breakers),
+            ("probes.pr.ok", FactSource::Probes),
+            (r#"files.kind("code").count"#, FactSource::Transcript),
+        ] {
+            assert_eq!(source(path), Some(expected), "{path}");
+        }
+        assert_eq!(source("nothing.known"), None);
+    }
+
+    #[test]
+    fn facts_about_paths_follow_links() {
+        for row in tables().filter(|it| it.result == Subject::Places.as_type()) {
+            let global = if row.owner == Subject::Call.as_type() { "action" } else { "program" };
+            let path = format!("{global}.{}", row.name);
+            let source = FactSources::default().with(source(&path).unwrap());
+            assert!(source.has_some(FactSources::PATHS), "{path} lacks its source");
+        }
+    }
+}
