@@ -199,7 +199,7 @@ impl ExpectationReader<'_> {
                 let known = &self.known.session_types;
                 check_name(
                     value,
-                    NameKind { noun: "session type", code: "unknown-session-type" },
+                    NameKind { noun: "session type", code: "unknown-name" },
                     known,
                     self.findings,
                 );
@@ -241,7 +241,7 @@ impl ExpectationReader<'_> {
             "signals" | "due" => {
                 for item in value.items().unwrap_or_default() {
                     let (kind, known) =
-                        (NameKind { noun: "signal", code: "unknown-signal" }, &self.known.signals);
+                        (NameKind { noun: "signal", code: "unknown-name" }, &self.known.signals);
                     check_name(item, kind, known, self.findings);
                 }
                 self.is(&[key], value);

@@ -72,7 +72,7 @@ fn pack(node: Option<&Node>, known: &NameTable, findings: &mut Vec<Diagnostic>) 
     if let Some(voice) = voice {
         check_name(
             voice,
-            NameKind { noun: "voice", code: "unknown-voice" },
+            NameKind { noun: "voice", code: "misspelled-name" },
             &known.voices,
             findings,
         );

@@ -99,7 +99,7 @@ pub(super) fn read(
         },
         "run" => StepAction::Run(map.get("run").map(words).unwrap_or_default()),
         "signal" => StepAction::Signal {
-            name: named(&known.signals, "unknown-signal"),
+            name: named(&known.signals, "unknown-name"),
             fields: object(map.get("fields")),
         },
         "task" => StepAction::Task(FailedTask {
@@ -130,7 +130,7 @@ fn event(name: Option<&Node>, map: Option<&Node>, findings: &mut Vec<Diagnostic>
     if let (None, Some(node)) = (kind, name) {
         let name = node.text().unwrap_or_default();
         let message = format!("unknown event `{name}`");
-        let found = Diagnostic::error("unknown-event", node.span.clone(), message);
+        let found = Diagnostic::error("unknown-name", node.span.clone(), message);
         findings.push(found.with_help_if(suggest::did_you_mean(name, EVENT_NAMES)));
     }
     if let (Some(kind), Some(map)) = (kind, map) {

@@ -123,7 +123,7 @@ fn case(node: &Node, known: &NameTable, findings: &mut Vec<Diagnostic>) -> Optio
     if let Some(skip) =
         node.get("skip").filter(|it| it.text().is_none_or(|why| why.trim().is_empty()))
     {
-        let found = Diagnostic::error("missing-value", skip.span.clone(), "`skip` has no reason");
+        let found = Diagnostic::error("missing-key", skip.span.clone(), "`skip` has no reason");
         reader.findings.push(found.with_help("write the reason: `skip: not written yet`"));
     }
     (findings.len() == before).then(|| Case {

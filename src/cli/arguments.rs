@@ -224,7 +224,7 @@ pub(super) struct EvalArguments {
     #[arg(long, value_name = "EVENT")]
     pub(super) hook: String,
     /// Client that sends the event; default: detected from the payload
-    #[arg(long, visible_alias = "client", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(super) harness: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value = "hook")]

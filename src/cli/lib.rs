@@ -344,7 +344,6 @@ mod tests {
         assert!(plain(&["policyd", "eval", "--hook", "stop"]));
         assert!(plain(&["policyd", "eval", "--hook", "no such event"]));
         assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--harness", "gemini"]));
-        assert!(plain(&["policyd", "eval", "--hook", "BeforeTool", "--client", "gemini"]));
         assert!(plain(&["policyd", "eval", "--hook", "stop", "--input", "a b", "--dry-run"]));
         assert!(plain(&["policyd", "eval", "--hook", "stop", "--dry-run", "--harness", "codex"]));
         for others in [
@@ -355,7 +354,7 @@ mod tests {
             &["policyd", "eval", "--hook", "stop", "--input"],
             &["policyd", "eval", "--hook", "stop", "--input", ""],
             &["policyd", "eval", "--hook", "stop", "--input", "a", "--input", "b"],
-            &["policyd", "eval", "--hook", "stop", "--harness", "a", "--client", "b"],
+            &["policyd", "eval", "--hook", "stop", "--harness", "a", "--harness", "b"],
             &["policyd", "eval", "--hook", "stop", "--policies", "a"],
             &["policyd", "eval", "--hook=stop", "--explain"],
             &["policyd", "lint", "--hook", "stop"],

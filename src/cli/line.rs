@@ -19,15 +19,6 @@ const HOOK_COMMAND: &str = "eval";
 const PREFIX: &str = "POLICYD";
 /// Option whose variable is read elsewhere: see `packs::find`.
 const OWN_VARIABLE: &str = "policies";
-/// Renamed options with their former names, which their environment variables keep.
-const FORMER_NAMES: [(&str, &str); 5] = [
-    ("depends-on", "needs"),
-    ("immediately", "at-once"),
-    ("label", "mark"),
-    ("lease", "hold"),
-    ("state-dir", "state"),
-];
-
 /// Reads the arguments; an option that is not given may be set by its variable.
 pub(super) fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut matches = described(arguments).try_get_matches_from(arguments)?;
@@ -63,8 +54,6 @@ fn with_variable(argument: clap::Arg, prefix: &str) -> clap::Arg {
     if argument.get_env().is_some() {
         return argument;
     }
-    let former = FORMER_NAMES.iter().find(|(name, _)| *name == long);
-    let long = former.map_or(long, |(_, former)| *former);
     let name = format!("{prefix}_{}", long.to_uppercase().replace('-', "_"));
     let argument = argument.env(name).hide_env(true);
     // `1`, `yes` and `on` say yes, as in other programs.
@@ -155,46 +144,6 @@ pub(super) fn man(console: &mut Console<'_>, path: &[String]) -> u8 {
 mod tests {
     use super::*;
     use policyd_app::doctor::variables::OWN_VARIABLES;
-
-    fn parsed(line: &str) -> String {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        format!("{:?}", parse(&words).unwrap().command)
-    }
-
-    #[test]
-    fn former_names_are_parsed_as_the_new_ones() {
-        for (former, new) in [
-            ("dlq add t --at-once", "dlq add t --immediately"),
-            ("dlq add t --mark security", "dlq add t --label security"),
-            ("dlq add t --needs u --needs v", "dlq add t --depends-on u --depends-on v"),
-            ("signal consume X --by a --hold 5m", "signal consume X --by a --lease 5m"),
-            ("signal kinds", "signal types"),
-            ("escalation remind", "escalation notify"),
-            ("run --state d --goal x -- true", "run --state-dir d --goal x -- true"),
-            ("eval --hook stop --client codex", "eval --hook stop --harness codex"),
-            ("lint --client codex", "lint --harness codex"),
-            ("install --client codex,gemini", "install --harness codex,gemini"),
-            ("uninstall --client codex", "uninstall --harness codex"),
-        ] {
-            let [former, new] = [former, new].map(|it| parsed(&format!("policyd {it}")));
-            assert_eq!(former, new);
-        }
-    }
-
-    #[test]
-    fn variables_keep_the_former_names_of_options() {
-        let variables = variables();
-        for name in [
-            "POLICYD_DLQ_ADD_AT_ONCE",
-            "POLICYD_DLQ_ADD_MARK",
-            "POLICYD_DLQ_ADD_NEEDS",
-            "POLICYD_SIGNAL_CONSUME_HOLD",
-            "POLICYD_RUN_STATE",
-            "POLICYD_INSTALL_HARNESS",
-        ] {
-            assert!(variables.iter().any(|it| it == name), "{name}");
-        }
-    }
 
     #[test]
     fn every_variable_of_the_docs_is_known() {

@@ -261,12 +261,7 @@ fn explain(console: &mut Console<'_>, code: &str) -> u8 {
     if let Some(rule) = lint::find(code) {
         let (level, profile) = (diagnostics::level_name(rule.level), rule.profile.name());
         let about = format!("{level}, profile {profile}");
-        let former = lint::history(code).map(|it| it + "\n\n").unwrap_or_default();
-        console.print(&format!("{former}{}\n{about}\n", rule.page.trim_end()));
-        return EXIT_OK;
-    }
-    if let Some(removed) = lint::history(code) {
-        console.print(&(removed + "\n"));
+        console.print(&format!("{}\n{about}\n", rule.page.trim_end()));
         return EXIT_OK;
     }
     let known: Vec<&str> = lint::rules().iter().flat_map(|it| [it.code, it.name]).collect();

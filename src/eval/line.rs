@@ -42,7 +42,7 @@ pub fn plain_hook_call(arguments: &[OsString]) -> Option<EvalCall> {
     let mut options = options.iter();
     while let Some(option) = options.next() {
         match option.to_str()? {
-            "--harness" | "--client" if call.harness.is_none() => {
+            "--harness" if call.harness.is_none() => {
                 call.harness = Some(value(options.next()?)?);
             }
             "--input" if call.input.is_none() => {
@@ -106,7 +106,7 @@ pub fn prepare_crash_answer(world: &dyn World, arguments: &[OsString]) {
 /// Who calls, as far as a command line says that may be wrong in any other way.
 #[must_use]
 pub fn caller_in(arguments: &[OsString]) -> Caller {
-    let name = option_in(arguments, "--harness").or_else(|| option_in(arguments, "--client"));
+    let name = option_in(arguments, "--harness");
     let harness = name.and_then(|it| harness::find(&it));
     gate::caller(harness, &option_in(arguments, "--hook").unwrap_or_default())
 }

@@ -35,7 +35,7 @@ pub fn candidates(text: &str, names: &dyn KnownNames) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     for it in &typed.findings {
         let all = match it.code {
-            "unknown-fact" | "unknown-function" => at(text, it.end, names),
+            "unknown-fact" => at(text, it.end, names),
             // An argument has quotation marks.
             "unknown-name" if text.get(it.start..).is_some_and(|it| it.starts_with(['"', '`'])) => {
                 at(text, it.start + 1, names)

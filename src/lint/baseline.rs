@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{code_of, find, fingerprint_names};
+use super::{code_of, find};
 use policyd_policy::builtin;
 use policyd_shell::path::normal;
 use policyd_yaml::checksum::checksum;
@@ -97,7 +97,7 @@ impl Baseline {
     /// A baseline of these findings.
     #[must_use]
     pub fn of(findings: &[&Diagnostic], seat: BaselineLocation<'_>) -> Self {
-        let prints = fingerprints_by(findings, |it| seat.name(it)).into_iter().map(first);
+        let prints = fingerprints_by(findings, |it| seat.name(it));
         let known = findings.iter().zip(prints).map(|(it, fingerprint)| BaselineEntry {
             fingerprint,
             code: code_of(it.code).to_owned(),
@@ -120,9 +120,7 @@ impl Baseline {
     /// For each finding, whether it is known. Errors of the loader are never: the pack is broken.
     #[must_use]
     pub fn knows(&self, findings: &[&Diagnostic], seat: BaselineLocation<'_>) -> Vec<bool> {
-        let known = |prints: &[String]| {
-            self.findings.iter().any(|known| prints.contains(&known.fingerprint))
-        };
+        let known = |print: &str| self.findings.iter().any(|known| known.fingerprint == print);
         let silent = |it: &Diagnostic| find(it.code).is_some_and(super::Rule::can_be_silenced);
         let pairs = findings.iter().zip(fingerprints_by(findings, |it| seat.name(it)));
         pairs.map(|(finding, fingerprint)| silent(finding) && known(&fingerprint)).collect()
@@ -133,32 +131,24 @@ impl Baseline {
 /// among equal ones. The line number is not part of it.
 #[must_use]
 pub fn fingerprints(findings: &[&Diagnostic]) -> Vec<String> {
-    fingerprints_by(findings, |it| it.name.clone()).into_iter().map(first).collect()
+    fingerprints_by(findings, |it| it.name.clone())
 }
 
-fn first(prints: Vec<String>) -> String {
-    prints.into_iter().next().unwrap_or_default()
-}
-
-/// Returns the fingerprints of each finding, one for each name that its rule had, the present one first.
-fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -> Vec<Vec<String>> {
+fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let mut prints_of = |finding: &&Diagnostic| {
+    let print = |finding: &&Diagnostic| {
         let text = &finding.span.source.text;
         let before = text.get(..finding.span.start).unwrap_or_default();
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = text.get(start..).and_then(|it| it.lines().next()).unwrap_or_default().trim();
-        let file = name(&finding.span.source);
-        let print = |rule: &str| {
-            let what = format!("{rule}\n{file}\n{line}\n{}", finding.message);
-            let number = seen.entry(what.clone()).or_default();
-            *number += 1;
-            let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);
-            format!("{:016x}", u64::from_le_bytes(sum))
-        };
-        fingerprint_names(finding.code).into_iter().map(print).collect()
+        let (rule, file) = (code_of(finding.code), name(&finding.span.source));
+        let what = format!("{rule}\n{file}\n{line}\n{}", finding.message);
+        let number = seen.entry(what.clone()).or_default();
+        *number += 1;
+        let sum = checksum(&[what.as_bytes(), &number.to_le_bytes()]);
+        format!("{:016x}", u64::from_le_bytes(sum))
     };
-    findings.iter().map(&mut prints_of).collect()
+    findings.iter().map(print).collect()
 }
 
 #[cfg(test)]
@@ -182,21 +172,5 @@ mod tests {
             let source = Source { name: file.to_owned(), text: String::new() };
             assert_eq!(seat.name(&source), expected, "{file} from {here}");
         }
-    }
-
-    #[test]
-    fn a_baseline_knows_findings_of_merged_rules_by_their_former_names() {
-        assert_eq!(fingerprint_names("constant-condition")[..2], ["never-true", "always-true"]);
-        let source = Arc::new(Source { name: "a.yaml".to_owned(), text: "when: true".to_owned() });
-        let span = Span { source, start: 6, end: 10 };
-        let finding = Diagnostic::error("constant-condition", span, "this is always true");
-        let seat = BaselineLocation { here: Path::new("/w"), file: Path::new("lint.json") };
-        let mut baseline = Baseline::of(&[&finding], seat);
-        for fingerprint in fingerprints_by(&[&finding], |it| seat.name(it)).concat() {
-            baseline.findings[0].fingerprint = fingerprint;
-            assert_eq!(baseline.knows(&[&finding], seat), [true]);
-        }
-        baseline.findings[0].fingerprint = "0".to_owned();
-        assert_eq!(baseline.knows(&[&finding], seat), [false]);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Findings, Profile, Reviewed, Subject, catalogue, find, history};
+use super::{Findings, Profile, Reviewed, Subject, catalogue, find};
 use policyd_policy::builtin;
 use policyd_yaml::time::Timestamp;
 use policyd_yaml::{Diagnostic, Level, Source, Span, quoted, suggest, yaml};
@@ -119,9 +119,8 @@ impl Ignore {
         let own = self.codes.iter().filter(|(_, span)| !builtin::wrote(&span.source));
         for (number, (code, span)) in own.enumerate() {
             match find(code) {
-                None => {
-                    say(Level::Note, span, history(code).unwrap_or_default(), "delete the code");
-                }
+                // The comment is malformed, which is reported above.
+                None => {}
                 // Rules of a stricter profile can be suppressed, too.
                 Some(it) if it.profile > profile || used.contains(&(at, number)) => {}
                 Some(it) if !it.can_be_silenced() => {
@@ -202,7 +201,7 @@ fn read(subject: &Subject<'_>, source: &Arc<Source>, comment: &Range<usize>) -> 
         let blank = code.len() - code.trim_start().len();
         let place = span(at + blank..at + blank + code.trim().len());
         at += code.len() + 1;
-        if find(code.trim()).is_none() && history(code.trim()).is_none() {
+        if find(code.trim()).is_none() {
             let known: Vec<&str> =
                 catalogue::ROWS.iter().flat_map(|it| [it.code, it.name]).collect();
             let near = suggest::nearest(code.trim(), &known);

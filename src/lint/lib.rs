@@ -95,59 +95,12 @@ pub const fn rules() -> &'static [Rule] {
     catalogue::ROWS
 }
 
-/// Returns the rule with this code or name, also if the rule was renamed or merged into another one.
+/// Returns the rule with this code or name.
 #[must_use]
 pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-    let name = current_name(code_or_name);
-    let name = merged(name).map_or(name, |(_, _, target)| *target);
-    catalogue::ROWS.iter().find(|rule| is_named(name, rule.code, rule.name))
-}
-
-fn is_named(wanted: &str, code: &str, name: &str) -> bool {
-    wanted == name || wanted.eq_ignore_ascii_case(code)
-}
-
-/// Returns the name that replaced a former name.
-fn current_name(name: &str) -> &str {
-    catalogue::RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, new)| *new)
-}
-
-fn merged(name: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
-    catalogue::MERGED.iter().find(|(code, own, _)| is_named(name, code, own))
-}
-
-/// Describes the end of a rule that is not in the catalog anymore.
-#[must_use]
-pub fn history(code_or_name: &str) -> Option<String> {
-    let name = current_name(code_or_name);
-    if let Some((code, name, target)) = merged(name) {
-        return Some(format!("{code} `{name}` was merged into {target} in 0.2.0"));
-    }
-    let removed = catalogue::REMOVED.iter().find(|(code, own)| is_named(name, code, own));
-    removed.map(|(code, name)| format!("{code} `{name}` reported style and was removed in 0.2.0"))
-}
-
-/// Former names of rules, each with the name that replaced it.
-#[must_use]
-pub const fn renamed() -> &'static [(&'static str, &'static str)] {
-    catalogue::RENAMED
-}
-
-/// Codes and names of merged rules, each with the code of the rule that reports their findings.
-#[must_use]
-pub const fn all_merged() -> &'static [(&'static str, &'static str, &'static str)] {
-    catalogue::MERGED
-}
-
-/// Returns the names under which a baseline can contain findings of a rule, the present one first. Fingerprints
-/// contain the first name that a rule had, so that a baseline outlives renamed and merged rules.
-fn fingerprint_names(rule: &str) -> Vec<&str> {
-    let first_name = |name| {
-        catalogue::RENAMED.iter().find(|(_, new)| *new == name).map_or(name, |(former, _)| *former)
-    };
-    let code = find(rule).map(|it| it.code);
-    let merged = catalogue::MERGED.iter().filter(|(_, _, target)| Some(*target) == code);
-    [rule].into_iter().chain(merged.map(|(_, name, _)| *name)).map(first_name).collect()
+    let is_named =
+        |it: &&Rule| it.name == code_or_name || it.code.eq_ignore_ascii_case(code_or_name);
+    catalogue::ROWS.iter().find(is_named)
 }
 
 /// Collects the findings of one rule.

@@ -124,13 +124,12 @@ fn check_field(key: &Node, value: &Node, field: &Field, found: &mut Vec<Diagnost
         if field.required {
             let message = format!("`{}` has no value", field.name);
             found.push(
-                Diagnostic::error("missing-value", key.span.clone(), message)
-                    .with_help(holds(field)),
+                Diagnostic::error("missing-key", key.span.clone(), message).with_help(holds(field)),
             );
         }
     } else if empty && field.required && matches!(field.kind, Kind::Text | Kind::Template) {
         let message = format!("`{}` is empty", field.name);
-        found.push(Diagnostic::error("empty-text", value.span.clone(), message));
+        found.push(Diagnostic::error("missing-key", value.span.clone(), message));
     } else {
         check_node(value, &field.kind, found);
     }

@@ -174,12 +174,12 @@ fn scan_error(source: &Arc<Source>, error: &ScanError, inside: ParserContext) ->
     };
     if *kind == ErrorKind::RecursionLimitExceeded {
         let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
-        return Diagnostic::error("nesting-too-deep", span(one_character(text, at)), message);
+        return Diagnostic::error("limit-exceeded", span(one_character(text, at)), message);
     }
     if is_tag(kind) {
         let start = text.get(..at).and_then(|it| it.rfind('!')).unwrap_or(at);
         let message = "an unquoted `!` begins a tag, which is not part of the format";
-        return Diagnostic::error("yaml-tag", span(one_character(text, start)), message)
+        return Diagnostic::error("unsupported-yaml", span(one_character(text, start)), message)
             .with_help(QUOTE_VALUE);
     }
     if let Some(line) = stray_key(kind, text, at) {

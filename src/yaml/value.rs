@@ -206,7 +206,7 @@ fn check_duration(node: &Node) -> Option<Diagnostic> {
             "leave the key out where nothing should ever expire".to_owned(),
         ),
     };
-    Some(error("bad-duration", node, message).with_help(help))
+    Some(error("bad-time", node, message).with_help(help))
 }
 
 fn check_date(node: &Node) -> Option<Diagnostic> {
@@ -216,7 +216,7 @@ fn check_date(node: &Node) -> Option<Diagnostic> {
     }
     let message = format!("{} is not a date of the calendar", quoted(text));
     Some(
-        error("bad-date", node, message)
+        error("bad-time", node, message)
             .with_help("year, month and day: 2026-01-31, or with a time: 2026-01-31T10:00:00Z"),
     )
 }
@@ -224,7 +224,7 @@ fn check_date(node: &Node) -> Option<Diagnostic> {
 fn check_expression(node: &Node) -> Option<Diagnostic> {
     let text = node.text()?;
     if text.trim().is_empty() {
-        return Some(error("empty-text", node, "the expression is empty".to_owned()));
+        return Some(error("missing-key", node, "the expression is empty".to_owned()));
     }
     too_long(node, "expression", EXPRESSION_BYTES_MAX)
 }
@@ -235,7 +235,7 @@ fn too_long(node: &Node, what: &str, limit: usize) -> Option<Diagnostic> {
         return None;
     }
     let message = format!("the {what} has {length} bytes; the limit is {limit}");
-    let mut finding = error("too-long", node, message);
+    let mut finding = error("limit-exceeded", node, message);
     // Its beginning is enough to find it.
     let first_line = node.span.text().lines().next().map_or(0, str::len);
     finding.span.end = finding.span.start + first_line;

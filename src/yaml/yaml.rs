@@ -20,7 +20,7 @@ pub fn parse(source: &Arc<Source>) -> (Option<Node>, Vec<Diagnostic>) {
     let size = source.text.len();
     if size > POLICY_FILE_BYTES_MAX {
         let message = format!("the file has {size} bytes; the limit is {POLICY_FILE_BYTES_MAX}");
-        builder.report(Diagnostic::error("file-too-large", builder.span(0..0), message));
+        builder.report(Diagnostic::error("limit-exceeded", builder.span(0..0), message));
         return (None, builder.findings);
     }
     builder.refuse_ambiguous_characters();
@@ -124,7 +124,7 @@ impl<'a> TreeBuilder<'a> {
             let (span, code) = (self.span(at..at + c.len_utf8()), u32::from(c));
             let message = format!("the invisible character U+{code:04X} is not part of the format");
             let help = format!("delete it, or write `\\u{code:04x}` inside double quotes");
-            self.report(Diagnostic::error("yaml-character", span, message).with_help(help));
+            self.report(Diagnostic::error("yaml-syntax", span, message).with_help(help));
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> TreeBuilder<'a> {
         self.open.push(OpenCollection { start, flow, rejected, content });
         if self.open.len() > YAML_DEPTH_MAX {
             let message = format!("lists and maps are nested more than {YAML_DEPTH_MAX} deep");
-            self.report(Diagnostic::error("nesting-too-deep", self.span(start..start), message));
+            self.report(Diagnostic::error("limit-exceeded", self.span(start..start), message));
             return Err(Stopped);
         }
         Ok(())
@@ -220,7 +220,7 @@ impl<'a> TreeBuilder<'a> {
         self.nodes += 1;
         if self.nodes > YAML_NODES_MAX {
             let message = format!("the file has more than {YAML_NODES_MAX} values");
-            self.report(Diagnostic::error("too-many-values", self.span(at..at), message));
+            self.report(Diagnostic::error("limit-exceeded", self.span(at..at), message));
             return Err(Stopped);
         }
         self.unless_too_many(at)
@@ -231,7 +231,7 @@ impl<'a> TreeBuilder<'a> {
             return Ok(());
         }
         let message = format!("stopped reading after {FILE_FINDINGS_MAX} findings in this file");
-        self.report(Diagnostic::error("too-many-findings", self.span(at..at), message));
+        self.report(Diagnostic::error("limit-exceeded", self.span(at..at), message));
         Err(Stopped)
     }
 
@@ -239,12 +239,12 @@ impl<'a> TreeBuilder<'a> {
         let refusal = match &node.kind {
             NodeKind::Invalid => return node,
             NodeKind::Scalar(it) if it.text == "<<" && it.style == ScalarStyle::Plain => (
-                "yaml-merge-key",
+                "unsupported-yaml",
                 "merge keys are not part of the format",
                 "write the entries out here",
             ),
             NodeKind::Scalar(_) if node.is_null() => {
-                ("key-not-text", "an entry has no key", "write a name before the `:`")
+                ("wrong-type", "an entry has no key", "write a name before the `:`")
             }
             NodeKind::Scalar(_) => return node,
             // `{{ name }}` is one mistake.
@@ -254,7 +254,7 @@ impl<'a> TreeBuilder<'a> {
                 return Node { kind: NodeKind::Invalid, ..node };
             }
             NodeKind::List(_) | NodeKind::Map(_) => (
-                "key-not-text",
+                "wrong-type",
                 "a key must be text, not a list or a map",
                 "a text that starts with `{` or `[` needs quotes",
             ),
@@ -303,7 +303,7 @@ impl<'a> TreeBuilder<'a> {
         } else {
             "YAML reads an unquoted `!` as a tag: put the whole value in quotes"
         };
-        self.report(Diagnostic::error("yaml-tag", span, message).with_help(help));
+        self.report(Diagnostic::error("unsupported-yaml", span, message).with_help(help));
         NodeKind::Invalid
     }
 
@@ -311,7 +311,7 @@ impl<'a> TreeBuilder<'a> {
         let span = self.span(range);
         let message = format!("aliases are not part of the format: {}", quoted(span.text()));
         let help = "write the value out; a text that starts with `*`, such as a glob, needs quotes";
-        self.report(Diagnostic::error("yaml-alias", span.clone(), message).with_help(help));
+        self.report(Diagnostic::error("unsupported-yaml", span.clone(), message).with_help(help));
         self.place(Node { span, kind: NodeKind::Invalid })
     }
 
@@ -320,7 +320,7 @@ impl<'a> TreeBuilder<'a> {
         let message = format!("anchors are not part of the format: {}", quoted(span.text()));
         let help =
             "write the value out where it is needed; a text that starts with `&` needs quotes";
-        self.report(Diagnostic::error("yaml-anchor", span, message).with_help(help));
+        self.report(Diagnostic::error("unsupported-yaml", span, message).with_help(help));
         self.unless_too_many(at)
     }
 
@@ -330,7 +330,7 @@ impl<'a> TreeBuilder<'a> {
         if self.documents > 1 {
             let message = "a policy file is one YAML document, and here begins another";
             self.report(
-                Diagnostic::error("yaml-documents", self.span(range), message)
+                Diagnostic::error("unsupported-yaml", self.span(range), message)
                     .with_help("move what follows into a file of its own"),
             );
         }

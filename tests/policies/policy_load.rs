@@ -317,7 +317,7 @@ fn an_id_of_more_than_128_characters_is_an_error() {
     let loaded = load(&[("considerations.yaml", &[rule(128), rule(129)].concat())]);
     let found: Vec<_> =
         loaded.diagnostics.iter().map(|it| (it.code, it.span.line_column().0)).collect();
-    assert_eq!(found, [("id-too-long", 2)]);
+    assert_eq!(found, [("limit-exceeded", 2)]);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn more_rules_than_anybody_writes_are_an_error() {
     let rules: String = (0..=policyd::limits::RULES_MAX).map(rule).collect();
     let loaded = load(&[("considerations.yaml", &rules)]);
     let codes: Vec<_> = loaded.diagnostics.iter().map(|it| it.code).collect();
-    assert_eq!(codes, ["too-many-rules"]);
+    assert_eq!(codes, ["limit-exceeded"]);
 }
 
 const RENAMED: &str = "- {id: new, formerly: [old], category: C, question: Q?, severity: blocker, satisfied: files.count > 0}\n";
@@ -387,7 +387,7 @@ fn an_override_of_a_check_that_moved_to_an_example_leaves_the_pack_valid() {
     let files = [("policyd.yaml", "version: 1\nname: mine\n"), ("considerations.yaml", list)];
     let loaded = load(&files);
     let found = loaded.diagnostics.first().unwrap();
-    assert_eq!((found.code, loaded.diagnostics.len()), ("unknown-override", 1));
+    assert_eq!((found.code, loaded.diagnostics.len()), ("unknown-name", 1));
     assert!(found.message.contains("strict-delivery"), "{}", found.message);
     assert!(loaded.policy.is_some());
 }

@@ -140,13 +140,22 @@ fn breakers(run: &dyn Fn(&[&str]) -> String) {
 
 /// A dead letter, one given up, one that waits for a human, a gate that asked one.
 fn tasks(run: &dyn Fn(&[&str]) -> String) {
-    let failing =
-        ["dlq", "add", "t", "--title", "Rotate passwords", "--needs", "u", "--confidence", "0.5"];
+    let failing = [
+        "dlq",
+        "add",
+        "t",
+        "--title",
+        "Rotate passwords",
+        "--depends-on",
+        "u",
+        "--confidence",
+        "0.5",
+    ];
     for error in ["a", "b", "c", "d", "e"] {
         run(&[failing.as_slice(), &["--error", error, "--approach", "x", "--key", error]].concat());
     }
     run(&["dlq", "add", "t", "--type", "rate_limit", "--error", "429"]);
-    run(&["dlq", "add", "u", "--error", "e", "--at-once"]);
+    run(&["dlq", "add", "u", "--error", "e", "--immediately"]);
     run(&["dlq", "retry", "u", "--scope", "less"]);
     run(&["dlq", "abandon", "u", "--reason", "no"]);
     run(&["escalation", "open", "--gate", "static", "--reason", "it does not pass"]);
@@ -159,7 +168,7 @@ fn tasks(run: &dyn Fn(&[&str]) -> String) {
 fn signals(run: &dyn Fn(&[&str]) -> String) {
     run(&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=a look", "blocking=yes"]);
     run(&["signal", "emit", "DOCS_NEEDED", "--from", "eng-1", "--expires", "1h"]);
-    run(&["signal", "consume", "DOCS_NEEDED", "--by", "eng-2", "--hold", "5m"]);
+    run(&["signal", "consume", "DOCS_NEEDED", "--by", "eng-2", "--lease", "5m"]);
     run(&["signal", "emit", "PLAN_REVIEW_NEEDED", "plan=a.md"]);
     let reject = run(&["signal", "list", "--format", "json"]);
     let rejected = serde_json::from_str::<Value>(reject.lines().last().unwrap()).unwrap();

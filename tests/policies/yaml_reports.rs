@@ -124,9 +124,9 @@ fn expressions_and_patterns_are_bounded() {
         text(key, value).iter().map(|it| it.code).collect()
     };
     assert_eq!(codes("satisfied", &"a".repeat(EXPRESSION_BYTES_MAX)), [""; 0]);
-    assert_eq!(codes("satisfied", &"a".repeat(EXPRESSION_BYTES_MAX + 1)), ["too-long"]);
-    assert_eq!(codes("pattern", &"a".repeat(REGEX_SOURCE_MAX + 1)), ["too-long"]);
-    assert_eq!(codes("satisfied", "' '"), ["empty-text"]);
+    assert_eq!(codes("satisfied", &"a".repeat(EXPRESSION_BYTES_MAX + 1)), ["limit-exceeded"]);
+    assert_eq!(codes("pattern", &"a".repeat(REGEX_SOURCE_MAX + 1)), ["limit-exceeded"]);
+    assert_eq!(codes("satisfied", "' '"), ["missing-key"]);
 }
 
 #[test]

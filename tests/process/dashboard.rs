@@ -193,7 +193,7 @@ pub(crate) fn busy() -> Machine {
         assert_eq!(called.code, Some(0), "{words:?}: {called:?}");
         called.stdout
     };
-    let add = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
+    let add = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--immediately"];
     ok(&add);
     ok(&["signal", "emit", "HUMAN_REVIEW_NEEDED", "reason=the key <b>leaked</b>"]);
     for _ in 0..5 {

@@ -38,7 +38,7 @@ const COMMANDS: [&str; 27] = [
     "dlq abandon sec --reason no",
     "dlq resolve sec",
     "dlq retry sec",
-    "dlq add sec --error E --mark human_approved",
+    "dlq add sec --error E --label human_approved",
     "init",
     "init --upgrade",
 ];
@@ -65,7 +65,7 @@ fn prepared() -> (FakeWorld, String, String) {
         "transcript_path": "/work.jsonl"}"#;
     assert_eq!(call(&world, &["eval", "--hook", "stop"], stop).code, 0);
     assert_eq!(run("breaker record api/x failure").code, 0);
-    let add = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
+    let add = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--immediately"];
     assert_eq!(call(&world, &add, b"").code, 0);
     assert_eq!(run("signal emit HUMAN_REVIEW_NEEDED reason=keys").code, 0);
     let first = |out: &str, key: &str| {

@@ -123,14 +123,14 @@ fn redriving_has_a_rate_and_no_poison_loop() {
     let desk =
         Desk::new().with_pack("dead_letter.yaml", "redrive: {rate: 2, per: 1h, max_times: 2}\n");
     for id in ["a", "b", "c"] {
-        desk.words(&["dlq", "add", id, "--error", "E", "--at-once"]);
+        desk.words(&["dlq", "add", id, "--error", "E", "--immediately"]);
         desk.advance(1);
     }
     let mut text = session(&desk, &[&["dlq", "redrive", "--dry-run"], &["dlq", "redrive"]]);
     desk.advance(1);
     text += &session(&desk, &[&["dlq", "redrive"]]);
     for _ in 0..2 {
-        desk.words(&["dlq", "add", "a", "--error", "E", "--at-once"]);
+        desk.words(&["dlq", "add", "a", "--error", "E", "--immediately"]);
         desk.advance(1);
         text += &session(&desk, &[&["dlq", "redrive"]]);
     }

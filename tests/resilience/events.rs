@@ -322,7 +322,16 @@ fn a_rule_at_a_stop_reports_a_drift() {
 fn a_rule_sees_what_waits_and_an_explanation_sees_the_same() {
     let rule = "- id: nobody_waits\n  category: Humans\n  question: Is every question answered?\n  severity: warning\n  applicable_session_types: [\"*\"]\n  satisfied: escalations.blocking.len() == 0 && dead_letter.alarms.len() == 0\n  details: ${escalations.blocking.join(\", \")} waits, ${dead_letter.depth} dead\n";
     let desk = Desk::new().with_pack("considerations.yaml", rule);
-    desk.words(&["dlq", "add", "t", "--title", "Rotate passwords", "--error", "E", "--at-once"]);
+    desk.words(&[
+        "dlq",
+        "add",
+        "t",
+        "--title",
+        "Rotate passwords",
+        "--error",
+        "E",
+        "--immediately",
+    ]);
     desk.world.put("/t.jsonl", "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"Hello\"},\"uuid\":\"u\"}\n");
     let said = event(
         &desk,

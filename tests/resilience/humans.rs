@@ -10,7 +10,8 @@ use crate::desk::Desk;
 /// A desk with a security task that waits for a human, and the id of the question.
 fn waiting() -> (Desk, String) {
     let desk = Desk::new();
-    let words = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
+    let words =
+        ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--immediately"];
     assert_eq!(desk.words(&words).code, 0);
     let id =
         desk.call("escalation list --format json").lines()[0]["id"].as_str().unwrap().to_owned();
@@ -34,7 +35,7 @@ fn an_agent_does_not_answer_for_a_human() {
         &["dlq", "retry", "sec", "--force"],
         &["dlq", "abandon", "sec", "--reason", "no"],
         &["dlq", "resolve", "sec"],
-        &["dlq", "add", "sec", "--mark", "human_approved", "--error", "E"],
+        &["dlq", "add", "sec", "--label", "human_approved", "--error", "E"],
         &["signal", "emit", "HUMAN_APPROVED"],
         &["signal", "consume", "HUMAN_REVIEW_NEEDED"],
         &["signal", "approve", "HUMAN_REVIEW_NEEDED"],
@@ -87,7 +88,8 @@ fn an_answer_that_moved_nothing_is_taken_in_by_the_next_review() {
 fn a_question_that_cannot_be_written_loses_no_failure() {
     let desk = Desk::new();
     desk.world.refuse_always(Op::Write, ".md.tmp", WorldError::Io("disk full".to_owned()));
-    let words = ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--at-once"];
+    let words =
+        ["dlq", "add", "sec", "--title", "Rotate passwords", "--error", "E", "--immediately"];
     let said = desk.words(&words);
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.err.contains("could not be asked"), "{said:?}");
@@ -113,7 +115,7 @@ fn a_broken_pack_forgets_nothing() {
 fn attempts_that_say_nothing_have_no_error_in_common() {
     let desk = Desk::new();
     for approach in ["a", "b", "c"] {
-        desk.words(&["dlq", "add", "t", "--approach", approach, "--at-once"]);
+        desk.words(&["dlq", "add", "t", "--approach", approach, "--immediately"]);
     }
     assert_eq!(desk.call("dlq review").out, "t: unchanged, no rule applies\n");
     assert_eq!(desk.words(&["dlq", "add", "", "--error", "E"]).code, 3, "a task has an id");
@@ -134,7 +136,7 @@ fn no_secret_is_stored() {
         &error,
         "--approach",
         &error,
-        "--at-once",
+        "--immediately",
     ]);
     let payload =
         json!({"session_id": "s", "cwd": "/work", "tool_name": "mcp__a__b", "error": error});
@@ -150,7 +152,7 @@ fn alike() -> (Desk, Vec<String>) {
     let desk = Desk::new();
     for id in ["a", "b", "c"] {
         let error = format!("no answer after {}s", id.len());
-        let words = ["dlq", "add", id, "--error", &error, "--at-once"];
+        let words = ["dlq", "add", id, "--error", &error, "--immediately"];
         assert_eq!(desk.words(&words).code, 0);
     }
     desk.call("dlq review");

@@ -42,7 +42,7 @@ fn every_form_of_the_file_is_read() {
         let said = desk.call("dlq list --format json");
         assert_eq!((said.code, said.lines().len()), (0, count), "{text}: {said:?}");
         assert_eq!(said.err, "", "{text}");
-        let added = desk.call("dlq add new --error E --at-once");
+        let added = desk.call("dlq add new --error E --immediately");
         assert_eq!(added.code, 0, "{added:?}");
         assert_eq!(desk.call("dlq list").out.lines().count(), count + 1, "{text}");
     }
@@ -65,7 +65,7 @@ fn a_damaged_list_is_put_aside_and_said_so() {
     desk.world.put("/work/.policyd/queue/dead-letter.json", "{\"tasks\": [{]");
     let said = desk.call("dlq list");
     assert!(said.err.contains("queue/dead-letter.json is damaged"), "{said:?}");
-    assert_eq!(desk.call("dlq add t --error E --at-once").code, 0);
+    assert_eq!(desk.call("dlq add t --error E --immediately").code, 0);
     let aside = desk.names("queue").into_iter().find(|it| it.contains(".corrupt-")).unwrap();
     let kept = desk.world.get(format!("/work/.policyd/queue/{aside}")).unwrap();
     assert_eq!(kept, b"{\"tasks\": [{]");
@@ -87,7 +87,7 @@ fn places(world: &FakeWorld, id: &str) -> Vec<TaskQueue> {
 /// A desk with one dead letter, and the call that moves it.
 fn with_dead_letter() -> Desk {
     let desk = Desk::new();
-    let words = ["dlq", "add", "t", "--title", "T", "--error", "E", "--at-once"];
+    let words = ["dlq", "add", "t", "--title", "T", "--error", "E", "--immediately"];
     assert_eq!(desk.words(&words).code, 0);
     desk
 }
@@ -183,7 +183,7 @@ fn an_abandoned_task_is_kept_for_its_time() {
     let rules = "retention: {max_age: 10d, max_count: 2}\n";
     let desk = Desk::new().with_pack("dead_letter.yaml", rules);
     for id in ["a", "b", "c"] {
-        assert_eq!(desk.words(&["dlq", "add", id, "--error", "E", "--at-once"]).code, 0);
+        assert_eq!(desk.words(&["dlq", "add", id, "--error", "E", "--immediately"]).code, 0);
         assert_eq!(desk.words(&["dlq", "abandon", id, "--reason", "no"]).code, 0);
         desk.advance(1);
     }

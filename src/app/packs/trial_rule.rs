@@ -12,7 +12,7 @@ use policyd_yaml::{Diagnostic, Source, Span};
 /// Blanks before each line of the expression, where it stands in a rule.
 const INDENT: &str = "    ";
 /// Rules about the event that a rule is judged at: an expression alone is judged at none.
-const OF_EVENTS: [&str; 3] = ["PD210", "PD226", "PD230"];
+const OF_EVENTS: [&str; 2] = ["PD210", "PD230"];
 
 /// The findings about an expression that is written in a rule of this pack, whose other rules do not matter.
 pub fn findings(

@@ -94,7 +94,7 @@ pub(crate) struct LintArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub(crate) write_baseline: Option<PathBuf>,
     /// Also report what this client does not support
-    #[arg(long, visible_alias = "client", value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) harness: Option<String>,
     /// Lint again at each change of the pack, until Ctrl-C
     #[arg(long, conflicts_with_all = ["fix", "diff", "write_baseline"])]

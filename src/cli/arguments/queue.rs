@@ -142,10 +142,10 @@ pub(crate) struct DlqAdd {
     #[arg(long, value_parser = ["high", "medium", "low"])]
     pub(crate) priority: Option<String>,
     /// ID of a task that this task depends on; repeatable
-    #[arg(long = "depends-on", alias = "needs", value_name = "TASK")]
+    #[arg(long = "depends-on", value_name = "TASK")]
     pub(crate) dependencies: Vec<String>,
     /// Label of the failure; repeatable
-    #[arg(long = "label", alias = "mark", value_name = "LABEL", value_parser = MARKS.to_vec())]
+    #[arg(long = "label", value_name = "LABEL", value_parser = MARKS.to_vec())]
     pub(crate) marks: Vec<String>,
     /// Confidence of the agent in its approach, from 0 to 1
     #[arg(long, value_name = "0..1", value_parser = fraction)]
@@ -154,7 +154,7 @@ pub(crate) struct DlqAdd {
     #[arg(long, default_value = "")]
     pub(crate) key: String,
     /// Move the task to the dead-letter queue now, without evaluating the rules
-    #[arg(long, alias = "at-once")]
+    #[arg(long)]
     pub(crate) immediately: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -243,7 +243,6 @@ pub(crate) enum EscalationAction {
         id: String,
     },
     /// Send notifications that are due: of this project's pack, and of all projects by `config.yaml`
-    #[command(alias = "remind")]
     Notify,
     /// Send a test alert through a channel of `config.yaml` or `escalation.yaml`
     Test {

@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) claim: Vec<ClaimWay>,
     /// State directory; default: `.policyd`
-    #[arg(long, alias = "state", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
     /// Resume the last unfinished run
     #[arg(long, conflicts_with = "goal")]

@@ -42,7 +42,7 @@ pub(crate) struct InstallArguments {
     /// Clients, separated by commas; default: the clients found on this machine
     ///
     /// Supported: claude-code, codex, gemini, cursor, copilot, droid, opencode.
-    #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) harness: Vec<String>,
     /// Settings to change
     #[arg(long, value_enum, default_value = "user")]
@@ -77,7 +77,7 @@ pub(crate) enum OnFailure {
 #[derive(Debug, clap::Args)]
 pub(crate) struct UninstallArguments {
     /// Clients, separated by commas; default: the clients found on this machine
-    #[arg(long, visible_alias = "client", value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) harness: Vec<String>,
     /// Settings to change
     #[arg(long, value_enum, default_value = "user")]

@@ -36,7 +36,6 @@ pub(crate) enum SignalAction {
     /// List pending signals, and report invalid files of the signal directory
     List,
     /// List the signal types
-    #[command(alias = "kinds")]
     Types,
     /// Show a pending or ended signal
     Show {
@@ -51,7 +50,7 @@ pub(crate) enum SignalAction {
         #[arg(long)]
         by: Option<String>,
         /// Claim the signal for this duration; `consume ID` then consumes it
-        #[arg(long, alias = "hold", value_name = "DURATION", value_parser = duration, requires = "by")]
+        #[arg(long, value_name = "DURATION", value_parser = duration, requires = "by")]
         lease: Option<Duration>,
     },
     /// Release a claimed signal

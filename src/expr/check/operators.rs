@@ -41,7 +41,7 @@ impl Checker<'_> {
             .or_else(|| method.map(|it| format!("ask a value for it: `{}`", it.example)))
             .or_else(|| suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?")));
         let text = format!("there is no function or operator `{name}`");
-        self.report("unknown-function", self.position(expr), text, help);
+        self.report("unknown-fact", self.position(expr), text, help);
         Type::Any
     }
 
@@ -79,7 +79,7 @@ impl Checker<'_> {
             let help = number_in_quotes([one, other]).unwrap_or_else(|| {
                 "compare two numbers, two texts, or two truth values".to_owned()
             });
-            self.report("never-equal", start, text, Some(help));
+            self.report("type-mismatch", start, text, Some(help));
         } else if !plain(left) {
             let help = Some("compare one of its fields".to_owned());
             self.report("type-mismatch", start, format!("a {left} cannot be compared"), help);

@@ -74,7 +74,7 @@ impl Checker<'_> {
         let found = self.infer(key);
         if !matches!(found, Type::Text | Type::Any) {
             let text = format!("the name of a {noun} is a text, not a {found}");
-            self.at(key, "argument-type", &text, None);
+            self.at(key, "wrong-arguments", &text, None);
         }
         if let ExprKind::Text(name) = &key.kind
             && self.names.table().find(wanted, name).is_some()
@@ -173,7 +173,7 @@ impl Checker<'_> {
         if found != wanted && found != Type::Any {
             let text = format!("`{}` needs a {wanted} here, not a {found}", row.name);
             let help = Some(format!("for example `{}`", row.example));
-            self.at(argument, "argument-type", &text, help);
+            self.at(argument, "wrong-arguments", &text, help);
         }
         self.argument(domain, argument);
     }

@@ -392,7 +392,7 @@ fn characters_on_which_readers_differ_are_refused() {
     for c in ['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}'] {
         let (_, findings) = parse(&format!("a: 'x{c}y'\n"));
         let codes: Vec<&str> = findings.iter().map(|it| it.code).collect();
-        assert_eq!(codes, ["yaml-character"]);
+        assert_eq!(codes, ["yaml-syntax"]);
         assert_eq!(findings.first().unwrap().span.text(), c.to_string());
     }
     assert_eq!(read("a: \"\\u2028\"").get("a").unwrap().text(), Some("\u{2028}"));

@@ -40,25 +40,43 @@ fn bare(decision: Decision) -> HookResponse {
     HookResponse { decision, reason: "because of a rule".to_owned(), ..HookResponse::default() }
 }
 
+/// Name of the event in answers that several events have in common.
+const EVENT: &str = "EVENT";
+
 #[test]
 fn every_event_of_every_client() {
     for harness in HARNESSES {
         let payloads = payloads(harness);
+        let mut text = String::new();
+        let mut answers: Vec<(String, Vec<&str>)> = Vec::new();
         for moment in harness.moments {
             let payload = payloads.get(moment.native);
             let payload = payload.unwrap_or_else(|| panic!("{}: no payload", moment.native));
-            let text = situation(harness, moment, payload);
-            snapshot("harness", &format!("{}__{}", harness.name, moment.native), text);
+            let (understood, spoken) = situation(harness, moment, payload);
+            writeln!(text, "{}: {understood}", moment.native).unwrap();
+            let spoken = spoken.replace(moment.native, EVENT);
+            match answers.iter_mut().find(|(known, _)| *known == spoken) {
+                Some((_, events)) => events.push(moment.native),
+                None => answers.push((spoken, vec![moment.native])),
+            }
         }
+        for (spoken, events) in answers {
+            write!(text, "\n# {}\n{spoken}", events.join(", ")).unwrap();
+        }
+        snapshot("harness", harness.name, text);
     }
 }
 
-fn situation(harness: &'static Harness, moment: &'static ClientEvent, payload: &Value) -> String {
+/// What is understood of an event, and how each decision is said.
+fn situation(
+    harness: &'static Harness,
+    moment: &'static ClientEvent,
+    payload: &Value,
+) -> (Value, String) {
     let expected =
         PayloadExpectation { hook: moment.native, harness: Some(harness), is_set: &|_| false };
     let bytes = payload.to_string();
     let (event, caller) = payload::read(bytes.as_bytes(), &expected).unwrap();
-    let mut text = format!("input: {payload}\n");
     let understood = event.as_ref().map_or(Value::Null, |it| {
         let named = it.said_kind.map_or("", |it| it.name());
         assert!(named.is_empty() || named == it.kind.name(), "{}", moment.native);
@@ -66,17 +84,17 @@ fn situation(harness: &'static Harness, moment: &'static ClientEvent, payload: &
             "tool": it.tool_name, "tool_input": it.tool_input, "prompt": it.prompt,
             "last_message": it.last_message, "stop_active": it.stop_active, "folder": it.folder})
     });
-    writeln!(text, "event: {understood}").unwrap();
     let tool = event.and_then(|it| it.tool_name);
     let alone = Decision::ALL.map(|it| ("", bare(it)));
     let with_all = [Decision::None, Decision::Allow, Decision::Block];
     let with_all = with_all.map(|it| (", with all else", full(it)));
+    let mut text = String::new();
     for (form, answer) in alone.into_iter().chain(with_all) {
         let (said, changed) = speak(caller, &answer, tool.as_deref());
         writeln!(text, "{}{form}: {said}", answer.decision.as_str()).unwrap();
         changed.iter().for_each(|it| writeln!(text, "    ({it})").unwrap());
     }
-    text
+    (understood, text)
 }
 
 #[test]
