@@ -9,6 +9,9 @@ use std::process::Command;
 const LINES_MAX: usize = 20_000;
 /// Most packages in the program that clients start, the own ones included: a security reviewer reads the list.
 const HOOK_PACKAGES_MAX: usize = 98;
+/// Most packages in `policyd-tools` on Linux, the own ones included. A change of this number is a decision.
+#[cfg(target_os = "linux")]
+const TOOLS_PACKAGES_MAX: usize = 286;
 
 /// The own crates without effects: they cannot even name one.
 const PURE: [&str; 15] = [
@@ -133,6 +136,19 @@ fn the_program_of_hooks_contains_what_a_hook_needs() {
     assert!(
         count <= HOOK_PACKAGES_MAX,
         "{count} packages, over {HOOK_PACKAGES_MAX}: {packages:#?}"
+    );
+}
+
+/// Other systems need other packages for terminals, certificates, and changes of files.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_tools_program_needs_no_more_packages() {
+    let packages = closure("policyd-tools");
+    assert!(packages.contains("policyd-cli"), "{packages:#?}");
+    let count = packages.len();
+    assert!(
+        count <= TOOLS_PACKAGES_MAX,
+        "{count} packages, over {TOOLS_PACKAGES_MAX}: {packages:#?}"
     );
 }
 
