@@ -100,6 +100,7 @@ fn check_bill_of_materials(bill: &Value) {
 }
 
 #[test]
+#[ignore = "second tier: package managers"]
 fn packages_can_be_installed_and_used() {
     if !has_python() {
         return;

@@ -312,6 +312,28 @@ fn the_page_of_the_command_line_is_current() {
 }
 
 #[test]
+fn the_page_of_commands_names_every_command() {
+    let page = fs::read_to_string(root().join("src/docs/reference/commands.md")).unwrap();
+    let line = policyd::cli::command_line();
+    let names = line.get_subcommands().map(clap::Command::get_name).filter(|it| *it != "help");
+    let absent: Vec<_> = names.filter(|it| !page.contains(&format!("`policyd {it}"))).collect();
+    assert!(absent.is_empty(), "reference/commands.md lacks {absent:?}");
+}
+
+#[test]
+fn the_page_of_alerts_names_every_kind() {
+    let page = fs::read_to_string(root().join("src/docs/operate/alerts.md")).unwrap();
+    let rows: Vec<_> = page.lines().filter(|it| it.starts_with("| `")).collect();
+    let names = policyd::record::alert::RECIPE_NAMES.iter();
+    let is_absent = |it: &&&str| {
+        let name = format!("`{it}`");
+        !rows.iter().any(|row| row.split('|').nth(1).is_some_and(|cell| cell.contains(&name)))
+    };
+    let absent: Vec<_> = names.filter(is_absent).collect();
+    assert!(absent.is_empty(), "operate/alerts.md lacks {absent:?}");
+}
+
+#[test]
 fn the_index_for_language_models_is_current() {
     let read = |name: &str| fs::read_to_string(root().join("src/docs").join(name)).unwrap();
     let mut text = format!("# policyd\n\n> {}.\n", book::first_sentence(&read("index.md")));

@@ -255,6 +255,7 @@ fn files_and_a_simulated_server_agree() {
 }
 
 #[test]
+#[ignore = "second tier: PostgreSQL"]
 fn files_and_postgresql_agree() {
     let Some(postgres) = postgres::server("files_and_postgresql_agree") else { return };
     let mut files = Files(FakeWorld::new());

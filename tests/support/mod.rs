@@ -21,7 +21,7 @@ pub(crate) fn snapshot(group: &str, name: &str, value: impl std::fmt::Display) {
     settings.bind(|| insta::assert_snapshot!(name, value.to_string()));
 }
 
-/// Whether long simulations are played in full: if `CI` is set, as `.ci/run` does.
+/// Whether long simulations are played in full: if `CI` is set, as `.ci/second-tier` does.
 pub(crate) fn full() -> bool {
     std::env::var_os("CI").is_some()
 }
