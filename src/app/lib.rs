@@ -13,6 +13,7 @@
 //! ```
 
 pub mod alerts;
+pub mod call_check;
 pub mod cases;
 pub mod dashboard;
 pub mod doctor;

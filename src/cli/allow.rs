@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::enforce::rule_ids;
 use super::pause::{log, named_session};
-use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, pack};
+use super::{AllowArguments, Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, check, pack};
 use crate::human::{require_human, require_unpinned};
 use policyd_app::packs::{self, organization};
 use policyd_app::sessions::logged_entries::DecisionLogs;
@@ -89,7 +89,8 @@ fn request_for_rules(
     let Some(policy) = pack::require_valid(world, console, None) else { return Err(EXIT_BROKEN) };
     if let Some(name) = arguments.rules.iter().find(|it| policy.rule_id(it).is_none()) {
         let help = suggest::did_you_mean(name, &rule_ids(&policy)).unwrap_or_default();
-        console.eprint(&format!("unknown rule `{name}`\nhelp: {help}"));
+        let help = check::hint(name).unwrap_or_else(|| format!("help: {help}"));
+        console.eprint(&format!("unknown rule `{name}`\n{help}"));
         return Err(EXIT_USAGE);
     }
     let rules = arguments.rules.iter().filter_map(|it| policy.rule_id(it));

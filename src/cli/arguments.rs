@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
 pub(super) use checking::{
-    FailLevel, FixLevel, LintArguments, LintFormat, LspArguments, TestArguments, TestFormat, Update,
+    CheckArguments, FailLevel, FixLevel, LintArguments, LintFormat, LspArguments, TestArguments,
+    TestFormat, Update,
 };
 pub(super) use context::{ContextAction, ContextArguments};
 pub(super) use pack::{
@@ -97,6 +98,8 @@ pub(super) struct Arguments {
 pub(super) enum Command {
     /// Evaluate one hook event: event JSON on stdin, decision JSON on stdout
     Eval(EvalArguments),
+    /// Show what policyd decides about a command line or another tool call, without running it
+    Check(CheckArguments),
     /// Create a custom pack: a check, a guard and their cases, or an example pack
     Init(InitArguments),
     /// Check packs for errors and likely mistakes, and suggest fixes

@@ -1,6 +1,8 @@
 //! `policyd explain`: why a decision was taken, from its record in the decision log.
 
-use super::{Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, error, pack};
+use super::{
+    Console, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ExplainArguments, ListFormat, check, error, pack,
+};
 use policyd_app::packs;
 use policyd_app::sessions::explained::{self, PackChoice};
 use policyd_app::sessions::logged_entries::{DecisionLogs, EntryQuery, Found};
@@ -31,7 +33,13 @@ pub(super) fn run(
             }
             entry
         }
-        Err(error) => return error::report(console, &error),
+        Err(error) => {
+            let code = error::report(console, &error);
+            if let Some(hint) = id.and_then(check::hint) {
+                console.eprint_as_is(&format!("{hint}\n"));
+            }
+            return code;
+        }
     };
     let choice = if arguments.policies.is_some() { PackChoice::Named } else { PackChoice::Logged };
     let explanation = explained::explain(world, &project, entry, found, choice);

@@ -11,6 +11,7 @@
 mod allow;
 mod arguments;
 mod breaker;
+mod check;
 mod context;
 mod dashboard;
 mod decide;
@@ -53,11 +54,12 @@ mod try_out;
 mod watch;
 
 use clap::CommandFactory;
+use clap::error::ErrorKind;
 use std::ffi::OsString;
 
 use arguments::{
-    AllowArguments, Arguments, BreakerAction, CallResult, Color, Command, ContextAction,
-    ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
+    AllowArguments, Arguments, BreakerAction, CallResult, CheckArguments, Color, Command,
+    ContextAction, ContextArguments, DashboardArguments, DecideArguments, DiagAction, DiagFilter,
     DisableArguments, DlqAction, DlqAdd, DlqRetry, DoctorArguments, EnforceArguments,
     EscalationAction, EscalationOpen, ExplainArguments, ExportAction, ExportArguments,
     ExportFormat, ExportTo, FactsArguments, Failure, FailureAction, InitArguments,
@@ -188,6 +190,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     set_terminal(world, console, parsed.color);
     match parsed.command {
         Command::Eval(it) => eval::run(world, console, &it.into(), packs::load),
+        Command::Check(it) => check::run(world, console, &it),
         Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),
@@ -278,6 +281,14 @@ fn usage(
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
+    let is_line = match error.kind() {
+        ErrorKind::InvalidSubcommand => true,
+        ErrorKind::UnknownArgument => arguments.get(1).is_some_and(|it| it == "check"),
+        _ => false,
+    };
+    if let Some(hint) = check::hint_at_words(arguments).filter(|_| is_line) {
+        console.eprint_as_is(&format!("{hint}\n"));
+    }
     EXIT_USAGE
 }
 

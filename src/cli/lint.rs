@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{FailLevel, LintFormat};
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, error, pack, watch,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, LintArguments, check, error, pack, watch,
 };
 use policyd_app::cases::suite::beside;
 use policyd_app::error::AppError;
@@ -76,6 +76,7 @@ fn lint_once(world: &dyn World, console: &mut Console<'_>, arguments: &LintArgum
     for problem in &review.unreadable {
         console.eprint(problem);
     }
+    check::hint_at_paths(world, console, &arguments.paths);
     if packs.is_empty() {
         if !matches!(arguments.format, LintFormat::Text) {
             print_review(console, arguments.format, &review);

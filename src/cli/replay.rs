@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, log, pack,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ReplayArguments, ReportFormat, check,
+    log, pack,
 };
 use policyd_app::cases::recorded::{CaseRecorder, EventSelector};
 use policyd_app::replay::Task;
@@ -72,6 +73,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repl
     }
     if tally.reading.transcripts == 0 && !is_search {
         console.eprint(&nothing(arguments, &tally));
+        check::hint_at_paths(world, console, &arguments.paths);
         return EXIT_BROKEN;
     }
     let overview =

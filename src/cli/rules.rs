@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::arguments::RulesArguments;
-use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, pack};
+use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, check, pack};
 use policyd_app::packs::rule_text::RuleTexts;
 use policyd_app::packs::{self, Found, organization};
 use policyd_app::workspace::gate_status::{GateStatus, OffReason};
@@ -204,7 +204,8 @@ fn unknown(name: &str, listed: &[(&ActivePack, Vec<RuleGroup<'_>>)]) -> String {
     let known: Vec<&str> = known.collect();
     let help = suggest::nearest(name, &known).map(|it| format!("did you mean `{it}`?"));
     let help = help.unwrap_or_else(|| "run `policyd rules` to list the rules".to_owned());
-    format!("unknown rule or set `{name}`\nhelp: {help}")
+    let help = check::hint(name).unwrap_or_else(|| format!("help: {help}"));
+    format!("unknown rule or set `{name}`\n{help}")
 }
 
 fn list_json(

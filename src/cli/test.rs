@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, TestArguments, TestFormat, Update,
-    error, pack, watch,
+    check, error, pack, watch,
 };
 use policyd_app::cases::recorded::{CaseRecorder, EventSelector};
 use policyd_app::cases::{CaseRequest, SnapshotUpdate, run_suite, suite};
@@ -40,6 +40,7 @@ fn test_once(world: &dyn World, console: &mut Console<'_>, arguments: &TestArgum
     let paths = here.map_or_else(|| arguments.paths.clone(), |it| vec![it]);
     let (suites, unreadable) = suite::find(world, &project, &paths);
     unreadable.iter().for_each(|it| console.eprint(it));
+    check::hint_at_paths(world, console, &paths);
     let names = suites.iter().map(|it| it.pack.name.as_str());
     pack::note_builtin_pack(world, console, &project, names);
     let mut code = if unreadable.is_empty() { EXIT_OK } else { EXIT_BROKEN };

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, error, pack,
+    Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, TryArguments, check, error,
+    pack,
 };
 use policyd_app::packs::{self, trial_rule};
 use policyd_app::sessions::named::{Session, SessionSelector};
@@ -177,7 +178,8 @@ fn wrong(
         ListFormat::Text => {
             let style = Style { color: console.color() };
             let named = listed(&candidates, findings.is_empty());
-            format!("{}{named}", diagnostics::render_text(&findings, style))
+            let hint = check::hint(expression).map_or_else(String::new, |it| format!("{it}\n"));
+            format!("{}{named}{hint}", diagnostics::render_text(&findings, style))
         }
     });
     EXIT_FOUND

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod cases;
+pub mod checked_call;
 pub mod dead_letter;
 pub mod diagnostics;
 pub mod explanation;

@@ -17,6 +17,7 @@
 mod support;
 
 mod boundary;
+mod check_command;
 mod clients;
 #[cfg(target_os = "linux")]
 mod clocks;

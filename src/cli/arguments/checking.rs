@@ -1,10 +1,43 @@
-//! Arguments of `policyd lint`, `policyd test`, and `policyd lsp`.
+//! Arguments of `policyd check`, `policyd lint`, `policyd test`, and `policyd lsp`.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 
 use policyd_lint::Profile;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArguments {
+    /// Command line, in quotes; with `--tool`, the path, URL or pattern; default: standard input
+    ///
+    /// Several words are one command line.
+    #[arg(value_name = "LINE")]
+    pub(crate) words: Vec<String>,
+    /// Tool of the call, such as `Write` or `Read`; default: `Bash`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// JSON file with the input of the tool; `-` is standard input
+    #[arg(long, value_name = "FILE", requires = "tool", conflicts_with_all = ["words", "lines"])]
+    pub(crate) input: Option<PathBuf>,
+    /// Check each line of this file and print a table; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "words")]
+    pub(crate) lines: Option<PathBuf>,
+    /// Working directory of the call; default: the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Client whose agent makes the call; default: Claude Code
+    #[arg(long, visible_alias = "client", value_name = "NAME")]
+    pub(crate) harness: Option<String>,
+    /// Pack directory; default: the pack of the project
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policies: Option<PathBuf>,
+    /// Output format; `compact` prints one line per call
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: super::ListFormat,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) json: bool,
+}
 
 /// Output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -30,6 +30,7 @@ const HUMAN_COMMANDS: &[&str] = &[
 /// Commands that an agent may run, as far as this guard decides.
 const FREE_COMMANDS: &[&str] = &[
     "eval",
+    "check",
     "help",
     "lint",
     "test",

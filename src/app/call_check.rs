@@ -1,0 +1,148 @@
+//! `policyd check`: evaluates a tool call that no client reported, as a hook would. It writes nothing.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::gate::{self, Report, Request, Supervision};
+use crate::packs;
+use crate::workspace::project;
+use policyd_base::id::SessionId;
+use policyd_evaluation::Detail;
+use policyd_evaluation::call_code;
+use policyd_evaluation::combine::Decision;
+use policyd_evaluation::guards::GuardVerdict;
+use policyd_evaluation::message::in_one_line;
+use policyd_facts::event::{Event, EventKind};
+use policyd_harness::Harness;
+use policyd_hook::Caller;
+use policyd_hook::adapt::adapt;
+use policyd_policy::guards::GuardAction;
+use policyd_record::mask::mask;
+use policyd_record::outcome::mode;
+use policyd_record::pack_layer::PackLayer;
+use policyd_report::checked_call::{CheckedCall, RuleAnswer};
+use policyd_store::administrator;
+use policyd_world::World;
+use policyd_world::overlay::OverlayWorld;
+
+/// Id of the session in which the calls happen. No client gives a session this id.
+const SESSION: &str = "policyd-check";
+
+/// A tool call that a user asks about.
+#[derive(Debug, Clone, Copy)]
+pub struct CallQuestion<'a> {
+    /// The client whose agent would make the call.
+    pub client: &'static Harness,
+    /// Name of the tool, as the client or policyd spells it.
+    pub tool: &'a str,
+    pub input: &'a Value,
+    /// Working directory of the call. `None`: that of this process.
+    pub directory: Option<&'a Path>,
+    /// Pack directory. `None`: the pack of the project.
+    pub policies: Option<&'a Path>,
+}
+
+impl CallQuestion<'_> {
+    /// Evaluates the call in a dry run.
+    #[must_use]
+    pub fn answer(&self, world: &dyn World) -> CheckedCall {
+        let overlay = OverlayWorld::new(world);
+        let caller = Caller::at(self.client, EventKind::PreToolUse.name());
+        let tool = self.client.tool(self.tool).to_owned();
+        let event = Event {
+            folder: Some(self.directory.map_or_else(|| world.working_folder(), Path::to_path_buf)),
+            tool_name: Some(tool.clone()),
+            tool_input: self.input.clone(),
+            ..Event::of(EventKind::PreToolUse, SessionId::sanitize(SESSION))
+        };
+        let request = Request {
+            event,
+            caller,
+            supervision: Supervision::None,
+            now: world.now(),
+            policies: self.policies,
+            detail: Detail::Findings,
+            dry_run: true,
+            line: String::new(),
+            watch: None,
+        };
+        let report = gate::evaluate(&overlay, &request, packs::load);
+        let layer = self.layer(&overlay, &request);
+        let call = self.subject();
+        read_report(caller, report, layer, CheckedCall { call, tool, ..CheckedCall::default() })
+    }
+
+    /// Returns whose pack is used.
+    fn layer(&self, world: &dyn World, request: &Request<'_>) -> PackLayer {
+        let project = project::find(world, Some(&request.event));
+        packs::find(world, &project, self.policies).owner(world, &project)
+    }
+
+    /// Returns the call in one line.
+    fn subject(&self) -> String {
+        let command = self.input.get("command").and_then(Value::as_str);
+        let path = ["file_path", "notebook_path", "path", "url", "pattern"];
+        let path = path.iter().find_map(|key| self.input.get(*key)?.as_str());
+        let text = match (command, path) {
+            (Some(command), _) => command.to_owned(),
+            (None, Some(path)) => format!("{} {path}", self.tool),
+            (None, None) => format!("{} {}", self.tool, self.input),
+        };
+        mask(&in_one_line(&text)).0.into_owned()
+    }
+}
+
+/// Completes the answer by a report: the rules, and the texts as the client shows them.
+fn read_report(
+    caller: Caller,
+    report: Report,
+    layer: PackLayer,
+    mut answer: CheckedCall,
+) -> CheckedCall {
+    let mut response = report.answer;
+    // A code is bound to the session of a client.
+    let digest = report.around.guarded.as_ref().and_then(|it| it.digest.as_deref());
+    if let (Some(hint), Some(digest)) = (&mut response.override_hint, digest) {
+        *hint = hint.replace(&call_code::code(digest), "CODE");
+    }
+    let adapted = adapt(caller, &response).answer;
+    answer.decision = adapted.decision;
+    answer.changed_input = adapted.updated_input;
+    answer.problems = report.around.problems;
+    answer.not_evaluated = report.around.no_opinion;
+    answer.user = adapted.notice.unwrap_or_default();
+    answer.agent = adapted.context.unwrap_or_default();
+    match adapted.decision {
+        Decision::Block | Decision::Halt => {
+            let texts = [adapted.reason, answer.agent].into_iter().filter(|it| !it.is_empty());
+            answer.agent = texts.collect::<Vec<_>>().join("\n");
+        }
+        Decision::Ask | Decision::Defer => answer.question = adapted.reason,
+        Decision::None | Decision::Allow => {}
+    }
+    if let Some(mut guarded) = report.around.guarded {
+        answer.evaluated = guarded.judged.len();
+        guarded.verdicts.sort_by_key(|it| std::cmp::Reverse((it.decision(), it.would().is_some())));
+        answer.rules = guarded.verdicts.into_iter().map(|it| rule(it, layer)).collect();
+    }
+    answer
+}
+
+fn rule(verdict: GuardVerdict, layer: PackLayer) -> RuleAnswer {
+    let file = verdict.place.rsplitn(3, ':').last().unwrap_or_default();
+    let is_of_organization = Path::new(file).starts_with(administrator::policies());
+    let layer = if is_of_organization { PackLayer::Organization } else { layer };
+    RuleAnswer {
+        effect: verdict.in_force().map_or("log", GuardAction::as_str),
+        would: verdict.would().map(GuardAction::as_str),
+        mode: mode(verdict.mode),
+        layer: layer.of_rule(file),
+        message: mask(&verdict.message).0.into_owned(),
+        id: verdict.id,
+        set: verdict.set,
+        place: verdict.place,
+        unknown: verdict.unknown,
+        allowed: verdict.allowed,
+    }
+}
