@@ -1,7 +1,8 @@
 //! The application below the command line: what the commands do, without reading arguments or printing.
 //!
-//! Contains: supervised runs, the dashboard, the language server, cases, replays, alerts, exports, installation, and packs
-//! for their authors. Does not contain: the gate, which hooks and commands share (`policyd-gate`).
+//! Contains: supervised runs, the dashboard, cases, replays, alerts, exports, installation, and packs
+//! for their authors. Does not contain: the gate, which hooks and commands share (`policyd-gate`), and the language server
+//! (`policyd-lsp`).
 //!
 //! ```
 //! use std::path::Path;
@@ -20,7 +21,6 @@ pub mod doctor;
 pub mod export;
 pub mod folders;
 pub mod install;
-pub mod lsp;
 pub mod metrics;
 pub mod morning;
 pub mod overview;

@@ -1,7 +1,7 @@
 //! `policyd lsp`: the language server on standard input and output.
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, LspArguments};
-use policyd_app::lsp::{self, ServerEnd};
+use policyd_lsp::{self as lsp, ServerEnd};
 use policyd_world::World;
 
 /// Serves one client: exit 0 after a shutdown, 1 if the client left without one.

@@ -1,5 +1,5 @@
 //! What an editor shows about the files of a pack: texts and byte offsets in, plain values out. The language server
-//! (`app::lsp`) translates the values for clients.
+//! (`policyd-lsp`) translates the values for clients.
 //! Contains: `text`, positions and changes of texts; `view`, a pack as it is being written; `fixes`, edits for findings; `format`, white space;
 //! `place` and `lines`, what is at a byte of a file; `keys` and `ids`, what that means; `lenses` and `values`, results of
 //! cases, of replays, and of evaluations.

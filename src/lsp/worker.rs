@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use super::background::SlowResult;
-use crate::packs::places;
+use policyd_app::packs::places;
 use policyd_editor::view::{LintSettings, PackView};
 use policyd_policy::review::Base;
 use policyd_world::World;

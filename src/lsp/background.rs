@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::worker::{Buffer, JobResult, with_buffers};
-use crate::cases::suite::Suite;
-use crate::cases::{CaseRequest, run_suite};
-use crate::packs::places;
-use crate::replay::Task;
-use crate::replay::sessions::{self, Found, Session};
-use crate::sessions::log_reader::{LogQuery, LogReader};
-use crate::sessions::recordings;
-use crate::workspace::project;
+use policyd_app::cases::suite::Suite;
+use policyd_app::cases::{CaseRequest, run_suite};
+use policyd_app::packs::places;
+use policyd_app::replay::Task;
+use policyd_app::replay::sessions::{self, Found, Session};
+use policyd_app::sessions::log_reader::{LogQuery, LogReader};
+use policyd_app::sessions::recordings;
+use policyd_app::workspace::project;
 use policyd_cases::result::CaseResult;
 use policyd_cases::shape::FOLDER;
 use policyd_editor::lenses::{FiredCounts, ReplayCounts};
@@ -174,5 +174,5 @@ impl SlowWorker<'_> {
 /// Whether the user trusts the pack in a directory, in its present content or in a former one, or owns the directory.
 pub(super) fn is_trusted(world: &dyn World, folder: &Path) -> bool {
     let project = project::at(world, folder);
-    crate::packs::was_trusted(world, &project, folder)
+    policyd_app::packs::was_trusted(world, &project, folder)
 }

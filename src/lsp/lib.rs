@@ -5,7 +5,12 @@
 //! cases and recorded sessions of trusted packs (`background`).
 //!
 //! Contains: the loop over messages. `server` has the state of the connection, `actions`, `features`, and `values` answer
-//! requests, and `convert` translates values.
+//! requests, and `convert` translates values. Does not contain: what the answers say (`policyd-editor`).
+//!
+//! ```
+//! // A client that leaves without a shutdown ends the server, too.
+//! assert_ne!(policyd_lsp::ServerEnd::ShutDown, policyd_lsp::ServerEnd::ClientLeft);
+//! ```
 
 mod actions;
 mod background;

@@ -25,7 +25,7 @@ use super::convert::{SourceLines, path_of, text_position, uri_of};
 use super::settings::ClientSettings;
 use super::values::SessionValues;
 use super::worker::{self, Buffer, JobResult, LintJob, LintResult};
-use crate::packs::places;
+use policyd_app::packs::places;
 use policyd_cases::result::CaseResult;
 use policyd_editor::ids::{Occurrence, RenameError};
 use policyd_editor::lenses::{FiredCounts, ReplayCounts};
