@@ -25,6 +25,9 @@ pub(super) use resilience::{
     BreakerAction, BreakerArguments, CallResult, Failure, FailureAction, FailureArguments,
     RationalizationAction, RationalizationArguments, RecordArguments,
 };
+pub(super) use rule::{
+    RuleAction, RuleArguments, RuleListArguments, RuleStateArguments, RulesArguments,
+};
 pub(super) use run::{RunArguments, RunFormat};
 pub(super) use setup::{
     DoctorArguments, InstallArguments, OnFailure, Scope, TrustArguments, UninstallArguments,
@@ -55,6 +58,7 @@ mod pack;
 mod queue;
 mod report;
 mod resilience;
+mod rule;
 mod run;
 mod setup;
 mod signals;
@@ -108,8 +112,10 @@ pub(super) enum Command {
     Test(TestArguments),
     /// Serve editors on standard input and output: findings and fixes while a pack is written
     Lsp(LspArguments),
-    /// List the active rules, or explain one rule with examples and how to soften it
+    /// List or search the active rules, or explain one rule with examples and how to soften it
     Rules(RulesArguments),
+    /// Disable, soften, or enforce single rules, and list which rules were changed
+    Rule(RuleArguments),
     /// Explain the facts and functions that rules can read, or show their values in a session
     Facts(FactsArguments),
     /// Evaluate an expression on the facts of a session and show the value of each part
@@ -288,19 +294,6 @@ pub(super) struct InitArguments {
     /// Show the changes of the built-in pack since it was copied, and update the copy
     #[arg(long)]
     pub(super) upgrade: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct RulesArguments {
-    /// Rule or set, such as `rm_recursive` or `secrets`; default: list all rules
-    #[arg(value_name = "ID|SET")]
-    pub(super) name: Option<String>,
-    /// Pack directory; default: the pack of the project
-    #[arg(long, value_name = "DIR")]
-    pub(super) policies: Option<PathBuf>,
-    /// Output format; `compact` prints one line per rule with its location
-    #[arg(long, value_enum, default_value = "text")]
-    pub(super) format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]

@@ -136,10 +136,9 @@ fn questions(
         ([], None, None) if is_terminal => return Err(QuestionError::Nothing),
         ([], None, None) => {
             let inputs = listed(world, console, tool, Path::new("-"));
-            let inputs = inputs.map_err(|error| match error {
-                QuestionError::Empty { .. } => QuestionError::Nothing,
-                other => other,
-            })?;
+            let is_empty = |it: &QuestionError| matches!(it, QuestionError::Empty { .. });
+            let inputs =
+                inputs.map_err(|it| if is_empty(&it) { QuestionError::Nothing } else { it })?;
             let is_list = inputs.len() > 1;
             (inputs, is_list)
         }
@@ -189,10 +188,7 @@ fn json_input(
     let text = read(world, console, path)?;
     let no_input = |why: String| QuestionError::NoInput { path: path.display().to_string(), why };
     let value: Value = serde_json::from_str(&text).map_err(|error| no_input(error.to_string()))?;
-    match value {
-        Value::Object(_) => Ok(value),
-        _ => Err(no_input("expected `{`".to_owned())),
-    }
+    if value.is_object() { Ok(value) } else { Err(no_input("expected `{`".to_owned())) }
 }
 
 /// Returns the inputs of the calls that a text lists. Empty lines and comments are skipped.

@@ -34,6 +34,17 @@ pub(super) fn run(
         console.eprint(&format!("unknown rule or guard set `{name}`\nhelp: {help}"));
         return EXIT_USAGE;
     }
+    let is_named = |name: &str| {
+        let id = policy.rule_id(name).unwrap_or(name);
+        choice.enforced.iter().any(|it| it == name || policy.rule_id(it).unwrap_or(it) == id)
+    };
+    if let Some(name) = names.iter().find(|it| *observe && !is_named(it)) {
+        console.eprint(&format!(
+            "`{name}` is not enforced by name, so `--observe` has nothing to undo\nhelp: let only this rule observe: \
+             `policyd rule observe {name}`"
+        ));
+        return EXIT_USAGE;
+    }
     let names: Vec<&str> = names.iter().map(|it| policy.rule_id(it).unwrap_or(it)).collect();
     let list = names.join(", ");
     let (kind, action) = match observe {

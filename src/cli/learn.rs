@@ -25,19 +25,19 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Lear
     if let Err(code) = require_unpinned(world, console, is_pinned) {
         return code;
     }
-    let folder = lesson.folder.display();
+    let folder = lesson.change.folder.display();
     let action = format!("count `{command}` as a {kind} command in {folder}");
     let actor = match require_human(world, console, &action) {
         Ok(actor) => actor,
         Err(code) => return code,
     };
-    if let Err(error) = lesson.write(world) {
-        return report(console, &error);
+    if let Err(error) = lesson.change.write(world) {
+        return report(console, &error.into());
     }
     let text = format!("`{}` is a {kind} command in {folder}", lesson.pattern);
     pause::log(world, &project, SwitchKind::Trust, None, text, &actor);
     console.print(&format!("`{command}` is a {kind} command from now on\n"));
-    for (path, _) in &lesson.files {
+    for (path, _) in &lesson.change.files {
         console.print(&format!("wrote {}\n", path.display()));
     }
     EXIT_OK
@@ -53,7 +53,6 @@ fn report(console: &mut Console<'_>, error: &LearnError) -> u8 {
         | LearnError::Invalid(_)
         | LearnError::NoDirectory
         | LearnError::NotExtended { .. }
-        | LearnError::File { .. }
-        | LearnError::Trust(_) => EXIT_BROKEN,
+        | LearnError::Change(_) => EXIT_BROKEN,
     }
 }

@@ -40,6 +40,7 @@ mod rationalization;
 mod remote;
 mod replay;
 mod report;
+mod rule;
 mod rules;
 mod run;
 mod schema;
@@ -194,6 +195,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
         Command::Test(it) => test::run(world, console, &it),
+        Command::Rule(it) => rule::run(world, console, &it.action),
         Command::Rules(it) => rules::run(world, console, &it),
         Command::Facts(it) => facts::run(world, console, &it),
         Command::Try(it) => try_out::run(world, console, &it),
@@ -281,11 +283,9 @@ fn usage(
         return EXIT_OK;
     }
     console.eprint_as_is(&text);
-    let is_line = match error.kind() {
-        ErrorKind::InvalidSubcommand => true,
-        ErrorKind::UnknownArgument => arguments.get(1).is_some_and(|it| it == "check"),
-        _ => false,
-    };
+    let is_check = arguments.get(1).is_some_and(|it| it == "check");
+    let is_line = error.kind() == ErrorKind::InvalidSubcommand
+        || (error.kind() == ErrorKind::UnknownArgument && is_check);
     if let Some(hint) = check::hint_at_words(arguments).filter(|_| is_line) {
         console.eprint_as_is(&format!("{hint}\n"));
     }

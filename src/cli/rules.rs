@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::arguments::RulesArguments;
 use super::{Console, EXIT_BROKEN, EXIT_OK, EXIT_USAGE, ListFormat, check, pack};
+use policyd_app::packs::rule_change::{self, RuleSwitch};
 use policyd_app::packs::rule_text::RuleTexts;
 use policyd_app::packs::{self, Found, organization};
 use policyd_app::workspace::gate_status::{GateStatus, OffReason};
@@ -58,13 +59,14 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Rule
         .map(|(pack, texts)| (*pack, groups_of(&rules_of(&pack.policy), texts)))
         .collect();
     if let Some(name) = &arguments.name {
-        let is_named = |it: &RuleGroup<'_>| it.name.eq_ignore_ascii_case(name);
-        if !listed.iter().any(|(_, groups)| groups.iter().any(is_named)) {
+        if let Some(text) = disabled(world, name) {
+            console.print(&text);
+            return EXIT_OK;
+        }
+        if !select(&mut listed, name) {
             console.eprint(&unknown(name, &listed));
             return EXIT_USAGE;
         }
-        listed.iter_mut().for_each(|(_, groups)| groups.retain(is_named));
-        listed.retain(|(_, groups)| !groups.is_empty());
     }
     let text = match arguments.format {
         ListFormat::Json => list_json(&own, &listed, &status, now),
@@ -84,6 +86,43 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Rule
     };
     console.print(&text);
     EXIT_OK
+}
+
+/// Keeps the set with a name, or the rules that mention a text. Returns whether there are any.
+fn select(listed: &mut Vec<(&ActivePack, Vec<RuleGroup<'_>>)>, name: &str) -> bool {
+    let is_set = |it: &RuleGroup<'_>| it.name.eq_ignore_ascii_case(name);
+    let has_set = listed.iter().any(|(_, groups)| groups.iter().any(is_set));
+    let is_about = |rule: &ActiveRule<'_>| name.split_whitespace().all(|it| rule.mentions(it));
+    let is_found = |group: &RuleGroup<'_>| match has_set {
+        true => is_set(group),
+        false => group.rules.iter().any(is_about),
+    };
+    if name.trim().is_empty() || !listed.iter().any(|(_, groups)| groups.iter().any(is_found)) {
+        return false;
+    }
+    for (_, groups) in listed.iter_mut() {
+        groups.retain(is_found);
+        groups.iter_mut().filter(|_| !has_set).for_each(|it| it.rules.retain(is_about));
+    }
+    listed.retain(|(_, groups)| !groups.is_empty());
+    true
+}
+
+/// Describes a built-in guard that a pack disables. `None` if the name is not that of such a guard.
+fn disabled(world: &dyn World, name: &str) -> Option<String> {
+    let builtin = packs::builtin_policy()?;
+    let id = builtin.rule_id(name)?;
+    let overrides = rule_change::overrides(world, &project::find(world, None));
+    let by = overrides.iter().find(|it| it.id == id && it.state == RuleSwitch::Off.name());
+    let why = by.map_or_else(
+        || "because the pack does not contain its guard set".to_owned(),
+        |it| format!("layer {}, {}: {}", it.owner.name(), it.place, it.reason),
+    );
+    let help = by.map_or_else(
+        || "help: enable the set in `guard_sets` of `policyd.yaml`\n".to_owned(),
+        |_| format!("help: let it act again: `policyd rule on {id}`\n"),
+    );
+    Some(format!("{id} is off ({why})\n{help}"))
 }
 
 /// The line above the rules of a pack.

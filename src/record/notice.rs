@@ -61,11 +61,13 @@ pub enum SwitchKind {
     Allow,
     /// What was allowed is revoked.
     Revoke,
+    /// A rule is disabled, softened, or enforced again.
+    Rule,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -75,6 +77,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Observe),
         Self::Switch(SwitchKind::Allow),
         Self::Switch(SwitchKind::Revoke),
+        Self::Switch(SwitchKind::Rule),
         Self::RunEnd,
         Self::Escalation,
         Self::SignalRequest,
@@ -97,6 +100,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Observe) => "observe",
             Self::Switch(SwitchKind::Allow) => "allow",
             Self::Switch(SwitchKind::Revoke) => "revoke",
+            Self::Switch(SwitchKind::Rule) => "rule",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::SignalRequest => "signal_request",

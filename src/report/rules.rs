@@ -142,6 +142,30 @@ impl<'p> ActiveRule<'p> {
         }
     }
 
+    /// Returns whether a word begins with `text` in the id, the group, the texts, or the commands of the rule,
+    /// whatever the case of the letters.
+    #[must_use]
+    pub fn mentions(self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let has_word = |of: &str| {
+            let of = of.to_lowercase();
+            let mut places = of.match_indices(&text);
+            places.any(|(at, _)| {
+                let before = of.get(..at).and_then(|it| it.chars().next_back());
+                before.is_none_or(|it| !it.is_alphanumeric())
+            })
+        };
+        if text.is_empty() || has_word(self.id()) || has_word(self.group()) {
+            return !text.is_empty();
+        }
+        match self {
+            Self::Check(it) => has_word(&it.question) || has_word(&it.guidance),
+            Self::Guard(it) => {
+                has_word(&it.body.message) || it.commands.iter().any(|it| has_word(it.as_str()))
+            }
+        }
+    }
+
     fn place(self) -> String {
         match self {
             Self::Check(it) => it.place.to_string(),
@@ -320,22 +344,6 @@ fn soften_yaml(rule: ActiveRule<'_>) -> String {
     }
 }
 
-/// Returns how to soften the rule: the file, and whether the rule is edited there or overridden.
-fn soften_title(rule: ActiveRule<'_>) -> String {
-    let file = match rule {
-        ActiveRule::Check(_) => "considerations.yaml",
-        ActiveRule::Guard(_) => "guards.yaml",
-    };
-    match rule.file() {
-        (_, true) => format!(
-            "Soften or disable it: add to `.policyd/policies/{file}`, then run `policyd trust`"
-        ),
-        (own, false) => format!(
-            "Soften or disable it: set this key of the rule in `{own}`, then run `policyd trust`"
-        ),
-    }
-}
-
 /// Returns the page of a rule.
 #[must_use]
 pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Screen) -> String {
@@ -376,12 +384,18 @@ pub fn page(rule: ActiveRule<'_>, notes: &RuleNotes, now: Timestamp, screen: Scr
         screen.paragraph(&mut text, "", title);
         return text;
     }
-    screen.paragraph(&mut text, "", &soften_title(rule));
-    for it in soften_yaml(rule).lines() {
-        line(&mut text, &format!("  {it}"));
+    line(&mut text, "As a human at a terminal");
+    let id = rule.id();
+    let mut table = TextTable::new(2, &[Align::Left, Align::Left]);
+    for (command, meaning) in [
+        (format!("policyd rule off {id}"), "disable it (`--project`: for the team)"),
+        (format!("policyd rule warn {id}"), "let it only warn"),
+        (format!("policyd rule observe {id}"), "let it only write to the log"),
+        (format!("policyd allow {id} --once"), "let it pass once"),
+    ] {
+        table.row(vec![command.into(), meaning.into()]);
     }
-    line(&mut text, "\nAllow it once, as a human at a terminal");
-    line(&mut text, &format!("  policyd allow {} --once", rule.id()));
+    text.push_str(&table.render(screen));
     text
 }
 
@@ -455,6 +469,20 @@ pub fn rule_json(rule: ActiveRule<'_>, layer: PackLayer, now: Timestamp) -> Valu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use policyd_policy::guards::GuardBody;
+
+    #[test]
+    fn a_rule_is_found_by_the_beginning_of_a_word() {
+        let body = GuardBody { message: "Did it pass?".to_owned(), ..GuardBody::default() };
+        let guard = Guard { id: "local_testing".to_owned(), body: body.into(), ..Guard::default() };
+        let rule = ActiveRule::Guard(&guard);
+        for word in ["test", "LOCAL", "local_t", "pass"] {
+            assert!(rule.mentions(word), "{word}");
+        }
+        for word in ["ass", "ocal", "", "did fail"] {
+            assert!(!rule.mentions(word), "{word}");
+        }
+    }
 
     #[test]
     fn the_purpose_of_a_guard_is_the_first_sentence_of_its_message() {

@@ -13,7 +13,7 @@ use crate::support::machine::machine;
 const PACK: &str = "/work/.policyd/policies";
 
 /// The commands; `ID` stands for the id of the escalation, and `SIGNAL` for the one of the request.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 31] = [
     "trust",
     "trust --changes",
     "trust --revoke",
@@ -25,6 +25,10 @@ const COMMANDS: [&str; 27] = [
     "learn test bin/qualify",
     "enforce --observe",
     "enforce rm_recursive",
+    "rule off rm_recursive",
+    "rule warn git-discipline --user",
+    "rule observe local_testing --project",
+    "rule off rm_recursive --project --reason x",
     "install --harness claude-code --observe",
     "uninstall --harness claude-code",
     "state reset s1",

@@ -45,6 +45,7 @@ mod outside;
 mod packs;
 mod replay;
 mod replies;
+mod rule_command;
 mod run;
 mod samples;
 mod session_project;

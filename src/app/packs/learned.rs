@@ -1,19 +1,18 @@
 //! `policyd learn`: adds a command to a class of the vocabulary, in the pack that is used, with a case that proves it.
 //! Files keep their order and their comments.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Found, trust_store};
+use super::Found;
+use super::pack_change::{PackChange, PackChangeError, USER_MANIFEST, line_end, with_files};
 use crate::workspace::project::Project;
 use policyd_base::limits::CASE_FILE_BYTES_MAX;
 use policyd_cases::shape::FOLDER;
 use policyd_facts::compiled::CompiledMatchers;
 use policyd_facts::{Program, shell};
 use policyd_policy::Policy;
-use policyd_policy::load::Pack;
-use policyd_store::trust::Trusted;
-use policyd_store::user::{self, ChoiceError};
+use policyd_store::user;
 use policyd_world::{World, WorldError};
 use policyd_yaml::node::{Node, NodeKind};
 use policyd_yaml::{Source, suggest, yaml};
@@ -21,9 +20,6 @@ use policyd_yaml::{Source, suggest, yaml};
 const VOCABULARY: &str = "vocabulary.yaml";
 /// File of the cases, in the directory of cases.
 const CASES: &str = "learned.yaml";
-/// Manifest of a pack that does not exist yet.
-const MANIFEST: (&str, &str) =
-    ("policyd.yaml", "# The user's own additions to the built-in pack.\nversion: 1\nname: user\n");
 /// Characters of a pattern that needs no quotes.
 const PLAIN: &str = " ._/+-";
 
@@ -47,10 +43,8 @@ pub enum LearnError {
     NoDirectory,
     #[error("cannot add a program to {path}\nhelp: add these lines:\n{lines}", path = path.display())]
     NotExtended { path: PathBuf, lines: String },
-    #[error("{path}: {error}\nhelp: make the file writable, and run the command again", path = path.display())]
-    File { path: PathBuf, error: WorldError },
     #[error(transparent)]
-    Trust(#[from] ChoiceError),
+    Change(#[from] PackChangeError),
 }
 
 /// What the command changes.
@@ -67,12 +61,8 @@ pub enum LearnPlan {
 pub struct Lesson {
     /// The command pattern.
     pub pattern: String,
-    /// Directory of the pack.
-    pub folder: PathBuf,
-    /// Files with their new texts, in the order in which they are written.
-    pub files: Vec<(PathBuf, String)>,
-    /// The pack as it is afterwards.
-    after: Found,
+    /// The files of the pack in use.
+    pub change: PackChange,
 }
 
 /// Plans how the pack in use learns a command.
@@ -110,7 +100,7 @@ pub fn plan(
     let text = with_program(before, kind, &pattern).ok_or_else(not_extended)?;
     let mut changed = vec![(VOCABULARY.to_owned(), text)];
     if pack.is_none() {
-        changed.insert(0, (MANIFEST.0.to_owned(), MANIFEST.1.to_owned()));
+        changed.insert(0, (USER_MANIFEST.0.to_owned(), USER_MANIFEST.1.to_owned()));
     }
     let after = found.with_pack(with_files(pack, &folder, &changed));
     let learned = super::loaded(&after).map_err(|_| not_extended())?;
@@ -124,39 +114,13 @@ pub fn plan(
     let cases_before = match world.read(&cases, CASE_FILE_BYTES_MAX) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(WorldError::NotFound) => "# Cases of `policyd learn`.\n".to_owned(),
-        Err(error) => return Err(LearnError::File { path: cases, error }),
+        Err(error) => return Err(PackChangeError::File { path: cases, error }.into()),
     };
     if !cases_before.contains(&case) {
         files.push((cases, format!("{}\n\n{case}", cases_before.trim_end())));
     }
-    Ok(LearnPlan::Change(Box::new(Lesson { pattern, folder, files, after })))
-}
-
-impl Lesson {
-    /// Writes the files, and keeps a trusted pack trusted: a human confirmed exactly this change.
-    pub fn write(&self, world: &dyn World) -> Result<(), LearnError> {
-        let trusted = self.trusted(world)?;
-        for (path, text) in &self.files {
-            let folder = path.parent().unwrap_or(path);
-            let made =
-                world.create_folder(folder).and_then(|()| world.write(path, text.as_bytes()));
-            made.map_err(|error| LearnError::File { path: path.clone(), error })?;
-        }
-        if let (Some(trusted), Some(store)) = (trusted, trust_store(world)) {
-            let hash = Some(self.after.content_hash());
-            store.add(Trusted { hash, since: world.now(), ..trusted })?;
-        }
-        super::compile_ahead(world, &self.after);
-        Ok(())
-    }
-
-    /// Returns the trust in the content of the pack. `None` if the pack needs no trust, or is trusted with every change.
-    fn trusted(&self, world: &dyn World) -> Result<Option<Trusted>, LearnError> {
-        let Some(store) = trust_store(world) else { return Ok(None) };
-        let all = store.all()?;
-        let mut own = all.into_iter().filter(|it| Path::new(&it.folder) == self.folder);
-        Ok(own.next().filter(|it| it.hash.is_some()))
-    }
+    let change = PackChange { folder, files, after, trusts_new: false };
+    Ok(LearnPlan::Change(Box::new(Lesson { pattern, change })))
 }
 
 /// Returns the policy of the pack in use.
@@ -184,22 +148,6 @@ fn pattern(program: &Program) -> Result<String, LearnError> {
         }
     }
     Ok(words.cloned().collect::<Vec<_>>().join(" "))
-}
-
-/// Returns a pack with changed files.
-fn with_files(pack: Option<&Pack>, folder: &Path, changed: &[(String, String)]) -> Pack {
-    let name = folder.display().to_string();
-    let mut pack = pack.cloned().unwrap_or(Pack { name, ..Pack::default() });
-    for (file, text) in changed {
-        let name = folder.join(file).display().to_string();
-        let source = Arc::new(Source { name, text: text.clone() });
-        match pack.files.iter_mut().find(|(name, _)| name == file) {
-            Some((_, known)) => *known = source,
-            None => pack.files.push((file.clone(), source)),
-        }
-    }
-    pack.files.sort_by(|(one, _), (other, _)| one.cmp(other));
-    pack
 }
 
 /// Returns the case that proves that a command belongs to a class.
@@ -289,12 +237,6 @@ fn lines(path: &[&str], item: &str, indent: usize) -> String {
         text.push_str(&format!("{:indent$}{key}:{value}\n", ""));
     }
     text
-}
-
-/// Returns the end of the line of a byte.
-fn line_end(text: &str, at: usize) -> usize {
-    let rest = text.get(at..).unwrap_or_default();
-    at.saturating_add(rest.find('\n').unwrap_or(rest.len()))
 }
 
 #[cfg(test)]

@@ -123,8 +123,8 @@ fn every_rule_has_a_page_with_an_example() {
 fn an_unknown_name_has_a_suggestion() {
     let world = at("80");
     for (line, help) in [
-        ("rules rm_recursiv", "did you mean `rm_recursive`?"),
-        ("rules secret", "did you mean `secrets`?"),
+        ("rules rm_recursve", "did you mean `rm_recursive`?"),
+        ("rules secrest", "did you mean `secrets`?"),
         ("facts files.cuont", "no fact matches `files.cuont`"),
         ("facts trancript", "did you mean `transcript`?"),
     ] {
@@ -135,16 +135,17 @@ fn an_unknown_name_has_a_suggestion() {
 }
 
 #[test]
-fn the_page_of_a_softened_rule_names_the_file_to_edit() {
+fn the_page_of_a_softened_rule_names_its_file_and_the_commands() {
     let world = at("80");
     let entry = "- id: rm_recursive\n  override: true\n  decision: ask\n  reason: we know\n";
     packed(&world, "guards.yaml", entry);
     let page = call(&world, "rules rm_recursive").out;
     assert!(page.contains("ask (mode enforce)"), "{page}");
-    assert!(page.contains("set this key of the rule in `/pack/guards.yaml`"), "{page}");
+    assert!(page.contains("source      /pack/guards.yaml:1:7"), "{page}");
+    assert!(page.contains("policyd rule off rm_recursive"), "{page}");
     // An entry that this pack adds can have no `override`.
     let own = "- id: no_deploy\n  commands: [deploy]\n  decision: block\n  message: No.\n";
     packed(&world, "guards.yaml", own);
-    let page = call(&world, "rules no_deploy").out;
+    let page = call(&world, "rules no_deploy --format json").out;
     assert!(page.contains("decision: ask  #") && !page.contains("override"), "{page}");
 }
