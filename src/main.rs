@@ -8,12 +8,14 @@ use std::io::{IsTerminal, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use policyd_arena::Arena;
 use policyd_eval::exit::EXIT_BROKEN;
 use policyd_eval::{Console, EvalCall, breaker, line, run, status_line};
 use policyd_packs::{self as packs, Found, LoadError};
 use policyd_policy::Policy;
+use policyd_store::configuration::Configurations;
 use policyd_world::World;
 use policyd_world::real::RealWorld;
 
@@ -78,11 +80,12 @@ fn answer(
             }
         }
     }
-    if run::needs_network(&world, call) {
+    let configurations = Rc::new(Configurations::load(&world));
+    if run::needs_network(&world, &configurations, call) {
         return other_command(arguments, words);
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        with_streams(|console| run::run(&world, console, call, load_pack))
+        with_streams(|console| run::run(&world, console, call, configurations, load_pack))
     }));
     match outcome {
         Ok(code) => ExitCode::from(code),

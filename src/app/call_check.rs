@@ -1,6 +1,7 @@
 //! `policyd check`: evaluates a tool call that no client reported, as a hook would. It writes nothing.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ use policyd_record::outcome::mode;
 use policyd_record::pack_layer::PackLayer;
 use policyd_report::checked_call::{CheckedCall, RuleAnswer};
 use policyd_store::administrator;
+use policyd_store::configuration::Configurations;
 use policyd_world::World;
 use policyd_world::overlay::OverlayWorld;
 
@@ -65,6 +67,7 @@ impl CallQuestion<'_> {
             detail: Detail::Findings,
             dry_run: true,
             line: String::new(),
+            configurations: Rc::new(Configurations::load(world)),
             watch: None,
         };
         let report = gate::evaluate(&overlay, &request, packs::load);

@@ -57,6 +57,7 @@ mod watch;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
+use std::rc::Rc;
 
 use arguments::{
     AllowArguments, Arguments, BreakerAction, CallResult, CheckArguments, Color, Command,
@@ -84,6 +85,7 @@ pub use policyd_eval::{Console, console::Watched};
 use policyd_eval::{error, run as eval};
 use policyd_facts::event::EventKind;
 use policyd_hook::{self as hook, HookResponse};
+use policyd_store::configuration::Configurations;
 use policyd_world::World;
 use policyd_yaml::suggest;
 
@@ -123,7 +125,7 @@ pub fn run(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         columns,
     };
     let code = match plain_hook_call(arguments) {
-        Some(plain) => eval::run(world, &mut own, &plain, packs::load),
+        Some(plain) => eval::run(world, &mut own, &plain, configurations(world), packs::load),
         None => command(world, &mut own, arguments),
     };
     if stdout_is_tty {
@@ -190,7 +192,9 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
     };
     set_terminal(world, console, parsed.color);
     match parsed.command {
-        Command::Eval(it) => eval::run(world, console, &it.into(), packs::load),
+        Command::Eval(it) => {
+            eval::run(world, console, &it.into(), configurations(world), packs::load)
+        }
         Command::Check(it) => check::run(world, console, &it),
         Command::Init(it) => init::run(world, console, &it),
         Command::Lint(it) => lint::run(world, console, &it),
@@ -238,6 +242,11 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Help { topic } => help::run(console, &topic),
         Command::Man { command } => line::man(console, &command),
     }
+}
+
+/// The settings of the organization and of the user, for one event.
+fn configurations(world: &dyn World) -> Rc<Configurations> {
+    Rc::new(Configurations::load(world))
 }
 
 /// Sets colors and columns, as the options and the environment say.

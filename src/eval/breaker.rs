@@ -8,7 +8,7 @@ use policyd_policy::Policy;
 use policyd_record::breaker_view::BreakerView;
 use policyd_state::breaker::BreakerResponse;
 use policyd_store::breakers::BreakerStore;
-use policyd_store::shared::settings::SharedStoreSettings;
+use policyd_store::configuration::Configurations;
 use policyd_tasks::sharing;
 use policyd_workspace::project;
 use policyd_world::World;
@@ -42,7 +42,7 @@ pub fn allow_here(
     call: &AllowCall,
     load: LoadPack,
 ) -> Option<u8> {
-    if !is_key(&call.key) || SharedStoreSettings::is_configured(world) {
+    if !is_key(&call.key) || Configurations::load(world).shared_store(world).is_some() {
         return None;
     }
     let project = project::find(world, None);

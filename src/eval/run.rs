@@ -1,6 +1,7 @@
 //! `policyd eval`: reads one hook event, evaluates it, and writes the answer.
 
 use std::io::ErrorKind;
+use std::rc::Rc;
 
 use crate::exit::{EXIT_BROKEN, EXIT_FOUND, EXIT_OK};
 use crate::{Console, EvalCall, EvalFormat, error};
@@ -15,6 +16,7 @@ use policyd_hook::payload::{self, JsonExtent, PayloadError};
 use policyd_hook::{self as hook, Caller, HookResponse};
 use policyd_packs::LoadPack;
 use policyd_record::outcome as report;
+use policyd_store::configuration::Configurations;
 use policyd_workspace::error::AppError;
 use policyd_workspace::project;
 use policyd_world::World;
@@ -26,11 +28,12 @@ use policyd_yaml::time::Timestamp;
 /// unseen by [`World::input_comes`].
 const STDIN_PART_BYTES: usize = 16 * 1024;
 
-/// Judges one event and speaks. `load` returns the policies of packs.
+/// Evaluates one event and prints the answer. `load` returns the policies of packs.
 pub fn run(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &EvalCall,
+    configurations: Rc<Configurations>,
     load: LoadPack,
 ) -> u8 {
     let overlay;
@@ -44,7 +47,7 @@ pub fn run(
     let mut report = Report::default();
     let mut caller = caller_of(arguments);
     let line_caller = caller;
-    let usage = match read(world, console, arguments, &mut caller) {
+    let usage = match read(world, console, arguments, configurations, &mut caller) {
         Ok(ReadEvent { request: None, .. }) => EXIT_OK,
         Ok(ReadEvent { request: Some(request), is_whole }) => {
             if !is_same(caller, line_caller) {
@@ -71,9 +74,9 @@ pub fn run(
 
 /// Returns whether a call can be answered completely only with a network.
 #[must_use]
-pub fn needs_network(world: &dyn World, call: &EvalCall) -> bool {
+pub fn needs_network(world: &dyn World, configurations: &Configurations, call: &EvalCall) -> bool {
     let kind = caller_of(call).moment.and_then(|it| it.kind);
-    kind.is_some_and(|it| gate::needs_network(world, it))
+    kind.is_some_and(|it| gate::needs_network(world, configurations, it))
 }
 
 /// Returns whether two callers read the same form of answer.
@@ -106,6 +109,7 @@ fn read<'a>(
     world: &dyn World,
     console: &mut Console<'_>,
     arguments: &'a EvalCall,
+    configurations: Rc<Configurations>,
     caller: &mut Caller,
 ) -> Result<ReadEvent<'a>, AppError> {
     let named = gate::named_harness(arguments.harness.as_deref())?;
@@ -142,8 +146,18 @@ fn read<'a>(
     let supervision = Supervision::of_hook(world);
     let caller = *caller;
     let watch = None;
-    let request =
-        Request { event, caller, supervision, now, policies, detail, dry_run, line, watch };
+    let request = Request {
+        event,
+        caller,
+        supervision,
+        now,
+        policies,
+        detail,
+        dry_run,
+        line,
+        configurations,
+        watch,
+    };
     Ok(ReadEvent { request: Some(request), is_whole })
 }
 

@@ -53,7 +53,7 @@ pub enum FactSource {
 
 /// What kind of expression is evaluated. Each kind knows other facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum EvaluationPhase {
     /// The condition of a session type.
     Classification,
     /// The condition of a preference or a probe.
@@ -70,7 +70,7 @@ pub enum Moment {
     Guard,
 }
 
-impl Moment {
+impl EvaluationPhase {
     /// Returns whether facts of a source are known.
     #[must_use]
     pub const fn knows(self, source: FactSource) -> bool {
@@ -168,7 +168,7 @@ impl FactSources {
     }
 }
 
-/// Returns the source of a fact by its path; `None` if there is no such global name.
+/// Returns the source of a fact by its path; `None` if its global name is unknown.
 #[must_use]
 pub fn source(path: &str) -> Option<FactSource> {
     let (mut owner, mut found) = (Type::Global, None);

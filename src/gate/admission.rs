@@ -68,8 +68,9 @@ pub(super) fn admit(
     for choices in choice_record::take_foreign_changes(world, &files) {
         report.problem(&foreign_choices(&choices));
     }
-    let status =
-        GateStatus::by_files(world, &project, &files, Some(&event.session_id), request.now);
+    let organization = &request.configurations.organization;
+    let session = Some(&event.session_id);
+    let status = GateStatus::by_files(world, &project, organization, &files, session, request.now);
     if event.kind.is_main_boundary() {
         ProjectRegistry::new(world).register(&project.main, &project.state, request.now);
         status.problems.iter().for_each(|it| report.problem(it));

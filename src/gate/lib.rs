@@ -60,7 +60,7 @@ use stop::StopEvaluation;
 pub fn evaluate(world: &dyn World, request: &Request<'_>, load: LoadPack) -> Report {
     let mut report = Report::of(&request.event);
     report_crashes(world, &mut report);
-    let organization = OrganizationLayer::load(world, request.event.kind, load, &mut report);
+    let organization = OrganizationLayer::load(world, request, load, &mut report);
     if report.answer.refuses() {
         return organization::refuse(world, request, report);
     }
@@ -100,7 +100,7 @@ fn evaluate_project(
         };
     let fenced = project::fenced(world, &project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    let found = packs::find(world, &project, request.policies);
+    let found = packs::find_allowed(world, &project, request.policies, &pins);
     // Reported where a session begins and ends its turns, not at every call.
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| report.problem(&it.text()));

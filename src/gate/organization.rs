@@ -11,11 +11,10 @@ use super::output::{self, Report};
 use super::request::Request;
 use super::stop::StopEvaluation;
 use policyd_evaluation::combine::Decision;
-use policyd_facts::event::{Event, EventKind};
+use policyd_facts::event::Event;
 use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, LoadError, LoadPack, organization};
 use policyd_policy::Policy;
-use policyd_store::configuration::{Configuration, ConfigurationOwner};
 use policyd_store::enforcement::EnforcementChoice;
 use policyd_store::session::{Layout, SessionStore};
 use policyd_store::user;
@@ -32,14 +31,14 @@ impl OrganizationLayer {
     /// reports why it is not used, and `on_error: block` of the organization's settings blocks tool calls.
     pub fn load(
         world: &dyn World,
-        kind: EventKind,
+        request: &Request<'_>,
         load: LoadPack,
         report: &mut Report,
     ) -> Option<Self> {
         let mut tell = |text: &str| {
             report.problem(text);
-            let pins = || Configuration::load(world, ConfigurationOwner::Organization).pins;
-            if kind.is_before_call() && pins().blocks_without_pack {
+            let pins = &request.configurations.organization.pins;
+            if request.event.kind.is_before_call() && pins.blocks_without_pack {
                 let help = "Ask the administrator of this machine to repair it.";
                 report.answer = HookResponse::block(format!("policyd: {text}. {help}"));
             }
@@ -136,6 +135,7 @@ pub(super) fn add(
         detail: request.detail,
         dry_run: request.dry_run,
         line: request.line.clone(),
+        configurations: Rc::clone(&request.configurations),
         watch: None,
     });
     match layer.evaluate(world, changed.as_ref().unwrap_or(request)) {

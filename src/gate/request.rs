@@ -8,6 +8,7 @@ use policyd_fact_table::watch::CoverageRecorder;
 use policyd_facts::event::Event;
 use policyd_harness::{self as harness, Harness};
 use policyd_hook::Caller;
+use policyd_store::configuration::Configurations;
 use policyd_workspace::attendance;
 use policyd_workspace::error::AppError;
 use policyd_workspace::human::RUN_VARIABLE;
@@ -52,6 +53,8 @@ pub struct Request<'a> {
     pub dry_run: bool,
     /// The client and the event as the hook line names them; empty where no hook line is evaluated.
     pub line: String,
+    /// The settings of the organization and of the user.
+    pub configurations: Rc<Configurations>,
     /// Records the value of each evaluated expression. Set only by `policyd test --coverage`.
     pub watch: Option<Rc<CoverageRecorder>>,
 }

@@ -5,9 +5,9 @@ use super::context::GateContext;
 use super::output::Report;
 use policyd_base::limits::SHARED_HOOK_WAIT;
 use policyd_facts::event::EventKind;
+use policyd_store::configuration::Configurations;
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::shared::QUICK;
-use policyd_store::shared::settings::SharedStoreSettings;
 use policyd_tasks::sharing;
 use policyd_world::World;
 
@@ -26,13 +26,21 @@ fn exchanges(kind: EventKind) -> bool {
 /// Returns whether an event can be evaluated completely only with a network: it exchanges changes, and a shared store is
 /// configured.
 #[must_use]
-pub fn needs_network(world: &dyn World, kind: EventKind) -> bool {
-    exchanges(kind) && SharedStoreSettings::is_configured(world)
+pub fn needs_network(world: &dyn World, configurations: &Configurations, kind: EventKind) -> bool {
+    exchanges(kind) && configurations.shared_store(world).is_some()
+}
+
+/// Returns whether the event of a context exchanges changes with a configured server.
+fn is_shared(context: &GateContext<'_>) -> bool {
+    needs_network(context.world, &context.request.configurations, context.request.event.kind)
 }
 
 /// Takes over what other hosts changed, before a stop is evaluated and where work begins.
 pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
     let kind = context.request.event.kind;
+    if !is_shared(context) {
+        return;
+    }
     if kind.is_stop() || matches!(kind, EventKind::SessionStart | EventKind::UserPromptSubmit) {
         sync(context, report);
     }
@@ -41,7 +49,10 @@ pub(super) fn receive(context: &GateContext<'_>, report: &mut Report) {
 /// Sends what the event changed.
 pub(super) fn send(context: &GateContext<'_>, report: &mut Report) {
     let kind = context.request.event.kind;
-    if exchanges(kind) && sharing::has_waiting(context.world, &context.state_dir) {
+    if !is_shared(context) {
+        return;
+    }
+    if sharing::has_waiting(context.world, &context.state_dir) {
         sync(context, report);
     }
     let is_own = !context.request.dry_run && !context.is_organization;

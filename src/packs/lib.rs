@@ -186,17 +186,27 @@ impl UntrustedPack {
 /// where it is trusted, `$XDG_CONFIG_HOME/policyd/policies/`, the built-in one.
 pub fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found {
     let pins = Configuration::load(world, ConfigurationOwner::Organization).pins;
+    find_allowed(world, project, named, &pins)
+}
+
+/// Does the same as [`find`], by decisions of the organization that were read already.
+pub fn find_allowed(
+    world: &dyn World,
+    project: &Project,
+    named: Option<&Path>,
+    pins: &Pins,
+) -> Found {
     let mut untrusted = Vec::new();
     let named = named.map(Path::to_path_buf);
     let set = || world.env("POLICYD_POLICIES").map(|it| project.root.join(it));
     if let Some(folder) = named.or_else(set) {
-        match read_allowed(world, &pins, folder) {
+        match read_allowed(world, pins, folder) {
             Ok(found) => return found,
             Err(pack) => untrusted.push(pack),
         }
     }
     for folder in of_project(project).into_iter().filter(|it| holds_policies(world, it)) {
-        let found = match read_allowed(world, &pins, folder.clone()) {
+        let found = match read_allowed(world, pins, folder.clone()) {
             Ok(found) => found,
             Err(pack) => {
                 untrusted.push(pack);
@@ -212,7 +222,7 @@ pub fn find(world: &dyn World, project: &Project, named: Option<&Path>) -> Found
     }
     let user = user::config_folder(world).map(|it| it.join("policies"));
     let user = user.filter(|it| holds_policies(world, it));
-    let found = match user.map(|it| read_allowed(world, &pins, it)) {
+    let found = match user.map(|it| read_allowed(world, pins, it)) {
         Some(Ok(found)) => found,
         Some(Err(pack)) => {
             untrusted.push(pack);

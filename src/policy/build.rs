@@ -21,7 +21,7 @@ use super::{
     SessionType, SourceLocation, breakers, manifest, messages,
 };
 use policyd_base::limits::PROBES_DEADLINE_MAX;
-use policyd_fact_table::source::{FactSources, Moment};
+use policyd_fact_table::source::{EvaluationPhase, FactSources};
 use policyd_fact_table::types::Names;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::cursor::Key;
@@ -72,7 +72,7 @@ fn later<T: 'static>(
         let mut unheard = Vec::new();
         let mut builder = Builder::new(true, &mut unheard);
         builder.names = names;
-        builder.moment = Some(Moment::Message);
+        builder.phase = Some(EvaluationPhase::Message);
         build(&mut builder, &layers)
     })
 }
@@ -130,10 +130,10 @@ pub(super) fn build(
     let considerations =
         considerations.filter_map(|it| builder.consideration(it, &named)).collect();
     let exemptions = builder.exemptions(layers);
-    builder.moment = Some(Moment::Classification);
+    builder.phase = Some(EvaluationPhase::Classification);
     let session_types = wanted(layers.list("session_types.yaml"));
     let session_types = session_types.filter_map(|it| builder.session_type(it)).collect();
-    builder.moment = Some(Moment::Gathering);
+    builder.phase = Some(EvaluationPhase::Gathering);
     let preferences = wanted(layers.list("preferences.yaml"));
     let preferences = preferences.filter_map(|it| builder.preference(it)).collect();
     let probes = wanted(layers.list("probes.yaml"));
@@ -141,7 +141,7 @@ pub(super) fn build(
     if builder.deadline.is_none() {
         extend_deadline(&mut settings, &probes);
     }
-    builder.moment = Some(Moment::Message);
+    builder.phase = Some(EvaluationPhase::Message);
     let messages = layers.top("messages.yaml").iter();
     let messages = messages.filter_map(|it| if own_only { it.made() } else { Some(it) });
     let messages = builder.messages(messages);

@@ -11,7 +11,7 @@ use super::layers::Entry;
 use super::{Choice, Expression, SourceLocation, builtin};
 use policyd_fact_table::check::{self, Typed};
 use policyd_fact_table::pattern::check_regex;
-use policyd_fact_table::source::{self, FactSource, FactSources, Moment};
+use policyd_fact_table::source::{self, EvaluationPhase, FactSource, FactSources};
 use policyd_fact_table::template::{self, TemplatePart};
 use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_yaml::memo::Memo;
@@ -38,7 +38,7 @@ pub(super) struct Builder<'a> {
     /// Whether only entries of packs above the built-in one are built.
     pub(super) own_only: bool,
     /// When the expressions that are typed now are evaluated. `None` for decision tables, which have facts of their own.
-    pub(super) moment: Option<Moment>,
+    pub(super) phase: Option<EvaluationPhase>,
     /// Deadline of all probes of one event, if a pack above the built-in one sets it.
     pub(super) deadline: Option<Duration>,
     pub(super) diagnostics: &'a mut Vec<Diagnostic>,
@@ -53,7 +53,7 @@ impl<'a> Builder<'a> {
             own_only,
             uses: BTreeSet::new(),
             sources: FactSources::default(),
-            moment: Some(Moment::Check),
+            phase: Some(EvaluationPhase::Check),
             deadline: None,
             diagnostics,
         }
@@ -96,11 +96,11 @@ impl Builder<'_> {
         work: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let facts = std::mem::replace(&mut self.names, names);
-        let moment = self.moment.take();
+        let phase = self.phase.take();
         let kept = self.kept.take();
         let made = work(self);
         (self.names, self.kept) = (facts, kept);
-        self.moment = moment;
+        self.phase = phase;
         made
     }
 
@@ -167,7 +167,7 @@ impl Builder<'_> {
 
     /// Returns whether facts of a source are unknown to the expressions that are typed now.
     fn is_unknown(&self, source: FactSource) -> bool {
-        self.moment.is_some_and(|it| !it.knows(source))
+        self.phase.is_some_and(|it| !it.knows(source))
     }
 
     /// Reports a fact that is unknown when its expression is evaluated.
@@ -180,10 +180,14 @@ impl Builder<'_> {
         let what = if is_whole { global } else { used };
         let found =
             Diagnostic::error("unavailable-fact", span, format!("`{what}` is not known here"));
-        let is_guard = matches!(self.moment, Some(Moment::Guard | Moment::ProgramGuard));
+        let is_guard =
+            matches!(self.phase, Some(EvaluationPhase::Guard | EvaluationPhase::ProgramGuard));
         let help = match is_guard {
-            true if Moment::ProgramGuard.knows(source) => OF_PROGRAMS,
-            false if Moment::ProgramGuard.knows(source) && !Moment::Check.knows(source) => {
+            true if EvaluationPhase::ProgramGuard.knows(source) => OF_PROGRAMS,
+            false
+                if EvaluationPhase::ProgramGuard.knows(source)
+                    && !EvaluationPhase::Check.knows(source) =>
+            {
                 OF_GUARDS
             }
             true | false => KNOWN_LATER,

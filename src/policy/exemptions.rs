@@ -1,6 +1,6 @@
 //! `exemptions.yaml`: situations in which checks do not block, such as a human who ends the work.
 
-use policyd_fact_table::source::Moment;
+use policyd_fact_table::source::EvaluationPhase;
 use serde::{Deserialize, Serialize};
 
 use super::builder::Builder;
@@ -76,7 +76,7 @@ impl Builder<'_> {
                 self.unknown("unknown-name", "check", node, &known);
             }
         }
-        let moment = self.moment.replace(Moment::Message);
+        let phase = self.phase.replace(EvaluationPhase::Message);
         let entries = wanted(layers.section(FILE, ""), self.own_only);
         let built = entries.filter_map(|entry| {
             if entry.get("when").is_none() {
@@ -87,7 +87,7 @@ impl Builder<'_> {
             entry.is_used().then_some(exemption)
         });
         let built = built.collect();
-        self.moment = moment;
+        self.phase = phase;
         built
     }
 }

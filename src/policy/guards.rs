@@ -15,7 +15,7 @@ use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
 use policyd_fact_table::ast::Expr;
 use policyd_fact_table::members;
-use policyd_fact_table::source::{FactSources, Moment};
+use policyd_fact_table::source::{EvaluationPhase, FactSources};
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_facts::pattern::{CommandPattern, NameFilter};
@@ -312,14 +312,14 @@ impl Builder<'_> {
             let mut said = manifests.filter_map(|file| file.get("guard_sets")?.get(set));
             said.next().and_then(Node::bool) == Some(false)
         };
-        let moment = self.moment.replace(Moment::ProgramGuard);
+        let phase = self.phase.replace(EvaluationPhase::ProgramGuard);
         let rules = wanted(layers.list("guards.yaml"), self.own_only)
             .filter_map(|entry| {
                 let guard = self.guard(entry)?;
                 (entry.is_used() && !is_disabled(&guard.set)).then_some(guard)
             })
             .collect();
-        self.moment = moment;
+        self.phase = phase;
         rules
     }
 
@@ -327,10 +327,10 @@ impl Builder<'_> {
         let on = self.guarded_events(entry);
         self.uses.clear();
         if entry.get("commands").and_then(Node::items).is_none_or(<[Node]>::is_empty) {
-            self.moment = Some(Moment::Guard);
+            self.phase = Some(EvaluationPhase::Guard);
         }
         let keys = GUARD.read(&entry.map(), self);
-        self.moment = Some(Moment::ProgramGuard);
+        self.phase = Some(EvaluationPhase::ProgramGuard);
         let uses = std::mem::take(&mut self.uses);
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);

@@ -9,7 +9,7 @@ use super::fields::{DESCRIPTION, OVERRIDE, REGEX_LIST, TEXTS, enabled};
 use super::layers::{Entry, Layers, wanted};
 use super::record::{REGEXES, record};
 use policyd_fact_table::pattern::TextPatternSource;
-use policyd_fact_table::source::Moment;
+use policyd_fact_table::source::EvaluationPhase;
 use policyd_yaml::Diagnostic;
 use policyd_yaml::deferred::Lazy;
 use policyd_yaml::shape::Kind;
@@ -126,10 +126,10 @@ impl Builder<'_> {
     pub(super) fn rationalizations(&mut self, layers: &Layers) -> Rationalizations {
         let lists = layers.top(FILE).iter().filter_map(|file| file.get("unless"));
         let unless = lists.filter_map(|list| (REGEXES.read)(list, self)).flatten().collect();
-        let before = self.moment.replace(Moment::Excuse);
+        let before = self.phase.replace(EvaluationPhase::Excuse);
         let entries = wanted(layers.section(FILE, "entries"), self.own_only);
         let entries = entries.filter_map(|entry| self.rationalization(entry)).collect();
-        self.moment = before;
+        self.phase = before;
         Rationalizations { unless, entries }
     }
 

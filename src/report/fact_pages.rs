@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use policyd_fact_table::members::{self, Member};
 use policyd_fact_table::record::{Field, Shape};
-use policyd_fact_table::source::{Moment, source};
+use policyd_fact_table::source::{EvaluationPhase, source};
 use policyd_fact_table::types::{Evidence, Names, Type};
 use policyd_lint as lint;
 use policyd_policy::records;
@@ -332,8 +332,12 @@ pub fn known_at(path: &str) -> String {
     let path = names_of(path).join(".");
     let events = lint::events_of(&path);
     let events: Vec<&str> = events.iter().map(|it| it.name()).collect();
-    let knows = |moment: Moment| source(&path).is_none_or(|it| moment.knows(it));
-    let rules = match (knows(Moment::Check), knows(Moment::Guard), knows(Moment::ProgramGuard)) {
+    let knows = |phase: EvaluationPhase| source(&path).is_none_or(|it| phase.knows(it));
+    let rules = match (
+        knows(EvaluationPhase::Check),
+        knows(EvaluationPhase::Guard),
+        knows(EvaluationPhase::ProgramGuard),
+    ) {
         (true, true, _) => "checks and guards",
         (true, false, _) => "checks, at stop and subagent_stop",
         (false, true, _) => "guards",

@@ -3,6 +3,7 @@
 //!
 //! Each valid key counts, also beside an invalid one: an older policyd obeys the keys that it knows.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -215,6 +216,34 @@ impl Pins {
             }
         });
         mode.into_iter().chain(disable).chain(exceptions).chain(errors).chain(packs).collect()
+    }
+}
+
+/// The files of the organization and of the user, each read at most once, so that one event is evaluated under one
+/// configuration.
+#[derive(Debug, Default)]
+pub struct Configurations {
+    /// The file of the organization.
+    pub organization: Configuration,
+    user: OnceCell<Configuration>,
+}
+
+impl Configurations {
+    /// Loads the file of the organization.
+    #[must_use]
+    pub fn load(world: &dyn World) -> Self {
+        let organization = Configuration::load(world, ConfigurationOwner::Organization);
+        Self { organization, user: OnceCell::new() }
+    }
+
+    /// Returns the file of the user. It is loaded at the first call.
+    pub fn user(&self, world: &dyn World) -> &Configuration {
+        self.user.get_or_init(|| Configuration::load(world, ConfigurationOwner::User))
+    }
+
+    /// Returns the shared store of the organization, else that of the user, valid or not.
+    pub fn shared_store(&self, world: &dyn World) -> Option<&SharedStoreSettings> {
+        self.organization.store.as_ref().or_else(|| self.user(world).store.as_ref())
     }
 }
 

@@ -95,20 +95,22 @@ impl GateStatus {
         session: Option<&SessionId>,
         now: Timestamp,
     ) -> Self {
-        Self::by_files(world, project, &ChoiceFiles::read(world, &project.state), session, now)
+        let organization = Configuration::load(world, ConfigurationOwner::Organization);
+        let files = ChoiceFiles::read(world, &project.state);
+        Self::by_files(world, project, &organization, &files, session, now)
     }
 
-    /// Reads the same, by files with the user's choices that were read already.
+    /// Reads the same, by settings of the organization and files with the user's choices that were read already.
     pub fn by_files(
         world: &dyn World,
         project: &Project,
+        organization: &Configuration,
         files: &ChoiceFiles,
         session: Option<&SessionId>,
         now: Timestamp,
     ) -> Self {
-        let Configuration { pins, problems, .. } =
-            Configuration::load(world, ConfigurationOwner::Organization);
-        let problems = problems.iter().map(ToString::to_string).collect();
+        let pins = organization.pins.clone();
+        let problems = organization.problems.iter().map(ToString::to_string).collect();
         let mut status = Self { pins, problems, ..Self::default() };
         if let Some(problem) = &project.state_problem {
             let state = project.state.display();

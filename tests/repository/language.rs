@@ -59,7 +59,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("`src/lint/catalogue.rs`", "the name of a file"),
     ("`status: cancelled`", "a value that Gemini CLI writes"),
     ("cancelled", "a value that clients and code hosts write"),
-    ("misspelt-", "former names of lint rules, which stay valid"),
 ];
 /// Words in a sentence of a document at most.
 const SENTENCE_WORDS_MAX: usize = 30;

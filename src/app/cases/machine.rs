@@ -33,6 +33,7 @@ use policyd_probe::git::NEUTRAL;
 use policyd_record::outcome;
 use policyd_state::{SessionState, breaker};
 use policyd_store::breakers::BreakerStore;
+use policyd_store::configuration::Configurations;
 use policyd_store::decision_log::DECISION_LOG;
 use policyd_store::user_choices::UserChoiceStore;
 use policyd_world::fake::{FakeWorld, Op};
@@ -137,6 +138,7 @@ impl<'a> Machine<'a> {
             detail,
             dry_run: false,
             line: String::new(),
+            configurations: Rc::new(Configurations::load(&self.world)),
             watch,
         };
         let report = gate::evaluate_by(&self.world, &request, self.ready);

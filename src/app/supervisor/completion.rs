@@ -1,6 +1,8 @@
 //! Whether a run is complete: the agent claims so, and the considerations of a stop have nothing
 //! against it. They are judged over a transcript of the whole run, that `turn` writes.
 
+use std::rc::Rc;
+
 use serde_json::json;
 
 use super::Supervisor;
@@ -12,6 +14,7 @@ use policyd_facts::event::{Event, EventKind};
 use policyd_hook::{Caller, payload};
 use policyd_policy::Mode;
 use policyd_state::run::{Claim, StopGateSwitches};
+use policyd_store::configuration::Configurations;
 
 /// What is said of a gate that was switched off while the run was at work.
 const SWITCHED_OFF: &str = "the gate was switched off while the run was at work";
@@ -56,8 +59,7 @@ impl Supervisor<'_> {
     /// The checks of the organization that a claim does not pass.
     fn organization_findings(&self, request: &Request<'_>, occasion: Occasion) -> Vec<String> {
         let mut report = gate::Report::default();
-        let layer =
-            gate::OrganizationLayer::load(self.world, request.event.kind, packs::load, &mut report);
+        let layer = gate::OrganizationLayer::load(self.world, request, packs::load, &mut report);
         let report = layer.and_then(|it| it.evaluate(self.world, request));
         report.and_then(|it| it.outcome).iter().flat_map(|it| findings(it, occasion)).collect()
     }
@@ -86,6 +88,7 @@ impl Supervisor<'_> {
             detail,
             dry_run,
             line: String::new(),
+            configurations: Rc::new(Configurations::load(self.world)),
             watch: None,
         })
     }

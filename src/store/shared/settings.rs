@@ -106,12 +106,6 @@ pub enum SharedSettingsError {
 }
 
 impl SharedStoreSettings {
-    /// Returns whether the organization or the user configured a shared store, valid or not.
-    pub fn is_configured(world: &dyn World) -> bool {
-        let owners = [ConfigurationOwner::Organization, ConfigurationOwner::User];
-        owners.into_iter().any(|it| Configuration::load(world, it).store.is_some())
-    }
-
     /// Returns the settings of the organization, else those of the user, for the project with a state directory. `None` if
     /// no shared store is configured.
     ///
