@@ -12,6 +12,7 @@ use policyd_app::gate;
 use policyd_base::limits::STDIN_BYTES_MAX;
 use policyd_harness::{Harness, claude_code};
 use policyd_report::checked_call;
+use policyd_shell::shell::quote;
 use policyd_world::{FileKind, World};
 
 /// Tool of a command line.
@@ -231,16 +232,7 @@ fn read(
 
 /// Returns the words of one command line as a shell reads them.
 fn joined(words: &[String]) -> String {
-    words.iter().map(|it| shell_word(it)).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns a word as a shell reads it.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    words.iter().map(|it| quote(it)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns how to ask about a text that a user typed as another argument, if the text looks like a command line.
@@ -254,7 +246,7 @@ pub(super) fn hint(typed: &str) -> Option<String> {
         && program.starts_with(|c: char| c.is_ascii_alphabetic() || "./~_".contains(c))
         && !is_operator;
     is_command.then(|| {
-        let line = format!("'{}'", typed.replace('\'', "'\\''"));
+        let line = quote(typed);
         format!("help: to see what policyd decides about this command line: policyd check {line}")
     })
 }

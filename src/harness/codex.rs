@@ -11,6 +11,7 @@
 //! - A patch names its files in its text, from which they are parsed.
 
 use policyd_facts::event::EventKind;
+use policyd_facts::shell::quote;
 use serde_json::{Map, Value};
 
 use super::claude_code::{
@@ -109,18 +110,9 @@ fn join_command(input: &mut Map<String, Value>) {
     let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
     let line = match words.as_slice() {
         [shell, "-c" | "-lc", script] if shell.ends_with("sh") => (*script).to_owned(),
-        _ => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
+        _ => words.iter().map(|it| quote(it)).collect::<Vec<_>>().join(" "),
     };
     input.insert("command".to_owned(), line.into());
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Adds the files of a patch: the first as `file_path`, all of them as `file_paths`.

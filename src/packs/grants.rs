@@ -2,6 +2,7 @@
 //! The two policies are compared as they are after loading, so every way to write a change is seen.
 
 use policyd_facts::pattern::CommandPattern;
+use policyd_facts::shell::quote;
 use policyd_policy::guards::{Guard, GuardAction, OnUnknown};
 use policyd_policy::{
     Check, EnforcementMode, Expression, Mode, OnError, OnSaveFailure, Policy, Severity,
@@ -40,19 +41,10 @@ fn commands(policy: &Policy, builtin: &Policy) -> Vec<String> {
     let channels = channels.filter(|it| !builtin.escalation.channels.contains(it));
     let channels = channels.map(|it| ("channel", it.id.as_str(), &it.command));
     let line = |(kind, id, command): (&str, &str, &Vec<String>)| {
-        let words: Vec<String> = command.iter().map(|it| quoted(it)).collect();
+        let words: Vec<String> = command.iter().map(|it| quote(it)).collect();
         format!("may run  {kind} {id}: {}", words.join(" "))
     };
     probes.chain(channels).map(line).collect()
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+{}$".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn settings(policy: &Policy, builtin: &Policy, lines: &mut Vec<String>) {

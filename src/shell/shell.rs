@@ -908,7 +908,8 @@ pub(crate) fn escape_number(chars: &mut Chars<'_>, radix: u32, most: usize) -> O
 }
 
 /// Quotes a word, so that a shell reads it as that word.
-pub(crate) fn quote(word: &str) -> String {
+#[must_use]
+pub fn quote(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();

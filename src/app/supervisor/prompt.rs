@@ -5,6 +5,7 @@ use policyd_base::limits::PROMPT_BYTES_MAX;
 use policyd_evaluation::message::cut;
 use policyd_fact_table::record::Record;
 use policyd_fact_table::{Evaluator, template};
+use policyd_facts::shell::quote;
 use policyd_policy::records;
 use policyd_policy::records::run::RUN;
 
@@ -42,8 +43,7 @@ impl Supervisor<'_> {
     fn program(&self) -> String {
         let path = self.world.program().map(|it| it.display().to_string());
         let path = path.unwrap_or_else(|| "policyd".to_owned());
-        let plain = |it: char| it.is_alphanumeric() || "/\\:._-+@".contains(it);
-        if path.chars().all(plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+        quote(&path)
     }
 
     /// The prompt of this turn.
