@@ -21,7 +21,7 @@ use policyd_hook::adapt::adapt;
 use policyd_policy::guards::GuardAction;
 use policyd_record::mask::mask;
 use policyd_record::outcome::mode;
-use policyd_record::pack_layer::PackLayer;
+use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_report::checked_call::{CheckedCall, RuleAnswer};
 use policyd_store::administrator;
 use policyd_store::configuration::Configurations;
@@ -71,15 +71,15 @@ impl CallQuestion<'_> {
             watch: None,
         };
         let report = gate::evaluate(&overlay, &request, packs::load);
-        let layer = self.layer(&overlay, &request);
+        let layers = self.layers(&overlay, &request);
         let call = self.subject();
-        read_report(caller, report, layer, CheckedCall { call, tool, ..CheckedCall::default() })
+        read_report(caller, report, &layers, CheckedCall { call, tool, ..CheckedCall::default() })
     }
 
-    /// Returns whose pack is used.
-    fn layer(&self, world: &dyn World, request: &Request<'_>) -> PackLayer {
+    /// Returns whose packs are used.
+    fn layers(&self, world: &dyn World, request: &Request<'_>) -> PackLayers {
         let project = project::find(world, Some(&request.event));
-        packs::find(world, &project, self.policies).owner(world, &project)
+        packs::find(world, &project, self.policies).layers(world, &project)
     }
 
     /// Returns the call in one line.
@@ -100,7 +100,7 @@ impl CallQuestion<'_> {
 fn read_report(
     caller: Caller,
     report: Report,
-    layer: PackLayer,
+    layers: &PackLayers,
     mut answer: CheckedCall,
 ) -> CheckedCall {
     let mut response = report.answer;
@@ -127,20 +127,23 @@ fn read_report(
     if let Some(mut guarded) = report.around.guarded {
         answer.evaluated = guarded.judged.len();
         guarded.verdicts.sort_by_key(|it| std::cmp::Reverse((it.decision(), it.would().is_some())));
-        answer.rules = guarded.verdicts.into_iter().map(|it| rule(it, layer)).collect();
+        answer.rules = guarded.verdicts.into_iter().map(|it| rule(it, layers)).collect();
     }
     answer
 }
 
-fn rule(verdict: GuardVerdict, layer: PackLayer) -> RuleAnswer {
+fn rule(verdict: GuardVerdict, layers: &PackLayers) -> RuleAnswer {
     let file = verdict.place.rsplitn(3, ':').last().unwrap_or_default();
     let is_of_organization = Path::new(file).starts_with(administrator::policies());
-    let layer = if is_of_organization { PackLayer::Organization } else { layer };
+    let layer = match is_of_organization {
+        true => PackLayer::Organization,
+        false => layers.of_rule(file),
+    };
     RuleAnswer {
         effect: verdict.in_force().map_or("log", GuardAction::as_str),
         would: verdict.would().map(GuardAction::as_str),
         mode: mode(verdict.mode),
-        layer: layer.of_rule(file),
+        layer,
         message: mask(&verdict.message).0.into_owned(),
         id: verdict.id,
         set: verdict.set,

@@ -10,7 +10,7 @@ use policyd_app::packs::{self, Found, organization};
 use policyd_app::workspace::gate_status::{GateStatus, OffReason};
 use policyd_app::workspace::project;
 use policyd_policy::Policy;
-use policyd_record::pack_layer::PackLayer;
+use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_record::paint::TextColor;
 use policyd_report::rule_patterns;
 use policyd_report::rules::{self as report, ActiveRule, RuleGroup, RuleNotes};
@@ -29,7 +29,7 @@ struct StatusTexts {
 struct ActivePack {
     policy: Policy,
     found: Found,
-    layer: PackLayer,
+    layers: PackLayers,
 }
 
 /// Lists the rules of a pack, of one set, or shows one rule. The rules of the organization come first.
@@ -42,8 +42,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Rule
     let status = report_status(world, console, &mut policy, now);
     let organization = organization_pack(world, console);
     organization.iter().for_each(|it| organization::leave_out_changed(&mut policy, &it.policy));
-    let layer = found.owner(world, &project::find(world, None));
-    let own = ActivePack { policy, found, layer };
+    if !policy.skipped_layer.is_empty() {
+        console.eprint(&policy.skipped_layer);
+    }
+    let layers = found.layers(world, &project::find(world, None));
+    let own = ActivePack { policy, found, layers };
     let packs: Vec<&ActivePack> = organization.iter().chain([&own]).collect();
     if let Some(name) = &arguments.name
         && let Some(page) = page(world, console, &packs, name, arguments.format)
@@ -78,7 +81,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Rule
             };
             let hint = console.screen().style().paint(TextColor::Dim, hint);
             let lists = listed.iter().map(|(pack, groups)| {
-                let list = report::list(groups, now, console.screen());
+                let list = report::list(groups, &pack.layers, now, console.screen());
                 format!("{}\n{list}\n", title(pack))
             });
             format!("{}{hint}\n", lists.collect::<String>())
@@ -127,7 +130,7 @@ fn disabled(world: &dyn World, name: &str) -> Option<String> {
 
 /// The line above the rules of a pack.
 fn title(pack: &ActivePack) -> String {
-    match pack.layer {
+    match pack.layers.own {
         PackLayer::Organization => format!("pack of the organization {}", pack.policy.name),
         PackLayer::BuiltIn | PackLayer::User | PackLayer::Project | PackLayer::Named => {
             format!("pack {}", pack.policy.name)
@@ -156,7 +159,7 @@ fn page(
             ActiveRule::Check(it) => rule_patterns::of(it, &pack.policy),
             ActiveRule::Guard(_) => Vec::new(),
         },
-        layer: pack.layer,
+        layer: rule.layer(&pack.layers),
     };
     Some(match format {
         ListFormat::Json => format!("{:#}\n", report::page_json(rule, &notes, now)),
@@ -205,7 +208,10 @@ fn organization_pack(world: &dyn World, console: &mut Console<'_>) -> Option<Act
         }
     };
     match packs::policy(world, &found) {
-        Ok(policy) => Some(ActivePack { policy, found, layer: PackLayer::Organization }),
+        Ok(policy) => {
+            let layers = PackLayers { own: PackLayer::Organization, user: None };
+            Some(ActivePack { policy, found, layers })
+        }
         Err(invalid) => {
             console.eprint(&packs::explain(&invalid));
             None
@@ -260,7 +266,7 @@ fn list_json(
                 sets.push(json!({"set": group.name, "description": description}));
             }
             for rule in &group.rules {
-                let value = report::rule_json(*rule, pack.layer, now);
+                let value = report::rule_json(*rule, rule.layer(&pack.layers), now);
                 match rule {
                     ActiveRule::Check(_) => checks.push(value),
                     ActiveRule::Guard(_) => guards.push(value),

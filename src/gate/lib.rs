@@ -151,6 +151,9 @@ fn evaluate_project(
     for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
         report.problem(&problem);
     }
+    if request.event.kind.is_main_boundary() && !policy.skipped_layer.is_empty() {
+        report.problem(&policy.skipped_layer);
+    }
     apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);
     organization.iter().for_each(|it| it.replace_rules(&mut policy));
     let fenced = project::fenced_by_pack(world, &project, &policy.settings);

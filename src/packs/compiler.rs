@@ -14,6 +14,7 @@ use policyd_policy::{EnforcementMode, OnError};
 struct CompilerInput {
     layer: Layer,
     pack: Option<Pack>,
+    beneath: Option<Pack>,
     unreadable: Vec<String>,
 }
 
@@ -34,16 +35,20 @@ enum CompilerOutput {
 
 /// Returns the input for a pack.
 pub(super) fn input(found: &Found) -> Vec<u8> {
-    let (layer, pack) = (found.layer, found.folder.clone());
-    let input = CompilerInput { layer, pack, unreadable: found.unreadable.clone() };
+    let input = CompilerInput {
+        layer: found.layer,
+        pack: found.folder.clone(),
+        beneath: found.beneath.clone(),
+        unreadable: found.unreadable.clone(),
+    };
     postcard::to_stdvec(&input).unwrap_or_default()
 }
 
 /// Compiles the pack of an input, and returns the output. `None` if the input is damaged.
 #[must_use]
 pub fn run(input: &[u8]) -> Option<Vec<u8>> {
-    let CompilerInput { layer, pack, unreadable } = postcard::from_bytes(input).ok()?;
-    let found = Found { layer, ..Found::new(pack, unreadable) };
+    let CompilerInput { layer, pack, beneath, unreadable } = postcard::from_bytes(input).ok()?;
+    let found = Found { layer, ..Found::new(pack, unreadable) }.over(beneath);
     let output = match loaded(&found) {
         Ok(policy) => CompilerOutput::Policy(postcard::to_stdvec(&policy).ok()?),
         Err(invalid) => {

@@ -16,6 +16,7 @@ mod compiled;
 pub mod compiler;
 pub mod folder;
 pub mod grants;
+mod layers;
 pub mod organization;
 pub mod remote;
 
@@ -34,7 +35,7 @@ use policyd_policy::load::{self, Loaded, Pack};
 use policyd_policy::remote::RemotePack;
 use policyd_policy::review::{Base, Reviewed};
 use policyd_policy::{Policy, builtin};
-use policyd_record::pack_layer::PackLayer;
+use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_store::configuration::{Configuration, ConfigurationOwner, Pins};
 use policyd_store::trust::{TrustStatus, TrustStore};
 use policyd_store::user;
@@ -60,6 +61,8 @@ pub struct Found {
     layer: Layer,
     /// Its files, read; `None`: the built-in pack.
     folder: Option<Pack>,
+    /// The pack of the user beneath the pack of a project.
+    beneath: Option<Pack>,
     /// SHA-256 over the names and contents of all source files.
     content: [u8; 32],
     /// The same with its name and the built-in pack.
@@ -74,8 +77,15 @@ impl Found {
     fn new(folder: Option<Pack>, unreadable: Vec<String>) -> Self {
         let content = content(folder.as_ref());
         let hash = hash(folder.as_ref(), &content);
-        let (layer, untrusted) = (Layer::Project, Vec::new());
-        Self { layer, folder, content, hash, untrusted, unreadable }
+        let (layer, untrusted, beneath) = (Layer::Project, Vec::new(), None);
+        Self { layer, folder, beneath, content, hash, untrusted, unreadable }
+    }
+
+    /// The same pack over the pack of the user. The user trusts only the pack itself, so its content stays.
+    fn over(self, beneath: Option<Pack>) -> Self {
+        let Some(pack) = beneath else { return self };
+        let hash = Sha256::new().chain_update(self.hash).chain_update(content(Some(&pack)));
+        Self { hash: hash.finalize().into(), beneath: Some(pack), ..self }
     }
 
     /// The same place with other files.
@@ -107,6 +117,17 @@ impl Found {
     /// The remote packs that it names.
     pub fn remote(&self) -> &[RemotePack] {
         self.folder.as_ref().map(|it| it.remote.as_slice()).unwrap_or_default()
+    }
+
+    /// The directory of the user's pack beneath it.
+    pub fn beneath(&self) -> Option<&str> {
+        self.beneath.as_ref().map(|it| it.name.as_str())
+    }
+
+    /// Whose packs its rules come from.
+    pub fn layers(&self, world: &dyn World, project: &Project) -> PackLayers {
+        let user = self.beneath().map(str::to_owned);
+        PackLayers { own: self.owner(world, project), user }
     }
 
     /// Its name: the directory, or the name of the built-in pack.
@@ -214,15 +235,23 @@ pub fn find_allowed(
             }
         };
         let reason = match standing(world, project, &folder, &found) {
-            TrustStatus::Trusted => return Found { untrusted, ..found },
+            TrustStatus::Trusted => {
+                let beneath = match users_pack(world, pins, &folder) {
+                    Some(Err(pack)) => {
+                        untrusted.push(pack);
+                        None
+                    }
+                    Some(Ok(user)) => user.folder,
+                    None => None,
+                };
+                return Found { untrusted, ..found }.over(beneath);
+            }
             TrustStatus::Changed => UntrustedReason::Changed,
             TrustStatus::Unknown => UntrustedReason::Unknown,
         };
         untrusted.push(UntrustedPack { folder, reason });
     }
-    let user = user::config_folder(world).map(|it| it.join("policies"));
-    let user = user.filter(|it| holds_policies(world, it));
-    let found = match user.map(|it| read_allowed(world, pins, it)) {
+    let found = match users_pack(world, pins, Path::new("")) {
         Some(Ok(found)) => found,
         Some(Err(pack)) => {
             untrusted.push(pack);
@@ -231,6 +260,13 @@ pub fn find_allowed(
         None => Found::new(None, Vec::new()),
     };
     Found { untrusted, ..found }
+}
+
+/// Reads the pack of the user, unless the used directory is that pack.
+fn users_pack(world: &dyn World, pins: &Pins, used: &Path) -> Option<Result<Found, UntrustedPack>> {
+    let folder = user::config_folder(world).map(|it| it.join("policies"))?;
+    let is_other = folder != used && holds_policies(world, &folder);
+    is_other.then(|| read_allowed(world, pins, folder))
 }
 
 /// Reads a pack that the organization allows.
@@ -311,7 +347,7 @@ fn read(world: &dyn World, named: &Path) -> Found {
 }
 
 /// A pack that is broken.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InvalidPack {
     /// What could not be read.
     pub unreadable: Vec<String>,
@@ -402,8 +438,15 @@ pub fn compile_ahead(world: &dyn World, found: &Found) {
     drop(policy(world, found));
 }
 
-/// The policy of a found pack, from its files.
+/// The policy of a found pack, from its files. If the pack of the user cannot be a layer of it, it counts alone.
 pub fn loaded(found: &Found) -> Result<Policy, InvalidPack> {
+    match found.beneath.as_ref() {
+        Some(beneath) => layers::loaded(found, beneath),
+        None => loaded_alone(found),
+    }
+}
+
+fn loaded_alone(found: &Found) -> Result<Policy, InvalidPack> {
     let Loaded { policy, diagnostics, on_error, mode, enabled, sets_off } =
         load::load(&found.pack(), &builtin::pack());
     let policy = policy.filter(|_| found.unreadable.is_empty());

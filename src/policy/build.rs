@@ -255,6 +255,7 @@ pub(super) fn policy(name: String, built: Built) -> Policy {
         tables: built.tables.into(),
         context: context.into(),
         context_told_at,
+        skipped_layer: String::new(),
         lens_key: Key::of(&lens),
         lens,
         texts: vocabulary.texts.into(),

@@ -148,6 +148,8 @@ pub struct Policy {
     pub context: Lazy<ContextRules>,
     /// Names of the events at which tiers are reported.
     pub context_told_at: Vec<String>,
+    /// Why the pack of the user is not a layer beneath this pack, although it exists. Otherwise empty.
+    pub skipped_layer: String,
 }
 
 /// The files of a pack.

@@ -37,9 +37,20 @@ pub fn load(pack: &Pack, builtin: &Pack) -> Loaded {
     load_again(pack, builtin, &Memo::off())
 }
 
+/// Loads `pack` over the pack of its user, whose entries count where `pack` does not set them. If `pack` does not extend
+/// the built-in pack, nothing is beneath it.
+#[must_use]
+pub fn load_over(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack) -> Loaded {
+    load_layers(pack, beneath, builtin, &Memo::off())
+}
+
 /// Loads `pack` like [`load`] with the kept results of a memo.
 #[must_use]
 pub fn load_again(pack: &Pack, builtin: &Pack, memo: &Memo) -> Loaded {
+    load_layers(pack, None, builtin, memo)
+}
+
+fn load_layers(pack: &Pack, beneath: Option<&Pack>, builtin: &Pack, memo: &Memo) -> Loaded {
     let mut diagnostics = Vec::new();
     let own = read_files(&pack.files, memo, &mut diagnostics);
     let manifest = own.get("policyd.yaml");
@@ -55,6 +66,12 @@ pub fn load_again(pack: &Pack, builtin: &Pack, memo: &Memo) -> Loaded {
     };
     let sets_off = guards::SETS.iter().filter(is_off).copied().collect();
     let mut layers = if extends { layering::below(&builtin.files) } else { Layers::default() };
+    if let Some(beneath) = beneath.filter(|_| extends) {
+        let files = read_files(&beneath.files, &Memo::off(), &mut diagnostics);
+        let remote = remote::usable(beneath, &files, &mut diagnostics);
+        put_remote(&mut layers, &remote, &mut diagnostics);
+        put_over(&mut layers, beneath, &files, &mut diagnostics);
+    }
     put_remote(&mut layers, &remote::usable(pack, &own, &mut diagnostics), &mut diagnostics);
     put_over(&mut layers, pack, &own, &mut diagnostics);
     let policy = build::policy(name, build::build(&layers, None, memo, &mut diagnostics));

@@ -18,6 +18,27 @@ pub enum PackLayer {
     Named,
 }
 
+/// Whose packs the rules of a policy come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackLayers {
+    /// Whose pack it is.
+    pub own: PackLayer,
+    /// Directory of the user's pack beneath the pack of a project.
+    pub user: Option<String>,
+}
+
+impl PackLayers {
+    /// Returns the layer of a rule in a file.
+    #[must_use]
+    pub fn of_rule(&self, file: &str) -> PackLayer {
+        let user = self.user.as_deref().and_then(|it| file.strip_prefix(it));
+        match user.is_some_and(|it| it.starts_with(['/', '\\'])) {
+            true => PackLayer::User,
+            false => self.own.of_rule(file),
+        }
+    }
+}
+
 impl PackLayer {
     /// Returns the word that the user reads.
     #[must_use]

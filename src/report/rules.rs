@@ -11,7 +11,7 @@ use policyd_policy::guards::{Guard, GuardAction};
 use policyd_policy::{Check, Mode, Severity, builtin};
 use policyd_record::mask::mask;
 use policyd_record::outcome::mode;
-use policyd_record::pack_layer::PackLayer;
+use policyd_record::pack_layer::{PackLayer, PackLayers};
 use policyd_record::paint::{TextColor, line};
 use policyd_record::table::{Align, Screen, TextTable};
 use policyd_yaml::time::Timestamp;
@@ -65,7 +65,7 @@ pub struct RuleNotes {
     pub not_caught: Vec<String>,
     /// Patterns of the classes that it names.
     pub patterns: Vec<ClassPatterns>,
-    /// Whose pack it is in.
+    /// The layer of the rule.
     pub layer: PackLayer,
 }
 
@@ -173,6 +173,12 @@ impl<'p> ActiveRule<'p> {
         }
     }
 
+    /// Returns the layer of the rule.
+    #[must_use]
+    pub fn layer(self, layers: &PackLayers) -> PackLayer {
+        layers.of_rule(self.file().0)
+    }
+
     /// Returns the file of the rule, and whether it is a file of the built-in pack.
     fn file(self) -> (&'p str, bool) {
         let file = match self {
@@ -219,9 +225,15 @@ pub struct RuleGroup<'p> {
     pub rules: Vec<ActiveRule<'p>>,
 }
 
-/// Returns the groups as text: a heading with counts, then one line for each rule.
+/// Returns the groups as text: a heading with counts, then one line for each rule, with its layer if it is not
+/// built in.
 #[must_use]
-pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String {
+pub fn list(
+    groups: &[RuleGroup<'_>],
+    layers: &PackLayers,
+    now: Timestamp,
+    screen: Screen,
+) -> String {
     let ids = groups.iter().flat_map(|it| &it.rules).map(|it| it.id().chars().count());
     let width = ids.max().unwrap_or(0);
     let style = screen.style();
@@ -242,9 +254,13 @@ pub fn list(groups: &[RuleGroup<'_>], now: Timestamp, screen: Screen) -> String 
             let used = width.saturating_add(14);
             let id = format!("{:width$}", rule.id());
             let state = style.paint(color(effect), &format!("{state:8}"));
+            let purpose = match rule.layer(layers) {
+                PackLayer::BuiltIn => rule.purpose(),
+                layer => format!("[{}] {}", layer.name(), rule.purpose()),
+            };
             let purpose = match screen.columns {
-                Some(_) => screen.cut(&rule.purpose(), used),
-                None => rule.purpose(),
+                Some(_) => screen.cut(&purpose, used),
+                None => purpose,
             };
             line(&mut text, format!("  {id}  {state}  {purpose}").trim_end());
         }
@@ -318,7 +334,7 @@ fn properties(
             add("if unknown", body.on_error.name());
         }
     }
-    add("layer", layer.of_rule(rule.file().0).name());
+    add("layer", layer.name());
     add("source", &rule.place());
     rows
 }
@@ -446,7 +462,7 @@ pub fn rule_json(rule: ActiveRule<'_>, layer: PackLayer, now: Timestamp) -> Valu
         RuleState::Disabled => "off",
         state @ (RuleState::Expired | RuleState::Observed | RuleState::Active(_)) => state.name(),
     };
-    let layer = layer.of_rule(rule.file().0).name();
+    let layer = layer.name();
     match rule {
         ActiveRule::Check(it) => json!({
             "id": it.id, "layer": layer, "enabled": it.enabled, "severity": it.severity.name(),

@@ -34,6 +34,7 @@ mod hostile;
 mod human_commands;
 mod install;
 mod kill;
+mod layers;
 mod layouts;
 mod learning;
 mod lsp;

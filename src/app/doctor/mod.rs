@@ -134,10 +134,16 @@ fn packs(world: &dyn World, project: &Project) -> Vec<Check> {
         Ok(policy) if !policy.settings.enabled && !keeps_on => {
             Check::new("pack", Health::Bad, format!("{name} is disabled (`enabled: false`)"))
         }
+        Ok(policy) if !policy.skipped_layer.is_empty() => {
+            Check::new("pack", Health::Look, policy.skipped_layer)
+        }
         Ok(policy) => {
             let rules = policy.considerations.iter().filter(|it| it.enabled).count();
             let probes = policy.probes.iter().filter(|it| it.enabled).count();
-            Check::good("pack", format!("{name}: {rules} checks, {probes} probes"))
+            let beneath = found.beneath();
+            let beneath =
+                beneath.map_or_else(String::new, |it| format!(", over your pack in {it}"));
+            Check::good("pack", format!("{name}: {rules} checks, {probes} probes{beneath}"))
         }
         Err(broken) => Check::new("pack", Health::Bad, packs::explain(&broken)),
     });
