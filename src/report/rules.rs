@@ -254,9 +254,10 @@ pub fn list(
             let used = width.saturating_add(14);
             let id = format!("{:width$}", rule.id());
             let state = style.paint(color(effect), &format!("{state:8}"));
-            let purpose = match rule.layer(layers) {
-                PackLayer::BuiltIn => rule.purpose(),
-                layer => format!("[{}] {}", layer.name(), rule.purpose()),
+            let layer = rule.layer(layers);
+            let purpose = match layer == PackLayer::BuiltIn {
+                true => rule.purpose(),
+                false => format!("[{}] {}", layer.name(), rule.purpose()),
             };
             let purpose = match screen.columns {
                 Some(_) => screen.cut(&purpose, used),
