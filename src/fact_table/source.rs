@@ -155,6 +155,12 @@ impl FactSources {
         Self(self.0 | 1 << source as u32)
     }
 
+    /// The sources of both sets.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Returns whether a source is in the set.
     #[must_use]
     pub const fn contains(self, source: FactSource) -> bool {

@@ -23,6 +23,7 @@ pub(super) fn loaded(found: &Found, beneath: &Pack) -> Result<Policy, InvalidPac
         let conflict = InvalidPack { diagnostics, ..InvalidPack::default() };
         return Ok(without(project, beneath, &explain(&conflict)));
     };
+    policy.sources = policy.sources.union(project.sources).union(user.sources);
     keep_set(&mut policy, &project);
     keep_stricter(&mut policy, &user, &beneath.name);
     policy.guarded = events(&policy);
