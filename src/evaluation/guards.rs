@@ -180,7 +180,7 @@ pub fn concerned_guards<'p>(
     }
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let names = call.programs.iter().map(|it| it.name.as_str());
-    let found = policy.guards.of_programs(event.kind, names);
+    let found = policy.guards.of_programs(event.kind, names, call.effects());
     found.filter(|it| fits_tool(it, tool) && in_force(it, now)).collect()
 }
 

@@ -16,7 +16,7 @@ pub use super::snapshots::CallFacts;
 use super::source::FactSource;
 use super::text_list::list;
 use super::types::{Domain, Evidence::Structure, Subject, Type};
-use policyd_facts::call::{Access, Call};
+use policyd_facts::call::{Access, Call, CallEffects};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
 use policyd_facts::pattern::CommandPattern;
@@ -56,17 +56,20 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether all of the command line could be read.", "action.understood"],
         |it, _| on_call(it, |seen| Ok(seen.call.is_understood().into())),
     ),
-    effect(field(
-        Subject::Call,
-        "endless",
-        Type::Bool,
-        Structure,
-        [
-            "Whether a function of it calls itself, or a loop starts jobs, without end.",
-            "!action.endless",
-        ],
-        |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
-    )),
+    effect(
+        CallEffects::ENDLESS,
+        field(
+            Subject::Call,
+            "endless",
+            Type::Bool,
+            Structure,
+            [
+                "Whether a function of it calls itself, or a loop starts jobs, without end.",
+                "!action.endless",
+            ],
+            |it, _| on_call(it, |seen| Ok(seen.call.endless.into())),
+        ),
+    ),
     field(
         Subject::Call,
         "programs",
@@ -100,101 +103,125 @@ pub(super) const ROWS: &[FactRow] = &[
             })
         },
     ),
-    effect(method(
-        Subject::Call,
-        "sets",
-        SOME,
-        (Type::Bool, Structure),
-        ["Whether it sets one of these variables for a program.", "action.sets([\"LD_PRELOAD\"])"],
-        |it, args| {
-            let names = list(args)?;
-            on_call(it, |seen| {
-                let mut set = seen.call.variables.keys();
-                Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
-            })
-        },
-    )),
-    effect(from(
-        FactSource::CallPaths,
+    effect(
+        CallEffects::VARIABLE,
         method(
             Subject::Call,
-            "reads",
-            SOME,
-            (Type::Bool, Structure),
-            ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-            |it, args| touches(it, args, READS),
-        ),
-    )),
-    effect(from(
-        FactSource::CallPaths,
-        method(
-            Subject::Call,
-            "writes",
-            SOME,
-            (Type::Bool, Structure),
-            ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-            |it, args| touches(it, args, WRITES),
-        ),
-    )),
-    effect(from(
-        FactSource::CallPaths,
-        method(
-            Subject::Call,
-            "deletes",
+            "sets",
             SOME,
             (Type::Bool, Structure),
             [
-                "Whether it deletes a file of these globs, or the folder they lie in.",
-                "action.deletes([\"**/tests/**\"])",
-            ],
-            |it, args| touches(it, args, DELETES),
-        ),
-    )),
-    effect(from(
-        FactSource::CallPaths,
-        method(
-            Subject::Call,
-            "changes",
-            SOME,
-            (Type::Bool, Structure),
-            [
-                "Whether it writes or deletes a file of these globs.",
-                "action.changes([\"src/gen/**\"])",
-            ],
-            |it, args| touches(it, args, CHANGES),
-        ),
-    )),
-    effect(from(
-        FactSource::CallPaths,
-        method(
-            Subject::Call,
-            "touches",
-            SOME,
-            (Type::Bool, Structure),
-            [
-                "Whether it reads, writes or deletes a file of these globs.",
-                "action.touches([\"*.pem\"])",
-            ],
-            |it, args| touches(it, args, TOUCHES_ANY),
-        ),
-    )),
-    effect(from(
-        FactSource::CallPaths,
-        method(
-            Subject::Call,
-            "overwrites",
-            SOME,
-            (Type::Bool, Structure),
-            [
-                "Whether it writes a directory tree that may contain a file of these globs.",
-                "action.overwrites([\"~/.config/app/**\"])",
+                "Whether it sets one of these variables for a program.",
+                "action.sets([\"LD_PRELOAD\"])",
             ],
             |it, args| {
-                let globs = globs(args)?;
-                on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
+                let names = list(args)?;
+                on_call(it, |seen| {
+                    let mut set = seen.call.variables.keys();
+                    Ok(set.any(|it| names.texts().iter().any(|name| word_matches(name, it))).into())
+                })
             },
         ),
-    )),
+    ),
+    effect(
+        CallEffects::READ,
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "reads",
+                SOME,
+                (Type::Bool, Structure),
+                ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
+                |it, args| touches(it, args, READS),
+            ),
+        ),
+    ),
+    effect(
+        CallEffects::CHANGE,
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "writes",
+                SOME,
+                (Type::Bool, Structure),
+                ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
+                |it, args| touches(it, args, WRITES),
+            ),
+        ),
+    ),
+    effect(
+        CallEffects::CHANGE,
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "deletes",
+                SOME,
+                (Type::Bool, Structure),
+                [
+                    "Whether it deletes a file of these globs, or the folder they lie in.",
+                    "action.deletes([\"**/tests/**\"])",
+                ],
+                |it, args| touches(it, args, DELETES),
+            ),
+        ),
+    ),
+    effect(
+        CallEffects::CHANGE,
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "changes",
+                SOME,
+                (Type::Bool, Structure),
+                [
+                    "Whether it writes or deletes a file of these globs.",
+                    "action.changes([\"src/gen/**\"])",
+                ],
+                |it, args| touches(it, args, CHANGES),
+            ),
+        ),
+    ),
+    effect(
+        CallEffects::READ.union(CallEffects::CHANGE),
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "touches",
+                SOME,
+                (Type::Bool, Structure),
+                [
+                    "Whether it reads, writes or deletes a file of these globs.",
+                    "action.touches([\"*.pem\"])",
+                ],
+                |it, args| touches(it, args, TOUCHES_ANY),
+            ),
+        ),
+    ),
+    effect(
+        CallEffects::TREE,
+        from(
+            FactSource::CallPaths,
+            method(
+                Subject::Call,
+                "overwrites",
+                SOME,
+                (Type::Bool, Structure),
+                [
+                    "Whether it writes a directory tree that may contain a file of these globs.",
+                    "action.overwrites([\"~/.config/app/**\"])",
+                ],
+                |it, args| {
+                    let globs = globs(args)?;
+                    on_call(it, |seen| Ok(seen.call.overwrites(&globs, &seen.around).into()))
+                },
+            ),
+        ),
+    ),
     field(
         Subject::Call,
         "strings",
@@ -222,25 +249,28 @@ pub(super) const ROWS: &[FactRow] = &[
             },
         ),
     ),
-    effect(from(
-        FactSource::CallPaths,
-        field(
-            Subject::Call,
-            "changes_transcript",
-            Type::Bool,
-            Structure,
-            [
-                "Whether it writes or deletes the file in which the client records this session.",
-                "!action.changes_transcript",
-            ],
-            |it, _| {
-                on_call(it, |seen| {
-                    let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
-                    Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
-                })
-            },
+    effect(
+        CallEffects::CHANGE,
+        from(
+            FactSource::CallPaths,
+            field(
+                Subject::Call,
+                "changes_transcript",
+                Type::Bool,
+                Structure,
+                [
+                    "Whether it writes or deletes the file in which the client records this session.",
+                    "!action.changes_transcript",
+                ],
+                |it, _| {
+                    on_call(it, |seen| {
+                        let mut files = seen.call.files.iter().filter(|it| it.does != Access::Read);
+                        Ok(files.any(|it| seen.around.is_transcript(&it.place)).into())
+                    })
+                },
+            ),
         ),
-    )),
+    ),
     from(
         FactSource::CallPaths,
         field(

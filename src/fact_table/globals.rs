@@ -28,7 +28,7 @@ const fn global(
         range: COUNTS,
     };
     let global = Some(Global { part, is_learned: false });
-    FactRow { member, run: None, source: Some(source), is_effect: false, global }
+    FactRow { member, run: None, source: Some(source), effects: None, global }
 }
 
 /// A global that reads `EvaluationState`.

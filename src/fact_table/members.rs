@@ -3,6 +3,7 @@
 
 use policyd_expr::builtins;
 pub use policyd_expr::table::Member;
+use policyd_facts::call::CallEffects;
 use rhai::Dynamic;
 
 use super::context::Object;
@@ -35,12 +36,11 @@ pub(super) fn row_of(owner: Type, name: &str) -> Option<&'static FactRow> {
     }
 }
 
-/// Returns whether a fact, by its path, is an effect of a call: it is false if the call has none.
+/// Returns the effects of a call without which a fact, by its path, is false. `None` if it can be true without any.
 #[must_use]
-pub fn is_effect(path: &str) -> bool {
-    let row = paths::owner_and_member(path)
-        .and_then(|(owner, name)| row_of(paths::type_of(owner)?, name));
-    row.is_some_and(|it| it.is_effect)
+pub fn effects(path: &str) -> Option<CallEffects> {
+    let (owner, name) = paths::owner_and_member(path)?;
+    row_of(paths::type_of(owner)?, name)?.effects
 }
 
 /// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].

@@ -7,6 +7,7 @@ use super::FactError;
 use super::context::{Object, Part};
 use super::source::FactSource;
 use super::types::{Domain, Evidence, Subject, Type};
+use policyd_facts::call::CallEffects;
 
 /// Runs a member on an object of its owner's type.
 pub(super) type Run = fn(&Object, &[Dynamic]) -> Result<Dynamic, FactError>;
@@ -20,8 +21,8 @@ pub(super) struct FactRow {
     pub run: Option<Run>,
     /// Where its value comes from; `None` for a member that comes from where its owner does.
     pub source: Option<FactSource>,
-    /// Whether it is an effect of a call, which is false if the call has none, see `Call::has_effects`.
-    pub is_effect: bool,
+    /// The effects that it asks about: it is false if the call has none of them.
+    pub effects: Option<CallEffects>,
     /// The part of the context that a global name is; `None` for members.
     pub global: Option<Global>,
 }
@@ -70,7 +71,7 @@ pub(super) const fn method(
         is_day: false,
         range: COUNTS,
     };
-    FactRow { member, run: Some(run), source: None, is_effect: false, global: None }
+    FactRow { member, run: Some(run), source: None, effects: None, global: None }
 }
 
 /// The same member with the closed set of its values.
@@ -88,9 +89,9 @@ pub(super) const fn from(source: FactSource, row: FactRow) -> FactRow {
     FactRow { source: Some(source), ..row }
 }
 
-/// The same member as an effect of a call.
-pub(super) const fn effect(row: FactRow) -> FactRow {
-    FactRow { is_effect: true, ..row }
+/// The same member, which is false if the call has none of these effects.
+pub(super) const fn effect(effects: CallEffects, row: FactRow) -> FactRow {
+    FactRow { effects: Some(effects), ..row }
 }
 
 /// The same member, whose value is a day such as `2027-01-31`.

@@ -15,6 +15,7 @@ use super::output::{self, Report};
 use super::request::Request;
 use super::work_tree::CleanTrees;
 use policyd_base::limits::{CALL_TIME_MAX, SPOKEN_CHARS_MAX};
+use policyd_evaluation::Detail;
 use policyd_evaluation::call_code;
 use policyd_evaluation::called::{By, LoggedEvent};
 use policyd_evaluation::combine::Decision;
@@ -53,7 +54,13 @@ impl GuardEvaluation<'_> {
         let mut seen = self.seen(TimeLimit(&is_late));
         let taken = self.context.world.elapsed().saturating_sub(begun);
         let values = &self.context.words.lens.lens().value_options;
-        let concerned = guards::concerned_guards(it.policy, event, &seen.call, now);
+        let concerned = match it.request.detail {
+            // An explanation shows every condition.
+            Detail::Values => guards::applicable_guards(it.policy, event, now).collect(),
+            Detail::Findings | Detail::Everything => {
+                guards::concerned_guards(it.policy, event, &seen.call, now)
+            }
+        };
         let mut at_paths = concerned.iter().filter(|it| it.sources.has_some(FactSources::PATHS));
         if at_paths.any(|it| guards::matches_any_program(it, &seen.call, values)) {
             on_disk::inspect_paths(

@@ -13,9 +13,10 @@ use super::fields::{DESCRIPTION, ENABLED, FORMERLY, ID, OVERRIDE, TEXTS};
 use super::layers::{Entry, GUARD_FILES, Layers, wanted};
 use super::record::{Conversion, EXPIRES, TEMPLATE, TEMPLATES, record};
 use super::{Expression, Mode, SourceLocation};
-use policyd_fact_table::ast::Expr;
+use policyd_fact_table::ast::{Expr, ExprKind};
 use policyd_fact_table::members;
 use policyd_fact_table::source::{EvaluationPhase, FactSources};
+use policyd_facts::call::CallEffects;
 use policyd_facts::call::ProgramDatabase;
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_facts::pattern::{CommandPattern, NameFilter};
@@ -64,8 +65,8 @@ pub struct Guard {
     pub expires_millis: Option<i64>,
     /// Sources of the facts that its expressions use.
     pub sources: FactSources,
-    /// Whether the guard passes if a call accesses no file and sets no variable.
-    pub needs_effects: bool,
+    /// The guard passes if a call has none of these effects. `None`: it can fire without any.
+    pub effects: Option<CallEffects>,
     /// Whether the guard replaces secrets, so that it does not apply to a result without secrets.
     pub masks: bool,
     /// Conditions, effect, and texts.
@@ -75,15 +76,41 @@ pub struct Guard {
 /// What is behind the event in the name of guards without programs. No program has this name.
 const NO_PROGRAMS: &str = "/";
 
+/// What is behind the event in the names of guards that need one of these effects: `/0` for the first kind.
+fn effect_names(effects: CallEffects) -> impl Iterator<Item = String> {
+    effects.numbers().map(|it| format!("{NO_PROGRAMS}{it}"))
+}
+
+/// Returns the effects without which a condition is never true: those of one operand of `&&`, or of all operands of
+/// `||`. `None` if it can be true without any.
+fn needed_effects(condition: &Expr) -> Option<CallEffects> {
+    if let ExprKind::And(items) = &condition.kind {
+        items.iter().find_map(needed_effects)
+    } else if let ExprKind::Or(items) = &condition.kind {
+        let of_each: Option<Vec<_>> = items.iter().map(needed_effects).collect();
+        Some(of_each?.into_iter().fold(CallEffects::default(), CallEffects::union))
+    } else if let ExprKind::Fact(path, _) = &condition.kind {
+        members::effects(path)
+    } else {
+        None
+    }
+}
+
 /// A guard is found by each of its events, and by each with one of its programs: `pre_tool_use git`.
 impl RowNames for Guard {
     fn names(&self) -> Vec<Cow<'_, str>> {
         let programs: BTreeSet<&str> = match self.of_programs {
             true => self.commands.iter().map(CommandPattern::program).collect(),
-            false => BTreeSet::from([NO_PROGRAMS]),
+            false => BTreeSet::new(),
+        };
+        let others: Vec<String> = match (self.of_programs, self.effects) {
+            (true, _) => Vec::new(),
+            (false, None) => vec![NO_PROGRAMS.to_owned()],
+            (false, Some(effects)) => effect_names(effects).collect(),
         };
         let names = |event: &EventKind| {
-            let with_programs = programs.iter().map(|it| format!("{} {it}", event.name()).into());
+            let behind = programs.iter().copied().chain(others.iter().map(String::as_str));
+            let with_programs = behind.map(|it| format!("{} {it}", event.name()).into());
             std::iter::once(event.name().into()).chain(with_programs).collect::<Vec<_>>()
         };
         self.on.iter().flat_map(names).collect()
@@ -96,17 +123,18 @@ impl Guards {
         self.rules.named(event.name()).filter(move |it| it.on.contains(&event))
     }
 
-    /// Returns the guards of an event that a call with these programs can match: those without programs, and those of
-    /// one of the programs. A call without programs decodes 29 of 154 guards; all of them take 390,000 instructions
-    /// (callgrind, x86-64, 2026-11-27).
+    /// Returns the guards of an event that a call with these programs and effects can match. Those that need another
+    /// program or effect are not decoded: each takes 2,500 instructions (callgrind, x86-64, 2026-11-27).
     pub fn of_programs<'n>(
         &self,
         event: EventKind,
         programs: impl Iterator<Item = &'n str>,
+        effects: CallEffects,
     ) -> impl Iterator<Item = &Guard> {
         let programs: BTreeSet<&str> = programs.chain([NO_PROGRAMS]).collect();
         let names = programs.iter().map(|it| format!("{} {it}", event.name()));
-        let names: Vec<String> = names.collect();
+        let of_effects = effect_names(effects).map(|it| format!("{} {it}", event.name()));
+        let names: Vec<String> = names.chain(of_effects).collect();
         let found = self.rules.named_any(names.iter().map(String::as_str));
         found.filter(move |it| it.on.contains(&event)).collect::<Vec<_>>().into_iter()
     }
@@ -335,7 +363,7 @@ impl Builder<'_> {
         let verb = self.verb(entry, &keys);
         self.report_unsupported(entry, verb, &on);
         let tree = keys.when.as_ref().and_then(|condition| Expr::parse(&condition.text));
-        let needs_effects = tree.is_some_and(|tree| tree.needs(&members::is_effect).is_some());
+        let effects = tree.and_then(|it| needed_effects(&it));
         let message =
             if keys.message.trim().is_empty() { &keys.description } else { &keys.message };
         let body = GuardBody {
@@ -363,7 +391,7 @@ impl Builder<'_> {
             observed: false,
             expires_millis: keys.expires_millis,
             sources: FactSources::of_uses(&uses),
-            needs_effects,
+            effects,
             masks: body.verb == GuardAction::Mask,
             body: body.into(),
         })

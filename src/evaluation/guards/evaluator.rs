@@ -103,7 +103,8 @@ impl GuardEvaluator<'_> {
     pub(super) fn evaluate(&mut self) -> GuardResult {
         if !self.guard.of_programs {
             // Most calls touch no file, so most path guards need not be decoded.
-            let untouched = self.guard.needs_effects && !self.seen.call.has_effects();
+            let effects = self.seen.call.effects();
+            let untouched = self.guard.effects.is_some_and(|it| !it.has_some(effects));
             if untouched && self.detail != Detail::Values {
                 return GuardResult::Passed(Vec::new());
             }

@@ -5,6 +5,7 @@
 //! Does not contain: the decision whether a call is allowed (guards).
 
 mod code;
+mod effects;
 mod endless;
 mod files;
 mod heredoc;
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+pub use effects::CallEffects;
 pub use files::{
     Access, CodeCall, FileAccess, FileEffect, Interpreter, OperandSelector, PatchFile,
     ProgramDatabase, ShellValue,
@@ -193,14 +195,6 @@ impl Call {
     #[must_use]
     pub const fn is_understood(&self) -> bool {
         self.unread.is_empty()
-    }
-
-    /// Returns whether the call may access a file or set a variable, or was not understood.
-    #[must_use]
-    pub fn has_effects(&self) -> bool {
-        let names_nothing =
-            self.files.is_empty() && self.variables.is_empty() && self.trees.is_empty();
-        !(names_nothing && self.is_understood()) || self.endless || self.beyond
     }
 
     /// Records a reason why a part was not understood.

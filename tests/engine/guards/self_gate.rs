@@ -2,6 +2,7 @@
 //! ways to write both. Every form is denied or asked about; its harmless neighbors are not.
 
 use super::machine::Machine;
+use crate::support::sample;
 use serde_json::json;
 
 const PROJECT: &str = "/home/dev/project";
@@ -373,7 +374,7 @@ fn an_agent_does_not_get_past_its_own_gate() {
     let attempts = attempts();
     assert!(attempts.len() > 300, "{}", attempts.len());
     let passed = |it: &String| !matches!(machine.bash(it).0.as_str(), "deny" | "ask");
-    let passed: Vec<String> = attempts.into_iter().filter(passed).collect();
+    let passed: Vec<String> = sample(attempts.into_iter()).filter(passed).collect();
     none("got through", &passed);
 }
 
@@ -382,7 +383,7 @@ fn tools_that_write_do_not_change_the_gate() {
     let machine = machine();
     let mut passed = Vec::new();
     for (tool, key) in TOOLS {
-        for file in FILES {
+        for file in sample(FILES.iter()) {
             let input = json!({*key: file, "content": "x", "old_string": "a", "new_string": "b"});
             if !matches!(machine.tool(tool, &input).0.as_str(), "deny" | "ask") {
                 passed.push(format!("{tool} {file}"));
@@ -397,7 +398,7 @@ fn tools_that_run_commands_do_not_get_past_the_gate() {
     let machine = machine();
     let mut passed = Vec::new();
     for (tool, key) in RUNNERS {
-        for command in COMMANDS.iter().chain(SINGLE) {
+        for command in sample(COMMANDS.iter().chain(SINGLE)) {
             if !matches!(machine.tool(tool, &json!({*key: command})).0.as_str(), "deny" | "ask") {
                 passed.push(format!("{tool} {command}"));
             }

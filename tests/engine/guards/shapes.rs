@@ -77,7 +77,7 @@ fn a_path_is_one_and_what_is_done_with_it_is_told_by_the_name_or_the_other_keys(
     {
         let expected = decided(&machine, "Write", &json!({"file_path": path, "content": text}));
         assert_ne!(expected.0, "", "{path}");
-        for key in keys {
+        for key in sample(keys.into_iter()) {
             for tool in ["mcp__fs__write_file", "mcp__ide__createFile", "file_edit", "save-text"] {
                 for input in forms(key, path) {
                     assert_eq!(decided(&machine, tool, &input), expected, "{tool} {input}");
@@ -129,9 +129,9 @@ fn a_tool_that_deletes_or_moves_does_what_its_program_would() {
     let copied = json!({"source": "x", "destination": ".policyd/.disabled"});
     assert_eq!(machine.tool("copy_file", &copied).0, "deny");
     assert_eq!(machine.tool("copy_file", &json!({"source": "a", "destination": "b"})).0, "");
-    for input in [json!({"path": "build/x.o"}), json!({"id": 7})] {
-        assert_eq!(machine.tool("mcp__fs__delete_file", &input).0, "", "{input}");
-    }
+    assert_eq!(machine.tool("mcp__fs__delete_file", &json!({"path": "build/x.o"})).0, "");
+    // Nothing tells what is deleted.
+    assert_eq!(machine.tool("mcp__fs__delete_file", &json!({"id": 7})).0, "ask");
 }
 
 #[test]
