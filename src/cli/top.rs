@@ -1,6 +1,6 @@
 //! `policyd top`: the overview of all projects on a terminal, refreshed, with keys.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use ratatui::Terminal;
@@ -33,6 +33,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &TopA
     }
     let mut screen = TopScreen::default();
     let (mut drawn, mut failed) = (Ok(()), None);
+    // A signal that comes earlier would leave the terminal on the second screen.
+    world.note_interrupts();
     match AlternateScreen::enter(console) {
         Ok(mut terminal) => {
             let mut show = |snapshot: &Snapshot| {
@@ -66,7 +68,7 @@ impl<'t> AlternateScreen<'t, 't> {
         Ok(Self { terminal: Terminal::new(backend)? })
     }
 
-    /// Draws the rows, and applies the next key.
+    /// Draws the rows, and applies the keys that were pressed.
     fn show(
         &mut self,
         screen: &mut TopScreen,
@@ -80,11 +82,19 @@ impl<'t> AlternateScreen<'t, 't> {
         };
         let content = TopContent { rows: &snapshot.rows, notice: &notice, now: world.now() };
         self.terminal.draw(|frame| screen.draw(frame, content))?;
-        if poll(KEY_WAIT)?
-            && let Event::Key(key) = read()?
-            && let Some(key) = key_of(key)
-        {
-            screen.press(key, &snapshot.rows);
+        // The library that reads keys never returns once the terminal is closed.
+        if !world.input_comes(KEY_WAIT) {
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the terminal was closed"));
+        }
+        while poll(Duration::ZERO)? {
+            if let Event::Key(key) = read()?
+                && let Some(key) = key_of(key)
+            {
+                screen.press(key, &snapshot.rows);
+            }
         }
         Ok(())
     }

@@ -155,11 +155,20 @@ impl World for RealWorld {
     #[cfg(unix)]
     fn input_comes(&self, within: Duration) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use rustix::io::Errno;
         let stdin = io::stdin();
         let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
-        let within = Timespec::try_from(within).ok();
-        // If the poll fails, the caller reads and blocks.
-        poll(&mut asked, within.as_ref()).map_or(true, |ready| ready > 0)
+        let began = self.elapsed();
+        loop {
+            let left = within.saturating_sub(self.elapsed().saturating_sub(began));
+            match poll(&mut asked, Timespec::try_from(left).ok().as_ref()) {
+                Ok(ready) => return ready > 0,
+                // A signal ended the wait and brought no input.
+                Err(Errno::INTR) => {}
+                // The caller reads and blocks.
+                Err(_) => return true,
+            }
+        }
     }
 
     #[cfg(not(unix))]

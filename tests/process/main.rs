@@ -56,3 +56,4 @@ mod shared_store;
 mod trying;
 mod two_programs;
 mod usage;
+mod waits;
