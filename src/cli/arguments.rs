@@ -66,7 +66,7 @@ mod status;
 mod store;
 
 /// Formats the exit codes for the help text.
-fn exit_codes() -> String {
+pub(super) fn exit_codes() -> String {
     let codes = EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}"));
     format!("Exit codes: {}.\n`eval` in hook format always exits with 0.", codes.join("; "))
 }

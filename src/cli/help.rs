@@ -2,17 +2,30 @@
 
 use std::ffi::OsString;
 
-use super::{Console, EXIT_OK, EXIT_USAGE, command_line, line};
+use super::{Console, EXIT_OK, EXIT_USAGE, command_line, help_groups, line};
 use policyd_book::{self as book, PAGES};
 use policyd_yaml::suggest;
 
 /// Topic that lists all topics.
 const TOPICS: &str = "topics";
+/// Topic that lists all commands.
+const ALL: &str = "all";
 
 /// Prints the help of a command, a page of the book, or both if they have the same name.
 pub(super) fn run(console: &mut Console<'_>, words: &[String]) -> u8 {
     if words.first().is_some_and(|it| it == TOPICS) {
         return list(console);
+    }
+    match words {
+        [] => {
+            console.print(&help_groups::short(console.screen()));
+            return EXIT_OK;
+        }
+        [word] if word == ALL => {
+            console.print(&help_groups::all(console.screen()));
+            return EXIT_OK;
+        }
+        _ => {}
     }
     let page = book::page(&words.join("-"));
     match (is_command(words), page) {

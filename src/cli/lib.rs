@@ -25,6 +25,7 @@ mod export;
 mod facts;
 mod failure;
 mod help;
+mod help_groups;
 mod human;
 mod init;
 mod install;
@@ -263,6 +264,18 @@ fn set_terminal(world: &dyn World, console: &mut Console<'_>, color: Color) {
     console.columns = columns.or(console.columns);
 }
 
+/// Whether the help of the program is shown, and not that of a command.
+fn is_help_of_program(error: &clap::Error, arguments: &[OsString]) -> bool {
+    let line = Arguments::command();
+    let is_command =
+        |it: &OsString| it.to_str().is_some_and(|it| line.find_subcommand(it).is_some());
+    let shows_help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    shows_help && !arguments.iter().skip(1).any(is_command)
+}
+
 /// A hook whose command line is wrong must not block: exit code 2 means "block" to its caller.
 fn usage(
     error: &clap::Error,
@@ -270,7 +283,11 @@ fn usage(
     console: &mut Console<'_>,
     arguments: &[OsString],
 ) -> u8 {
-    let text = error.render().to_string();
+    set_terminal(world, console, Color::Auto);
+    let text = match is_help_of_program(error, arguments) {
+        true => help_groups::short(console.screen()),
+        false => error.render().to_string(),
+    };
     if !error.use_stderr() {
         console.print(&text);
         return EXIT_OK;
