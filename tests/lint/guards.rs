@@ -228,6 +228,22 @@ fn a_key_is_no_secret_because_of_the_key_below_it() {
     let found = look(&[("considerations.yaml", &text)], Profile::Default).findings;
     let shown = render_text(&found, Style { color: false });
     assert!(shown.contains("password=***") && !shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("possible secret (named value)"), "the message is not masked: {shown}");
+}
+
+#[test]
+fn the_public_key_of_a_remote_pack_is_no_secret() {
+    let extends = |key: &str| {
+        let source = "https://example.org/pack.tar.zst";
+        format!("version: 1\nextends:\n  - {{source: \"{source}\", key: {key}}}\n")
+    };
+    let public = ["RWSprjCsxvxmDrqqSnpU", "vXJiJgnCRyL5z4UEAvxrYFZ2lV4AbCdEfGhI"].concat();
+    let longer = format!("{public}{public}");
+    check(
+        "policyd.yaml",
+        "PD708",
+        &[(&extends(&public), ""), (&extends(&longer), "possible secret")],
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Checks of the text itself: characters, credentials, what is left to do.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_security::MixedScript;
@@ -9,6 +10,9 @@ use crate::{Findings, Subject};
 use policyd_yaml::secrets::secrets;
 use policyd_yaml::shape::Kind;
 use policyd_yaml::{Source, Span};
+
+/// Characters of a public key of minisign in base64.
+const PUBLIC_KEY_CHARS: usize = 56;
 
 fn span(source: &Arc<Source>, start: usize, length: usize) -> Span {
     Span { source: Arc::clone(source), start, end: start + length }
@@ -137,10 +141,13 @@ pub(crate) fn secret(subject: &Subject<'_>, out: &mut Findings) {
             before.ends_with('\n')
         };
         let found = subject.memo().of_source("secrets", 0, source, || secrets(&source.text));
-        for (range, kind) in
-            found.iter().filter(|(it, kind)| *kind != "named value" || !below(it.start))
-        {
-            let message = format!("possible secret: {kind}");
+        let is_public = |it: &Range<usize>| source.text.get(it.clone()).is_some_and(is_public_key);
+        let found = found
+            .iter()
+            .filter(|(it, kind)| !is_public(it) && (*kind != "named value" || !below(it.start)));
+        for (range, kind) in found {
+            // Behind a colon, the kind would be masked as the value of a secret.
+            let message = format!("possible secret ({kind})");
             out.add(span(source, range.start, range.len()), message, |it| {
                 it.with_note("all readers of the pack and the history of the project can see it")
                     .with_help(
@@ -149,6 +156,13 @@ pub(crate) fn secret(subject: &Subject<'_>, out: &mut Findings) {
             });
         }
     }
+}
+
+/// Whether a text is a public key of minisign: 42 bytes in base64, which begin with `Ed`. A secret key is longer.
+fn is_public_key(text: &str) -> bool {
+    let text = text.trim_matches(['"', '\'', ' ']);
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+    text.len() == PUBLIC_KEY_CHARS && text.starts_with("RW") && text.chars().all(is_base64)
 }
 
 /// Where home folders lie.
