@@ -46,7 +46,7 @@ fn a_line_is_decided_with_the_texts_of_its_readers() {
 #[test]
 fn several_words_are_one_line_and_several_lines_are_a_table() {
     let world = machine();
-    assert_eq!(check(&world, &["rm", "--", "-rf", "~"]).code, 1);
+    assert_eq!(check(&world, &["rm", "--", "-rf", "/"]).code, 1);
     world.put("/work/lines", "rm -rf ~\n\n# a comment\nls\ngit push origin main\n");
     let said = check(&world, &["--lines", "lines"]);
     assert_eq!(said.code, 1);
@@ -104,7 +104,7 @@ fn what_cannot_be_asked_is_refused_with_the_fix() {
         (&["--tool", "mcp__x__y", "ls"], 2, "--input FILE"),
         (&["--tool", "Write", "--input", "list.json"], 2, "not a JSON object"),
         (&["--client", "cody", "ls"], 2, "there is no harness"),
-        (&["rm", "-rf", "~"], 2, HINT),
+        (&["rm", "-rf", "/"], 2, "policyd check 'rm -rf /'"),
     ] {
         let said = check(&world, words);
         assert_eq!(said.code, code, "{words:?}: {}", said.err);
@@ -171,7 +171,6 @@ fn other_commands_lead_to_it() {
         &["rules", "rm -rf ~"],
         &["allow", "rm -rf ~"],
         &["rm -rf ~"],
-        &["rm", "-rf", "~"],
         &["simulate", "rm -rf ~"],
     ] {
         let said = call_at(&world, Terminal::TYPED, words, b"");

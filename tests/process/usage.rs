@@ -68,7 +68,7 @@ fn everyone_else_ends_with_two() {
 #[test]
 fn who_feeds_no_json_is_no_client() {
     let machine = Machine::new();
-    for line in ["validate policies", "check", "--bogus", ""] {
+    for line in ["validate policies", "verify", "--bogus", ""] {
         let arguments: Vec<_> = line.split_whitespace().collect();
         for stdin in ["", " \n", "policies\n"] {
             let called = machine.run(&arguments, stdin.as_bytes());
@@ -239,7 +239,7 @@ fn help_prints_commands_and_pages() {
         assert!((20..=100).contains(&length), "{}: {}", page.path, page.summary());
     }
     for (words, usage) in [
-        ("help", "policyd [OPTIONS] <COMMAND>"),
+        ("help", "policyd [OPTIONS] COMMAND"),
         ("help lint", "policyd lint"),
         ("help trust", "policyd trust"),
         ("help breaker allow", "policyd breaker allow"),
@@ -251,6 +251,8 @@ fn help_prints_commands_and_pages() {
         assert_eq!(called.code, Some(0), "{words}");
         assert!(called.stdout.contains(&format!("Usage: {usage}")), "{words}: {}", called.stdout);
     }
+    let all = called("help all").stdout;
+    assert!(all.contains("\n  rationalization  ") && all.contains("Exit codes: "), "{all}");
     for (words, help) in [
         ("help gards", "did you mean `guards`?"),
         ("help lint nonsense", "run `policyd help topics`"),
