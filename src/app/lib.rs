@@ -20,6 +20,7 @@ pub mod dashboard;
 pub mod doctor;
 pub mod export;
 pub mod folders;
+pub mod inbox;
 pub mod install;
 pub mod metrics;
 pub mod morning;

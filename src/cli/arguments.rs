@@ -10,6 +10,7 @@ pub(super) use checking::{
     TestFormat, Update,
 };
 pub(super) use context::{ContextAction, ContextArguments};
+pub(super) use inbox::{AnswerArguments, InboxAction, InboxArguments};
 pub(super) use pack::{
     ManifestArguments, PackAction, PackArguments, PushArguments, UpdateArguments,
 };
@@ -54,6 +55,7 @@ pub(super) enum ArgumentError {
 
 mod checking;
 mod context;
+mod inbox;
 mod pack;
 mod queue;
 mod report;
@@ -140,6 +142,8 @@ pub(super) enum Command {
     State(StateArguments),
     /// Show what happened in projects: runs, stops, blocks, questions, context, and cost
     Status(StatusArguments),
+    /// List what waits for you in all projects, questions first, and answer it
+    Inbox(InboxArguments),
     /// Show all projects in the browser, and answer questions there
     Dashboard(DashboardArguments),
     /// Show all projects on the terminal, refreshed, with keys to sort, filter, and open

@@ -240,7 +240,7 @@ pub(super) fn hint(typed: &str) -> Option<String> {
     let typed = typed.trim();
     let (program, rest) = typed.split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./~$=".contains(c);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./~$=;".contains(c);
     let is_operator = rest.starts_with("- ") || rest.starts_with(|c: char| "=!<>&|+*?".contains(c));
     let is_command = program.chars().all(is_name)
         && program.starts_with(|c: char| c.is_ascii_alphabetic() || "./~_".contains(c))

@@ -30,15 +30,15 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         title: "Everyday",
         commands: &[
-            "status", "log", "explain", "rules", "rule", "allow", "pause", "resume", "disable",
-            "enable",
+            "status", "inbox", "log", "explain", "rules", "rule", "allow", "pause", "resume",
+            "disable", "enable",
         ],
         rows: &[
             ("status", "Show runs, stops, blocks, questions, context, and cost"),
+            ("inbox", "List what waits for you in all projects, and answer it"),
             ("log", "List logged decisions, newest last"),
             ("explain", "Explain a decision: which rules fired and with which values"),
-            ("rules", "List, search, or explain the active rules"),
-            ("rule", "Disable, soften, or enforce one rule"),
+            ("rules, rule", "List, search, or explain rules; disable or soften one"),
             ("allow", "Let a rule or a blocked call pass once, or for a while"),
             ("pause, resume", "Pause policyd for a limited time"),
             ("disable, enable", "Disable policyd in this project"),

@@ -27,6 +27,7 @@ mod failure;
 mod help;
 mod help_groups;
 mod human;
+mod inbox;
 mod init;
 mod install;
 mod learn;
@@ -214,6 +215,7 @@ fn command(world: &dyn World, console: &mut Console<'_>, arguments: &[OsString])
         Command::Store(it) => store::run(world, console, &it.action),
         Command::State(it) => state::run(world, console, &it.action),
         Command::Status(it) => status::run(world, console, &it),
+        Command::Inbox(it) => inbox::run(world, console, &it),
         Command::Dashboard(it) => dashboard::run(world, console, &it),
         Command::Top(it) => top::run(world, console, &it),
         Command::Metrics(it) => metrics::run(world, console, &it),

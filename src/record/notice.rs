@@ -63,11 +63,13 @@ pub enum SwitchKind {
     Revoke,
     /// A rule is disabled, softened, or enforced again.
     Rule,
+    /// A human answered what waited.
+    Answer,
 }
 
 impl NoticeKind {
     /// Every kind.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Switch(SwitchKind::Pause),
         Self::Switch(SwitchKind::Resume),
         Self::Switch(SwitchKind::Disable),
@@ -78,6 +80,7 @@ impl NoticeKind {
         Self::Switch(SwitchKind::Allow),
         Self::Switch(SwitchKind::Revoke),
         Self::Switch(SwitchKind::Rule),
+        Self::Switch(SwitchKind::Answer),
         Self::RunEnd,
         Self::Escalation,
         Self::SignalRequest,
@@ -101,6 +104,7 @@ impl NoticeKind {
             Self::Switch(SwitchKind::Allow) => "allow",
             Self::Switch(SwitchKind::Revoke) => "revoke",
             Self::Switch(SwitchKind::Rule) => "rule",
+            Self::Switch(SwitchKind::Answer) => "answer",
             Self::RunEnd => "run_end",
             Self::Escalation => "escalation",
             Self::SignalRequest => "signal_request",

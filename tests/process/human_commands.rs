@@ -13,7 +13,7 @@ use crate::support::machine::machine;
 const PACK: &str = "/work/.policyd/policies";
 
 /// The commands; `ID` stands for the id of the escalation, and `SIGNAL` for the one of the request.
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "trust",
     "trust --changes",
     "trust --revoke",
@@ -39,6 +39,7 @@ const COMMANDS: [&str; 31] = [
     "signal emit HUMAN_APPROVED",
     "signal consume HUMAN_REVIEW_NEEDED",
     "escalation resolve ID --decision yes",
+    "inbox answer ID yes",
     "dlq abandon sec --reason no",
     "dlq resolve sec",
     "dlq retry sec",

@@ -32,6 +32,7 @@ mod fleet;
 mod foreign;
 mod hostile;
 mod human_commands;
+mod inbox;
 mod install;
 mod kill;
 mod layers;

@@ -9,11 +9,14 @@ use serde_json::json;
 use super::Reply;
 use super::case_draft;
 use super::pages::{OpenProject, PageError, Pages, layout};
+use crate::error::AppError;
+use crate::inbox::InboxKind;
 use crate::sharing::{self, COMMAND};
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::workspace::human::Actor;
-use crate::workspace::project;
+use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_policy::Policy;
 use policyd_record::mask::mask;
 use policyd_state::approval::ApprovalEffect;
 use policyd_state::breaker::BreakerEvent;
@@ -113,6 +116,60 @@ pub(super) fn change(
             _ => action.reset_breaker(stores),
         })
     })
+}
+
+/// The item of the inbox that is answered.
+pub struct AnsweredItem<'a> {
+    pub project: Project,
+    pub policy: Policy,
+    pub kind: InboxKind,
+    pub id: &'a str,
+}
+
+/// An answer to an item of the inbox.
+#[derive(Debug, Clone, Copy)]
+pub struct ItemAnswer<'a> {
+    /// Whether the answer is yes.
+    pub approved: bool,
+    /// What the human adds.
+    pub text: &'a str,
+}
+
+/// Answers an item of the inbox, as a form of the dashboard does. Returns why the shared store does not have the answer yet.
+///
+/// # Errors
+/// Nothing was changed.
+pub fn answer(
+    world: &dyn World,
+    item: AnsweredItem<'_>,
+    answer: ItemAnswer<'_>,
+    actor: &Actor,
+) -> Result<Option<String>, AppError> {
+    let AnsweredItem { project, policy, kind, id } = item;
+    let verdict = if answer.approved { "approve" } else { "reject" };
+    let action = if answer.approved { "retry" } else { "abandon" };
+    let fields = [
+        ("id", id),
+        ("key", id),
+        ("kind", if kind == InboxKind::Signal { "signal" } else { "escalation" }),
+        ("verdict", verdict),
+        ("decision", answer.text),
+        ("action", action),
+        ("reason", answer.text),
+    ];
+    let form: FormFields =
+        fields.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let open = OpenProject { project, policy };
+    let done = open.fenced(world, |world| {
+        let action = FormAction { world, open: &open, actor, form: &form };
+        action.on_current_copy(|stores| match kind {
+            InboxKind::Question | InboxKind::Signal => action.answer(stores),
+            InboxKind::DeadLetter => action.move_task(stores),
+            InboxKind::Breaker => action.reset_breaker(stores),
+            InboxKind::Run => Err(refused("A run is resumed with `policyd run --resume`.")),
+        })
+    });
+    done.map_err(|error| AppError::failed_as(error.to_string()))
 }
 
 /// Returns the page that says that other hosts do not see a change yet.

@@ -25,6 +25,7 @@ use crate::error::AppError;
 use crate::webhook::SignedMessage;
 use crate::workspace::human::Actor;
 use access::DashboardAccess;
+pub use actions::{AnsweredItem, ItemAnswer, answer};
 use live::Live;
 pub use live::Snapshot;
 use pages::Pages;

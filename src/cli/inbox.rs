@@ -1,0 +1,126 @@
+//! `policyd inbox`: what waits for a human in all projects, and the answers.
+
+use serde_json::json;
+
+use super::arguments::{AnswerArguments, InboxAction, InboxArguments};
+use super::{Console, EXIT_OK, EXIT_USAGE, ListFormat, error, pause, print_empty};
+use crate::human::require_human;
+use policyd_app::dashboard::ItemAnswer;
+use policyd_app::inbox::{self, InboxItem, InboxKind};
+use policyd_app::workspace::project;
+use policyd_record::mask::mask;
+use policyd_record::notice::SwitchKind;
+use policyd_record::paint::TextColor;
+use policyd_record::table::{Align, TextCell, TextTable};
+use policyd_world::World;
+
+/// Lists what waits, or answers an item.
+pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &InboxArguments) -> u8 {
+    match &arguments.action {
+        Some(InboxAction::Answer(answer)) => self::answer(world, console, answer),
+        None => list(world, console, arguments.format),
+    }
+}
+
+fn list(world: &dyn World, console: &mut Console<'_>, format: ListFormat) -> u8 {
+    let items = inbox::items(world);
+    let masked = |it: &InboxItem| mask(&it.text).0.into_owned();
+    match format {
+        ListFormat::Json => {
+            let item = |it: &InboxItem| {
+                json!({"id": it.id, "kind": it.kind.name(), "project": it.project, "text": masked(it),
+                    "yes": it.kind.yes(), "no": it.kind.no()})
+            };
+            let items: Vec<_> = items.iter().map(item).collect();
+            console.print(&format!("{:#}\n", json!({"version": 1, "items": items})));
+        }
+        ListFormat::Compact => {
+            for it in &items {
+                let (kind, project) = (it.kind.name(), it.project.display());
+                console.print(&format!("{} {kind} {project} {}\n", it.id, masked(it)));
+            }
+        }
+        ListFormat::Text if items.is_empty() => print_empty(console, format, "item waits for you"),
+        ListFormat::Text => {
+            let mut table = TextTable::new(0, &[Align::Left; 4]);
+            for it in &items {
+                let name = it.project.file_name().unwrap_or(it.project.as_os_str());
+                let kind = TextCell::new(it.kind.name(), color(it.kind));
+                let project = name.to_string_lossy().into_owned();
+                table.row(vec![it.id.as_str().into(), kind, project.into(), masked(it).into()]);
+            }
+            let text = table.render(console.screen());
+            let hint =
+                "Answer: policyd inbox answer ID yes|no [TEXT]. Resume a run: policyd run --resume";
+            let hint = console.screen().style().dim(hint);
+            console.print(&format!("{text}\n{hint}\n"));
+        }
+    }
+    EXIT_OK
+}
+
+const fn color(kind: InboxKind) -> TextColor {
+    match kind {
+        InboxKind::Question | InboxKind::Signal => TextColor::Red,
+        InboxKind::DeadLetter | InboxKind::Breaker | InboxKind::Run => TextColor::Yellow,
+    }
+}
+
+fn answer(world: &dyn World, console: &mut Console<'_>, arguments: &AnswerArguments) -> u8 {
+    let items = inbox::items(world);
+    let found: Vec<&InboxItem> =
+        items.iter().filter(|it| it.id.starts_with(&arguments.id)).collect();
+    let exact = items.iter().find(|it| it.id == arguments.id);
+    let item = match (exact, found.as_slice()) {
+        (Some(item), _) => item,
+        (None, [item]) => *item,
+        (None, []) => {
+            let text = format!("nothing waits with the id `{}`", arguments.id);
+            console.eprint(&format!("{text}\nhelp: `policyd inbox` lists what waits"));
+            return EXIT_USAGE;
+        }
+        (None, [_, ..]) => {
+            let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
+            console.eprint(&format!(
+                "ambiguous id `{}`\nhelp: one of {}",
+                arguments.id,
+                ids.join(", ")
+            ));
+            return EXIT_USAGE;
+        }
+    };
+    let approved = arguments.answer.is_yes();
+    let verb = if approved { Some(item.kind.yes()) } else { item.kind.no() };
+    let Some(verb) = verb.filter(|_| item.kind != InboxKind::Run) else {
+        let help = match item.kind {
+            InboxKind::Run => "resume it in its project: `policyd run --resume`",
+            InboxKind::Breaker => "answer yes to reset it, or leave it open",
+            InboxKind::Question | InboxKind::Signal | InboxKind::DeadLetter => "answer yes or no",
+        };
+        console.eprint(&format!("a {} has no such answer\nhelp: {help}", item.kind.name()));
+        return EXIT_USAGE;
+    };
+    let what = mask(&item.text).0.into_owned();
+    let action =
+        format!("{verb} {} {} ({what}) in {}", item.kind.name(), item.id, item.project.display());
+    let actor = match require_human(world, console, &action) {
+        Ok(actor) => actor,
+        Err(code) => return code,
+    };
+    let text = mask(&arguments.text.join(" ")).0.into_owned();
+    let answer = ItemAnswer { approved, text: &text };
+    match inbox::answer(world, item, answer, &actor) {
+        Err(error) => error::report(console, &error),
+        Ok(queued) => {
+            let at = project::at(world, &item.project);
+            let line = format!("{verb} {} {}: {what}", item.kind.name(), item.id);
+            let line = if text.is_empty() { line } else { format!("{line}: {text}") };
+            pause::log(world, &at, SwitchKind::Answer, None, line, &actor);
+            console.print(&format!("recorded: {verb} {} {}\n", item.kind.name(), item.id));
+            if let Some(why) = queued {
+                console.eprint(&format!("the shared store does not have the answer yet: {why}"));
+            }
+            EXIT_OK
+        }
+    }
+}
