@@ -195,6 +195,12 @@ fn fits_tool(guard: &Guard, tool: &str) -> bool {
     guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, tool))
 }
 
+/// Returns whether a call has an effect that a guard without programs needs.
+#[must_use]
+pub fn can_fire(guard: &Guard, call: &Call) -> bool {
+    guard.of_programs || guard.effects.is_none_or(|it| it.has_some(call.effects()))
+}
+
 /// Returns whether a guard has not expired.
 #[must_use]
 pub fn in_force(guard: &Guard, now: Timestamp) -> bool {

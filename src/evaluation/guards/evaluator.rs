@@ -103,8 +103,7 @@ impl GuardEvaluator<'_> {
     pub(super) fn evaluate(&mut self) -> GuardResult {
         if !self.guard.of_programs {
             // Most calls touch no file, so most path guards need not be decoded.
-            let effects = self.seen.call.effects();
-            let untouched = self.guard.effects.is_some_and(|it| !it.has_some(effects));
+            let untouched = !super::can_fire(self.guard, &self.seen.call);
             if untouched && self.detail != Detail::Values {
                 return GuardResult::Passed(Vec::new());
             }

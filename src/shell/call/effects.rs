@@ -41,10 +41,11 @@ impl CallEffects {
 }
 
 impl Call {
-    /// Returns the effects that the call may have: all kinds, if a part of it was not understood.
+    /// Returns the effects that the call may have: all kinds, if a part of it was not understood, or if it applies a patch,
+    /// whose files are known when it is read.
     #[must_use]
     pub fn effects(&self) -> CallEffects {
-        if !self.is_understood() || self.beyond {
+        if !self.is_understood() || self.beyond || !self.patches.is_empty() {
             return CallEffects::ALL;
         }
         let does = |is_such: fn(Access) -> bool| self.files.iter().any(|it| is_such(it.does));

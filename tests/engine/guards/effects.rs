@@ -27,6 +27,7 @@ fn what_is_not_asked_would_be_silent() {
         ("echo x > notes.txt", CallEffects::CHANGE),
         ("rm notes.txt", CallEffects::CHANGE),
         ("A=1 cargo test", CallEffects::VARIABLE),
+        ("git apply a.patch", CallEffects::ALL),
         ("echo 'unclosed", CallEffects::ALL),
     ] {
         let kind = EventKind::PreToolUse;

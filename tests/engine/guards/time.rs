@@ -95,7 +95,7 @@ fn a_call_that_takes_more_than_a_second_is_asked_about() {
     for (tick, line, expected) in [
         (1, "true; true; true", ""),
         (400, "true; true; true", "ask"),
-        (60, "true", "ask"),
+        (120, "true", "ask"),
         (2_000, "rm -rf ~", "ask"),
     ] {
         let machine = Machine::new(PROJECT);
