@@ -357,6 +357,9 @@ fn every_page_shows_the_project_and_escapes_what_agents_wrote() {
     assert!(breakers.contains("api/x") && breakers.contains("failure"), "{breakers}");
     assert!(breakers.contains("State changes, newest first"), "{breakers}");
     let waiting = dashboard.page("/waiting");
+    let position = |text: &str| waiting.find(text).unwrap_or_else(|| panic!("{text}: {waiting}"));
+    assert!(position("Approve") < position("Runs and breakers"), "questions come first");
+    assert!(dashboard.page("/waiting?recorded=1").contains("Your answer is recorded."));
     assert!(waiting.contains("Rotate passwords"), "{waiting}");
     assert!(waiting.contains("Add a &lt;parser&gt;: a human must answer"), "{waiting}");
     assert!(waiting.contains("the key &lt;b&gt;leaked&lt;/b&gt;"), "{waiting}");
@@ -415,7 +418,7 @@ fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
         dashboard.post("/answer", &fields)
     };
     let first = answer("approve");
-    assert_eq!((first.status, first.headers["location"].as_str()), (303, "/waiting"));
+    assert_eq!((first.status, first.headers["location"].as_str()), (303, "/waiting?recorded=1"));
     let closed = &escalations()[0];
     assert_eq!(
         (&closed["status"], &closed["decision"]),
@@ -439,6 +442,8 @@ fn a_question_is_answered_in_the_browser_and_the_work_goes_on() {
     assert_eq!(dashboard.post("/answer", &fields).status, 303);
     let history = machine.run(&["signal", "history"], b"").stdout;
     assert!(history.contains("approved"), "{history}");
+    let log = machine.run(&["log"], b"").stdout;
+    assert_eq!(log.matches("approve escalation").count(), 1, "the first answer is logged: {log}");
     let consumed = machine.run(&["signal", "consume", "HUMAN_APPROVED"], b"");
     assert_eq!(consumed.code, Some(0), "the agent receives the answer: {consumed:?}");
 }

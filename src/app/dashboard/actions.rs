@@ -18,10 +18,12 @@ use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
 use policyd_policy::Policy;
 use policyd_record::mask::mask;
+use policyd_record::notice::{SwitchKind, switch_entry};
 use policyd_state::approval::ApprovalEffect;
 use policyd_state::breaker::BreakerEvent;
 use policyd_state::dead_letter::TaskEvent;
 use policyd_state::signal::End;
+use policyd_store::decision_log::log_decision;
 use policyd_store::shared::{
     AnswerResult, NamedSignal, SharedSignalEnd, SharedStore, SignalResponse,
 };
@@ -82,7 +84,7 @@ pub(super) fn act(pages: &Pages<'_>, path: &str, form: &FormFields) -> Result<Re
     let actor = pages.actor.ok_or_else(|| refused("This dashboard is read-only."))?;
     let project = field("project");
     let back = match path {
-        "/answer" | "/task" => "/waiting",
+        "/answer" | "/task" => "/waiting?recorded=1",
         "/breaker" => "/breakers",
         "/wrong" => {
             let (id, rule, note) = (field("id"), field("rule"), field("note"));
@@ -110,11 +112,13 @@ pub(super) fn change(
     let open = pages.open(form.get("project").map(String::as_str).unwrap_or_default())?;
     open.fenced(pages.world, |world| {
         let action = FormAction { world, open: &open, actor, form };
-        action.on_current_copy(|stores| match path {
+        let done = action.on_current_copy(|stores| match path {
             "/answer" => action.answer(stores),
             "/task" => action.move_task(stores),
             _ => action.reset_breaker(stores),
-        })
+        })?;
+        action.log(path);
+        Ok(done)
     })
 }
 
@@ -192,6 +196,26 @@ struct FormAction<'a> {
 impl FormAction<'_> {
     fn field(&self, name: &str) -> &str {
         self.form.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// Logs an answer in the project, with the human who gave it.
+    fn log(&self, path: &str) {
+        let text = match path {
+            "/answer" => {
+                let (verdict, kind) = (self.field("verdict"), self.field("kind"));
+                format!("{verdict} {kind} {}: {}", self.field("id"), self.field("decision"))
+            }
+            "/task" => {
+                let (action, id) = (self.field("action"), self.field("id"));
+                format!("{action} dead letter {id}: {}", self.field("reason"))
+            }
+            _ => format!("reset breaker {}", self.field("key")),
+        };
+        let text = mask(text.trim_end_matches([':', ' '])).0.into_owned();
+        let now = self.world.now();
+        let entry = switch_entry(now, SwitchKind::Answer, None, text, self.actor.text());
+        // The answer itself stands.
+        let _unlogged = log_decision(self.world, &self.open.project.state, entry);
     }
 
     /// Runs a change on the stores of the project, between two synchronizations with a shared store, as commands do.

@@ -119,7 +119,7 @@ impl<'a> DecisionLogs<'a> {
         let EntryQuery { id, session, stops_only } = query;
         let all = EntryQuery { stops_only, ..EntryQuery::default() };
         if newest.is_none() && self.entries("", all).next().is_none() {
-            let text = "no decision of this project is logged: nothing was judged here yet";
+            let text = "no decision of this project is logged yet";
             return AppError::failed_as(text);
         }
         let of_session = session.map(|it| format!(" of a session `{it}`")).unwrap_or_default();

@@ -36,7 +36,10 @@ struct WaitingItems {
     tasks: Vec<Task>,
 }
 
-/// Returns the page of what waits for a human.
+/// Field of the address after an answer.
+const RECORDED: &str = "recorded";
+
+/// Returns the page of what waits for a human, questions first.
 pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     let wanted = view.field("project");
     let rows = view.snapshot.rows.iter();
@@ -63,14 +66,15 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
     };
     let body = html! {
         form.filter method="get" action="/waiting" { (layout::project_menu(view)) button { "Show" } }
+        @if view.field(RECORDED).is_some() { p.notice role="status" { "Your answer is recorded." } }
         @for (directory, problem) in &unread { p.problem { (directory) " " (problem) } }
         @if unread.is_empty() && parts.is_empty() && others.is_empty() && calls.is_empty() && signals.is_empty() { p { "Nothing waits for you." } }
         @if !calls.is_empty() { section { h2 { "Blocked calls of all hosts" } @for it in &calls { (it) } } }
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
+        @for part in &parts { (part) }
         @if !others.is_empty() {
             section { h2 { "Runs and breakers" } (layout::table("Runs and breakers", &OTHERS, &other_rows)) }
         }
-        @for part in &parts { (part) }
         @if left == 0 || others.len() == ROWS { p { "More items wait. Choose a project to see them." } }
     };
     layout::page(view, PageSection::Waiting, "Waiting", &body)
