@@ -232,8 +232,7 @@ impl<'a> Checker<'a> {
     fn expect(&mut self, expr: &Expr, wanted: Type, why: &str) -> Type {
         let found = self.infer(expr);
         if found != wanted && found != Type::Any {
-            let code = if wanted == Type::Bool { "type-mismatch" } else { "type-mismatch" };
-            self.at(expr, code, &format!("{why}; this is a {found}"), None);
+            self.at(expr, "type-mismatch", &format!("{why}; this is a {found}"), None);
         }
         wanted
     }

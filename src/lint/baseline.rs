@@ -153,10 +153,7 @@ fn fingerprints_by(findings: &[&Diagnostic], name: impl Fn(&Source) -> String) -
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use policyd_yaml::Span;
 
     #[test]
     fn a_file_has_one_name_in_a_baseline_wherever_it_is_looked_at_from() {
