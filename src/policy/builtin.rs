@@ -73,6 +73,7 @@ pub const CASES: &[(&str, &str)] = &[
     ("forges.yaml", include_str!("../../policies/tests/forges.yaml")),
     ("guard_exceptions.yaml", include_str!("../../policies/tests/guard_exceptions.yaml")),
     ("guards.yaml", include_str!("../../policies/tests/guards.yaml")),
+    ("guards_effects.yaml", include_str!("../../policies/tests/guards_effects.yaml")),
     ("guards_forms.yaml", include_str!("../../policies/tests/guards_forms.yaml")),
     ("guards_words.yaml", include_str!("../../policies/tests/guards_words.yaml")),
     ("guards_gate.yaml", include_str!("../../policies/tests/guards_gate.yaml")),
