@@ -28,7 +28,7 @@ pub use evaluator::{matches_any_program, matching_programs};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
 use policyd_fact_table::context::Context;
-use policyd_facts::call::Call;
+use policyd_facts::call::{Call, CallEffects};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::HashedName;
@@ -176,7 +176,8 @@ pub fn concerned_guards<'p>(
 ) -> Vec<&'p Guard> {
     let is_certain = call.is_understood() && !call.beyond;
     if !is_certain || call.programs.iter().any(|it| it.name.is_empty()) {
-        return applicable_guards(policy, event, now).collect();
+        let effects = call.effects();
+        return applicable_guards(policy, event, now).filter(|it| can_fire(it, effects)).collect();
     }
     let tool = event.tool_name.as_deref().unwrap_or_default();
     let names = call.programs.iter().map(|it| it.name.as_str());
@@ -195,10 +196,10 @@ fn fits_tool(guard: &Guard, tool: &str) -> bool {
     guard.tools.is_empty() || guard.tools.iter().any(|glob| word_matches(glob, tool))
 }
 
-/// Returns whether a call has an effect that a guard without programs needs.
+/// Returns whether a call with these effects has one that a guard without programs needs.
 #[must_use]
-pub fn can_fire(guard: &Guard, call: &Call) -> bool {
-    guard.of_programs || guard.effects.is_none_or(|it| it.has_some(call.effects()))
+pub fn can_fire(guard: &Guard, effects: CallEffects) -> bool {
+    guard.of_programs || guard.effects.is_none_or(|it| it.has_some(effects))
 }
 
 /// Returns whether a guard has not expired.

@@ -168,8 +168,9 @@ impl<'p> Judge<'p> {
         let meant = self.meant.entry((kind, tool.clone()));
         let meant = meant.or_insert_with(|| guards::guards_for(policy, kind, tool).collect());
         let meant = meant.iter().copied();
+        let effects = seen.call.effects();
         let concerned: Vec<&Guard> = meant
-            .filter(|it| guards::in_force(it, call.now) && guards::can_fire(it, &seen.call))
+            .filter(|it| guards::in_force(it, call.now) && guards::can_fire(it, effects))
             .collect();
         let values = &self.words.lens.lens().value_options;
         let told = |it: &&Guard| {

@@ -102,11 +102,6 @@ pub(super) struct GuardEvaluator<'a> {
 impl GuardEvaluator<'_> {
     pub(super) fn evaluate(&mut self) -> GuardResult {
         if !self.guard.of_programs {
-            // Most calls touch no file, so most path guards need not be decoded.
-            let untouched = !super::can_fire(self.guard, &self.seen.call);
-            if untouched && self.detail != Detail::Values {
-                return GuardResult::Passed(Vec::new());
-            }
             let body = &*self.guard.body;
             return match self.holds(body) {
                 Ok(false) => GuardResult::Passed(self.explained(body)),
