@@ -1,5 +1,6 @@
 //! `policyd facts`: the reference of facts by subject, or their values in a session.
 
+use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value as Json, json};
@@ -38,12 +39,12 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Fact
         Ok(session) => session,
         Err(error) => return error::report(console, &error),
     };
-    let mut evaluator = Evaluator::new(session.context.clone());
+    let mut evaluator = Evaluator::new(Rc::new(session.view.clone()));
     let values = values(&names, &mut evaluator);
     match arguments.format {
         ListFormat::Json => {
             let named = values.iter().map(|(name, found)| (name.clone(), found_json(found)));
-            let mut fold = json!(session.context.facts);
+            let mut fold = json!(session.view.context.facts);
             mask_json(&mut fold);
             let named: Map<String, Json> = named.collect();
             let all = json!({"version": FACTS_VERSION, "values": named, "fold": fold,

@@ -3,6 +3,7 @@
 mod prompt;
 
 use std::io::Read as _;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -92,7 +93,7 @@ impl Trial {
             true => trial_rule::findings(&self.pack, expression, &source, self.now),
             false => Vec::new(),
         };
-        let mut evaluator = Evaluator::new(self.session.context.clone());
+        let mut evaluator = Evaluator::new(Rc::new(self.session.view.clone()));
         let parts = masked_parts(&evaluator.explain(expression));
         let value = parts.last().map(|it| it.found.clone());
         console.print(&match format {

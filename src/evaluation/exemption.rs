@@ -39,12 +39,14 @@ pub(super) fn apply(
         if covered.is_empty() {
             continue;
         }
-        bench.context.learned.borrow_mut().outcome = outcome_of(&covered);
+        let outcome = outcome_of(&covered);
+        evaluator.change(|it| it.outcome = outcome);
         // A condition that cannot be evaluated exempts nothing: the block limit still holds.
         if !evaluator.eval_bool(&exemption.when).unwrap_or(false) {
             continue;
         }
-        let insists = !bench.context.interactive && !exemption.insist.is_empty() && !blocked_before;
+        let insists =
+            !bench.context().interactive && !exemption.insist.is_empty() && !blocked_before;
         if insists {
             texts.insists.extend(first(&exemption.insist, evaluator));
             continue;

@@ -233,7 +233,7 @@ pub fn judge<'p>(
         // A guard that only observes asks nothing, so another one asks first.
         unsure = unsure.filter(|it| !it.observed || guard.observed || !may_stop(guard));
         unsure = unsure.or(Some(guard).filter(|it| seen.call.beyond && may_stop(it)));
-        context.learned.borrow_mut().program = None;
+        evaluator.change(|it| it.program = None);
         if !matches!(found, GuardResult::NotApplicable) {
             guarded.judged.push(guard.id.clone());
         }

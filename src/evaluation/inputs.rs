@@ -14,7 +14,7 @@ use super::situation::{EventContext, ExcludedFacts};
 use policyd_base::id::SessionId;
 use policyd_base::limits::READING_LOGGED_BYTES_MAX;
 use policyd_fact_table::breaker_facts::BreakersSnapshot as Breakers;
-use policyd_fact_table::context::{Context, ProbeResult};
+use policyd_fact_table::context::{ProbeResult, View};
 use policyd_fact_table::project_facts::ProjectView;
 use policyd_fact_table::queue_facts::QueueSnapshot;
 use policyd_fact_table::signal_facts::SignalSnapshot;
@@ -289,15 +289,11 @@ pub struct DecisionMetadata<'a> {
 impl Inputs {
     /// Returns the inputs of an evaluation. `mask` replaces secrets and returns their number.
     #[must_use]
-    pub fn new(
-        context: &Context,
-        besides: DecisionMetadata<'_>,
-        mask: fn(&mut Value) -> usize,
-    ) -> Self {
+    pub fn new(view: &View, besides: DecisionMetadata<'_>, mask: fn(&mut Value) -> usize) -> Self {
+        let (context, stores) = (&*view.context, &*view.stores);
         let event = &context.event;
         let task = |it: &BackgroundTask| [it.id.clone(), it.kind.clone(), it.status.clone()];
-        let learned = context.learned.borrow();
-        let probes = &learned.probes;
+        let probes = &view.readings.probes;
         Self {
             program: besides.program.to_owned(),
             pack_hash: hex(besides.pack_hash),
@@ -326,9 +322,9 @@ impl Inputs {
                 .iter()
                 .map(|(id, it)| (id.clone(), LoggedProbeResult::new(it, mask)))
                 .collect(),
-            breakers: learned.breakers.clone(),
-            waiting: learned.waiting.clone(),
-            signals: learned.signals.clone(),
+            breakers: stores.breakers.clone(),
+            waiting: stores.waiting.clone(),
+            signals: stores.signals.clone(),
         }
     }
 

@@ -40,7 +40,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{Context, Memory, ProbeResult, RuleFacts};
+use policyd_fact_table::context::{Context, Excuse, Memory, ProbeResult, RuleFacts, View};
+use policyd_fact_table::context_facts::ContextUsage;
 use policyd_fact_table::source::{FactSource, source};
 use policyd_facts::event::{Event, EventKind};
 use policyd_facts::{Facts, Feedback, Prompt};
@@ -98,7 +99,7 @@ pub fn plan(
     forced_type: Option<&str>,
     evaluator: &mut Evaluator,
 ) -> Plan {
-    let session_type = classify(policy, context, forced_type, evaluator);
+    let session_type = classify(policy, forced_type, evaluator);
     let mut uses = BTreeSet::new();
     for it in policy.considerations.iter() {
         let out = consider::out_of_scope(it, context.event.kind, &session_type, context.now);
@@ -125,18 +126,13 @@ pub fn plan(
 }
 
 /// Classifies the session and sets the session type for expressions.
-pub fn classify(
-    policy: &Policy,
-    context: &Context,
-    forced: Option<&str>,
-    evaluator: &mut Evaluator,
-) -> String {
+pub fn classify(policy: &Policy, forced: Option<&str>, evaluator: &mut Evaluator) -> String {
     let wanted = forced.map(str::to_ascii_uppercase);
     let mut types = policy.session_types.iter();
     let known = types.clone().find(|it| Some(&it.id) == wanted.as_ref());
     let found = known.or_else(|| types.find(|it| evaluator.eval_bool(&it.when).unwrap_or(false)));
     let session_type = found.map(|it| it.id.clone()).unwrap_or_default();
-    context.learned.borrow_mut().session_type.clone_from(&session_type);
+    evaluator.change(|it| it.session_type.clone_from(&session_type));
     session_type
 }
 
@@ -155,8 +151,8 @@ pub enum Detail {
 #[derive(Clone, Copy)]
 pub struct EvaluationContext<'a> {
     pub policy: &'a Policy,
-    /// Context of expressions, with the results of the plan.
-    pub context: &'a Context,
+    /// What expressions read, with the results of the plan.
+    pub view: &'a View,
     /// Saved state of the session, read under the lock.
     pub state: &'a SessionState,
     /// Time since a fixed point, for timings. Constant if timings do not matter.
@@ -168,16 +164,27 @@ pub struct EvaluationContext<'a> {
     pub allowed: &'a BTreeMap<String, String>,
 }
 
-/// Evaluates a stop.
+impl<'a> EvaluationContext<'a> {
+    /// The event with the facts of its session.
+    fn context(&self) -> &'a Context {
+        &self.view.context
+    }
+}
+
+/// Evaluates a stop. The evaluator keeps only values that this view and its successors have, too.
 #[must_use]
 pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOutcome {
-    let guard = guard_of(bench.state, &bench.context.event);
-    bench.context.learned.borrow_mut().memory = memory(bench.state, &bench.context.event);
-    learn_context(bench);
+    let context = bench.context();
+    let guard = guard_of(bench.state, &context.event);
+    let memory = memory(bench.state, &context.event);
+    let usage = bench.view.usage.as_ref().map(|it| settled_usage(bench, it));
+    evaluator.change(|it| *it = View { memory, usage, ..bench.view.clone() });
+    let mut excuses = None;
+    let checks = bench.policy.considerations.iter();
     let mut verdicts: Vec<CheckVerdict> =
-        bench.policy.considerations.iter().map(|it| judge(it, bench, evaluator)).collect();
-    let facts = &bench.context.facts;
-    let episode = episode(&bench.context.event, facts, &guard);
+        checks.map(|it| judge(it, bench, &mut excuses, evaluator)).collect();
+    let facts = &context.facts;
+    let episode = episode(&context.event, facts, &guard);
     let blocked_before = guard.episode == episode && guard.consecutive_blocks > 0;
     let texts = exemption::apply(&mut verdicts, blocked_before, bench, evaluator);
     let failed: Vec<FailedConsideration> = verdicts
@@ -193,7 +200,7 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
     // Evidence can be text of a model, which is never the same twice.
     let digest = digest(failed.iter().map(|it| format!("{}\n{}", it.id, it.details)));
     // In a replay, the transcript shows the blocks of the recorded pack.
-    let recorded = bench.context.recorded;
+    let recorded = context.recorded;
     let shown = if recorded { Feedback::default() } else { facts.feedback };
     let stop = Stop {
         episode: &episode,
@@ -204,17 +211,18 @@ pub fn decide(bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> StopOu
         edits: facts.files.iter().map(|it| it.edits).sum(),
         blocks_shown: shown.blocks,
         tools_at_shown_block: shown.tools,
-        follows_block: bench.context.event.stop_active && !recorded,
+        follows_block: context.event.stop_active && !recorded,
     };
     let (guard, ruling) =
-        block_limiter::step(&guard, &stop, &bench.policy.settings.guard, bench.context.now);
-    outcome::outcome(bench, verdicts, outcome::LimiterResult { guard, ruling }, &texts, evaluator)
+        block_limiter::step(&guard, &stop, &bench.policy.settings.guard, context.now);
+    let result = outcome::LimiterResult { guard, ruling };
+    let excuses = excuses.unwrap_or_default();
+    StopOutcome { excuses, ..outcome::outcome(bench, verdicts, result, &texts, evaluator) }
 }
 
-/// Adds the saved tier to the context usage, if an expression reads it.
-fn learn_context(bench: EvaluationContext<'_>) {
-    let context = bench.context;
-    let Some(measured) = context.learned.borrow().context.clone() else { return };
+/// Adds the saved tier to the context usage.
+fn settled_usage(bench: EvaluationContext<'_>, measured: &Rc<ContextUsage>) -> Rc<ContextUsage> {
+    let context = bench.context();
     // The saved tier is the main agent's.
     let nothing = TierState::default();
     let main = context.event.agent_id.is_none();
@@ -222,28 +230,30 @@ fn learn_context(bench: EvaluationContext<'_>) {
     let overrides = context.overrides.naming(standing);
     let rules = &*bench.policy.context;
     let gauge = match overrides == context.overrides {
-        true => measured,
+        true => Rc::clone(measured),
         false => Rc::new(context::gauge(rules, &overrides, &context.facts)),
     };
-    let settled = context::settle(&gauge, standing, rules, &overrides, &context.facts);
-    context.learned.borrow_mut().context = Some(Rc::new(settled));
+    Rc::new(context::settle(&gauge, standing, rules, &overrides, &context.facts))
 }
 
-fn judge(it: &Check, bench: EvaluationContext<'_>, evaluator: &mut Evaluator) -> CheckVerdict {
+/// Evaluates one check. `excuses` are searched for once, for the first check that reads them.
+fn judge(
+    it: &Check,
+    bench: EvaluationContext<'_>,
+    excuses: &mut Option<Rc<Vec<Excuse>>>,
+    evaluator: &mut Evaluator,
+) -> CheckVerdict {
     let began = (bench.stopwatch)();
-    let context = bench.context;
-    let out = {
-        let session_type = &context.learned.borrow().session_type;
-        consider::out_of_scope(it, context.event.kind, session_type, context.now)
-    };
+    let context = bench.context();
+    let out = consider::out_of_scope(it, context.event.kind, &bench.view.session_type, context.now);
     let mut verdict = if let Some(why) = out {
         consider::skipped(it, why)
     } else {
         let keywords = |it: &Check| keywords(&it.question, &bench.policy.stop_words);
         let keywords = if it.asks_for_keywords { keywords(it) } else { Vec::new() };
-        context.learned.borrow_mut().rule = RuleFacts { id: it.id.clone(), keywords };
-        if it.asks_for_excuses {
-            rationalization::learn(bench.policy, context, evaluator);
+        evaluator.change(|view| view.rule = RuleFacts { id: it.id.clone(), keywords });
+        if it.asks_for_excuses && excuses.is_none() {
+            *excuses = Some(rationalization::search(bench.policy, context, evaluator));
         }
         match consider::applicability(it, evaluator) {
             Applicability::NotApplicable => consider::not_applicable(it, evaluator, bench.detail),

@@ -43,7 +43,7 @@ pub(super) fn block_reason(
     let (policy, report_path) = (bench.policy, bench.report_path);
     let mut header = cut(&text(policy, "block_header", evaluator), FRAME_CHARS_MAX);
     // The block limiter finds the reason in the transcript by its beginning.
-    if !bench.context.lens.begins_as_block(&header) {
+    if !bench.context().lens.begins_as_block(&header) {
         header = format!("{BLOCK_MARK}\n{header}").trim_end().to_owned();
     }
     let mut footer = cut(&text(policy, "block_footer", evaluator), FRAME_CHARS_MAX);

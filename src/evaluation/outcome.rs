@@ -1,5 +1,6 @@
 //! The outcome of a stop: decision, state to save, and texts to send.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::combine::Decision;
@@ -8,7 +9,7 @@ use super::verdict::{CheckStatus, CheckVerdict, Consequence};
 use super::{EvaluationContext, message, release_reason};
 use policyd_base::limits;
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::OutcomeFacts;
+use policyd_fact_table::context::{Excuse, OutcomeFacts};
 use policyd_policy::Policy;
 use policyd_state::block_limiter::LimiterDecision;
 use policyd_state::{BlockLimiterState, CheckResults, SessionState};
@@ -34,6 +35,8 @@ pub struct StopOutcome {
     pub forgotten_notice: String,
     /// One line about the check results, in the pack's voice.
     pub summary: String,
+    /// Excuses in the agent's last text. Empty if no check read them.
+    pub excuses: Rc<Vec<Excuse>>,
     /// State to save.
     pub state: SessionState,
     /// Whether the state differs from the saved state.
@@ -65,7 +68,7 @@ pub(super) fn outcome(
     let LimiterResult { mut guard, ruling } = result;
     let check_results = check_results(bench, &verdicts);
     let facts = outcome_facts(bench, &verdicts, ruling, &check_results);
-    bench.context.learned.borrow_mut().outcome = facts;
+    evaluator.change(|it| it.outcome = facts);
     let policy = bench.policy;
     let blocked = matches!(ruling, LimiterDecision::Block { .. });
     let reason = if blocked {
@@ -101,7 +104,7 @@ pub(super) fn outcome(
     let state = next_state(bench, guard, check_results, unreported);
     StopOutcome {
         decision: if blocked { Decision::Block } else { Decision::None },
-        session_type: bench.context.learned.borrow().session_type.clone(),
+        session_type: bench.view.session_type.clone(),
         verdicts,
         ruling,
         release: release_reason(ruling),
@@ -109,6 +112,7 @@ pub(super) fn outcome(
         notice: message::cut(&said.join("\n"), limits::SPOKEN_CHARS_MAX),
         forgotten_notice,
         summary,
+        excuses: Rc::default(),
         moved: state != *bench.state,
         state,
     }
@@ -147,7 +151,7 @@ fn outcome_facts(
         }
         LimiterDecision::Approve | LimiterDecision::Release { .. } => (0, 0, 0),
     };
-    let explanation = mask(bench.context.last_message.trim()).0;
+    let explanation = mask(bench.context().last_message.trim()).0;
     let explanation =
         if explanation.is_empty() { String::new() } else { message::in_quotes(&explanation) };
     OutcomeFacts {
@@ -176,7 +180,7 @@ fn check_results(bench: EvaluationContext<'_>, verdicts: &[CheckVerdict]) -> Che
     let judged = satisfied.saturating_add(unsatisfied);
     let score = satisfied.saturating_mul(100).checked_div(judged).unwrap_or(100);
     let known = &bench.state.check_results.files_modified;
-    let files = bench.context.facts.files.iter().map(|it| &it.path);
+    let files = bench.context().facts.files.iter().map(|it| &it.path);
     let files_modified =
         if files.clone().eq(known.iter()) { Arc::clone(known) } else { files.cloned().collect() };
     CheckResults {
@@ -198,7 +202,7 @@ fn next_state(
     state.notified.extend(unreported);
     let more = state.notified.len().saturating_sub(limits::NOTIFIED_KEPT_MAX);
     state.notified.drain(..more);
-    match &bench.context.event.agent_id {
+    match &bench.context().event.agent_id {
         None => state.main = guard,
         Some(agent) => {
             let full =
@@ -212,7 +216,7 @@ fn next_state(
     }
     if state != *bench.state {
         state.turn_count = state.turn_count.saturating_add(1);
-        state.last_check = Some(bench.context.now);
+        state.last_check = Some(bench.context().now);
     }
     state
 }

@@ -54,13 +54,11 @@ pub fn sought(table: &Rationalizations) -> RationalizationMatcher {
     RationalizationMatcher::new(&table.unless, table.entries.len())
 }
 
-/// Searches the agent's last text once, and sets the result for expressions.
-pub fn learn(policy: &Policy, context: &Context, evaluator: &mut Evaluator) {
-    if context.learned.borrow().rationalizations.is_none() {
-        // During the search the result is empty.
-        let found = find(policy, context, evaluator);
-        context.learned.borrow_mut().rationalizations = Some(Rc::new(found));
-    }
+/// Searches the agent's last text, and shows the result to expressions. During the search they read none.
+pub fn search(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Rc<Vec<Excuse>> {
+    let found = Rc::new(find(policy, context, evaluator));
+    evaluator.change(|it| it.excuses = Some(Rc::clone(&found)));
+    found
 }
 
 fn find(policy: &Policy, context: &Context, evaluator: &mut Evaluator) -> Vec<Excuse> {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
-use policyd_fact_table::context::{Context, ConversationProse, EvaluationState};
+use policyd_fact_table::context::{Context, ConversationProse, View};
 use policyd_fact_table::excuse_facts::RationalizationMatcher;
 use policyd_fact_table::pattern::{StoredPattern, TextPatterns};
 use policyd_fact_table::project_facts::ProjectView;
@@ -95,12 +95,18 @@ impl EventContext {
         }
     }
 
+    /// Creates the first view of one evaluation.
+    #[must_use]
+    pub fn view(self, policy: &Policy, words: &Matchers) -> View {
+        let gauge = (policy.sources.contains(FactSource::Context) && self.gauged)
+            .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
+        View { usage: gauge, ..View::new(Rc::new(self.context(policy, words))) }
+    }
+
     /// Creates the context of one evaluation.
     #[must_use]
     pub fn context(self, policy: &Policy, words: &Matchers) -> Context {
         let forge = self.remote_host.as_deref().map(|host| forge(policy, host));
-        let gauge = (policy.sources.contains(FactSource::Context) && self.gauged)
-            .then(|| Rc::new(super::context::gauge(&policy.context, &self.overrides, &self.facts)));
         let said = self.event.last_message.clone().filter(|it| !it.trim().is_empty());
         let last = || self.facts.messages.last.last().map(|it| it.text.clone());
         Context {
@@ -120,7 +126,6 @@ impl EventContext {
             sought: Rc::clone(&words.sought),
             overrides: self.overrides,
             now: self.now,
-            learned: RefCell::new(EvaluationState { context: gauge, ..EvaluationState::default() }),
             spoken: ConversationProse::default(),
             files_by_kind: RefCell::default(),
         }

@@ -183,6 +183,12 @@ impl<H: Handle> Evaluator<H> {
         self.globals.turn_to(Some(context));
     }
 
+    /// Changes the context between two steps of an evaluation. Only values of expressions that [`Handle::can_change`]
+    /// names may differ afterwards: the others are kept.
+    pub fn change(&mut self, change: impl FnOnce(&mut H::Context)) {
+        self.globals.change(change);
+    }
+
     /// Releases the context.
     pub fn leave(&mut self) {
         self.globals.turn_to(None);

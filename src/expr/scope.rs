@@ -34,6 +34,14 @@ impl<H: Handle> Globals<H> {
         self.context = context;
     }
 
+    /// Changes the context. A handle that is still held keeps the context as it was.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut H::Context)) {
+        self.scope.clear();
+        if let Some(context) = &mut self.context {
+            change(Rc::make_mut(context));
+        }
+    }
+
     /// The handle of a part of the context, by its name; `None` for a record.
     pub(super) fn handle(&self, name: &str) -> Option<H> {
         H::of_global(self.context.as_ref()?, name)

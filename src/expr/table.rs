@@ -112,7 +112,7 @@ pub trait KnownNames {
 /// A part of the context of an evaluation, such as `files`. Cloning a handle copies a pointer.
 pub trait Handle: Debug + Clone + 'static {
     /// Everything that expressions can read in one evaluation.
-    type Context: Debug;
+    type Context: Debug + Clone;
 
     /// The table that describes the handles.
     const TABLE: &'static dyn FactTable;

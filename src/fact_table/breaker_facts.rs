@@ -141,9 +141,8 @@ fn names(standing: &BreakersSnapshot, wanted: impl Fn(&BreakerSnapshot) -> bool)
 
 /// Looks at all of them.
 fn all(it: &Object, look: impl FnOnce(&BreakersSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
-    let learned = it.context.learned.borrow();
-    learned.breakers.as_ref().map(look).ok_or_else(|| match it.context.recorded {
-        true => it.context.miss("where the breakers stood"),
+    it.view.stores.breakers.as_ref().map(look).ok_or_else(|| match it.context().recorded {
+        true => it.context().miss("where the breakers stood"),
         false => "the breakers were not read at this event".into(),
     })
 }

@@ -326,14 +326,14 @@ fn searched_for_secrets(call: &Call) -> impl Iterator<Item = &String> {
 
 /// Options with values, as the vocabulary tells them.
 pub(super) fn values(it: &Object) -> &Rows<ValueOptions> {
-    &it.context.lens.lens().value_options
+    &it.context().lens.lens().value_options
 }
 
 pub(super) fn on_call(
     it: &Object,
     ask: impl FnOnce(&CallFacts) -> Result<Dynamic, FactError>,
 ) -> Result<Dynamic, FactError> {
-    let seen = it.context.learned.borrow().call.clone();
+    let seen = it.view.call.clone();
     match seen {
         Some(seen) => ask(&seen),
         None => Err("there is no tool call at this event".into()),

@@ -28,7 +28,7 @@ use policyd_facts::{Facts, KindFacts, ShellCommand};
 use policyd_state::context::Overrides;
 use policyd_yaml::time::Timestamp;
 
-/// Everything that expressions can read. It is built once per evaluation of a pack.
+/// One event with the facts of its session. It is built once per evaluation of a pack, and does not change.
 #[derive(Debug)]
 pub struct Context {
     /// What just happened.
@@ -63,8 +63,6 @@ pub struct Context {
     pub overrides: Overrides,
     /// The wall clock.
     pub now: Timestamp,
-    /// What is learned while a pack is evaluated.
-    pub learned: RefCell<EvaluationState>,
     /// What was said, prepared when it is first looked at.
     pub spoken: ConversationProse,
     /// Places of the edited files of each kind that was asked for.
@@ -131,35 +129,71 @@ impl Context {
     }
 }
 
-/// What is learned while a pack is evaluated: answers first, then verdicts.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct EvaluationState {
+/// Everything that expressions can read at one step of an evaluation. A step that finds more changes the view of the
+/// next step ([`policyd_expr::Evaluator::change`]).
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The event with the facts of its session.
+    pub context: Rc<Context>,
+    /// What the stores of the project contain.
+    pub stores: Rc<StoreSnapshots>,
+    /// How full the context window is, if a rule reads it.
+    pub usage: Option<Rc<ContextUsage>>,
     /// Type of the session, once classified.
     pub session_type: String,
+    /// Preferences and results of probes, once the plan is carried out.
+    pub readings: Rc<Readings>,
     /// What the session remembers, read under the lock.
     pub memory: Memory,
-    /// Preferences found, by id.
-    pub preferences: BTreeMap<String, bool>,
-    /// Answers of probes, by id.
-    pub probes: BTreeMap<String, ProbeResult>,
-    /// Where the circuit breakers stand, if somebody looked.
-    pub breakers: Option<BreakersSnapshot>,
-    /// What waits in the project, if somebody looked.
-    pub waiting: Option<QueueSnapshot>,
-    /// Which signals wait, if somebody looked.
-    pub signals: Option<SignalSnapshot>,
-    /// How full the context is, if somebody looked.
-    pub context: Option<Rc<ContextUsage>>,
-    /// The consideration that is being judged.
+    /// The consideration that is evaluated.
     pub rule: RuleFacts,
+    /// Excuses in the agent's last text; `None` until a consideration asks for them.
+    pub excuses: Option<Rc<Vec<Excuse>>>,
     /// What was decided; only messages see it.
     pub outcome: OutcomeFacts,
-    /// Excuses in the agent's last text; nothing before they were looked for.
-    pub rationalizations: Option<Rc<Vec<Excuse>>>,
     /// The tool call that is about to happen; only guards see it.
     pub call: Option<Rc<CallFacts>>,
-    /// The program of it that a guard recognized.
+    /// The program of the call that a guard recognized.
     pub program: Option<MatchedProgram>,
+}
+
+impl View {
+    /// The view before the first step: the event and its session, and nothing else.
+    pub fn new(context: Rc<Context>) -> Self {
+        Self {
+            context,
+            stores: Rc::default(),
+            usage: None,
+            session_type: String::new(),
+            readings: Rc::default(),
+            memory: Memory::default(),
+            rule: RuleFacts::default(),
+            excuses: None,
+            outcome: OutcomeFacts::default(),
+            call: None,
+            program: None,
+        }
+    }
+}
+
+/// What the stores of a project contain. A store that no rule reads, or that cannot be read, is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StoreSnapshots {
+    /// The circuit breakers.
+    pub breakers: Option<BreakersSnapshot>,
+    /// Tasks that wait, and escalations.
+    pub waiting: Option<QueueSnapshot>,
+    /// Signals that wait.
+    pub signals: Option<SignalSnapshot>,
+}
+
+/// Results of what a plan asks for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Readings {
+    /// Whether a preference was found, by id.
+    pub preferences: BTreeMap<String, bool>,
+    /// Results of probes, by id.
+    pub probes: BTreeMap<String, ProbeResult>,
 }
 
 /// An excuse that was found in the agent's last text.
@@ -242,34 +276,39 @@ pub enum ProbeResult {
     Failed(String),
 }
 
-/// A handle under which Rhai sees a part of the context; cloning it copies a pointer.
+/// A handle under which Rhai sees a part of the view; cloning it copies a pointer.
 #[derive(Debug, Clone)]
 pub struct Object {
-    /// The context it belongs to.
-    pub context: Rc<Context>,
+    /// The view it belongs to.
+    pub view: Rc<View>,
     /// The part.
     pub part: Part,
 }
 
 impl Object {
-    /// The handle of another part of the same context.
+    /// The handle of another part of the same view.
     pub fn part(&self, part: Part) -> Dynamic {
-        Dynamic::from(Self { context: self.context.clone(), part })
+        Dynamic::from(Self { view: Rc::clone(&self.view), part })
+    }
+
+    /// The event with the facts of its session.
+    pub fn context(&self) -> &Context {
+        &self.view.context
     }
 }
 
 impl Handle for Object {
-    type Context = Context;
+    type Context = View;
 
     const TABLE: &'static dyn FactTable = &TableOfFacts;
 
-    fn of_global(context: &Rc<Context>, name: &str) -> Option<Self> {
+    fn of_global(view: &Rc<View>, name: &str) -> Option<Self> {
         let part = (members::global(name)?.global?.part)();
-        Some(Self { context: Rc::clone(context), part })
+        Some(Self { view: Rc::clone(view), part })
     }
 
     fn can_change(expression: &str) -> bool {
-        globals::reads_learned(expression)
+        globals::can_change(expression)
     }
 
     fn value(&self, name: &str, arguments: &[Dynamic]) -> Result<Dynamic, FactError> {

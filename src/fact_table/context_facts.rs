@@ -217,9 +217,8 @@ const NANO_PER_CENT: u64 = 10_000_000;
 const TURNS_MAX: i64 = CONTEXT_TURNS_MAX as i64;
 
 fn look(it: &Object, look: impl FnOnce(&ContextUsage) -> Dynamic) -> Result<Dynamic, FactError> {
-    let learned = it.context.learned.borrow();
-    learned.context.as_deref().map(look).ok_or_else(|| match it.context.recorded {
-        true => it.context.miss("how full the context was"),
+    it.view.usage.as_deref().map(look).ok_or_else(|| match it.context().recorded {
+        true => it.context().miss("how full the context was"),
         false => "the context window was not measured at this event".into(),
     })
 }

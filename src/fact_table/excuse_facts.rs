@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::context::{Context, Excuse};
+use super::context::{Excuse, View};
 use super::dynamic::{count, texts};
 use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
 use super::row::{FactRow, field};
@@ -17,7 +17,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Words,
         ["How many were found.", "rationalizations.count == 0"],
-        |it, _| Ok(count(found(&it.context, |_| true, |it| it.name.clone()).len())),
+        |it, _| Ok(count(found(&it.view, |_| true, |it| it.name.clone()).len())),
     ),
     field(
         Subject::Rationalizations,
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Words,
         ["Their names.", "rationalizations.names.contains(\"flaky_tests\")"],
-        |it, _| Ok(texts(found(&it.context, |_| true, |it| it.name.clone()))),
+        |it, _| Ok(texts(found(&it.view, |_| true, |it| it.name.clone()))),
     ),
     field(
         Subject::Rationalizations,
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Words,
         ["The sentences they were found in.", "rationalizations.quotes.len() > 1"],
-        |it, _| Ok(texts(found(&it.context, |_| true, |it| it.quote.clone()))),
+        |it, _| Ok(texts(found(&it.view, |_| true, |it| it.quote.clone()))),
     ),
     field(
         Subject::Rationalizations,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Words,
         ["What is to be done instead of each.", "rationalizations.actions.len() > 0"],
-        |it, _| Ok(texts(found(&it.context, |_| true, |it| format!("{}: {}", it.name, it.action)))),
+        |it, _| Ok(texts(found(&it.view, |_| true, |it| format!("{}: {}", it.name, it.action)))),
     ),
     field(
         Subject::Rationalizations,
@@ -52,18 +52,17 @@ pub(super) const ROWS: &[FactRow] = &[
             "Names of those against which what happened speaks.",
             "rationalizations.proven.len() == 0",
         ],
-        |it, _| Ok(texts(found(&it.context, |it| it.proven, |it| it.name.clone()))),
+        |it, _| Ok(texts(found(&it.view, |it| it.proven, |it| it.name.clone()))),
     ),
 ];
 
 /// Something of each excuse that was found and is wanted; none before they were looked for.
 fn found(
-    context: &Context,
+    view: &View,
     wanted: impl Fn(&Excuse) -> bool,
     told: impl Fn(&Excuse) -> String,
 ) -> Vec<String> {
-    let learned = context.learned.borrow();
-    let excuses = learned.rationalizations.iter().flat_map(|it| it.iter());
+    let excuses = view.excuses.iter().flat_map(|it| it.iter());
     excuses.filter(|it| wanted(it)).map(told).collect()
 }
 

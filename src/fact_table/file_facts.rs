@@ -49,7 +49,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Position of the last edit of a file whose edits changed nothing together, 0 when none.",
             "commands.kind(\"test\").last.at > files.undone_at",
         ],
-        |it, _| Ok(count(it.context.facts.undone_seq)),
+        |it, _| Ok(count(it.context().facts.undone_seq)),
     ),
     field(
         Subject::Files,
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[FactRow] = &[
             if !matches!(it.part, Part::Files(None)) {
                 return Ok(some_files(it, is_one));
             }
-            let mut known = it.context.files_by_kind.borrow_mut();
+            let mut known = it.context().files_by_kind.borrow_mut();
             let places = known.entry(kind.to_string()).or_insert_with(|| places(it, is_one));
             Ok(it.part(Part::Files(Some(Rc::clone(places)))))
         },
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| {
             let kind = text_argument(args, 0)?;
-            let kind = it.context.facts.commands.by_kind.get(kind.as_str());
+            let kind = it.context().facts.commands.by_kind.get(kind.as_str());
             let (text, at) =
                 kind.map_or(("", 0), |it| (it.last_passed_text.as_str(), it.last_passed_seq));
             Ok(some_files(it, |file| file.last_seq <= at && mentions(text, &file.path)))
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| {
             let kind = text_argument(args, 0)?;
-            let kind = it.context.facts.commands.by_kind.get(kind.as_str());
+            let kind = it.context().facts.commands.by_kind.get(kind.as_str());
             let failures = kind.map(|it| it.failures.join("\n")).unwrap_or_default();
             Ok(some_files(it, |file| mentions(&failures, &file.path)))
         },
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Structure,
         ["Those directly in the project's folder.", "files.at_root.written.count == 0"],
         |it, _| {
-            let root = it.context.project.to_str();
+            let root = it.context().project.to_str();
             Ok(some_files(it, |file| is_at_root(root, &file.path)))
         },
     ),
@@ -188,7 +188,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["What a content pattern found and still stands.", "files.findings(\"stub\").count == 0"],
         |it, args| {
             let pattern = text_argument(args, 0)?;
-            let all = it.context.facts.findings.iter().enumerate();
+            let all = it.context().facts.findings.iter().enumerate();
             let found = all.filter(|(_, it)| it.pattern == pattern).map(|(place, _)| place);
             Ok(it.part(Part::Findings(found.collect())))
         },
@@ -215,10 +215,10 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Structure,
         ["Whether a todo tool was used.", "todos.seen"],
-        |it, _| Ok(it.context.facts.todos.seen.into()),
+        |it, _| Ok(it.context().facts.todos.seen.into()),
     ),
     field(Subject::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
-        Ok(count(it.context.facts.todos.items.len()))
+        Ok(count(it.context().facts.todos.items.len()))
     }),
     field(
         Subject::Todos,
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Position of the last change of the list, 0 when none.", "todos.last_at > files.last_at"],
-        |it, _| Ok(count(it.context.facts.todos.last_seq)),
+        |it, _| Ok(count(it.context().facts.todos.last_seq)),
     ),
     field(
         Subject::Todos,
@@ -251,7 +251,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Words,
         ["All todo texts, joined by line breaks.", "todos.words.contains(\"deploy\")"],
         |it, _| {
-            let items = it.context.facts.todos.items.iter();
+            let items = it.context().facts.todos.items.iter();
             Ok(items.map(|it| it.content.as_str()).collect::<Vec<_>>().join("\n").into())
         },
     ),
@@ -263,7 +263,7 @@ fn files(it: &Object) -> impl Iterator<Item = &EditedFile> {
 
 /// The files of a handle, each with its place among all.
 fn numbered_files(it: &Object) -> impl Iterator<Item = (usize, &EditedFile)> {
-    let files = it.context.facts.files.as_slice();
+    let files = it.context().facts.files.as_slice();
     let (some, all): (&[usize], usize) =
         if let Part::Files(Some(places)) = &it.part { (places, 0) } else { (&[], files.len()) };
     let places = (0..all).chain(some.iter().copied());
@@ -313,11 +313,11 @@ fn is_at_root(root: Option<&str>, path: &str) -> bool {
 
 fn findings(it: &Object) -> impl Iterator<Item = &Finding> {
     let places: &[usize] = if let Part::Findings(places) = &it.part { places } else { &[] };
-    places.iter().filter_map(|place| it.context.facts.findings.get(*place))
+    places.iter().filter_map(|place| it.context().facts.findings.get(*place))
 }
 
 fn open_todos(it: &Object) -> Vec<String> {
-    let items = it.context.facts.todos.items.iter().filter(|it| {
+    let items = it.context().facts.todos.items.iter().filter(|it| {
         !matches!(it.status.as_str(), "completed" | "cancelled" | "canceled" | "deleted")
     });
     items.map(|it| format!("[{}] {}", it.status, it.content)).collect()

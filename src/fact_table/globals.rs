@@ -7,7 +7,7 @@ use super::row::{FactRow, Global};
 use super::source::FactSource;
 use super::types::{Evidence::Neutral, Subject, Type};
 
-/// A global whose values are known before a pack is evaluated.
+/// A global whose values are known before the first step.
 const fn global(
     name: &'static str,
     result: Subject,
@@ -27,27 +27,27 @@ const fn global(
         is_day: false,
         range: COUNTS,
     };
-    let global = Some(Global { part, is_learned: false });
+    let global = Some(Global { part, changes: false });
     FactRow { member, run: None, source: Some(source), effects: None, global }
 }
 
-/// A global that reads `EvaluationState`.
-const fn learned(
+/// A global whose values a later step of the evaluation can change.
+const fn changing(
     name: &'static str,
     result: Subject,
     source: FactSource,
     part: fn() -> Part,
     doc: [&'static str; 2],
 ) -> FactRow {
-    let global = Some(Global { part, is_learned: true });
+    let global = Some(Global { part, changes: true });
     FactRow { global, ..self::global(name, result, source, part, doc) }
 }
 
 /// Whether an expression can have another value later in the same evaluation. A text that only contains such a name
 /// counts too.
-pub(super) fn reads_learned(expression: &str) -> bool {
-    let mut learned = ROWS.iter().filter(|it| it.global.is_some_and(|it| it.is_learned));
-    learned.any(|it| expression.contains(it.member.name))
+pub(super) fn can_change(expression: &str) -> bool {
+    let mut changing = ROWS.iter().filter(|it| it.global.is_some_and(|it| it.changes));
+    changing.any(|it| expression.contains(it.member.name))
 }
 
 /// Global names; each gives the handle of one part of the context.
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Event,
         ["What the client just reported.", "event.kind == \"stop\""],
     ),
-    learned(
+    changing(
         "session",
         Subject::Session,
         FactSource::Event,
@@ -122,56 +122,56 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Patterns,
         ["Text patterns of the vocabulary.", "patterns.in_message(\"next_steps\")"],
     ),
-    learned(
+    changing(
         "prefs",
         Subject::Preferences,
         FactSource::Preferences,
         || Part::Preferences,
         ["Preferences found in files, by id.", "prefs.no_auto_merge"],
     ),
-    learned(
+    changing(
         "probes",
         Subject::Probes,
         FactSource::Probes,
         || Part::Probes,
         ["Answers of probes, by id.", "probes.pr.ok"],
     ),
-    learned(
+    changing(
         "breakers",
         Subject::Breakers,
         FactSource::Breakers,
         || Part::Breakers,
         ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
     ),
-    learned(
+    changing(
         "dead_letter",
         Subject::DeadLetters,
         FactSource::Queues,
         || Part::DeadLetters,
         ["Tasks that failed again and again.", "dead_letter.depth < 20"],
     ),
-    learned(
+    changing(
         "escalations",
         Subject::Escalations,
         FactSource::Queues,
         || Part::Escalations,
         ["What humans are asked to decide.", "escalations.blocking.len() == 0"],
     ),
-    learned(
+    changing(
         "signals",
         Subject::Signals,
         FactSource::Signals,
         || Part::Signals,
         ["Signals that wait to be consumed.", "signals.awaiting_human > 0"],
     ),
-    learned(
+    changing(
         "context",
         Subject::Context,
         FactSource::Context,
         || Part::Context,
         ["How full the agent's context is.", "context.percent > 60"],
     ),
-    learned(
+    changing(
         "state",
         Subject::State,
         FactSource::Memory,
@@ -185,14 +185,14 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Now,
         ["The clock, in UTC.", "now.hour >= 22"],
     ),
-    learned(
+    changing(
         "rule",
         Subject::Rule,
         FactSource::Rule,
         || Part::Rule,
         ["The consideration that is being judged.", "rule.id != \"\""],
     ),
-    learned(
+    changing(
         "rationalizations",
         Subject::Rationalizations,
         FactSource::Excuses,
@@ -206,7 +206,7 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Call,
         ["The tool call that is about to happen; for guards only.", "action.runs(\"git push\")"],
     ),
-    learned(
+    changing(
         "program",
         Subject::Invocation,
         FactSource::Program,
@@ -216,7 +216,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "program.has([\"-r\", \"--recursive\"])",
         ],
     ),
-    learned(
+    changing(
         "outcome",
         Subject::Outcome,
         FactSource::Outcome,

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
+use super::context::View;
 use super::dynamic::count;
 use super::row::{FactRow, field, of_days, with_range, with_values};
 use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type};
@@ -14,7 +15,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Blocks in this episode.", "state.blocks < 3"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.blocks)),
+        |it, _| Ok(count(it.view.memory.blocks)),
     ),
     field(
         Subject::State,
@@ -22,7 +23,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Blocks in the whole session.", "state.total_blocks > 10"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.total_blocks)),
+        |it, _| Ok(count(it.view.memory.total_blocks)),
     ),
     field(
         Subject::State,
@@ -30,7 +31,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Stops that moved the state.", "state.turns > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().memory.turns)),
+        |it, _| Ok(count(it.view.memory.turns)),
     ),
     with_range(
         field(
@@ -39,7 +40,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Int,
             Neutral,
             ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
-            |it, _| Ok(count(clock(it.context.now.millis()).hour())),
+            |it, _| Ok(count(clock(it.context().now.millis()).hour())),
         ),
         (0, 23),
     ),
@@ -50,7 +51,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Int,
             Neutral,
             ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
-            |it, _| Ok(count(clock(it.context.now.millis()).weekday().number_from_monday())),
+            |it, _| Ok(count(clock(it.context().now.millis()).weekday().number_from_monday())),
         ),
         (1, 7),
     ),
@@ -60,7 +61,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Date in UTC, `2026-01-31`.", "now.date < \"2027-01-01\""],
-        |it, _| Ok(clock(it.context.now.millis()).format("%Y-%m-%d").to_string().into()),
+        |it, _| Ok(clock(it.context().now.millis()).format("%Y-%m-%d").to_string().into()),
     )),
     field(
         Subject::Rule,
@@ -68,7 +69,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Id of the consideration that is being judged.", "rule.id != \"\""],
-        |it, _| Ok(it.context.learned.borrow().rule.id.clone().into()),
+        |it, _| Ok(it.view.rule.id.clone().into()),
     ),
     field(
         Subject::Rule,
@@ -79,7 +80,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Significant words of its question that the agent wrote, ran or edited.",
             "rule.keywords_seen.len() > 0",
         ],
-        |it, _| Ok(super::dynamic::texts(keywords_seen(&it.context))),
+        |it, _| Ok(super::dynamic::texts(keywords_seen(&it.view))),
     ),
     field(
         Subject::Outcome,
@@ -87,7 +88,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         ["Blockers that are not satisfied.", "outcome.failed > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.failed)),
+        |it, _| Ok(count(it.view.outcome.failed)),
     ),
     field(
         Subject::Outcome,
@@ -95,7 +96,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         ["Warnings.", "outcome.warned > 0"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.warned)),
+        |it, _| Ok(count(it.view.outcome.warned)),
     ),
     field(
         Subject::Outcome,
@@ -103,7 +104,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         ["Number of this block in its episode.", "outcome.block > 1"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.block)),
+        |it, _| Ok(count(it.view.outcome.block)),
     ),
     field(
         Subject::Outcome,
@@ -111,7 +112,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         ["Blocks after which policyd releases the stop.", "outcome.max_blocks == 5"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.max_blocks)),
+        |it, _| Ok(count(it.view.outcome.max_blocks)),
     ),
     field(
         Subject::Outcome,
@@ -122,7 +123,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Blocks that remain for the same finding before policyd releases the stop.",
             "outcome.remaining == 0",
         ],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.remaining)),
+        |it, _| Ok(count(it.view.outcome.remaining)),
     ),
     field(
         Subject::Outcome,
@@ -133,7 +134,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Blocks that remain before policyd releases a stop without a tool call after a block.",
             "outcome.idle_remaining == 0",
         ],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.idle_remaining)),
+        |it, _| Ok(count(it.view.outcome.idle_remaining)),
     ),
     field(
         Subject::Outcome,
@@ -144,7 +145,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "The agent's last message in quotes, on one line and cut, else empty.",
             "outcome.explanation != \"\"",
         ],
-        |it, _| Ok(it.context.learned.borrow().outcome.explanation.clone().into()),
+        |it, _| Ok(it.view.outcome.explanation.clone().into()),
     ),
     with_values(
         field(
@@ -153,7 +154,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Text,
             Neutral,
             ["Why policyd released the stop, else empty.", "outcome.release == \"max_blocks\""],
-            |it, _| Ok(it.context.learned.borrow().outcome.release.clone().into()),
+            |it, _| Ok(it.view.outcome.release.clone().into()),
         ),
         &["", "max_blocks", "same_failure", "no_progress", "already_released", "not_saved"],
     ),
@@ -163,11 +164,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Neutral,
         ["Ids of the unsatisfied blockers.", "outcome.failed_ids.contains(\"local_testing\")"],
-        |it, _| {
-            Ok(super::dynamic::texts(
-                it.context.learned.borrow().outcome.failed_ids.iter().cloned(),
-            ))
-        },
+        |it, _| Ok(super::dynamic::texts(it.view.outcome.failed_ids.iter().cloned())),
     ),
     field(
         Subject::Outcome,
@@ -175,10 +172,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Neutral,
         ["The same, each with what is wrong.", "outcome.failed_details.len() > 0"],
-        |it, _| {
-            let learned = it.context.learned.borrow();
-            Ok(super::dynamic::texts(learned.outcome.failed_details.iter().cloned()))
-        },
+        |it, _| Ok(super::dynamic::texts(it.view.outcome.failed_details.iter().cloned())),
     ),
     field(
         Subject::Outcome,
@@ -186,7 +180,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Neutral,
         ["Whether every blocker was satisfied.", "!outcome.workflow_compliant"],
-        |it, _| Ok(it.context.learned.borrow().outcome.workflow_compliant.into()),
+        |it, _| Ok(it.view.outcome.workflow_compliant.into()),
     ),
     field(
         Subject::Outcome,
@@ -194,12 +188,13 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Neutral,
         ["Share of satisfied checks, 0 to 100.", "outcome.quality_score < 70"],
-        |it, _| Ok(count(it.context.learned.borrow().outcome.quality_score)),
+        |it, _| Ok(count(it.view.outcome.quality_score)),
     ),
 ];
 
 /// Significant words of the question that occur, as whole words, in what the agent did.
-fn keywords_seen(context: &super::context::Context) -> Vec<String> {
+fn keywords_seen(view: &View) -> Vec<String> {
+    let context = &view.context;
     let facts = &context.facts;
     let messages = facts.messages.last.iter().map(|it| it.text.as_str());
     let commands = facts.commands.recent.iter().map(|it| it.text.as_str());
@@ -209,8 +204,7 @@ fn keywords_seen(context: &super::context::Context) -> Vec<String> {
         .flat_map(|it| it.split(|c: char| !c.is_alphanumeric()))
         .map(str::to_lowercase)
         .collect();
-    let keywords = context.learned.borrow().rule.keywords.clone();
-    keywords.into_iter().filter(|it| words.contains(it)).collect()
+    view.rule.keywords.iter().filter(|it| words.contains(*it)).cloned().collect()
 }
 
 fn clock(millis: i64) -> DateTime<Utc> {

@@ -45,7 +45,7 @@ pub(super) const ROWS: &[FactRow] = &[
         PATTERN,
         (Type::Bool, Words),
         ["Whether one of the agent's last texts matches.", "patterns.in_messages(\"completion\")"],
-        |it, args| Ok(any_quote(it, args, it.context.messages())?.is_some().into()),
+        |it, args| Ok(any_quote(it, args, it.context().messages())?.is_some().into()),
     ),
     method(
         Subject::Patterns,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "The sentence of one of the agent's last texts that matches, else empty.",
             "patterns.messages_quote(\"completion\") != \"\"",
         ],
-        |it, args| Ok(any_quote(it, args, it.context.messages())?.unwrap_or_default().into()),
+        |it, args| Ok(any_quote(it, args, it.context().messages())?.unwrap_or_default().into()),
     ),
     method(
         Subject::Patterns,
@@ -68,8 +68,8 @@ pub(super) const ROWS: &[FactRow] = &[
             "files.last_at > patterns.prompted_at(\"operations\")",
         ],
         |it, args| {
-            let ((name, pattern), prompts) = (pattern(it, args)?, &it.context.facts.prompts);
-            let known = prompts.first.iter().chain(&prompts.last).zip(it.context.prompts());
+            let ((name, pattern), prompts) = (pattern(it, args)?, &it.context().facts.prompts);
+            let known = prompts.first.iter().chain(&prompts.last).zip(it.context().prompts());
             let hits = known
                 .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
             Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[FactRow] = &[
         PATTERN,
         (Type::Bool, Words),
         ["Whether a prompt by a human matches.", "patterns.in_prompts(\"operations\")"],
-        |it, args| Ok(any_quote(it, args, it.context.prompts())?.is_some().into()),
+        |it, args| Ok(any_quote(it, args, it.context().prompts())?.is_some().into()),
     ),
     method(
         Subject::Patterns,
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "The sentence of a human's prompt that matches, else empty.",
             "patterns.prompt_quote(\"operations\") != \"\"",
         ],
-        |it, args| Ok(any_quote(it, args, it.context.prompts())?.unwrap_or_default().into()),
+        |it, args| Ok(any_quote(it, args, it.context().prompts())?.unwrap_or_default().into()),
     ),
     method(
         Subject::Patterns,
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[FactRow] = &[
         PATTERN,
         (Type::Bool, Words),
         ["Whether the last prompt by a human matches.", "patterns.in_last_prompt(\"operations\")"],
-        |it, args| Ok(any_quote(it, args, it.context.prompts().last())?.is_some().into()),
+        |it, args| Ok(any_quote(it, args, it.context().prompts().last())?.is_some().into()),
     ),
     method(
         Subject::Patterns,
@@ -111,7 +111,9 @@ pub(super) const ROWS: &[FactRow] = &[
             "The sentence of the last prompt by a human that matches, else empty.",
             "patterns.last_prompt_quote(\"operations\") != \"\"",
         ],
-        |it, args| Ok(any_quote(it, args, it.context.prompts().last())?.unwrap_or_default().into()),
+        |it, args| {
+            Ok(any_quote(it, args, it.context().prompts().last())?.unwrap_or_default().into())
+        },
     ),
     field(
         Subject::Probe,
@@ -237,9 +239,9 @@ pub(super) const ROWS: &[FactRow] = &[
 
 /// `prefs.<id>`: whether a preference was found.
 pub(super) fn preference(it: &Object, id: &str) -> Result<Dynamic, FactError> {
-    match it.context.learned.borrow().preferences.get(id) {
+    match it.view.readings.preferences.get(id) {
         Some(found) => Ok((*found).into()),
-        None if it.context.recorded => Err(it.context.miss(&format!("the preference `{id}`"))),
+        None if it.context().recorded => Err(it.context().miss(&format!("the preference `{id}`"))),
         None => Ok(false.into()),
     }
 }
@@ -250,7 +252,7 @@ pub(super) fn probe(it: &Object, id: &str) -> Dynamic {
 }
 
 fn message_quote(it: &Object, args: &[Dynamic]) -> Result<Option<String>, FactError> {
-    any_quote(it, args, it.context.messages().last())
+    any_quote(it, args, it.context().messages().last())
 }
 
 /// The text pattern that is asked for, with its name.
@@ -259,7 +261,7 @@ fn pattern<'o>(
     args: &[Dynamic],
 ) -> Result<(ImmutableString, &'o TextPattern), FactError> {
     let name = text_argument(args, 0)?;
-    match it.context.patterns.get(name.as_str()) {
+    match it.context().patterns.get(name.as_str()) {
         Some(pattern) => Ok((name, pattern)),
         None => Err(format!("no text pattern `{name}`").into()),
     }
@@ -278,9 +280,8 @@ fn any_quote<'t>(
 /// Looks at the reading of a probe.
 fn with_reading<T>(it: &Object, look: impl FnOnce(&ProbeResult) -> T) -> Result<T, FactError> {
     let Part::Probe(id) = &it.part else { return Err("not a probe".into()) };
-    let learned = it.context.learned.borrow();
-    learned.probes.get(&**id).map(look).ok_or_else(|| match it.context.recorded {
-        true => it.context.miss(&format!("what probe `{id}` answered")),
+    it.view.readings.probes.get(&**id).map(look).ok_or_else(|| match it.context().recorded {
+        true => it.context().miss(&format!("what probe `{id}` answered")),
         false => format!("probe `{id}` was not run").into(),
     })
 }

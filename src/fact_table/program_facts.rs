@@ -371,7 +371,7 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 fn recognized(it: &Object) -> Result<MatchedProgram, FactError> {
-    it.context.learned.borrow().program.ok_or_else(|| "no program was recognized".into())
+    it.view.program.ok_or_else(|| "no program was recognized".into())
 }
 
 fn on_program(

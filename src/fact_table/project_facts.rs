@@ -18,7 +18,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "!project.has_tests",
         ],
         |it, _| {
-            let context = &it.context;
+            let context = it.context();
             let known = context.project_view.as_ref().map(|it| it.has_tests);
             let shown = has_run(context) || known.unwrap_or(!context.recorded);
             match shown || known.is_some() {
@@ -36,9 +36,11 @@ pub(super) const ROWS: &[FactRow] = &[
             "Directories of packages with edited code that no passed test run after the edit covers; empty in a project of one package.",
             "project.untested_packages.len() == 0",
         ],
-        |it, _| match &it.context.project_view {
+        |it, _| match &it.context().project_view {
             Some(view) => Ok(texts(view.untested_packages.iter().cloned())),
-            None if it.context.recorded => Err(it.context.miss("which packages the project had")),
+            None if it.context().recorded => {
+                Err(it.context().miss("which packages the project had"))
+            }
             None => Ok(texts(std::iter::empty::<String>())),
         },
     ),

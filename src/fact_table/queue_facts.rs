@@ -71,9 +71,8 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 fn look(it: &Object, look: impl FnOnce(&QueueSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
-    let learned = it.context.learned.borrow();
-    learned.waiting.as_ref().map(look).ok_or_else(|| match it.context.recorded {
-        true => it.context.miss("what waited"),
+    it.view.stores.waiting.as_ref().map(look).ok_or_else(|| match it.context().recorded {
+        true => it.context().miss("what waited"),
         false => "the queues were not read at this event".into(),
     })
 }

@@ -32,8 +32,8 @@ pub(super) struct FactRow {
 pub(super) struct Global {
     /// The part of the context.
     pub part: fn() -> Part,
-    /// Whether its values are learned while a pack is evaluated, so that they can change.
-    pub is_learned: bool,
+    /// Whether a later step of an evaluation can change its values.
+    pub changes: bool,
 }
 
 /// A field.

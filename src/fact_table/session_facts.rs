@@ -20,7 +20,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Text,
             Neutral,
             ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
-            |it, _| Ok(it.context.event.kind.name().into()),
+            |it, _| Ok(it.context().event.kind.name().into()),
         ),
         EVENT_NAMES,
     ),
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Structure,
         ["Tool about to run or that ran, else empty.", "event.tool == \"Bash\""],
-        |it, _| Ok(it.context.event.tool_name.clone().unwrap_or_default().into()),
+        |it, _| Ok(it.context().event.tool_name.clone().unwrap_or_default().into()),
     ),
     method(
         Subject::Event,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, args| {
             let key = text_argument(args, 0)?;
             Ok(it
-                .context
+                .context()
                 .event
                 .tool_input
                 .get(key.as_str())
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Words,
         ["The prompt just sent, else empty.", "event.prompt.contains(\"deploy\")"],
-        |it, _| Ok(it.context.event.prompt.clone().unwrap_or_default().into()),
+        |it, _| Ok(it.context().event.prompt.clone().unwrap_or_default().into()),
     ),
     field(
         Subject::Event,
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Bool,
         Neutral,
         ["Whether it happened inside a subagent.", "!event.in_subagent"],
-        |it, _| Ok(it.context.event.agent_id.is_some().into()),
+        |it, _| Ok(it.context().event.agent_id.is_some().into()),
     ),
     field(
         Subject::Event,
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Type of the subagent, else empty.", "event.agent_type == \"Explore\""],
-        |it, _| Ok(it.context.event.agent_type.clone().unwrap_or_default().into()),
+        |it, _| Ok(it.context().event.agent_type.clone().unwrap_or_default().into()),
     ),
     field(
         Subject::Event,
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Permission mode, else empty.", "event.permission_mode == \"plan\""],
-        |it, _| Ok(it.context.event.permission_mode.clone().unwrap_or_default().into()),
+        |it, _| Ok(it.context().event.permission_mode.clone().unwrap_or_default().into()),
     ),
     field(
         Subject::Event,
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Tokens of the conversation that a session continues, at `session_start`; 0 where unknown.",
             "event.kind == \"session_start\" && event.context_tokens > 100000",
         ],
-        |it, _| Ok(count(it.context.event.continued.context_tokens)),
+        |it, _| Ok(count(it.context().event.continued.context_tokens)),
     ),
     field(
         Subject::Event,
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[FactRow] = &[
              unknown.",
             "event.kind == \"session_start\" && event.estimated_cache_write_usd > 1.5",
         ],
-        |it, _| Ok(it.context.event.continued.cache_write_usd.into()),
+        |it, _| Ok(it.context().event.continued.cache_write_usd.into()),
     ),
     field(
         Subject::Event,
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Seconds since the model answered last, at `session_start`; 0 where unknown.",
             "event.kind == \"session_start\" && event.seconds_since_last_response > 3600",
         ],
-        |it, _| Ok(count(it.context.event.continued.seconds_since_last_response)),
+        |it, _| Ok(count(it.context().event.continued.seconds_since_last_response)),
     ),
     field(
         Subject::Event,
@@ -125,7 +125,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Whether the prompt cache of that conversation has likely expired, at `session_start`.",
             "event.kind == \"session_start\" && event.prompt_cache_likely_expired",
         ],
-        |it, _| Ok(it.context.event.continued.cache_expired.into()),
+        |it, _| Ok(it.context().event.continued.cache_expired.into()),
     ),
     field(
         Subject::Event,
@@ -133,7 +133,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Background tasks that still run.", "event.background_running == 0"],
-        |it, _| Ok(count(it.context.event.running_in_background())),
+        |it, _| Ok(count(it.context().event.running_in_background())),
     ),
     from(
         FactSource::SessionType,
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Text,
             Neutral,
             ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
-            |it, _| Ok(it.context.learned.borrow().session_type.clone().into()),
+            |it, _| Ok(it.view.session_type.clone().into()),
         ),
     ),
     field(
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Session id.", "session.id != \"\""],
-        |it, _| Ok(it.context.event.session_id.as_str().to_owned().into()),
+        |it, _| Ok(it.context().event.session_id.as_str().to_owned().into()),
     ),
     field(
         Subject::Session,
@@ -163,7 +163,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Whether a user is present: not in a supervised run, else as the client states.",
             "session.interactive",
         ],
-        |it, _| Ok(it.context.interactive.into()),
+        |it, _| Ok(it.context().interactive.into()),
     ),
     field(
         Subject::Session,
@@ -174,7 +174,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Whether this is a turn of `policyd run`, after which another one follows.",
             "!session.supervised",
         ],
-        |it, _| Ok(it.context.supervised.into()),
+        |it, _| Ok(it.context().supervised.into()),
     ),
     from(
         FactSource::Transcript,
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[FactRow] = &[
             Type::Text,
             Structure,
             ["Git branch last seen, else empty.", "session.branch == \"main\""],
-            |it, _| Ok(it.context.facts.branch.clone().into()),
+            |it, _| Ok(it.context().facts.branch.clone().into()),
         ),
     ),
     field(
@@ -193,7 +193,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Neutral,
         ["The `main_branches` of `vocabulary.yaml`.", "session.branch in session.main_branches"],
-        |it, _| Ok(texts(it.context.main_branches.iter().cloned())),
+        |it, _| Ok(texts(it.context().main_branches.iter().cloned())),
     ),
     field(
         Subject::Session,
@@ -204,8 +204,8 @@ pub(super) const ROWS: &[FactRow] = &[
             "The forge of `vocabulary.yaml` that the project's remote is on, else empty.",
             "session.forge == \"gitlab\"",
         ],
-        |it, _| match it.context.forge.as_str() {
-            "" if it.context.recorded => Err(it.context.miss("the remote")),
+        |it, _| match it.context().forge.as_str() {
+            "" if it.context().recorded => Err(it.context().miss("the remote")),
             forge => Ok(forge.to_owned().into()),
         },
     ),
@@ -215,7 +215,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Prompts by humans.", "transcript.prompts > 1"],
-        |it, _| Ok(count(it.context.facts.prompts.count)),
+        |it, _| Ok(count(it.context().facts.prompts.count)),
     ),
     field(
         Subject::Transcript,
@@ -227,7 +227,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "tools.last_at > transcript.last_prompt_at",
         ],
         |it, _| {
-            let prompts = &it.context.facts.prompts;
+            let prompts = &it.context().facts.prompts;
             Ok(count(prompts.last.last().or(prompts.first.last()).map_or(0, |it| it.seq)))
         },
     ),
@@ -240,7 +240,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Whether the turn before the last prompt was cut off: a human interrupted it.",
             "transcript.interrupted",
         ],
-        |it, _| Ok(interrupted(&it.context.facts).into()),
+        |it, _| Ok(interrupted(&it.context().facts).into()),
     ),
     field(
         Subject::Transcript,
@@ -248,7 +248,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["How far the transcript goes: lines read, and tool calls.", "transcript.position > 100"],
-        |it, _| Ok(count(it.context.facts.seq)),
+        |it, _| Ok(count(it.context().facts.seq)),
     ),
     field(
         Subject::Transcript,
@@ -256,7 +256,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Texts by the agent.", "transcript.messages > 0"],
-        |it, _| Ok(count(it.context.facts.messages.count)),
+        |it, _| Ok(count(it.context().facts.messages.count)),
     ),
     field(
         Subject::Transcript,
@@ -264,7 +264,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Words,
         ["The first prompt by a human.", "transcript.first_prompt.ends_with(\"?\")"],
-        |it, _| Ok(prompt(it.context.facts.prompts.first.first())),
+        |it, _| Ok(prompt(it.context().facts.prompts.first.first())),
     ),
     field(
         Subject::Transcript,
@@ -273,7 +273,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Words,
         ["The last prompt by a human.", "transcript.last_prompt.contains(\"merge\")"],
         |it, _| {
-            let prompts = &it.context.facts.prompts;
+            let prompts = &it.context().facts.prompts;
             Ok(prompt(prompts.last.last().or(prompts.first.last())))
         },
     ),
@@ -284,7 +284,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Words,
         ["Prompts by humans that contain a question mark.", "transcript.questions_asked > 0"],
         |it, _| {
-            let prompts = &it.context.facts.prompts;
+            let prompts = &it.context().facts.prompts;
             let all = prompts.first.iter().chain(&prompts.last);
             Ok(count(all.filter(|it| it.text.contains('?')).count()))
         },
@@ -295,7 +295,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Words,
         ["The agent's last text.", "transcript.last_message.ends_with(\"?\")"],
-        |it, _| Ok(it.context.last_message.clone().into()),
+        |it, _| Ok(it.context().last_message.clone().into()),
     ),
     field(
         Subject::Transcript,
@@ -306,7 +306,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Questions in the agent's last text, code left out.",
             "transcript.questions_in_message > 3",
         ],
-        |it, _| Ok(count(it.context.messages().last().map_or(0, Prose::questions))),
+        |it, _| Ok(count(it.context().messages().last().map_or(0, Prose::questions))),
     ),
     field(
         Subject::Transcript,
@@ -317,7 +317,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Position of the last compaction, 0 when none.",
             "todos.last_at < transcript.compacted_at",
         ],
-        |it, _| Ok(count(it.context.facts.compactions.last_seq)),
+        |it, _| Ok(count(it.context().facts.compactions.last_seq)),
     ),
     field(
         Subject::Transcript,
@@ -328,7 +328,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Whether a text since the last compaction speaks of the first prompt; true without one.",
             "transcript.objective_kept",
         ],
-        |it, _| Ok(objective_kept(&it.context).into()),
+        |it, _| Ok(objective_kept(it.context()).into()),
     ),
     field(
         Subject::Transcript,
@@ -336,7 +336,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Times the context was compacted.", "transcript.compactions > 0"],
-        |it, _| Ok(count(it.context.facts.compactions.count)),
+        |it, _| Ok(count(it.context().facts.compactions.count)),
     ),
     field(
         Subject::Tokens,
@@ -344,7 +344,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Tokens in the context at the last API call.", "tokens.context > 150000"],
-        |it, _| Ok(count(it.context.facts.tokens.meters.occupied)),
+        |it, _| Ok(count(it.context().facts.tokens.meters.occupied)),
     ),
     field(
         Subject::Tokens,
@@ -352,7 +352,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Input tokens spent, without caches.", "tokens.input > 1000000"],
-        |it, _| Ok(count(it.context.facts.tokens.meters.total().input)),
+        |it, _| Ok(count(it.context().facts.tokens.meters.total().input)),
     ),
     field(
         Subject::Tokens,
@@ -360,7 +360,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Output tokens spent.", "tokens.output > 100000"],
-        |it, _| Ok(count(it.context.facts.tokens.meters.total().output)),
+        |it, _| Ok(count(it.context().facts.tokens.meters.total().output)),
     ),
     field(
         Subject::Tokens,
@@ -368,7 +368,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Neutral,
         ["Model of the last API call, else empty.", "tokens.model.starts_with(\"claude\")"],
-        |it, _| Ok(it.context.facts.tokens.meters.model.clone().into()),
+        |it, _| Ok(it.context().facts.tokens.meters.model.clone().into()),
     ),
 ];
 

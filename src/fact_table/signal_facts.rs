@@ -51,9 +51,8 @@ pub(super) const ROWS: &[FactRow] = &[
 ];
 
 fn look(it: &Object, look: impl FnOnce(&SignalSnapshot) -> Dynamic) -> Result<Dynamic, FactError> {
-    let learned = it.context.learned.borrow();
-    learned.signals.as_ref().map(look).ok_or_else(|| match it.context.recorded {
-        true => it.context.miss("which signals waited"),
+    it.view.stores.signals.as_ref().map(look).ok_or_else(|| match it.context().recorded {
+        true => it.context().miss("which signals waited"),
         false => "the signals were not read at this event".into(),
     })
 }

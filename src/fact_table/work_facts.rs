@@ -22,7 +22,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Tool calls.", "tools.total == 0"],
-        |it, _| Ok(count(it.context.facts.tools.total)),
+        |it, _| Ok(count(it.context().facts.tools.total)),
     ),
     field(
         Subject::Tools,
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Tool calls whose result was an error.", "tools.failed > 3"],
-        |it, _| Ok(count(it.context.facts.tools.failed)),
+        |it, _| Ok(count(it.context().facts.tools.failed)),
     ),
     field(
         Subject::Tools,
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Tool calls that were refused.", "tools.denied > 0"],
-        |it, _| Ok(count(it.context.facts.tools.denied)),
+        |it, _| Ok(count(it.context().facts.tools.denied)),
     ),
     field(
         Subject::Tools,
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Tool calls that hooks saw and the transcript does not show; 0 where hooks do not report calls.",
             "tools.unseen == 0",
         ],
-        |it, _| Ok(count(it.context.facts.tools.unseen)),
+        |it, _| Ok(count(it.context().facts.tools.unseen)),
     ),
     field(
         Subject::Tools,
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Text,
         Structure,
         ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
-        |it, _| Ok(it.context.facts.tools.last_name.clone().into()),
+        |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
     ),
     field(
         Subject::Tools,
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Position of the newest tool call, 0 when none.", "tools.last_at > files.last_at"],
-        |it, _| Ok(count(it.context.facts.tools.last_seq)),
+        |it, _| Ok(count(it.context().facts.tools.last_seq)),
     ),
     method(
         Subject::Tools,
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Calls of one tool.", "tools.count(\"Read\") > 1"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            Ok(count(it.context.facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
+            Ok(count(it.context().facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
         },
     ),
     method(
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[FactRow] = &[
         FREE,
         (Type::Bool, Structure),
         ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
-        |it, args| Ok(it.context.facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
+        |it, args| Ok(it.context().facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
     ),
     field(
         Subject::Tools,
@@ -92,7 +92,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Texts,
         Structure,
         ["Names of the skills that were invoked.", "tools.skills.len() == 0"],
-        |it, _| Ok(texts(it.context.facts.skills.iter().cloned())),
+        |it, _| Ok(texts(it.context().facts.skills.iter().cloned())),
     ),
     field(
         Subject::Tools,
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "Names of the skills that a human asked for and nobody invoked.",
             "tools.skills_missed.len() == 0",
         ],
-        |it, _| Ok(texts(skills_missed(&it.context.facts))),
+        |it, _| Ok(texts(skills_missed(&it.context().facts))),
     ),
     field(
         Subject::Commands,
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Type::Int,
         Structure,
         ["Shell commands.", "commands.total > 0"],
-        |it, _| Ok(count(it.context.facts.commands.total)),
+        |it, _| Ok(count(it.context().facts.commands.total)),
     ),
     field(
         Subject::Commands,
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Structure,
         ["The last commands with what they came to, oldest first.", "commands.recent.len() > 20"],
         |it, _| {
-            let recent = &it.context.facts.commands.recent;
+            let recent = &it.context().facts.commands.recent;
             Ok(texts(recent.iter().map(|it| format!("{} ({})", it.text, came_to(it)))))
         },
     ),
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[FactRow] = &[
             "commands.after_edit.len() == 0",
         ],
         |it, _| {
-            let facts = &it.context.facts;
+            let facts = &it.context().facts;
             let edited = facts.files.iter().map(|it| it.last_seq).max().unwrap_or(0);
             let after = facts.commands.recent.iter().filter(|it| it.seq > edited);
             let after: Vec<String> =
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| {
             let unknown =
                 |it: &&Rc<ShellCommand>| it.unrecognized && it.outcome == CommandOutcome::Succeeded;
-            let newest = it.context.facts.commands.recent.iter().rev().find(unknown);
+            let newest = it.context().facts.commands.recent.iter().rev().find(unknown);
             Ok(it.part(Part::Command(newest.cloned())))
         },
     ),
@@ -183,7 +183,7 @@ pub(super) const ROWS: &[FactRow] = &[
         ["All commands of a kind.", "commands.kind(\"test\").count > 0"],
         |it, args| {
             let name = text_argument(args, 0)?;
-            let kind = it.context.facts.commands.by_kind.get(name.as_str()).cloned();
+            let kind = it.context().facts.commands.by_kind.get(name.as_str()).cloned();
             Ok(it.part(Part::CommandKind(kind)))
         },
     ),
@@ -354,9 +354,9 @@ pub(super) const ROWS: &[FactRow] = &[
 
 fn last_command(it: &Object, args: &[Dynamic]) -> Result<Option<Rc<ShellCommand>>, FactError> {
     let pattern = CommandPattern::parse(&text_argument(args, 0)?);
-    let recent = it.context.facts.commands.recent.iter().rev();
+    let recent = it.context().facts.commands.recent.iter().rev();
     let mut ran = recent.filter(|it| it.outcome != CommandOutcome::Denied);
-    Ok(ran.find(|command| command.ran(&pattern, &it.context.lens.lens().value_options)).cloned())
+    Ok(ran.find(|command| command.ran(&pattern, &it.context().lens.lens().value_options)).cloned())
 }
 
 fn command(it: &Object) -> Option<&ShellCommand> {
@@ -374,13 +374,13 @@ fn of_kind<T: Default>(it: &Object, value: fn(&KindFacts) -> T) -> T {
 /// Whether the newest command of a kind has not ended. What the client put into the background runs
 /// as long as the client lists a running shell.
 fn is_pending(it: &Object) -> bool {
-    let event = &it.context.event;
+    let event = &it.context().event;
     let shells = event.shells_in_background() > 0;
     !event.transcript_final
         && of_kind(it, |it| Some(it.last.outcome)).is_some_and(|outcome| match outcome {
             CommandOutcome::Pending => {
                 let last = of_kind(it, |it| it.last.seq);
-                it.context.facts.pending.iter().any(|call| call.seq == last)
+                it.context().facts.pending.iter().any(|call| call.seq == last)
             }
             CommandOutcome::Background => shells,
             CommandOutcome::Succeeded | CommandOutcome::Failed | CommandOutcome::Denied => false,

@@ -24,7 +24,7 @@ use policyd_evaluation::message::cut;
 use policyd_evaluation::situation::EventContext;
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::Context;
+use policyd_fact_table::context::View;
 use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
 use policyd_packs as packs;
@@ -83,17 +83,18 @@ impl GuardEvaluation<'_> {
         let reads_session = |it: &Guard| it.sources.has_some(FactSources::TRANSCRIPT);
         let reads_stores = |it: &Guard| it.sources.has_some(FactSources::STORES);
         let recognized = |it: &&&Guard| guards::matches_any_program(it, &seen.call, values);
-        let context =
+        let mut view =
             match concerned.iter().filter(|it| reads_session(it)).any(|it| recognized(&it)) {
                 true => self.read_session(report),
                 // Looking for the client costs time, and a guard that no program matches does not fire.
                 false => self.event_alone(concerned.iter().any(|it| recognized(&it))),
             };
         if concerned.iter().filter(|it| reads_stores(it)).any(|it| recognized(&it)) {
-            it.load_state(&context, RequiredState::ALL);
+            view.stores = Rc::new(it.load_state(RequiredState::ALL));
         }
-        context.learned.borrow_mut().call = Some(seen.clone());
-        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        view.call = Some(Rc::clone(&seen));
+        let context = Rc::clone(&view.context);
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(view)));
         evaluator.watch.clone_from(&self.context.request.watch);
         let asked = (&*context, &mut *evaluator);
         // The result of a tool is not kept.
@@ -120,7 +121,7 @@ impl GuardEvaluation<'_> {
     }
 
     /// The event without the session. Whether a user is present is looked for if `is_read`.
-    fn event_alone(&self, is_read: bool) -> Rc<Context> {
+    fn event_alone(&self, is_read: bool) -> View {
         let it = self.context;
         let (event, project) = (it.request.event.clone(), it.project.root.clone());
         let alone = EventContext {
@@ -129,7 +130,7 @@ impl GuardEvaluation<'_> {
             supervised: it.is_supervised(),
             ..EventContext::alone(event, project, it.request.now)
         };
-        Rc::new(alone.context(it.policy, it.words))
+        alone.view(it.policy, it.words)
     }
 
     /// The tool call as guards see it; at an event without one there is nothing in it.
@@ -159,12 +160,12 @@ impl GuardEvaluation<'_> {
     }
 
     /// What the transcript shows beside the event.
-    fn read_session(&self, report: &mut Report) -> Rc<Context> {
+    fn read_session(&self, report: &mut Report) -> View {
         let it = self.context;
         let cursor = it.cursor_path();
         let inputs = it.gather(&cursor, report);
         inputs.cursor.iter().for_each(|bytes| transcript::keep(it.world, &cursor, bytes));
-        inputs.context
+        inputs.view
     }
 
     /// Drops decisions that the user allows, and says how the user can allow the rest.

@@ -21,7 +21,7 @@ use policyd_evaluation::situation::{
 use policyd_evaluation::standing::standing;
 use policyd_evaluation::{self as evaluation, Plan, preference};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{self, Context};
+use policyd_fact_table::context::{ProbeResult, Readings, StoreSnapshots, View};
 use policyd_fact_table::pattern::prose_regex;
 use policyd_fact_table::source::FactSource;
 use policyd_facts::Facts;
@@ -57,8 +57,8 @@ impl RequiredState {
 
 /// What was read before anything is asked.
 pub(super) struct EvaluationInputs {
-    /// Everything that expressions see.
-    pub(super) context: Rc<Context>,
+    /// What expressions read before anything is asked.
+    pub(super) view: View,
     /// The cursor to keep.
     pub(super) cursor: Option<Vec<u8>>,
     read: TranscriptPosition,
@@ -137,15 +137,15 @@ impl GateContext<'_> {
             overrides: self.overrides(report),
             now: self.request.now,
         };
-        let context = Rc::new(situation.context(self.policy, self.words));
-        let policy = self.policy;
+        let sources = self.policy.sources;
         let required = RequiredState {
-            breakers: policy.sources.contains(FactSource::Breakers),
-            waiting: policy.sources.contains(FactSource::Queues),
-            signals: policy.sources.contains(FactSource::Signals),
+            breakers: sources.contains(FactSource::Breakers),
+            waiting: sources.contains(FactSource::Queues),
+            signals: sources.contains(FactSource::Signals),
         };
-        self.load_state(&context, required);
-        EvaluationInputs { context, cursor, read: how_far, subagents, forgotten, remote_host }
+        let stores = Rc::new(self.load_state(required));
+        let view = View { stores, ..situation.view(self.policy, self.words) };
+        EvaluationInputs { view, cursor, read: how_far, subagents, forgotten, remote_host }
     }
 
     /// Reads the transcript; at a stop until it shows everything that the event and hooks report.
@@ -179,26 +179,24 @@ impl GateContext<'_> {
         Reader { world, lens, key, cursors, deadline }.add(&mut read.facts, transcript)
     }
 
-    /// Loads the states of breakers, what waits for humans, and which signals wait.
-    pub(super) fn load_state(&self, context: &Context, required: RequiredState) {
-        let RequiredState { breakers, waiting, signals } = required;
-        if breakers {
-            let store =
-                BreakerStore::new(self.world, &self.state_dir, self.store.durability.clone());
-            // Facts of breakers that cannot be read are unknown.
-            let all = store.all().ok();
-            let standing = all.map(|it| standing(self.policy, &it, self.request.now));
-            context.learned.borrow_mut().breakers = standing;
-        }
-        if waiting {
-            let stores = Stores { now: self.request.now, ..self.stores(Duration::ZERO) };
-            context.learned.borrow_mut().waiting = stores.waiting();
-        }
-        if signals {
-            let (kinds, durability) = (&self.policy.signals, self.store.durability.clone());
-            let store = SignalStore::new(self.world, &self.state_dir, kinds, durability);
-            // Facts of signals that cannot be read are unknown.
-            context.learned.borrow_mut().signals = store.waiting(self.request.now);
+    /// Loads the states of breakers, what waits for humans, and which signals wait. Facts of a store that cannot be
+    /// read are unknown.
+    pub(super) fn load_state(&self, required: RequiredState) -> StoreSnapshots {
+        let now = self.request.now;
+        let durability = || self.store.durability.clone();
+        let breakers = || BreakerStore::new(self.world, &self.state_dir, durability()).all().ok();
+        let waiting = || Stores { now, ..self.stores(Duration::ZERO) }.waiting();
+        let kinds = &self.policy.signals;
+        let signals =
+            || SignalStore::new(self.world, &self.state_dir, kinds, durability()).waiting(now);
+        StoreSnapshots {
+            breakers: required
+                .breakers
+                .then(breakers)
+                .flatten()
+                .map(|it| standing(self.policy, &it, now)),
+            waiting: required.waiting.then(waiting).flatten(),
+            signals: required.signals.then(signals).flatten(),
         }
     }
 
@@ -216,6 +214,7 @@ impl GateContext<'_> {
     pub(super) fn inputs(
         &self,
         gathered: &EvaluationInputs,
+        view: &View,
         state: &SessionState,
         forced_type: Option<&str>,
     ) -> Inputs {
@@ -230,7 +229,7 @@ impl GateContext<'_> {
             remote_host: gathered.remote_host.as_deref(),
             forced_type,
         };
-        Inputs::new(&gathered.context, besides, mask_json)
+        Inputs::new(view, besides, mask_json)
     }
 
     /// Excludes from the facts what is not work of the agent in this project.
@@ -276,14 +275,14 @@ impl GateContext<'_> {
     pub(super) fn ask(
         &self,
         plan: &Plan,
-        context: &Context,
+        branch: &str,
         evaluator: &mut Evaluator,
         report: &mut Report,
-    ) -> Answers {
+    ) -> (Readings, Answers) {
         let memory = self.store.paths(&self.request.event.session_id).folder;
         report.note(format!("session type: {}", plan.session_type));
         if plan.preferences.is_empty() && plan.probes.is_empty() {
-            return Answers::none(&memory);
+            return (Readings::default(), Answers::none(&memory));
         }
         let preferences = self.policy.preferences.iter();
         let preferences: Vec<_> =
@@ -294,6 +293,7 @@ impl GateContext<'_> {
             || probes.iter().any(|it| it.enabled && it.cache.is_some());
         let mut answers =
             if remembers { Answers::load(self.world, &memory) } else { Answers::none(&memory) };
+        let mut readings = Readings::default();
         for it in preferences {
             let found = it.value.or_else(|| answers.preference(it)).or_else(|| {
                 let found = self.preference(it, report);
@@ -301,26 +301,27 @@ impl GateContext<'_> {
             });
             let found = found.unwrap_or(false);
             report.note(format!("Preference detected: {} = {found}", it.id));
-            report.around.preferences.insert(it.id.clone(), found);
-            context.learned.borrow_mut().preferences.insert(it.id.clone(), found);
+            readings.preferences.insert(it.id.clone(), found);
         }
-        let (branch, answers_of) = (context.facts.branch.as_str(), &mut answers);
-        let readings =
+        report.around.preferences.clone_from(&readings.preferences);
+        let found = Rc::new(readings.clone());
+        evaluator.change(|it| it.readings = found);
+        let answers_of = &mut answers;
+        readings.probes =
             ProbeRunner { context: self, branch, evaluator, answers: answers_of, report }
                 .run(&probes);
-        for (id, reading) in &readings {
+        for (id, reading) in &readings.probes {
             report.note(match reading {
-                context::ProbeResult::Answer { code, value } => {
+                ProbeResult::Answer { code, value } => {
                     format!(
                         "probe {id}: exit {code}, {}",
                         evaluation::message::cut(&value.to_string(), 400)
                     )
                 }
-                context::ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
+                ProbeResult::Failed(why) => format!("probe {id} failed: {why}"),
             });
         }
-        context.learned.borrow_mut().probes = readings;
-        answers
+        (readings, answers)
     }
 
     /// Whether a preference is found; nothing where a file could not be read and none says it.

@@ -1,4 +1,4 @@
-//! What an evaluation learned, and its entries in the logs.
+//! The report about one event, and its entries in the logs.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::request::Request;
 use policyd_base::limits;
 use policyd_evaluation::inputs::Inputs;
 use policyd_evaluation::{self as evaluation, StopOutcome};
-use policyd_fact_table::context::EvaluationState;
+use policyd_fact_table::context::Excuse;
 use policyd_facts::event::Event;
 use policyd_hook::HookResponse;
 use policyd_record::decision_log::{self, Decided};
@@ -20,7 +20,7 @@ use policyd_workspace::project::{self, Project};
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
 
-/// Everything learned about one event, until it is spoken.
+/// Everything known about one event, until it is answered.
 #[derive(Debug, Default)]
 pub struct Report {
     pub outcome: Option<StopOutcome>,
@@ -65,7 +65,7 @@ impl Unjudged {
 }
 
 impl Report {
-    /// A report in which nothing was learned of an event yet.
+    /// An empty report about an event.
     pub(super) fn of(event: &Event) -> Self {
         let around = ReportContext {
             event: event.kind.name().to_owned(),
@@ -175,9 +175,8 @@ pub(super) fn unlogged(own: &Path) -> String {
 pub(crate) const EXCUSES_LOG: &str = "memory/episodic/rationalizations.jsonl";
 
 /// Records the rationalizations that were found, with the decision.
-pub(super) fn document(context: &GateContext<'_>, learned: &EvaluationState, report: &mut Report) {
+pub(super) fn document(context: &GateContext<'_>, excuses: &[Excuse], report: &mut Report) {
     let (world, request, own) = (context.world, context.request, context.state_dir.as_path());
-    let excuses = learned.rationalizations.as_deref().map(Vec::as_slice).unwrap_or_default();
     if excuses.is_empty() {
         return;
     }

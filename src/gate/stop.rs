@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
+use std::rc::Rc;
 
 use super::allowances;
 use super::context::GateContext;
@@ -11,6 +12,7 @@ use super::{calls, context_usage};
 use policyd_evaluation::combine::Decision;
 use policyd_evaluation::{self as evaluation, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
+use policyd_fact_table::context::View;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
 use policyd_policy::OnSaveFailure;
@@ -43,7 +45,7 @@ impl StopEvaluation<'_> {
         // Read the transcript, and see whether there is anything to judge.
         let cursor_path = it.cursor_path();
         let gathered = it.gather(&cursor_path, &mut report);
-        let context = &gathered.context;
+        let context = &gathered.view.context;
         let keep =
             || gathered.cursor.iter().for_each(|it| transcript::keep(world, &cursor_path, it));
         // Half of a transcript is not evidence: the block limit is not stepped.
@@ -56,13 +58,18 @@ impl StopEvaluation<'_> {
             keep();
             return report.silent(why);
         }
-        let mut evaluator = ManuallyDrop::new(Evaluator::new(context.clone()));
+        let mut evaluator = ManuallyDrop::new(Evaluator::new(Rc::new(gathered.view.clone())));
         evaluator.watch.clone_from(&request.watch);
 
         // Ask what must be asked before the lock is taken.
         let forced = self.forced_type(&mut report);
         let plan = evaluation::plan(it.policy, context, forced.as_deref(), &mut evaluator);
-        let answers = it.ask(&plan, context, &mut evaluator, &mut report);
+        let (readings, answers) = it.ask(&plan, &context.facts.branch, &mut evaluator, &mut report);
+        let view = View {
+            session_type: plan.session_type,
+            readings: Rc::new(readings),
+            ..gathered.view.clone()
+        };
 
         // Decide on fresh state, under the lock; a block is durable before it is spoken.
         let mut locked = self.lock(&mut report);
@@ -80,14 +87,14 @@ impl StopEvaluation<'_> {
         let report_path = own.join(DECISION_LOG).display().to_string();
         let bench = EvaluationContext {
             policy: it.policy,
-            context,
+            view: &view,
             state: &state,
             stopwatch: &stopwatch,
             detail: request.detail,
             report_path: &report_path,
             allowed: &BTreeMap::new(),
         };
-        let inputs = it.inputs(&gathered, &state, forced.as_deref());
+        let inputs = it.inputs(&gathered, &view, &state, forced.as_deref());
         let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
         let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
@@ -106,7 +113,7 @@ impl StopEvaluation<'_> {
         self.answer(&outcome, spoken, &mut report);
         self.react(&outcome, &context.facts, &mut report);
         output::log(it, &outcome, &inputs, &mut report);
-        output::document(it, &context.learned.borrow(), &mut report);
+        output::document(it, &outcome.excuses, &mut report);
         report.outcome = Some(outcome);
         report
     }

@@ -23,7 +23,7 @@ use policyd_editor::lenses;
 use policyd_editor::place;
 use policyd_editor::values::{hints, value_of};
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::Context;
+use policyd_fact_table::context::View;
 use policyd_fact_table::parts::Found;
 use policyd_policy::{builtin, load};
 use policyd_record::decision_log::masked_parts;
@@ -41,7 +41,7 @@ pub(super) const EVALUATE: &str = "policyd.evaluate";
 pub(super) struct SessionValues {
     generation: u64,
     session: Option<String>,
-    context: Rc<Context>,
+    seen: Rc<View>,
     /// When the session was read.
     read: Duration,
     /// How long that took.
@@ -56,7 +56,7 @@ const HOVER_READ_FACTOR: u32 = 20;
 
 impl Server<'_> {
     /// The facts of the chosen session as the rules of a pack see them.
-    fn context(&mut self, folder: &Path) -> Result<Rc<Context>, RequestError> {
+    fn session_view(&mut self, folder: &Path) -> Result<Rc<View>, RequestError> {
         let failed = |text: String| RequestError::Failed(text);
         if !is_trusted(self.world, folder) {
             let folder = folder.display();
@@ -71,7 +71,7 @@ impl Server<'_> {
             && (known.generation, &known.session) == (generation, &session)
             && self.world.elapsed().saturating_sub(known.read) < VALUES_KEPT
         {
-            return Ok(Rc::clone(&known.context));
+            return Ok(Rc::clone(&known.seen));
         }
         let read = self.world.elapsed();
         let view = self.view(folder).ok_or_else(|| failed("no pack".to_owned()))?;
@@ -81,13 +81,13 @@ impl Server<'_> {
         let project = project::at(self.world, folder);
         let wanted = SessionSelector { named: session.as_deref(), subagent: false };
         let found = Session::find(self.world, &project, &mut policy, wanted);
-        let context = found.map_err(|error| failed(error.to_string()))?.context;
+        let seen = Rc::new(found.map_err(|error| failed(error.to_string()))?.view);
         if let Some(state) = self.packs.get_mut(folder) {
-            let context = Rc::clone(&context);
+            let seen = Rc::clone(&seen);
             let took = self.world.elapsed().saturating_sub(read);
-            state.values = Some(SessionValues { generation, session, context, read, took });
+            state.values = Some(SessionValues { generation, session, seen, read, took });
         }
-        Ok(context)
+        Ok(seen)
     }
 
     /// The value of a fact in the chosen session, else in the newest one.
@@ -98,12 +98,12 @@ impl Server<'_> {
             let age = now.saturating_sub(it.read);
             it.session == self.settings.session && age < it.took.saturating_mul(HOVER_READ_FACTOR)
         };
-        let context = match known.filter(is_current) {
-            Some(known) => Rc::clone(&known.context),
-            None => self.context(folder).ok()?,
+        let seen = match known.filter(is_current) {
+            Some(known) => Rc::clone(&known.seen),
+            None => self.session_view(folder).ok()?,
         };
         let FactInExpression { expression, word } = fact;
-        let parts = masked_parts(&Evaluator::new(context).explain(expression));
+        let parts = masked_parts(&Evaluator::new(seen).explain(expression));
         value_of(expression, &parts, word)
     }
 
@@ -111,8 +111,8 @@ impl Server<'_> {
     pub(super) fn inlay_hints(&mut self, params: &InlayHintParams) -> Option<Value> {
         let (path, folder, text) = self.opened(&params.text_document.uri)?;
         self.settings.session.as_ref()?;
-        let context = match self.context(&folder) {
-            Ok(context) => context,
+        let seen = match self.session_view(&folder) {
+            Ok(seen) => seen,
             Err(error) => {
                 let told =
                     self.packs.get(&folder)?.session_error.as_deref() == Some(&error.to_string());
@@ -133,7 +133,7 @@ impl Server<'_> {
             // A record is known only while its file is evaluated.
             let is_about_facts = is_shown && !site.reads_record();
             is_about_facts
-                .then(|| masked_parts(&Evaluator::new(Rc::clone(&context)).explain(site.text)))
+                .then(|| masked_parts(&Evaluator::new(Rc::clone(&seen)).explain(site.text)))
         });
         let hint = |(at, text): (usize, String)| InlayHint {
             position: lines.position(at),
@@ -254,8 +254,8 @@ impl Server<'_> {
             // The session may have gone on.
             state.values = None;
         }
-        let context = self.context(&place.folder)?;
-        let parts = masked_parts(&Evaluator::new(context).explain(&expression));
+        let seen = self.session_view(&place.folder)?;
+        let parts = masked_parts(&Evaluator::new(seen).explain(&expression));
         let drawn = drawing::draw(&expression, &parts);
         let value = parts.last().map(|it| match &it.found {
             Found::Value(value) => json!(value.to_string()),

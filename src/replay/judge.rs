@@ -13,7 +13,7 @@ use policyd_evaluation::situation::{EventContext, Matchers, exclude_scratch, is_
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
-use policyd_fact_table::context::{Context, ConversationProse};
+use policyd_fact_table::context::{ConversationProse, Readings, View};
 use policyd_fact_table::source::FactSources;
 use policyd_facts::Facts;
 use policyd_facts::call::{AnalysisContext, CallEnvironment, TimeLimit};
@@ -119,13 +119,13 @@ impl<'p> Judge<'p> {
         facts: &mut Facts,
         state: &SessionState,
     ) -> StopOutcome {
-        self.ask(stop, true, facts, |policy, context, evaluator| {
+        self.ask(stop, true, facts, |policy, view, evaluator| {
             // The other inputs of a plan are not available.
-            evaluation::classify(policy, context, None, evaluator);
-            known_before(policy, context);
+            let session_type = evaluation::classify(policy, None, evaluator);
+            let view = View { session_type, readings: Rc::new(known_before(policy)), ..view };
             let bench = EvaluationContext {
                 policy,
-                context,
+                view: &view,
                 state,
                 stopwatch: &|| Duration::ZERO,
                 detail: Detail::Findings,
@@ -178,13 +178,13 @@ impl<'p> Judge<'p> {
                 && guards::matches_any_program(it, &seen.call, values)
         };
         let gauged = concerned.iter().any(told);
-        self.ask(call, gauged, facts, |_, context, evaluator| {
-            context.learned.borrow_mut().call = Some(Rc::clone(&seen));
+        self.ask(call, gauged, facts, |_, view, evaluator| {
+            evaluator.change(|it| it.call = Some(Rc::clone(&seen)));
             guards::judge(
                 concerned.iter().copied(),
                 &call.event,
                 &seen,
-                context,
+                &view.context,
                 evaluator,
                 Detail::Findings,
             )
@@ -197,7 +197,7 @@ impl<'p> Judge<'p> {
         happened: &RecordedEvent<'_>,
         gauged: bool,
         facts: &mut Facts,
-        ask: impl FnOnce(&Policy, &Context, &mut Evaluator) -> T,
+        ask: impl FnOnce(&Policy, View, &mut Evaluator) -> T,
     ) -> T {
         let situation = EventContext {
             facts: std::mem::take(facts),
@@ -211,16 +211,19 @@ impl<'p> Judge<'p> {
             )
         };
         let spoken = std::mem::take(&mut self.spoken).again();
-        let context = situation.context(self.policy, &self.words);
-        let context = Rc::new(Context { spoken, ..context });
+        let mut view = situation.view(self.policy, &self.words);
+        if let Some(context) = Rc::get_mut(&mut view.context) {
+            context.spoken = spoken;
+        }
+        let context = Rc::clone(&view.context);
         let evaluator = match &mut self.evaluator {
             Some(evaluator) => {
-                evaluator.turn_to(Rc::clone(&context));
+                evaluator.turn_to(Rc::new(view.clone()));
                 evaluator
             }
-            empty @ None => empty.insert(Evaluator::new(Rc::clone(&context))),
+            empty @ None => empty.insert(Evaluator::new(Rc::new(view.clone()))),
         };
-        let found = ask(self.policy, &context, evaluator);
+        let found = ask(self.policy, view, evaluator);
         evaluator.leave();
         // This is the last reference to the context; otherwise a copy is sufficient.
         match Rc::try_unwrap(context) {
@@ -231,12 +234,10 @@ impl<'p> Judge<'p> {
     }
 }
 
-/// Sets the values that the pack alone determines: fixed preferences, and disabled probes.
-fn known_before(policy: &Policy, context: &Context) {
-    let mut learned = context.learned.borrow_mut();
+/// The readings that the pack alone determines: fixed preferences, and disabled probes.
+fn known_before(policy: &Policy) -> Readings {
     let fixed = policy.preferences.iter().filter_map(|it| Some((it.id.clone(), it.value?)));
-    learned.preferences.extend(fixed);
     let off =
         policy.probes.iter().filter_map(|it| Some((it.id.clone(), evaluation::switched_off(it)?)));
-    learned.probes.extend(off);
+    Readings { preferences: fixed.collect(), probes: off.collect() }
 }

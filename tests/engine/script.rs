@@ -11,8 +11,8 @@ use policyd::expr::breaker_facts::{BreakerSnapshot, BreakersSnapshot};
 use policyd::expr::call_facts::CallFacts;
 use policyd::expr::check::check;
 use policyd::expr::context::{
-    Context, ConversationProse, EvaluationState, Excuse, Memory, OutcomeFacts, ProbeResult,
-    RuleFacts,
+    Context, ConversationProse, Excuse, Memory, OutcomeFacts, ProbeResult, Readings, RuleFacts,
+    StoreSnapshots, View,
 };
 use policyd::expr::context_facts::ContextUsage;
 use policyd::expr::members;
@@ -53,13 +53,11 @@ fn names() -> Names {
 }
 
 fn evaluator() -> Evaluator {
-    Evaluator::new(Rc::new(context()))
+    Evaluator::new(Rc::new(view(context())))
 }
 
-fn context() -> Context {
-    let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
-    let texts = names().texts.into_iter().map(|it| (it, TextPatternSource::default().into()));
-    let texts: BTreeMap<String, StoredPattern> = texts.collect();
+/// A context with something of everything.
+fn view(context: Context) -> View {
     let answer = serde_json::json!({"state": "OPEN", "number": 7, "isDraft": false,
         "statusCheckRollup": [{"conclusion": "SUCCESS"}]});
     let open = BreakerSnapshot {
@@ -87,17 +85,30 @@ fn context() -> Context {
     let call = Call { programs: vec![git], ..Call::default() };
     let clean_trees = [("/work".to_owned(), true)].into();
     let around = Rc::new(CallEnvironment { clean_trees, ..CallEnvironment::default() });
-    let learned = EvaluationState {
-        call: Some(Rc::new(CallFacts { call, around })),
-        program: Some(MatchedProgram::default()),
-        session_type: "DEVELOPMENT".to_owned(),
-        probes: [("pr".to_owned(), ProbeResult::Answer { code: 0, value: answer })].into(),
+    let pr = ProbeResult::Answer { code: 0, value: answer };
+    let stores = StoreSnapshots {
         breakers: Some(standing),
         waiting: Some(policyd::expr::queue_facts::QueueSnapshot::default()),
         signals: Some(waiting),
-        context: Some(Rc::new(ContextUsage::default())),
-        ..EvaluationState::default()
     };
+    View {
+        call: Some(Rc::new(CallFacts { call, around })),
+        program: Some(MatchedProgram::default()),
+        session_type: "DEVELOPMENT".to_owned(),
+        readings: Rc::new(Readings {
+            probes: [("pr".to_owned(), pr)].into(),
+            ..Readings::default()
+        }),
+        stores: Rc::new(stores),
+        usage: Some(Rc::default()),
+        ..View::new(Rc::new(context))
+    }
+}
+
+fn context() -> Context {
+    let payload = br#"{"session_id":"s","prompt_id":"p","last_assistant_message":"All done."}"#;
+    let texts = names().texts.into_iter().map(|it| (it, TextPatternSource::default().into()));
+    let texts: BTreeMap<String, StoredPattern> = texts.collect();
     Context {
         event: wire::parse(payload, EventKind::Stop).unwrap(),
         facts: Facts::default(),
@@ -115,7 +126,6 @@ fn context() -> Context {
         sought: Rc::default(),
         overrides: Default::default(),
         now: Timestamp::from_millis(1_767_225_600_000),
-        learned: RefCell::new(learned),
         spoken: ConversationProse::default(),
         files_by_kind: std::cell::RefCell::default(),
     }
@@ -153,11 +163,26 @@ proptest! {
 }
 
 #[test]
-fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
-    // The call that is judged is known from the beginning.
-    let learned = |known: &EvaluationState| {
-        let rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };
-        let outcome = OutcomeFacts {
+fn what_a_later_step_finds_is_seen_by_what_was_evaluated_before() {
+    let later = |view: &mut View| {
+        view.session_type = "SIMPLE".to_owned();
+        view.memory = Memory { blocks: 3, total_blocks: 4, turns: 5 };
+        view.readings = Rc::new(Readings {
+            preferences: [("no_auto_merge".to_owned(), true)].into(),
+            probes: [("pr".to_owned(), ProbeResult::Failed("no forge".to_owned()))].into(),
+        });
+        view.stores = Rc::new(StoreSnapshots {
+            breakers: None,
+            waiting: None,
+            signals: Some(SignalSnapshot {
+                pending: vec!["DOCS_NEEDED".to_owned()],
+                drifts: 2,
+                awaiting_human: 0,
+            }),
+        });
+        view.usage = Some(Rc::new(ContextUsage { percent: 71, ..ContextUsage::default() }));
+        view.rule = RuleFacts { id: "rule_2".to_owned(), keywords: vec!["done".to_owned()] };
+        view.outcome = OutcomeFacts {
             failed: 2,
             warned: 2,
             block: 2,
@@ -171,44 +196,25 @@ fn what_is_learned_later_is_seen_by_what_was_evaluated_before() {
             workflow_compliant: true,
             quality_score: 100,
         };
-        let probes = [("pr".to_owned(), ProbeResult::Failed("no forge".to_owned()))].into();
-        EvaluationState {
-            call: known.call.clone(),
-            program: known.program,
-            session_type: "SIMPLE".to_owned(),
-            memory: Memory { blocks: 3, total_blocks: 4, turns: 5 },
-            preferences: [("no_auto_merge".to_owned(), true)].into(),
-            probes,
-            breakers: None,
-            waiting: None,
-            signals: Some(SignalSnapshot {
-                pending: vec!["DOCS_NEEDED".to_owned()],
-                drifts: 2,
-                awaiting_human: 0,
-            }),
-            context: Some(Rc::new(ContextUsage { percent: 71, ..ContextUsage::default() })),
-            rule,
-            outcome,
-            rationalizations: Some(Rc::new(vec![Excuse { proven: true, ..Excuse::default() }])),
-        }
+        view.excuses = Some(Rc::new(vec![Excuse { proven: true, ..Excuse::default() }]));
     };
     let mut changed = 0;
     for row in members::tables() {
-        let context = Rc::new(context());
-        let mut evaluator = Evaluator::new(context.clone());
+        let mut view = view(context());
+        let mut evaluator = Evaluator::new(Rc::new(view.clone()));
         let before = evaluator.eval(row.example);
-        let later = learned(&context.learned.borrow());
-        *context.learned.borrow_mut() = later;
+        later(&mut view);
+        evaluator.change(later);
         let after = evaluator.eval(row.example);
-        assert_eq!(after, Evaluator::new(context).eval(row.example), "{}", row.example);
+        assert_eq!(after, Evaluator::new(Rc::new(view)).eval(row.example), "{}", row.example);
         changed += usize::from(before != after);
     }
-    assert!(changed > 10, "{changed} rows read what is learned");
+    assert!(changed > 10, "{changed} rows read what changes");
 }
 
 #[test]
 fn of_several_arguments_that_fail_the_first_one_is_told() {
-    let nothing = Context { learned: RefCell::default(), ..context() };
+    let nothing = View::new(Rc::new(context()));
     let mut evaluator = Evaluator::new(Rc::new(nothing));
     let (no_program, no_call) =
         ("no program was recognized", "there is no tool call at this event");
@@ -283,7 +289,7 @@ fn plain_expressions_have_the_value_that_the_engine_gives() {
     assert!(texts.len() > 150, "{}", texts.len());
     let words = Matchers::new(CompiledMatchers::new(policy.lens), policy.texts);
     for context in [context(), worked(&words)] {
-        let mut evaluator = Evaluator::new(Rc::new(context));
+        let mut evaluator = Evaluator::new(Rc::new(view(context)));
         for text in &texts {
             let by_engine = evaluator.eval(&format!("if true {{ {text} }} else {{ {text} }}"));
             match (evaluator.eval(text), by_engine) {

@@ -4,10 +4,8 @@
 use std::rc::Rc;
 
 use policyd::evaluation::situation::{EventContext, Matchers};
-use policyd::expr::breaker_facts::BreakersSnapshot;
-use policyd::expr::context::ProbeResult;
+use policyd::expr::context::{ProbeResult, Readings, StoreSnapshots, View};
 use policyd::expr::relations;
-use policyd::expr::signal_facts::SignalSnapshot;
 use policyd::expr::{Evaluator, Value};
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledMatchers;
@@ -68,16 +66,22 @@ fn evaluator_of(facts: Facts, (kind, payload): (&str, &str), reading: ProbeResul
         overrides: Default::default(),
         now: Timestamp::parse(TODAY).unwrap(),
     };
-    let context = POLICY.with(|policy| WORDS.with(|words| situation.context(policy, words)));
-    let mut learned = context.learned.borrow_mut();
-    learned.probes.insert("pr".to_owned(), reading);
-    learned.preferences.insert("no_auto_merge".to_owned(), true);
-    learned.breakers = Some(BreakersSnapshot::default());
-    learned.waiting = Some(Default::default());
-    learned.signals = Some(SignalSnapshot::default());
-    learned.context = Some(Default::default());
-    drop(learned);
-    Evaluator::new(Rc::new(context))
+    let view = POLICY.with(|policy| WORDS.with(|words| situation.view(policy, words)));
+    let stores = StoreSnapshots {
+        breakers: Some(Default::default()),
+        waiting: Some(Default::default()),
+        signals: Some(Default::default()),
+    };
+    let readings = Readings {
+        preferences: [("no_auto_merge".to_owned(), true)].into(),
+        probes: [("pr".to_owned(), reading)].into(),
+    };
+    Evaluator::new(Rc::new(View {
+        stores: Rc::new(stores),
+        readings: Rc::new(readings),
+        usage: Some(Default::default()),
+        ..view
+    }))
 }
 
 proptest! {

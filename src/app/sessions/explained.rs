@@ -16,6 +16,7 @@ use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::{self as evaluation, Detail, EvaluationContext, StopOutcome};
 use policyd_fact_table::Evaluator;
 use policyd_fact_table::call_facts::CallFacts;
+use policyd_fact_table::context::View;
 use policyd_fact_table::source::FactSources;
 use policyd_facts::call::{AnalysisContext, TimeLimit};
 use policyd_facts::compiled::CompiledMatchers;
@@ -204,9 +205,9 @@ fn guard_again(
         supervised: called.supervised,
         ..situation
     };
-    let context = Rc::new(situation.context(&policy, &words));
-    context.learned.borrow_mut().call = Some(seen.clone());
-    let mut evaluator = Evaluator::new(context.clone());
+    let view = View { call: Some(Rc::clone(&seen)), ..situation.view(&policy, &words) };
+    let context = Rc::clone(&view.context);
+    let mut evaluator = Evaluator::new(Rc::new(view));
     let concerned = guards::applicable_guards(&policy, &event, whose.at).filter(|it| {
         !it.sources.has_some(FactSources::TRANSCRIPT) && !it.sources.has_some(FactSources::STORES)
     });
@@ -228,15 +229,14 @@ fn judge_again(
     lost: &mut Vec<String>,
 ) -> Option<StopOutcome> {
     let whose = entry.whose()?;
-    let context = recorded::context(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
-    let mut evaluator = Evaluator::new(context.clone());
+    let mut view = recorded::view(world, entry, inputs, &mut policy, ReadLimit::Then, lost)?;
+    let mut evaluator = Evaluator::new(Rc::new(view.clone()));
     let forced = inputs.forced_type.as_deref();
-    // It classifies the session, which nothing else does.
-    let _asked_then = evaluation::plan(&policy, &context, forced, &mut evaluator);
+    view.session_type = evaluation::classify(&policy, forced, &mut evaluator);
     let state = inputs.state(&whose);
     let bench = EvaluationContext {
         policy: &policy,
-        context: &context,
+        view: &view,
         state: &state,
         stopwatch: &|| Duration::ZERO,
         detail: Detail::Values,

@@ -18,7 +18,8 @@ use policyd_evaluation as evaluation;
 use policyd_evaluation::situation::{EventContext, Matchers};
 use policyd_evaluation::standing::standing;
 use policyd_fact_table::Evaluator;
-use policyd_fact_table::context::{Context, ProbeResult};
+use policyd_fact_table::context::{Context, ProbeResult, StoreSnapshots, View};
+use policyd_fact_table::context_facts::ContextUsage;
 use policyd_facts::Facts;
 use policyd_facts::event::EventKind;
 use policyd_hook::payload;
@@ -41,7 +42,7 @@ pub struct SessionSelector<'a> {
 
 /// A session as expressions see it.
 pub struct Session {
-    pub context: Rc<Context>,
+    pub view: View,
     /// What is not as at a stop, one sentence each.
     pub notes: Vec<String>,
 }
@@ -68,44 +69,44 @@ impl Session {
         };
         let (store, own) = project::sessions(world, project, &policy.settings);
         let breakers = BreakerStore::new(world, &own, store.durability.clone());
-        // Facts of breakers that cannot be read are unknown.
-        let all = breakers.all().ok();
-        let standing = all.map(|it| standing(policy, &it, session.context.now));
-        session.context.learned.borrow_mut().breakers = standing;
-        let stores = {
+        let mut view = session.view;
+        let now = view.context.now;
+        let location = {
             let (state_dir, durability) = (own.as_path(), &store.durability);
-            let location = StoreLocation { state_dir, durability, lock_wait: Duration::ZERO };
-            Stores::new(world, policy, location)
+            StoreLocation { state_dir, durability, lock_wait: Duration::ZERO }
         };
-        session.context.learned.borrow_mut().waiting = stores.waiting();
         let signals = SignalStore::new(world, &own, &policy.signals, store.durability.clone());
-        let waiting = signals.waiting(session.context.now);
-        session.context.learned.borrow_mut().signals = waiting;
-        session.look_at_context(policy, &store);
-        let mut evaluator = Evaluator::new(session.context.clone());
-        // What it asks is not asked here; the type of the session is learned.
-        let _asks = evaluation::plan(policy, &session.context, None, &mut evaluator);
+        view.stores = Rc::new(StoreSnapshots {
+            // Facts of breakers that cannot be read are unknown.
+            breakers: breakers.all().ok().map(|it| standing(policy, &it, now)),
+            waiting: Stores::new(world, policy, location).waiting(),
+            signals: signals.waiting(now),
+        });
+        view.usage = Some(Rc::new(usage(policy, &view.context, &store)));
+        // What the plan asks for is not asked here; the type of the session is learned.
+        let mut evaluator = Evaluator::new(Rc::new(view.clone()));
+        view.session_type =
+            evaluation::plan(policy, &view.context, None, &mut evaluator).session_type;
+        let readings = Rc::make_mut(&mut view.readings);
         for probe in policy.probes.iter() {
             let not_run = || ProbeResult::Failed(format!("probe `{}` is not run here", probe.id));
-            let mut learned = session.context.learned.borrow_mut();
-            learned.probes.entry(probe.id.clone()).or_insert_with(not_run);
+            readings.probes.entry(probe.id.clone()).or_insert_with(not_run);
         }
-        evaluation::rationalization::learn(policy, &session.context, &mut evaluator);
-        Ok(session)
+        let readings = Rc::clone(&view.readings);
+        evaluator.change(|it| it.readings = readings);
+        let excuses = evaluation::rationalization::search(policy, &view.context, &mut evaluator);
+        view.excuses = Some(excuses);
+        Ok(Session { view, notes: session.notes })
     }
 }
 
-impl Session {
-    /// Learns how full the context is, whether or not a rule asks.
-    fn look_at_context(&self, policy: &Policy, store: &SessionStore<'_>) {
-        let context = &self.context;
-        let standing = store.peek(&context.event.session_id).state.context;
-        let overrides = context.overrides.naming(&standing);
-        let by = (&*policy.context, &overrides);
-        let gauge = evaluation::context::gauge(by.0, by.1, &context.facts);
-        let gauge = evaluation::context::settle(&gauge, &standing, by.0, by.1, &context.facts);
-        context.learned.borrow_mut().context = Some(Rc::new(gauge));
-    }
+/// How full the context is, whether or not a rule asks.
+fn usage(policy: &Policy, context: &Context, store: &SessionStore<'_>) -> ContextUsage {
+    let standing = store.peek(&context.event.session_id).state.context;
+    let overrides = context.overrides.naming(&standing);
+    let rules = &*policy.context;
+    let gauge = evaluation::context::gauge(rules, &overrides, &context.facts);
+    evaluation::context::settle(&gauge, &standing, rules, &overrides, &context.facts)
 }
 
 /// A session by its transcript alone, or one in which nothing happened yet.
@@ -151,7 +152,7 @@ fn from_file(
         overrides: project::overrides(world).0,
         now: world.now(),
     };
-    Ok(Session { context: Rc::new(situation.context(policy, &words)), notes: Vec::new() })
+    Ok(Session { view: situation.view(policy, &words), notes: Vec::new() })
 }
 
 /// A session by its id: its transcript to the end, the rest as at its last stop.
@@ -169,11 +170,11 @@ fn recorded_session(
     let inputs = entry.inputs.as_ref();
     let inputs = inputs.ok_or_else(|| AppError::failed_as("the record holds no inputs"))?;
     let mut notes = Vec::new();
-    let context = recorded::context(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
-    let context = context.ok_or_else(|| AppError::failed_as(notes.join("; ")))?;
+    let view = recorded::view(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
+    let mut view = view.ok_or_else(|| AppError::failed_as(notes.join("; ")))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitize(&entry.session_id)).state;
-    context.learned.borrow_mut().memory = evaluation::memory(&state, &context.event);
+    view.memory = evaluation::memory(&state, &view.context.event);
     notes.push(format!("probes and preferences as at its stop of {}", entry.timestamp));
-    Ok(Session { context, notes })
+    Ok(Session { view, notes })
 }

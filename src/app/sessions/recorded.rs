@@ -9,7 +9,7 @@ use crate::workspace::gate_status::GateStatus;
 use crate::workspace::project::{self, Project};
 use policyd_evaluation::inputs::Inputs;
 use policyd_evaluation::situation::Matchers;
-use policyd_fact_table::context::Context;
+use policyd_fact_table::context::{Readings, StoreSnapshots, View};
 use policyd_facts::Facts;
 use policyd_policy::Policy;
 use policyd_record::decision_log::Entry;
@@ -57,14 +57,14 @@ pub enum ReadLimit {
 
 /// What expressions saw when an entry was written; what is not what it was is added to `lost`.
 /// Nothing where the facts cannot be had.
-pub fn context(
+pub fn view(
     world: &dyn World,
     entry: &Entry,
     inputs: &Inputs,
     policy: &mut Policy,
     until: ReadLimit,
     lost: &mut Vec<String>,
-) -> Option<Rc<Context>> {
+) -> Option<View> {
     let Some(whose) = entry.whose() else {
         lost.push("the record does not say whose decision it was".to_owned());
         return None;
@@ -88,18 +88,20 @@ pub fn context(
     if until == ReadLimit::Now {
         situation.now = world.now();
     }
-    let context = Rc::new(situation.context(policy, &words));
     lost.extend(inputs.lost_readings());
-    {
-        let mut learned = context.learned.borrow_mut();
-        learned.preferences = entry.preferences.clone().unwrap_or_default();
-        learned.probes = inputs.readings();
-        learned.breakers.clone_from(&inputs.breakers);
-        learned.waiting.clone_from(&inputs.waiting);
-        learned.signals.clone_from(&inputs.signals);
-        learned.session_type = entry.session_type.clone().unwrap_or_default();
-    }
-    Some(context)
+    Some(View {
+        stores: Rc::new(StoreSnapshots {
+            breakers: inputs.breakers.clone(),
+            waiting: inputs.waiting.clone(),
+            signals: inputs.signals.clone(),
+        }),
+        readings: Rc::new(Readings {
+            preferences: entry.preferences.clone().unwrap_or_default(),
+            probes: inputs.readings(),
+        }),
+        session_type: entry.session_type.clone().unwrap_or_default(),
+        ..situation.view(policy, &words)
+    })
 }
 
 fn facts(

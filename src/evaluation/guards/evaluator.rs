@@ -123,7 +123,7 @@ impl GuardEvaluator<'_> {
             let (body, dark) = (&*self.guard.body, may_be_any(program));
             concerned = true;
             let matched = MatchedProgram { at, named: pattern.operands(&program.name, values) };
-            self.context.learned.borrow_mut().program = Some(matched);
+            self.evaluator.change(|it| it.program = Some(matched));
             match self.holds(body) {
                 Ok(true) if !dark && allows::is_allow(self.guard.mode, body) => {
                     let first = || (self.fired(body, &line(program)), Vec::new());

@@ -46,7 +46,7 @@ impl Known {
             overrides: Default::default(),
             now: Timestamp::from_millis(1_767_225_600_000),
         };
-        Evaluator::new(Rc::new(situation.context(&self.policy, &self.words)))
+        Evaluator::new(Rc::new(situation.view(&self.policy, &self.words)))
     }
 }
 
