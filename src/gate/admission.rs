@@ -5,7 +5,7 @@ use super::request::Request;
 use policyd_facts::event::{Event, EventKind};
 use policyd_harness::{self as harness, Harness};
 use policyd_hook::HookResponse;
-use policyd_policy::{Policy, records};
+use policyd_policy::{EnforcementMode, Policy, records};
 use policyd_store::allowance::Allowance;
 use policyd_store::choice_files::ChoiceFiles;
 use policyd_store::choice_record::{self, ChoiceOrigin, ForeignChoices};
@@ -28,6 +28,35 @@ pub(super) struct Admitted {
     pub(super) allowances: Option<Vec<Allowance>>,
     /// What the organization decides.
     pub(super) pins: Pins,
+}
+
+impl Admitted {
+    /// Whether [`Self::adjust`] changes a policy.
+    pub(super) fn changes(&self, policy: &Policy) -> bool {
+        let settings = &policy.settings;
+        let observes = self.enforcement.mode_of(settings.mode) == EnforcementMode::Observe;
+        observes || self.switches.is_some() || !settings.enabled
+    }
+
+    /// Applies to a policy what the organization and the user decide about it: pins, switches, and which rules act.
+    pub(super) fn adjust(&self, policy: &mut Policy, event: &Event, report: &mut Report) {
+        self.pins.apply(policy);
+        for problem in self.switches.iter().flat_map(|it| it.apply(policy)) {
+            report.problem(&problem);
+        }
+        if event.kind.is_main_boundary() && !policy.skipped_layer.is_empty() {
+            report.problem(&policy.skipped_layer);
+        }
+        self.enforcement.apply(policy);
+        // The user sees once per session that rules only observe.
+        let begins =
+            event.kind == EventKind::SessionStart && event.source.as_deref() != Some("compact");
+        if let Some(text) = self.enforcement.summary(policy.settings.mode).filter(|_| begins) {
+            let text =
+                format!("{text}; `policyd log --would-block` shows what it would have blocked");
+            report.answer.notice = Some(text);
+        }
+    }
 }
 
 /// Admits an event; else returns the report of an event at which nothing is evaluated, whatever the pack.
@@ -101,22 +130,6 @@ fn foreign_choices(choices: &ForeignChoices) -> String {
              choices are not yours",
             weakens.join(", ")
         ),
-    }
-}
-
-/// Makes the rules observe that the user and the manifest do not enforce, and reports it to the user once per session.
-pub(super) fn apply_enforcement(
-    choice: &EnforcementChoice,
-    policy: &mut Policy,
-    event: &Event,
-    report: &mut Report,
-) {
-    choice.apply(policy);
-    let begins =
-        event.kind == EventKind::SessionStart && event.source.as_deref() != Some("compact");
-    if let Some(text) = choice.summary(policy.settings.mode).filter(|_| begins) {
-        report.answer.notice =
-            Some(format!("{text}; `policyd log --would-block` shows what it would have blocked"));
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn granted(
     event: &BlockedEvent<'_>,
     report: &mut Report,
 ) -> BTreeMap<String, String> {
-    if context.allowances.as_ref().is_none_or(Vec::is_empty) {
+    if context.allowances.is_none_or(<[_]>::is_empty) {
         return BTreeMap::new();
     }
     let store = UserChoiceStore::new(context.world, &context.project.state);

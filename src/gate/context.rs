@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use super::admission::Admitted;
 use super::request::{Request, Supervision};
 use policyd_evaluation::situation::Matchers;
 use policyd_facts::event::EventKind;
@@ -49,7 +50,7 @@ pub(super) struct GateContext<'a> {
     pub(super) store: SessionStore<'a>,
     pub(super) state_dir: PathBuf,
     /// Rules and calls that the user lets pass now. `None` if the user cannot let any pass.
-    pub(super) allowances: Option<Vec<Allowance>>,
+    pub(super) allowances: Option<&'a [Allowance]>,
     /// Whether the rules are those of the organization: then nothing that the user chose counts.
     pub(super) is_organization: bool,
     /// Whether a user is present, once it was asked; read by [`GateContext::is_attended`].
@@ -59,6 +60,17 @@ pub(super) struct GateContext<'a> {
 impl<'a> GateContext<'a> {
     /// The context of an event; nothing is read yet.
     pub(super) fn new(
+        world: &'a dyn World,
+        request: &'a Request<'a>,
+        loaded: &'a LoadedPolicy,
+        admitted: &'a Admitted,
+    ) -> Self {
+        let allowances = admitted.allowances.as_deref();
+        Self { allowances, ..Self::of_project(world, request, loaded, &admitted.project) }
+    }
+
+    /// The context of an event without what the user lets pass.
+    pub(super) fn of_project(
         world: &'a dyn World,
         request: &'a Request<'a>,
         loaded: &'a LoadedPolicy,

@@ -1,6 +1,8 @@
 //! The context window: notifies the agent once per tier, summarizes the session before the context is
 //! emptied, and gives the summary to the next context. Never blocks.
 
+use std::cell::OnceCell;
+
 use super::context::GateContext;
 use super::output::Report;
 use crate::summaries::{SummaryDraft, SummaryWriter};
@@ -48,7 +50,8 @@ pub(super) fn meter(context: &GateContext<'_>, report: &mut Report) {
     let request = context.request;
     let (overrides, wrong) = project::overrides(context.world);
     let known = context.store.peek(&request.event.session_id).state.context;
-    let meter = ContextMeter { context, overrides: overrides.naming(&known) };
+    let overrides = overrides.naming(&known);
+    let meter = ContextMeter { context, overrides, facts: OnceCell::new() };
     let kind = request.event.kind;
     if kind == EventKind::SessionStart {
         wrong.iter().for_each(|it| report.problem(it));
@@ -73,6 +76,8 @@ pub(super) fn meter(context: &GateContext<'_>, report: &mut Report) {
 struct ContextMeter<'a> {
     context: &'a GateContext<'a>,
     overrides: Overrides,
+    /// What the transcript says, once it was read.
+    facts: OnceCell<Option<Facts>>,
 }
 
 impl ContextMeter<'_> {
@@ -90,8 +95,13 @@ impl ContextMeter<'_> {
         }
     }
 
-    /// What the transcript says: what is new in it is read, and kept for the next event.
-    fn facts(&self, report: &mut Report) -> Option<Facts> {
+    /// What the transcript says. It is read once; an event that needs it first reports why it cannot be read.
+    fn facts(&self, report: &mut Report) -> Option<&Facts> {
+        self.facts.get_or_init(|| self.read_facts(report)).as_ref()
+    }
+
+    /// Reads what is new in the transcript, and keeps it for the next event.
+    fn read_facts(&self, report: &mut Report) -> Option<Facts> {
         let event = &self.context.request.event;
         let transcript = event.transcript.as_deref()?;
         let cursor = self.context.cursor_path();
@@ -131,20 +141,20 @@ impl ContextMeter<'_> {
     /// Tells a tier that was reached, once.
     fn watch(&self, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
-        let read = self.gauge(&facts);
+        let read = self.gauge(facts);
         let mut entries = Vec::new();
         if self.context.request.event.kind == EventKind::UserPromptSubmit {
-            entries.push(usage(self.whose(&facts), &read));
+            entries.push(usage(self.whose(facts), &read));
         }
-        if let Some(reached) = self.step(&read, &facts, report) {
+        if let Some(reached) = self.step(&read, facts, report) {
             self.notify(&reached, report);
             if reached.tier == ACT {
-                entries.push(warning(self.whose(&facts), &reached));
-                self.keep("act", &facts, &reached, report);
+                entries.push(warning(self.whose(facts), &reached));
+                self.keep("act", facts, &reached, report);
             }
         }
         append_to(self.context.world, &self.context.state_dir, EVENT_LOG, &entries);
-        request_clear(self.context, &facts, report);
+        request_clear(self.context, facts, report);
     }
 
     /// Steps the saved tier. Returns the usage if a tier was reached that is not yet reported. A tier that could not
@@ -205,7 +215,7 @@ impl ContextMeter<'_> {
     fn reset_tiers(&self, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
-        let read = reading(&self.gauge(&facts), &settings, facts.seq);
+        let read = reading(&self.gauge(facts), &settings, facts.seq);
         self.remember(report, |known| known.emptied(&read));
     }
 
@@ -230,7 +240,7 @@ impl ContextMeter<'_> {
             return;
         }
         let Some(facts) = self.facts(report) else { return };
-        let gauge = self.gauge(&facts);
+        let gauge = self.gauge(facts);
         let text = template::render(template, &mut self.evaluator(&gauge));
         add_context(report, text);
     }
@@ -238,8 +248,8 @@ impl ContextMeter<'_> {
     /// Keeps a summary of the session, for whatever comes after it.
     fn summarize(&self, reason: &str, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
-        let gauge = self.gauge(&facts);
-        self.keep(reason, &facts, &gauge, report);
+        let gauge = self.gauge(facts);
+        self.keep(reason, facts, &gauge, report);
     }
 
     fn keep(&self, reason: &str, facts: &Facts, gauge: &ContextUsage, report: &mut Report) {
@@ -280,7 +290,7 @@ impl ContextMeter<'_> {
         if source == "resume"
             && let Some(facts) = self.facts(report)
         {
-            match was_told(&facts) {
+            match was_told(facts) {
                 Ok(false) => {}
                 Ok(true) => return,
                 Err(problem) => return unknown(report, problem),
@@ -330,7 +340,7 @@ impl ContextMeter<'_> {
     fn restate(&self, report: &mut Report) {
         let Some(facts) = self.facts(report) else { return };
         let settings = self.overrides.settings(&self.rules().settings);
-        let read = reading(&self.gauge(&facts), &settings, facts.seq);
+        let read = reading(&self.gauge(facts), &settings, facts.seq);
         self.remember(report, |known| known.restating(&read));
     }
 
@@ -341,8 +351,8 @@ impl ContextMeter<'_> {
         if facts.prompts.count == 0 {
             return None; // Nothing happened yet.
         }
-        let (writer, gauge) = (self.writer(), self.gauge(&facts));
-        let text = writer.summarize(&facts, &gauge, None);
+        let (writer, gauge) = (self.writer(), self.gauge(facts));
+        let text = writer.summarize(facts, &gauge, None);
         let (session, now) = (&self.context.request.event.session_id, self.context.request.now);
         let same = |it: &Summary| it.session == session.as_str() && it.text == text;
         // A summary that cannot be marked as told is not told.

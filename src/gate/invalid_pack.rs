@@ -1,7 +1,10 @@
 //! Events whose pack does not load: the user is notified, the built-in guards are evaluated, and `on_error` of the
 //! manifest decides.
 
-use super::context::GateContext;
+use std::mem::ManuallyDrop;
+
+use super::admission::Admitted;
+use super::context::{GateContext, LoadedPolicy};
 use super::guards::GuardEvaluation;
 use super::output::{self, Report};
 use super::reactions;
@@ -11,18 +14,53 @@ use policyd_evaluation::combine::Decision;
 use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, InvalidPack};
 use policyd_policy::guards::Guard;
-use policyd_policy::{OnError, Policy};
+use policyd_policy::{EnforcementMode, OnError, Policy};
 use policyd_shell::vocabulary::ShellVocabulary;
 use policyd_state::block_limiter::{self, BlockLimits, LimiterDecision, Stop};
 use policyd_store::file::Saved;
 use policyd_store::session::{Layout, SessionStore};
+use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project::Project;
 use policyd_world::World;
 
-pub(super) const BROKEN: &str = "the policy pack is broken";
+const BROKEN: &str = "the policy pack is broken";
+
+/// Evaluates an event whose pack is invalid, as far as the manifest can be read.
+pub(super) fn evaluate(
+    world: &dyn World,
+    request: &Request<'_>,
+    admitted: &Admitted,
+    mut invalid: InvalidPack,
+    mut report: Report,
+) -> Report {
+    let Admitted { project, pins, enforcement, .. } = admitted;
+    if enforcement.mode_of(invalid.mode) == EnforcementMode::Observe {
+        invalid.on_error = None;
+    }
+    if invalid.enabled == Some(false) && pins.allow_disable {
+        return output::report_off(world, project, request, OffReason::Manifest, report);
+    }
+    // It is reported at a stop and where a session begins.
+    if request.event.kind.is_boundary() {
+        let mut report = answer(world, project, request, report, &invalid);
+        let blocked = report.answer.refuses();
+        output::log_unjudged(world, &project.state, request, blocked, &mut report);
+        return report;
+    }
+    let Some(mut policy) = packs::builtin_policy() else {
+        report.answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
+        return report.silent(BROKEN);
+    };
+    admitted.switches.iter().for_each(|it| drop(it.apply(&mut policy)));
+    policy.settings.mode = invalid.mode;
+    enforcement.apply(&mut policy);
+    leave_out_sets(&mut policy, &invalid);
+    let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
+    evaluate_by_builtin(&GateContext::new(world, request, &loaded, admitted), &invalid, report)
+}
 
 /// Leaves out the sets of guards that the manifest of an invalid pack leaves out.
-pub(super) fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
+fn leave_out_sets(policy: &mut Policy, invalid: &InvalidPack) {
     if !invalid.sets_off.is_empty() {
         let is_on = |it: &Guard| !invalid.sets_off.contains(&it.set);
         policy.guards.change(|all| all.rules.change(|rules| rules.retain(is_on)));
@@ -39,7 +77,7 @@ pub(super) fn not_compiled(request: &Request<'_>, why: &str, mut report: Report)
 /// Evaluates an event by the built-in pack, because the pack of the project is invalid: reactions and the
 /// guards of tool calls. If the manifest contains `on_error: block`, commands and edits are blocked until
 /// the pack is fixed.
-pub(super) fn evaluate(
+fn evaluate_by_builtin(
     context: &GateContext<'_>,
     invalid: &InvalidPack,
     mut report: Report,
@@ -71,7 +109,7 @@ pub(super) fn evaluate(
 
 /// Answers a stop or a session start with an invalid pack: the user is notified, and `on_error` of the
 /// manifest decides. The block limiter counts and releases such a block like any other.
-pub(super) fn answer(
+fn answer(
     world: &dyn World,
     project: &Project,
     request: &Request<'_>,

@@ -38,18 +38,15 @@ mod work_tree;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-use admission::{Admitted, admit, apply_enforcement, nothing_to_judge};
+use admission::{Admitted, admit, nothing_to_judge};
 use context::GateContext;
 pub use context::LoadedPolicy;
 pub use gate_status::switched;
 use guards::GuardEvaluation;
 pub use organization::OrganizationLayer;
 pub use output::{Report, Unjudged};
-use policyd_hook::HookResponse;
 use policyd_packs::{self as packs, LoadError, LoadPack};
-use policyd_policy::EnforcementMode;
 use policyd_store::crash_record::{self, CrashedHook};
-use policyd_workspace::gate_status::OffReason;
 use policyd_workspace::project;
 use policyd_world::World;
 pub use request::{Request, Supervision, caller, named_harness};
@@ -93,118 +90,69 @@ fn evaluate_project(
     load: LoadPack,
     mut report: Report,
 ) -> Report {
-    let Admitted { project, switches, enforcement, allowances, pins } =
-        match admit(world, request, &mut report) {
-            Ok(admitted) => admitted,
-            Err(report) => return *report,
-        };
-    let fenced = project::fenced(world, &project);
+    let admitted = match admit(world, request, &mut report) {
+        Ok(admitted) => admitted,
+        Err(report) => return *report,
+    };
+    let fenced = project::fenced(world, &admitted.project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    let found = packs::find_allowed(world, &project, request.policies, &pins);
+    let found = packs::find_allowed(world, &admitted.project, request.policies, &admitted.pins);
     // Reported where a session begins and ends its turns, not at every call.
     if request.event.kind.is_main_boundary() {
         found.untrusted.iter().for_each(|it| report.problem(&it.text()));
     }
-    let loaded = load(world, &found).map_err(|mut error| {
-        if let LoadError::Invalid(invalid) = &mut error
-            && enforcement.mode_of(invalid.mode) == EnforcementMode::Observe
-        {
-            invalid.on_error = None;
-        }
-        error
-    });
-    let mut policy = match loaded {
-        Ok(mut policy) => {
-            pins.apply(&mut policy);
-            policy
-        }
+    let mut policy = match load(world, &found) {
+        Ok(policy) => policy,
         Err(LoadError::NotCompiled(why)) => {
             return invalid_pack::not_compiled(request, &why.to_string(), report);
         }
-        Err(LoadError::Invalid(invalid))
-            if invalid.enabled == Some(false) && pins.allow_disable =>
-        {
-            return output::report_off(world, &project, request, OffReason::Manifest, report);
-        }
-        // It is reported at a stop and where a session begins.
-        Err(LoadError::Invalid(invalid)) if !request.event.kind.is_boundary() => {
-            let Some(mut policy) = packs::builtin_policy() else {
-                report.answer = HookResponse::not_analyzed(request.caller, "no policy pack loads.");
-                return report.silent(invalid_pack::BROKEN);
-            };
-            switches.iter().for_each(|it| drop(it.apply(&mut policy)));
-            policy.settings.mode = invalid.mode;
-            enforcement.apply(&mut policy);
-            invalid_pack::leave_out_sets(&mut policy, &invalid);
-            let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, None));
-            let context = GateContext::new(world, request, &loaded, &project);
-            let context = GateContext { allowances, ..context };
-            return invalid_pack::evaluate(&context, &invalid, report);
-        }
         Err(LoadError::Invalid(invalid)) => {
-            let mut report = invalid_pack::answer(world, &project, request, report, &invalid);
-            let blocked = report.answer.refuses();
-            output::log_unjudged(world, &project.state, request, blocked, &mut report);
-            return report;
+            return invalid_pack::evaluate(world, request, &admitted, invalid, report);
         }
     };
-    for problem in switches.iter().flat_map(|it| it.apply(&mut policy)) {
-        report.problem(&problem);
-    }
-    if request.event.kind.is_main_boundary() && !policy.skipped_layer.is_empty() {
-        report.problem(&policy.skipped_layer);
-    }
-    apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);
+    admitted.adjust(&mut policy, &request.event, &mut report);
     organization.iter().for_each(|it| it.replace_rules(&mut policy));
-    let fenced = project::fenced_by_pack(world, &project, &policy.settings);
+    let fenced = project::fenced_by_pack(world, &admitted.project, &policy.settings);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-    let nothing = nothing_to_judge(&policy, &request.event, &mut report);
     // The process ends with its answer: taking a policy apart would only delay it.
     let loaded = ManuallyDrop::new(LoadedPolicy::new(policy, Some(Rc::new(found))));
-    let context = GateContext::new(world, request, &loaded, &project);
-    evaluate_admitted(&GateContext { allowances, ..context }, nothing, report)
+    evaluate_admitted(world, request, &admitted, &loaded, report)
 }
 
-/// Evaluates an event by a pack that is loaded already; everything else is as for a hook.
+/// Evaluates an event by a pack that is loaded already. The caller evaluates the rules of the organization.
 pub fn evaluate_by(world: &dyn World, request: &Request<'_>, loaded: &LoadedPolicy) -> Report {
     let mut report = Report::of(&request.event);
-    let Admitted { project, switches, enforcement, allowances, pins } =
-        match admit(world, request, &mut report) {
-            Ok(admitted) => admitted,
-            Err(report) => return *report,
-        };
-    let observes = enforcement.mode_of(loaded.policy.settings.mode) == EnforcementMode::Observe;
-    let is_off = !loaded.policy.settings.enabled;
-    let changed = (observes || switches.is_some() || is_off).then(|| {
+    let admitted = match admit(world, request, &mut report) {
+        Ok(admitted) => admitted,
+        Err(report) => return *report,
+    };
+    let adjusted = admitted.changes(&loaded.policy).then(|| {
         let mut policy = loaded.policy.clone();
-        pins.apply(&mut policy);
-        let problems = switches.iter().flat_map(|it| it.apply(&mut policy));
-        problems.for_each(|it| report.problem(&it));
-        apply_enforcement(&enforcement, &mut policy, &request.event, &mut report);
+        admitted.adjust(&mut policy, &request.event, &mut report);
         LoadedPolicy { policy, words: loaded.words.clone(), found: loaded.found.clone() }
     });
-    let loaded = changed.as_ref().unwrap_or(loaded);
-    let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
-    let context = GateContext::new(world, request, loaded, &project);
-    evaluate_admitted(&GateContext { allowances, ..context }, nothing, report)
+    evaluate_admitted(world, request, &admitted, adjusted.as_ref().unwrap_or(loaded), report)
 }
 
 /// Evaluates an event by a valid pack, unless the pack has no rule for it.
 fn evaluate_admitted(
-    context: &GateContext<'_>,
-    nothing: Option<Unjudged>,
+    world: &dyn World,
+    request: &Request<'_>,
+    admitted: &Admitted,
+    loaded: &LoadedPolicy,
     mut report: Report,
 ) -> Report {
-    let GateContext { world, project, request, .. } = *context;
+    let nothing = nothing_to_judge(&loaded.policy, &request.event, &mut report);
     if let Some(Unjudged::Off(reason)) = nothing {
-        return output::report_off(world, project, request, reason, report);
+        return output::report_off(world, &admitted.project, request, reason, report);
     }
-    sharing::receive(context, &mut report);
+    let context = GateContext::new(world, request, loaded, admitted);
+    sharing::receive(&context, &mut report);
     let mut report = match nothing {
-        None => StopEvaluation { context }.evaluate(report),
-        Some(reason) => evaluate_other(context, reason, report),
+        None => StopEvaluation { context: &context }.evaluate(report),
+        Some(reason) => evaluate_other(&context, reason, report),
     };
-    sharing::send(context, &mut report);
+    sharing::send(&context, &mut report);
     report
 }
 

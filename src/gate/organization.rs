@@ -100,7 +100,7 @@ impl OrganizationLayer {
         request: &'a Request<'a>,
         project: &'a Project,
     ) -> GateContext<'a> {
-        let context = GateContext::new(world, request, &self.loaded, project);
+        let context = GateContext::of_project(world, request, &self.loaded, project);
         let usual = user::state_folder(world, &project.main.join(project::STATE_DIR_NAME));
         let root = usual.unwrap_or_else(|| project.state.clone()).join("organization");
         let mut store = SessionStore::new(world, root, Layout::policyd());

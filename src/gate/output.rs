@@ -71,7 +71,6 @@ impl Report {
             event: event.kind.name().to_owned(),
             session_id: event.session_id.to_string(),
             agent_id: event.agent_id.clone(),
-            saved: "unchanged".to_owned(),
             ..ReportContext::default()
         };
         Self { around, tool: event.tool_name.clone(), ..Self::default() }

@@ -16,6 +16,7 @@ use policyd_fact_table::context::View;
 use policyd_facts::Facts;
 use policyd_hook::HookResponse;
 use policyd_policy::OnSaveFailure;
+use policyd_record::outcome::{SaveReport, SaveResult};
 use policyd_state::{BlockLimiterState, SessionState};
 use policyd_store::allowance::BlockedEvent;
 use policyd_store::block_copies::BlockCopy;
@@ -97,15 +98,15 @@ impl StopEvaluation<'_> {
         let inputs = it.inputs(&gathered, &view, &state, forced.as_deref());
         let mut outcome = self.decide(bench, &mut evaluator, &mut report);
         outcome.state.last_stop = Some(mark).filter(|_| outcome.moved).or(outcome.state.last_stop);
-        let remembered = self.remember(locked.as_mut(), &outcome, &mut report);
+        let saved = self.save(locked.as_mut(), &outcome, &mut report);
+        report.around.saved = saved;
         let limiter = evaluation::guard_of(&outcome.state, event);
         let copy_saved = copy.is_some_and(|it| update_copy(&it, copied.as_ref(), &limiter));
-        let spoken = remembered
+        let spoken = saved.result != SaveResult::NotSaved
             || copy_saved
             || it.policy.settings.when_forgotten == OnSaveFailure::Block
             || self.is_bounded(&context.facts);
         calls::record_stop(it, &context.facts);
-        self.report_unsafe_settings(&mut report);
         keep();
         drop(locked);
 
@@ -212,44 +213,33 @@ impl StopEvaluation<'_> {
         }
     }
 
-    /// Reports the settings under which what is saved may be lost.
-    fn report_unsafe_settings(&self, report: &mut Report) {
-        let durability = &self.context.store.durability;
-        let unsafe_settings = [(durability.fsync, "no fsync"), (durability.verify, "no verify")];
-        for (_, what) in unsafe_settings.iter().filter(|(safe, _)| !safe) {
-            report.around.saved.push_str(&format!(", unsafe: {what}"));
-        }
-    }
-
-    /// Saves what is to be remembered; says whether a block may be spoken.
-    fn remember(
+    /// Saves what is to be remembered. The session is not locked if its directory cannot be written.
+    fn save(
         &self,
         locked: Option<&mut LockedSession<'_>>,
         outcome: &StopOutcome,
         report: &mut Report,
-    ) -> bool {
-        let Some(locked) = locked else {
-            report.around.saved = "not saved".to_owned();
-            return false;
+    ) -> SaveReport {
+        let durability = &self.context.store.durability;
+        let result = match locked {
+            None => SaveResult::NotSaved,
+            Some(_) if !outcome.moved => SaveResult::Unchanged,
+            Some(locked) => match locked.commit(&outcome.state) {
+                Saved::NotSaved { why, .. } => {
+                    report.problem(&format!("the state could not be saved: {why}"));
+                    SaveResult::NotSaved
+                }
+                Saved::Durable { .. } | Saved::Degraded { .. } if self.context.request.dry_run => {
+                    SaveResult::DryRun
+                }
+                Saved::Durable { .. } => SaveResult::Durable,
+                Saved::Degraded { why, .. } => {
+                    report.problem(&format!("the state was saved in place only: {why}"));
+                    SaveResult::Degraded
+                }
+            },
         };
-        if !outcome.moved {
-            return true;
-        }
-        let saved = locked.commit(&outcome.state);
-        let (text, remembered) = match &saved {
-            Saved::Durable { .. } => ("durable", true),
-            Saved::Degraded { why, .. } => {
-                report.problem(&format!("the state was saved in place only: {why}"));
-                ("degraded", true)
-            }
-            Saved::NotSaved { why, .. } => {
-                report.problem(&format!("the state could not be saved: {why}"));
-                ("not saved", false)
-            }
-        };
-        report.around.saved =
-            if self.context.request.dry_run { "dry run".to_owned() } else { text.to_owned() };
-        remembered
+        SaveReport { result, without_fsync: !durability.fsync, without_verify: !durability.verify }
     }
 
     /// The copy of the block limiter. The organization keeps its state beside it, where no project reaches.

@@ -437,7 +437,7 @@ fn begun(now: Timestamp, event: &Event, around: &ReportContext) -> Entry {
         prompt_id: event.prompt_id.clone(),
         no_opinion: around.no_opinion.clone(),
         no_opinion_kind: around.no_opinion_kind,
-        saved: around.saved.clone(),
+        saved: around.saved.to_string(),
         problems: problems.filter_map(Json::as_str).map(str::to_owned).collect(),
         ..Entry::default()
     }

@@ -1,6 +1,7 @@
 //! Outcomes as text grouped by category, and as versioned JSON.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,8 +37,8 @@ pub struct ReportContext {
     pub pack: String,
     /// Whether it is the pack of the organization.
     pub of_organization: bool,
-    /// `durable`, `degraded`, `not saved`, `unchanged` or `dry run`.
-    pub saved: String,
+    /// How the state of the session was saved.
+    pub saved: SaveReport,
     /// Why nothing was evaluated, in one sentence.
     pub no_opinion: Option<String>,
     /// Why nothing was evaluated, if policyd was off.
@@ -52,6 +53,51 @@ pub struct ReportContext {
     pub explained: bool,
     /// What guards said to the event.
     pub guarded: Option<GuardsOutcome>,
+}
+
+/// How the state of a session was saved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SaveReport {
+    /// What became of the state.
+    pub result: SaveResult,
+    /// Whether the pack leaves out `fsync`, so that a loss of power can lose the state.
+    pub without_fsync: bool,
+    /// Whether the pack leaves out the comparison of what was written.
+    pub without_verify: bool,
+}
+
+/// What became of the state of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SaveResult {
+    /// Nothing changed.
+    #[default]
+    Unchanged,
+    /// Saved, also if the power fails.
+    Durable,
+    /// Saved in place only.
+    Degraded,
+    /// Not saved.
+    NotSaved,
+    /// Not saved, because nothing is in a dry run.
+    DryRun,
+}
+
+impl fmt::Display for SaveReport {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.write_str(match self.result {
+            SaveResult::Unchanged => "unchanged",
+            SaveResult::Durable => "durable",
+            SaveResult::Degraded => "degraded",
+            SaveResult::NotSaved => "not saved",
+            SaveResult::DryRun => "dry run",
+        })?;
+        let unsafe_settings =
+            [(self.without_fsync, "no fsync"), (self.without_verify, "no verify")];
+        unsafe_settings
+            .iter()
+            .filter(|(is_set, _)| *is_set)
+            .try_for_each(|(_, what)| write!(text, ", unsafe: {what}"))
+    }
 }
 
 /// The report as JSON; `outcome` is absent where there was no opinion.
@@ -79,7 +125,7 @@ pub fn to_json(outcome: Option<&StopOutcome>, around: &ReportContext) -> Value {
         "guards": guards_json(around),
         "preferences": around.preferences,
         "pack": around.pack,
-        "saved": around.saved,
+        "saved": around.saved.to_string(),
         "problems": around.problems,
         "micros": around.micros,
     })

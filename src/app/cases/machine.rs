@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
             "preferences": report.around.preferences,
             "effects": {
                 "probes": asked.collect::<Vec<_>>(),
-                "saved": report.around.saved,
+                "saved": report.around.saved.to_string(),
                 "logged": !fresh.is_empty(),
                 "log": fresh.last(),
             },
