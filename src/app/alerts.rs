@@ -129,13 +129,14 @@ pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, 
     let mut reader = LogReader::of_all_projects(world);
     reader.resume(&state.cursors);
     let now = world.now();
-    let LogContent { entries, problems: unread, .. } =
+    let LogContent { lines, problems: unread, .. } =
         reader.read(LogQuery::since(Some(now.minus(age))));
     for (path, error) in unread {
         delivery.problems.push(format!("could not read {}: {error}", path.display()));
     }
-    for it in &entries {
-        let Some(alert) = Alert::of_entry(&it.project, &it.entry) else { continue };
+    for it in &lines {
+        let alert = it.entry().and_then(|entry| Alert::of_entry(&it.project, &entry));
+        let Some(alert) = alert else { continue };
         for channel in &settings.channels {
             if channel.accepts(alert.severity(), Path::new(&alert.project)) {
                 state.add(channel, &alert, now);

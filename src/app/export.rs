@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::sessions::log_reader::{LogReader, ProjectEntry};
+use crate::sessions::log_reader::{LogReader, ProjectLine};
 use policyd_base::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
 use policyd_record::exported::ExportedEntry;
 use policyd_report::otlp::{OtlpRecord, logs_request, record, traces_request};
@@ -86,24 +86,24 @@ fn each_log(
     world: &dyn World,
     target: &str,
     exported: &mut ExportResult,
-    mut send: impl FnMut(&[(String, ProjectEntry)], &mut ExportResult) -> Result<(), ExportError>,
+    mut send: impl FnMut(&[(String, ProjectLine)], &mut ExportResult) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let file = position_file(world, target)?;
     let mut state = ExportState { target: target.to_owned(), ..file.load()? };
     let mut reader = LogReader::of_all_projects(world);
     reader.resume(&state.cursors);
     for number in 0..reader.count() {
-        let entries = match reader.read_log(number) {
-            Ok(entries) => entries,
+        let lines = match reader.read_log(number) {
+            Ok(lines) => lines,
             Err((path, error)) => {
                 exported.problems.push(format!("could not read {}: {error}", path.display()));
                 continue;
             }
         };
-        if entries.is_empty() {
+        if lines.is_empty() {
             continue;
         }
-        let entries: Vec<_> = entries.into_iter().map(|it| (uid(&it), it)).collect();
+        let entries: Vec<_> = lines.into_iter().map(|it| (uid(&it), it)).collect();
         for batch in entries.chunks(EXPORT_RECORDS_MAX) {
             send(batch, exported)?;
             exported.entries = exported.entries.saturating_add(batch.len());
@@ -115,8 +115,9 @@ fn each_log(
 }
 
 /// Returns an id that only this entry has: a hash of its project and its content.
-fn uid(it: &ProjectEntry) -> String {
-    let mut uid = hex(&Sha256::digest(format!("{}\n{}", it.project, it.entry).as_bytes()));
+fn uid(it: &ProjectLine) -> String {
+    let content = [it.project.as_bytes(), &it.line].join(&b'\n');
+    let mut uid = hex(&Sha256::digest(content));
     uid.truncate(UID_DIGITS);
     uid
 }
@@ -131,8 +132,8 @@ pub fn otlp(world: &dyn World, endpoint: &str) -> Result<ExportResult, ExportErr
     let now = world.now();
     let mut exported = ExportResult::default();
     each_log(world, &format!("otlp {endpoint}"), &mut exported, |batch, exported| {
-        let entry = |(uid, it): &(String, ProjectEntry)| {
-            let exported = ExportedEntry { project: &it.project, uid, entry: &it.entry };
+        let entry = |(uid, it): &(String, ProjectLine)| {
+            let exported = ExportedEntry { project: &it.project, uid, line: &it.line };
             record(exported, now)
         };
         let records: Vec<OtlpRecord> = batch.iter().filter_map(entry).collect();
@@ -159,8 +160,8 @@ pub fn ocsf(
 ) -> Result<ExportResult, ExportError> {
     let mut exported = ExportResult::default();
     each_log(world, &format!("ocsf {target}"), &mut exported, |batch, _| {
-        let event = |(uid, it): &(String, ProjectEntry)| {
-            let exported = ExportedEntry { project: &it.project, uid, entry: &it.entry };
+        let event = |(uid, it): &(String, ProjectLine)| {
+            let exported = ExportedEntry { project: &it.project, uid, line: &it.line };
             policyd_report::ocsf::event(exported).map(|it| format!("{it}\n"))
         };
         let text: String = batch.iter().filter_map(event).collect();

@@ -77,9 +77,10 @@ pub fn collect(
         }
     };
     let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
-    let LogContent { entries, problems, .. } = reader.read(LogQuery::since(Some(start)));
-    for it in &entries {
-        nights.entry(it.project.clone()).or_default().add(&time, &it.entry);
+    let LogContent { lines, problems, .. } = reader.read(LogQuery::since(Some(start)));
+    for it in &lines {
+        let Some(entry) = it.entry() else { continue };
+        nights.entry(it.project.clone()).or_default().add(&time, entry);
     }
     let projects = rows.into_iter().map(|row| {
         let night = nights.remove(&row.directory).unwrap_or_default();

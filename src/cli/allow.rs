@@ -135,12 +135,10 @@ fn request_for_call(
         let digest = it.call_digest.as_deref();
         digest.is_some_and(|digest| call_code::code(digest) == code || it.id == typed)
     };
-    let entries = logs.newest_first().filter_map(|it| Entry::read(&it));
-    let mut newest = entries.filter(fits).peekable();
+    let mut newest = logs.newest_first().filter(fits).peekable();
     // The entry of the organization follows that of the project.
     if let Some(entry) = newest.peek().filter(|it| it.organization) {
-        let ids = entry.guards.iter().filter_map(|it| it.get("id")?.as_str());
-        let ids: Vec<&str> = ids.collect();
+        let ids: Vec<&str> = entry.guards.iter().map(|it| it.id.as_str()).collect();
         return Err(refuse(
             console,
             &format!("the rule that blocked this call (`{}`)", ids.join("`, `")),
@@ -148,10 +146,10 @@ fn request_for_call(
     }
     let found = newest.next().and_then(|it| Some((it.call_digest.clone()?, it)));
     let Some((digest, entry)) = found else { return Ok(None) };
-    let input = entry.call.as_ref().map(|it| &it.input);
-    let command = input.and_then(|it| it.get("command")?.as_str());
-    let input =
-        command.map_or_else(|| input.map(ToString::to_string).unwrap_or_default(), str::to_owned);
+    let input = entry.read_call().map(|it| it.input);
+    let command = input.as_ref().and_then(|it| it.get("command")?.as_str());
+    let whole = || input.as_ref().map(ToString::to_string).unwrap_or_default();
+    let input = command.map_or_else(whole, str::to_owned);
     let call = cut(&in_one_line(&input), EVIDENCE_CHARS_MAX);
     let tool = entry.tool.unwrap_or_default();
     let action = format!(

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
-use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectEntry};
-use policyd_app::sessions::log_summary::{Summary, guards, text, was_judged};
+use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectLine};
+use policyd_app::sessions::log_summary::Summary;
 use policyd_app::workspace::project;
 use policyd_evaluation::message::in_one_line;
-use policyd_record::decision_log::NoOpinionKind;
-use policyd_record::notice::NoticeKind;
+use policyd_record::decision_log::{Entry, LoggedGuard, NoOpinionKind};
+use policyd_record::notice::{Notice, NoticeKind};
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
 use policyd_report::overview::short_name;
@@ -47,15 +47,15 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
     }
     warn_of_changes(console, &reader);
     let newest = if arguments.summary { usize::MAX } else { arguments.lines };
-    let LogContent { entries, oldest, problems } =
+    let LogContent { lines, oldest, problems } =
         read(console, &mut reader, arguments, Some(oldest), newest);
     let code = if problems.is_empty() { EXIT_OK } else { EXIT_BROKEN };
-    if arguments.would_block && entries.is_empty() && !arguments.follow {
+    if arguments.would_block && lines.is_empty() && !arguments.follow {
         console.eprint(&nothing_observed(oldest, arguments.since.as_deref()));
     }
     if arguments.summary {
-        let is_decision = |it: &&Value| NoticeKind::find(text(it, "event")).is_none();
-        let decisions = entries.iter().map(|it| &it.entry).filter(is_decision);
+        let is_decision = |it: &Entry| NoticeKind::find(&it.event).is_none();
+        let decisions = lines.iter().filter_map(ProjectLine::entry).filter(is_decision);
         let summary = Summary::of(&decisions.collect::<Vec<_>>());
         console.print(&match arguments.format {
             ListFormat::Json => format!("{:#}\n", summary.to_json()),
@@ -63,8 +63,8 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         });
         return code;
     }
-    let surplus = entries.len().saturating_sub(arguments.lines);
-    let shown = entries.get(surplus..).unwrap_or_default();
+    let surplus = lines.len().saturating_sub(arguments.lines);
+    let shown = lines.get(surplus..).unwrap_or_default();
     if print(console, shown, arguments) && arguments.follow {
         follow(world, console, &mut reader, arguments);
     }
@@ -137,10 +137,10 @@ fn read(
     newest: usize,
 ) -> LogContent {
     let LogArguments { session, notable, would_block: observed, .. } = arguments;
-    let accepts = |entry: &Value| {
-        session.as_ref().is_none_or(|id| text(entry, "session_id").starts_with(id))
+    let accepts = |entry: &Entry| {
+        session.as_ref().is_none_or(|id| entry.session_id.starts_with(id))
             && (!notable || is_notable(entry))
-            && (!observed || would_block(entry))
+            && (!observed || entry.would_stop())
     };
     let asks = session.is_some() || *notable || *observed;
     let reading = reader.read(LogQuery { since, newest, accepts: asks.then_some(&accepts) });
@@ -165,7 +165,7 @@ fn follow(
         if arguments.all {
             reader.add_projects();
         }
-        let new = read(console, reader, arguments, None, usize::MAX).entries;
+        let new = read(console, reader, arguments, None, usize::MAX).lines;
         if !print(console, &new, arguments) {
             return;
         }
@@ -173,18 +173,18 @@ fn follow(
 }
 
 /// Prints entries; returns whether a reader is left.
-fn print(console: &mut Console<'_>, shown: &[ProjectEntry], arguments: &LogArguments) -> bool {
+fn print(console: &mut Console<'_>, shown: &[ProjectLine], arguments: &LogArguments) -> bool {
     if shown.is_empty() {
         return true;
     }
     let screen = match arguments.format {
         ListFormat::Json => {
-            let json = |it: &ProjectEntry| {
-                let mut entry = it.entry.clone();
-                if let Some(fields) = entry.as_object_mut().filter(|_| arguments.all) {
+            let json = |it: &ProjectLine| {
+                let mut line: Value = serde_json::from_slice(&it.line).unwrap_or_default();
+                if let Some(fields) = line.as_object_mut().filter(|_| arguments.all) {
                     fields.insert("project".to_owned(), it.project.as_str().into());
                 }
-                format!("{entry}\n")
+                format!("{line}\n")
             };
             return console.try_print(&shown.iter().map(json).collect::<String>());
         }
@@ -194,22 +194,12 @@ fn print(console: &mut Console<'_>, shown: &[ProjectEntry], arguments: &LogArgum
     console.try_print(&table(shown, arguments.all).render(screen))
 }
 
-fn is_notable(entry: &Value) -> bool {
-    let problems = entry.get("problems").and_then(Value::as_array);
-    let unknown = |it: &Value| text(it, "status") == "unknown";
-    matches!(text(entry, "decision"), "block" | "halt" | "ask")
-        || NoticeKind::find(text(entry, "event")).is_some_and(|it| it != NoticeKind::BreakerChange)
-        || guards(entry).is_some_and(|it| it.iter().any(unknown))
-        || !text(entry, "release").is_empty()
-        || problems.is_some_and(|it| !it.is_empty())
-}
-
-/// Whether a rule would have blocked or asked, had it been enforced.
-fn would_block(entry: &Value) -> bool {
-    let verdicts = entry.get("verdicts").and_then(Value::as_array).into_iter().flatten();
-    let mut verdicts = verdicts.filter(|it| it.get("would_block") == Some(&Value::Bool(true)));
-    verdicts.next().is_some()
-        || guards(entry).is_some_and(|it| it.iter().any(|it| !text(it, "would").is_empty()))
+fn is_notable(entry: &Entry) -> bool {
+    entry.stopped_call()
+        || NoticeKind::find(&entry.event).is_some_and(|it| it != NoticeKind::BreakerChange)
+        || entry.guards.iter().any(|it| it.status == "unknown")
+        || entry.release_reason().is_some()
+        || !entry.problems.is_empty()
 }
 
 /// That no entry would have been blocked, and how far back the log was searched; `oldest` is the time of its first entry.
@@ -224,14 +214,15 @@ fn nothing_observed(oldest: Option<Timestamp>, since: Option<&str>) -> String {
 }
 
 /// `time  id  session  what  findings`; with `all`, the name of the project comes after the time.
-fn table(entries: &[ProjectEntry], all: bool) -> TextTable {
+fn table(lines: &[ProjectLine], all: bool) -> TextTable {
     let columns = vec![Align::Left; if all { 6 } else { 5 }];
     let mut table = TextTable::new(0, &columns);
-    let mut projects: Vec<&str> = entries.iter().map(|it| it.project.as_str()).collect();
+    let mut projects: Vec<&str> = lines.iter().map(|it| it.project.as_str()).collect();
     projects.sort_unstable();
     projects.dedup();
-    for it in entries {
-        let mut cells = row(&it.entry);
+    for it in lines {
+        let Some(entry) = it.entry() else { continue };
+        let mut cells = row(&entry);
         if all {
             cells.insert(1, short_name(&it.project, &projects).into());
         }
@@ -240,29 +231,23 @@ fn table(entries: &[ProjectEntry], all: bool) -> TextTable {
     table
 }
 
-fn row(entry: &Value) -> Vec<TextCell> {
-    let (what, findings) = match (notice(entry), guards(entry)) {
-        (Some((kind, notice)), _) => of_notice(kind, notice),
-        (None, Some(guards)) => of_guards(entry, guards),
-        (None, None) => of_stop(entry),
+fn row(entry: &Entry) -> Vec<TextCell> {
+    let kind = NoticeKind::find(&entry.event);
+    let (what, findings) = match (kind, &entry.notice) {
+        (Some(kind), Some(notice)) => of_notice(kind, notice),
+        _ if !entry.guards.is_empty() => of_guards(entry),
+        _ => of_stop(entry),
     };
-    let problems = entry.get("problems").and_then(Value::as_array).map(Vec::as_slice);
-    let problems = problems.unwrap_or_default().iter().filter_map(Value::as_str).map(str::to_owned);
-    let said: Vec<String> = findings.into_iter().chain(problems).collect();
-    let session: String = text(entry, "session_id").chars().take(8).collect();
-    let (time, id) = (text(entry, "timestamp"), text(entry, "id"));
-    let said = in_one_line(&said.join("; "));
+    let findings = findings.into_iter().chain(entry.problems.iter().cloned());
+    let findings = in_one_line(&findings.collect::<Vec<_>>().join("; "));
+    let session: String = entry.session_id.chars().take(8).collect();
     let what = TextCell::new(what.as_str(), color(&what));
-    vec![time.into(), id.into(), session.into(), what, said.into()]
-}
-
-/// The kind of a notice, and what it contains.
-fn notice(entry: &Value) -> Option<(NoticeKind, &Value)> {
-    Some((NoticeKind::find(text(entry, "event"))?, entry.get("notice")?))
+    let (time, id) = (entry.timestamp.as_str(), entry.id.as_str());
+    vec![time.into(), id.into(), session.into(), what, findings.into()]
 }
 
 /// What happened beside decisions, and to what.
-fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
+fn of_notice(kind: NoticeKind, notice: &Notice) -> (String, Vec<String>) {
     let word = match kind {
         NoticeKind::RunEnd => "run".to_owned(),
         NoticeKind::BreakerChange => "breaker".to_owned(),
@@ -273,9 +258,8 @@ fn of_notice(kind: NoticeKind, notice: &Value) -> (String, Vec<String>) {
         | NoticeKind::CallRequest
         | NoticeKind::Switch(_) => kind.name().replace('_', " "),
     };
-    let parts = [word.as_str(), text(notice, "outcome")];
-    let what: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
-    (what.join(" "), vec![format!("{}: {}", text(notice, "subject"), text(notice, "text"))])
+    let what = format!("{word} {}", notice.outcome).trim_end().to_owned();
+    (what, vec![format!("{}: {}", notice.subject, notice.text)])
 }
 
 /// The color of a decision by its first word.
@@ -290,62 +274,54 @@ fn color(what: &str) -> TextColor {
     }
 }
 
-/// What became of a stop, and what was found at it.
-fn of_stop(entry: &Value) -> (String, Vec<String>) {
-    let verdicts = entry.get("verdicts").and_then(Value::as_array).map(Vec::as_slice);
-    let verdicts = verdicts.unwrap_or_default();
+/// The outcome of a stop, and what was found at it.
+fn of_stop(entry: &Entry) -> (String, Vec<String>) {
     let found = |consequence: &str, mark: &str| -> Vec<String> {
-        let all = verdicts.iter().filter(|it| text(it, "consequence") == consequence);
-        all.map(|it| format!("{mark}{}: {}", text(it, "id"), text(it, "details"))).collect()
+        let all = entry.verdicts.iter().filter(|it| it.consequence == consequence);
+        all.map(|it| format!("{mark}{}", it.to_line())).collect()
     };
-    let what = match (text(entry, "decision"), text(entry, "release")) {
-        ("block", _) if entry.get("spoken") == Some(&Value::Bool(false)) => {
-            "block dropped".to_owned()
-        }
+    let what = match (entry.decision.as_str(), entry.release_reason()) {
+        ("block", _) if !entry.spoken => "block dropped".to_owned(),
         ("block", _) => "block".to_owned(),
-        _ if NoticeKind::find(text(entry, "event")).is_some() => text(entry, "event").to_owned(),
-        (_, why) => match NoOpinionKind::of_entry(entry) {
-            Some(NoOpinionKind::Paused) => "paused".to_owned(),
-            Some(NoOpinionKind::Disabled) => "disabled".to_owned(),
-            None if !was_judged(entry) => "not evaluated".to_owned(),
-            None if why.is_empty() => "clean".to_owned(),
-            None => format!("released ({why})"),
+        _ if NoticeKind::find(&entry.event).is_some() => entry.event.clone(),
+        (_, why) => match (entry.no_opinion_kind, why) {
+            (Some(NoOpinionKind::Paused), _) => "paused".to_owned(),
+            (Some(NoOpinionKind::Disabled), _) => "disabled".to_owned(),
+            (None, _) if entry.session_type.is_none() => "not evaluated".to_owned(),
+            (None, None) => "clean".to_owned(),
+            (None, Some(why)) => format!("released ({why})"),
         },
     };
-    let silent = Some(text(entry, "no_opinion").to_owned()).filter(|it| !it.is_empty());
-    // What blocked stands first.
-    let would = verdicts.iter().filter(|it| it.get("would_block") == Some(&Value::Bool(true)));
-    let would = would.map(|it| format!("would block: {}: {}", text(it, "id"), text(it, "details")));
-    let findings = [found("blocks", ""), would.collect(), found("warns", "warn: ")].concat();
-    (what, findings.into_iter().chain(silent).collect())
+    let would = entry.verdicts.iter().filter(|it| it.would_block);
+    let would = would.map(|it| format!("would block: {}", it.to_line())).collect();
+    // What blocked comes first.
+    let findings = [found("blocks", ""), would, found("warns", "warn: ")].concat();
+    (what, findings.into_iter().chain(entry.no_opinion.clone()).collect())
 }
 
-/// What guards made of an event, and what each of them said, what decided first.
-fn of_guards(entry: &Value, guards: &[Value]) -> (String, Vec<String>) {
-    let decision = text(entry, "decision");
-    let said = |it: &Value| {
-        let mark = match (text(it, "mode"), text(it, "status")) {
-            _ if !text(it, "would").is_empty() => format!("would {}: ", text(it, "would")),
-            ("shadow", _) => "log: ".to_owned(),
-            _ if it.get("observed") == Some(&Value::Bool(true)) => "log: ".to_owned(),
-            ("warn", _) => "warn: ".to_owned(),
-            (_, "unknown") => "unknown: ".to_owned(),
-            _ if text(it, "decision") == decision => String::new(),
-            _ => format!("{}: ", text(it, "decision")),
+/// The decision of guards about an event, and the message of each guard, first those that decided.
+fn of_guards(entry: &Entry) -> (String, Vec<String>) {
+    let Entry { decision, .. } = entry;
+    let message = |it: &LoggedGuard| {
+        let mark = match (&it.would, it.mode.as_str(), it.status.as_str()) {
+            (Some(would), ..) => format!("would {would}: "),
+            (None, "shadow", _) => "log: ".to_owned(),
+            _ if it.observed => "log: ".to_owned(),
+            (None, "warn", _) => "warn: ".to_owned(),
+            (None, _, "unknown") => "unknown: ".to_owned(),
+            _ if it.decision == *decision => String::new(),
+            _ => format!("{}: ", it.decision),
         };
-        let program = Some(text(it, "program")).filter(|it| !it.is_empty());
+        let program = Some(&it.program).filter(|it| !it.is_empty());
         let program = program.map(|it| format!(" (`{it}`)")).unwrap_or_default();
-        let why = Some(text(it, "why")).filter(|it| !it.is_empty());
-        let why = why.map(|it| format!("{it}. ")).unwrap_or_default();
-        let message = text(it, "message").replace('\n', " ");
-        format!("{mark}{}{program}: {why}{message}", text(it, "id"))
+        let why = it.why.as_ref().map(|it| format!("{it}. ")).unwrap_or_default();
+        format!("{mark}{}{program}: {why}{}", it.id, it.message.replace('\n', " "))
     };
-    let decided = |it: &&Value| text(it, "decision") == decision && text(it, "mode") == "enforce";
-    let (first, rest): (Vec<&Value>, Vec<&Value>) = guards.iter().partition(decided);
-    let tool = text(entry, "tool");
-    let about = if tool.is_empty() { text(entry, "event") } else { tool };
+    let decided = |it: &&LoggedGuard| it.decision == *decision && it.mode == "enforce";
+    let (first, rest): (Vec<_>, Vec<_>) = entry.guards.iter().partition(decided);
+    let about = entry.tool.as_ref().filter(|it| !it.is_empty()).unwrap_or(&entry.event);
     let word = if decision == "none" { "no decision" } else { decision };
-    (format!("{word} {about}"), first.into_iter().chain(rest).map(said).collect())
+    (format!("{word} {about}"), first.into_iter().chain(rest).map(message).collect())
 }
 
 #[cfg(test)]
@@ -357,9 +333,8 @@ mod tests {
     #[test]
     fn a_stop_that_was_not_evaluated_shows_the_kind_of_its_reason() {
         for (kind, why, what) in [
-            (json!("paused"), "a pause in other words", "paused  "),
-            (json!("disabled"), "paused? no, disabled", "disabled  "),
-            (json!(null), "paused until 12:00 (5m left)", "not evaluated  "),
+            ("paused", "a pause in other words", "paused  "),
+            ("disabled", "paused? no, disabled", "disabled  "),
         ] {
             let entry = json!({"timestamp": "T", "id": "a", "session_id": "s", "event": "stop",
                 "decision": "none", "no_opinion": why, "no_opinion_kind": kind});
@@ -369,8 +344,13 @@ mod tests {
     }
 
     fn line(entry: &Value) -> String {
-        let entry = ProjectEntry { project: "/w/app".to_owned(), at: None, entry: entry.clone() };
-        table(&[entry], false).render(Screen::default())
+        let line = entry.to_string().into_bytes();
+        let line = ProjectLine { project: "/w/app".to_owned(), at: None, line };
+        table(&[line], false).render(Screen::default())
+    }
+
+    fn notable(entry: &Value) -> bool {
+        is_notable(&Entry::parse(entry.to_string().as_bytes()).unwrap())
     }
 
     #[test]
@@ -392,7 +372,7 @@ mod tests {
     fn notices_are_notable_and_show_what_happened() {
         let entry = json!({"timestamp": "T", "id": "a1", "event": "run_end", "decision": "none",
             "notice": {"subject": "r1", "outcome": "human_needed", "text": "fix it: asks"}});
-        assert!(is_notable(&entry));
+        assert!(notable(&entry));
         assert_eq!(line(&entry), "T  a1    run human_needed  r1: fix it: asks\n");
         let entry = json!({"timestamp": "T", "id": "a1", "event": "breaker_open",
             "decision": "none", "notice": {"subject": "api/x", "text": "HTTP 500"}});
@@ -400,7 +380,7 @@ mod tests {
         let entry = json!({"timestamp": "T", "id": "a1", "event": "breaker_change", "decision": "none",
             "notice": {"subject": "api/x", "outcome": "closed", "text": "a user reset it"}});
         assert_eq!(line(&entry), "T  a1    breaker closed  api/x: a user reset it\n");
-        assert!(!is_notable(&entry));
+        assert!(!notable(&entry));
     }
 
     #[test]
@@ -420,7 +400,7 @@ mod tests {
              never (`git push`): No.; log: seen (`git push`): No.; \
              unknown: odd: the line was not understood. Odd.; ask: asked (`git push`): No.\n"
         );
-        assert!(is_notable(&entry));
+        assert!(notable(&entry));
         let entry = json!({"timestamp": "T", "id": "a1", "session_id": "s", "decision": "none",
             "event": "user_prompt_submit", "guards": [guard("told", "context", "enforce")]});
         let told = line(&entry);
@@ -428,6 +408,6 @@ mod tests {
             told.contains("no decision user_prompt_submit") && told.contains("context: told"),
             "{told}"
         );
-        assert!(!is_notable(&entry));
+        assert!(!notable(&entry));
     }
 }

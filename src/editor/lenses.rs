@@ -175,7 +175,7 @@ impl FiredCounts {
     /// Counts a decision.
     pub fn add(&mut self, entry: &Entry) {
         self.decisions = self.decisions.saturating_add(1);
-        let guards = entry.guards.iter().filter_map(|it| it.get("id")?.as_str());
+        let guards = entry.guards.iter().map(|it| it.id.as_str());
         let checks = entry.verdicts.iter().filter(|it| it.details.is_some());
         for id in guards.chain(checks.map(|it| it.id.as_str())) {
             let count = self.rules.entry(id.to_owned()).or_default();
@@ -208,7 +208,7 @@ mod tests {
         let entry = |rule: &str| {
             let entry = serde_json::json!({"id": "a", "event": "pre_tool_use", "timestamp": "T",
                 "decision": "block", "guards": [{"id": rule}]});
-            Entry::read(&entry).unwrap()
+            Entry::parse(entry.to_string().as_bytes()).unwrap()
         };
         counts.add(&entry("other"));
         assert_eq!(counts.text("rm").as_deref(), Some("never fired in 30 days"));

@@ -12,14 +12,13 @@ use policyd_app::cases::{CaseRequest, run_suite};
 use policyd_app::packs::places;
 use policyd_app::replay::Task;
 use policyd_app::replay::sessions::{self, Found, Session};
-use policyd_app::sessions::log_reader::{LogQuery, LogReader};
+use policyd_app::sessions::log_reader::{LogQuery, LogReader, ProjectLine};
 use policyd_app::sessions::recordings;
 use policyd_app::workspace::project;
 use policyd_cases::result::CaseResult;
 use policyd_cases::shape::FOLDER;
 use policyd_editor::lenses::{FiredCounts, ReplayCounts};
 use policyd_policy::{Policy, builtin, load};
-use policyd_record::decision_log::Entry;
 use policyd_replay::tally::Tally;
 use policyd_world::World;
 use policyd_yaml::time::Timestamp;
@@ -112,9 +111,9 @@ impl SlowWorker<'_> {
         let oldest = self.oldest();
         // A log that cannot be read is reported by `policyd doctor`.
         let query = LogQuery::since(Some(oldest));
-        let entries = LogReader::of_projects(self.world, &[project]).read(query).entries;
+        let lines = LogReader::of_projects(self.world, &[project]).read(query).lines;
         let mut counts = FiredCounts::new(REPLAY_DAYS);
-        entries.iter().filter_map(|it| Entry::read(&it.entry)).for_each(|it| counts.add(&it));
+        lines.iter().filter_map(ProjectLine::entry).for_each(|it| counts.add(&it));
         SlowResult::Logged { folder: folder.to_owned(), counts }
     }
 

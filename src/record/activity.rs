@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::logged_line::{LineInputs, LoggedLine};
+use super::decision_log::{Entry, LoggedVerdict};
 use policyd_yaml::time::Timestamp;
 
 /// The last stop of a main agent.
@@ -32,10 +32,10 @@ pub enum StopOutcomeWord {
 
 impl StopOutcomeWord {
     /// Returns the outcome of a logged stop.
-    pub fn of(entry: &LoggedLine<'_>) -> Self {
-        match &*entry.decision {
+    pub fn of(entry: &Entry) -> Self {
+        match entry.decision.as_str() {
             "block" if entry.spoken => Self::Blocked,
-            _ if entry.release.as_deref().is_some_and(|it| !it.is_empty()) => Self::Released,
+            _ if entry.release_reason().is_some() => Self::Released,
             _ => Self::Passed,
         }
     }
@@ -74,19 +74,19 @@ pub struct Activity {
 impl Activity {
     /// Adds a line of the log. Lines are added from the oldest to the newest; other lines are ignored.
     pub fn add(&mut self, line: &[u8], since: Timestamp) {
-        if let Some(entry) = LoggedLine::parse(line) {
+        if let Some(entry) = Entry::parse(line) {
             self.add_entry(&entry, Timestamp::parse(&entry.timestamp), since);
         }
     }
 
     /// Adds an entry of a known time.
-    pub fn add_entry(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, since: Timestamp) {
+    pub fn add_entry(&mut self, entry: &Entry, at: Option<Timestamp>, since: Timestamp) {
         self.last = at.or(self.last);
-        if let Some(LineInputs { transcript }) = &entry.inputs
+        if let Some(transcript) = entry.transcript()
             && !transcript.subagent
             && !transcript.path.is_empty()
         {
-            self.transcript = Some((transcript.path.to_string(), entry.session_id.to_string()));
+            self.transcript = Some((transcript.path, entry.session_id.clone()));
         }
         let counts = at.is_none_or(|it| it >= since);
         let would = counts && entry.would_stop();
@@ -103,7 +103,7 @@ impl Activity {
     #[must_use]
     pub fn is_complete(&self, first_line: &[u8], since: Timestamp) -> bool {
         let is_known = self.last_stop.is_some() && self.transcript.is_some();
-        let first = LoggedLine::parse(first_line);
+        let first = Entry::parse(first_line);
         let first = first.and_then(|it| Timestamp::parse(&it.timestamp));
         is_known && first.is_some_and(|it| it < since)
     }
@@ -125,7 +125,7 @@ impl Activity {
         self.observed = self.observed.saturating_add(other.observed);
     }
 
-    fn add_stop(&mut self, entry: &LoggedLine<'_>, at: Option<Timestamp>, counts: bool) {
+    fn add_stop(&mut self, entry: &Entry, at: Option<Timestamp>, counts: bool) {
         let outcome = StopOutcomeWord::of(entry);
         match outcome {
             StopOutcomeWord::Blocked if counts => {
@@ -140,12 +140,11 @@ impl Activity {
             return;
         }
         let blocking = entry.verdicts.iter().filter(|it| it.consequence == "blocks");
-        let mut reason: Vec<String> =
-            blocking.map(|it| format!("{}: {}", it.id, it.details)).collect();
+        let mut reason: Vec<String> = blocking.map(LoggedVerdict::to_line).collect();
         if outcome == StopOutcomeWord::Released {
-            reason.insert(0, entry.release.as_deref().unwrap_or_default().to_owned());
+            reason.insert(0, entry.release_reason().unwrap_or_default().to_owned());
         }
-        let session_id = entry.session_id.to_string();
+        let session_id = entry.session_id.clone();
         self.last_stop = Some(LastStop { at, session_id, outcome, reason: reason.join("; ") });
     }
 }

@@ -42,10 +42,9 @@ impl Alert {
     /// Returns the alert about an entry of the decision log of a project. `None` for a decision, for a switch,
     /// and for a breaker that was open before.
     #[must_use]
-    pub fn of_entry(project: &str, entry: &Value) -> Option<Self> {
-        let entry = Entry::read(entry)?;
+    pub fn of_entry(project: &str, entry: &Entry) -> Option<Self> {
         let kind = NoticeKind::find(&entry.event)?;
-        let notice = entry.notice?;
+        let notice = entry.notice.as_ref()?;
         let name = project.rsplit('/').next().unwrap_or_default();
         let (subject, outcome) = (&notice.subject, &notice.outcome);
         let (what, next) = match kind {
@@ -69,7 +68,7 @@ impl Alert {
             NoticeKind::BreakerChange | NoticeKind::Switch(_) => return None,
         };
         Some(Self {
-            id: entry.id,
+            id: entry.id.clone(),
             key: format!("{project}|{}|{subject}", kind.name()),
             at: Timestamp::parse(&entry.timestamp)?,
             severity: kind.severity(outcome).as_str().to_owned(),
@@ -421,6 +420,7 @@ mod tests {
         let entry = json!({"id": "a1b2", "timestamp": "2026-01-02T03:04:05Z", "event": "escalation",
             "decision": "none", "notice": {"subject": "e1", "outcome": "critical",
             "text": "Drop \"it\"? {{secret}}\u{1f}"}});
+        let entry = Entry::parse(entry.to_string().as_bytes()).unwrap();
         Alert::of_entry("/w/billing", &entry).unwrap()
     }
 

@@ -1,5 +1,5 @@
 //! Entries of the decision log, `logs/decisions.jsonl`: decisions, with the results of all rules and the inputs.
-//! Contains: the stored form, both ways. Secrets are masked.
+//! Contains: the stored form, both ways. Secrets are masked. Every reader of a log gets its entries from [`Entry::parse`].
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
+use super::logged_part::LoggedPart;
 use super::mask::{mask, mask_json};
 use super::notice::Notice;
-use super::outcome::{LoggedGuard, ReportContext, blocks, guard_json, is_false};
+use super::outcome::{ReportContext, blocks, mode};
 use policyd_base::id::SessionId;
 use policyd_base::limits;
 use policyd_evaluation::called::LoggedEvent;
 use policyd_evaluation::combine::Decision;
-use policyd_evaluation::guards::GuardsOutcome;
-use policyd_evaluation::inputs::{DecisionSubject, Inputs};
+use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
+use policyd_evaluation::inputs::{DecisionSubject, Inputs, TranscriptPosition};
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation};
 use policyd_evaluation::{StopOutcome, message};
 use policyd_fact_table::parts::{Found, Part};
 use policyd_fact_table::{FactError, Value};
 use policyd_facts::event::{Event, EventKind};
+use policyd_policy::guards::GuardAction;
 use policyd_yaml::checksum::{checksum, hex};
 use policyd_yaml::time::Timestamp;
 
@@ -70,8 +72,7 @@ pub struct Entry {
     pub consecutive_blocks: Option<u32>,
     /// Guards that fired or are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<LoggedGuard>")]
-    pub guards: Vec<Json>,
+    pub guards: Vec<LoggedGuard>,
     /// Tool that the event was about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -91,13 +92,15 @@ pub struct Entry {
     pub organization: bool,
     /// Inputs of the decision about a stop.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<Inputs>,
+    #[schemars(with = "Option<Inputs>")]
+    pub inputs: Option<LoggedPart<Inputs>>,
     /// SHA-256 of the tool call, if guards blocked it or asked about it: over session, directory, tool, and input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_digest: Option<String>,
     /// Inputs of the guards.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<LoggedEvent>,
+    #[schemars(with = "Option<LoggedEvent>")]
+    pub call: Option<LoggedPart<LoggedEvent>>,
     /// Why nothing was evaluated, in one sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_opinion: Option<String>,
@@ -139,15 +142,6 @@ pub enum NoOpinionKind {
 }
 
 impl NoOpinionKind {
-    /// Returns the kind of a stored entry.
-    #[must_use]
-    pub fn of_entry(entry: &Json) -> Option<Self> {
-        match entry.get("no_opinion_kind") {
-            Some(kind) => Self::deserialize(kind).ok(),
-            None => Self::of_sentence(entry.get("no_opinion")?.as_str()?),
-        }
-    }
-
     /// Returns the kind of an entry without one.
     fn of_sentence(sentence: &str) -> Option<Self> {
         // stored v1
@@ -199,6 +193,75 @@ pub struct LoggedVerdict {
     /// Conditions with the values of their parts, if the check did not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<LoggedCondition>,
+}
+
+/// Result of one guard, as it is logged and reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = [
+    "id", "set", "status", "decision", "mode", "message", "program", "place"
+]))]
+pub struct LoggedGuard {
+    /// Set of the guard: its file without the extension.
+    #[schemars(length(min = 1))]
+    pub set: String,
+    /// Result of the guard.
+    #[schemars(extend("enum" = ["fired", "unknown"]))]
+    pub status: String,
+    /// Effect of the guard.
+    #[schemars(extend(
+        "enum" = ["allow", "defer", "ask", "block", "halt", "context", "warn"]
+    ))]
+    pub decision: String,
+    /// Mode of the guard.
+    #[schemars(extend("enum" = ["enforce", "warn", "shadow"]))]
+    pub mode: String,
+    /// Whether the guard was only logged, because policyd observed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub observed: bool,
+    /// What the guard would have done if it had been enforced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("enum" = ["ask", "block", "halt"]))]
+    pub would: Option<String>,
+    /// Allowance of the user by which the decision of the guard was dropped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub allowed: Option<String>,
+    /// Message of the guard, with masked secrets.
+    #[schemars(length(min = 1))]
+    pub message: String,
+    /// Why the result is unknown.
+    pub why: Option<String>,
+    /// Program that the guard is about; may be empty.
+    pub program: String,
+    /// Location of the guard in the pack.
+    #[schemars(length(min = 1))]
+    pub place: String,
+    /// Id of the guard; only in the decision log.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(min = 1))]
+    pub id: String,
+}
+
+impl LoggedGuard {
+    /// Returns the result of a guard, with masked secrets.
+    #[must_use]
+    pub fn new(it: &GuardVerdict) -> Self {
+        Self {
+            set: it.set.clone(),
+            status: it.status().to_owned(),
+            decision: it.verb.as_str().to_owned(),
+            mode: mode(it.mode).to_owned(),
+            observed: it.observed,
+            would: it.would().map(|it| GuardAction::as_str(it).to_owned()),
+            allowed: it.allowed.as_deref().map(masked),
+            message: masked(&it.message),
+            why: it.unknown.as_deref().map(masked),
+            program: masked(&it.program),
+            place: it.place.clone(),
+            id: it.id.clone(),
+        }
+    }
 }
 
 /// A condition with the values of its parts.
@@ -253,6 +316,15 @@ pub fn masked_parts(parts: &[Part]) -> Vec<Part> {
     parts.iter().map(masked).collect()
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(it: &bool) -> bool {
+    !*it
+}
+
+fn masked(text: &str) -> String {
+    mask(text).0.into_owned()
+}
+
 /// A text as it is shown or logged: secrets masked, the rest cut.
 fn shown(text: &str) -> String {
     message::cut(&mask(text).0, limits::EVIDENCE_CHARS_MAX)
@@ -298,7 +370,6 @@ impl LoggedVerdict {
     #[must_use]
     pub fn new(it: &CheckVerdict) -> Self {
         let amiss = it.status != CheckStatus::Satisfied;
-        let masked = |text: &str| mask(text).0.into_owned();
         Self {
             id: it.id.clone(),
             status: it.status.as_str().to_owned(),
@@ -313,6 +384,14 @@ impl LoggedVerdict {
             would_block: it.would_block(),
             conditions: it.explanation.iter().map(LoggedCondition::new).collect(),
         }
+    }
+}
+
+impl LoggedVerdict {
+    /// Returns the id of the check and the problem.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        format!("{}: {}", self.id, self.details.as_deref().unwrap_or_default())
     }
 }
 
@@ -354,7 +433,7 @@ pub fn entry(now: Timestamp, event: &Event, around: &ReportContext, decided: Dec
         skipped,
         preferences: Some(around.preferences.clone()),
         pack: Some(around.pack.clone()),
-        inputs: Some(inputs.clone()),
+        inputs: Some(LoggedPart::new(inputs.clone())),
         ..begun(now, event, around)
     };
     entry.to_json()
@@ -369,17 +448,6 @@ pub fn guard_entry(
     guarded: &GuardsOutcome,
     call: LoggedEvent,
 ) -> Json {
-    let guards: Vec<Json> = guarded
-        .verdicts
-        .iter()
-        .map(|it| {
-            let mut value = guard_json(it);
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("id".to_owned(), it.id.clone().into());
-            }
-            value
-        })
-        .collect();
     let refused = matches!(guarded.decision, Decision::Block | Decision::Halt);
     let ids: Vec<&str> = guarded.verdicts.iter().map(|it| it.id.as_str()).collect();
     let begun = begun(now, event, around);
@@ -388,9 +456,9 @@ pub fn guard_entry(
         decision: guarded.decision.as_str().to_owned(),
         spoken: refused,
         observed: guarded.verdicts.iter().any(|it| it.observed),
-        guards,
+        guards: guarded.verdicts.iter().map(LoggedGuard::new).collect(),
         tool: event.tool_name.clone(),
-        call: Some(call),
+        call: Some(LoggedPart::new(call)),
         call_digest: guarded.digest.clone(),
         pack: Some(around.pack.clone()),
         ..begun
@@ -449,10 +517,53 @@ impl Entry {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads an entry of any version.
+    /// Parses a line of the log. `None` for a line that is not an entry.
     #[must_use]
-    pub fn read(value: &Json) -> Option<Self> {
-        serde_json::from_value(value.clone()).ok()
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        // serde also takes the fields of a structure from a list.
+        if line.trim_ascii_start().first() != Some(&b'{') {
+            return None;
+        }
+        let mut entry: Self = serde_json::from_slice(line).ok()?;
+        entry.upgrade();
+        Some(entry)
+    }
+
+    /// Fills what earlier versions logged otherwise.
+    fn upgrade(&mut self) {
+        if self.no_opinion_kind.is_none() {
+            let sentence = self.no_opinion.as_deref();
+            self.no_opinion_kind = sentence.and_then(NoOpinionKind::of_sentence);
+        }
+    }
+
+    /// Decodes the inputs of the decision about a stop.
+    #[must_use]
+    pub fn read_inputs(&self) -> Option<Inputs> {
+        self.inputs.as_ref()?.read()
+    }
+
+    /// Decodes the inputs of the guards.
+    #[must_use]
+    pub fn read_call(&self) -> Option<LoggedEvent> {
+        self.call.as_ref()?.read()
+    }
+
+    /// Returns the transcript that the decision about a stop read.
+    #[must_use]
+    pub fn transcript(&self) -> Option<TranscriptPosition> {
+        /// The inputs without the rest, which is larger.
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct InputTranscript {
+            transcript: TranscriptPosition,
+        }
+        match self.inputs.as_ref()? {
+            LoggedPart::Value(inputs) => Some(inputs.transcript.clone()),
+            LoggedPart::Text(text) => {
+                Some(serde_json::from_str::<InputTranscript>(text.get()).ok()?.transcript)
+            }
+        }
     }
 
     /// Returns whether checks or guards were evaluated: not for a switch, a pause, a broken pack or a
@@ -471,22 +582,14 @@ impl Entry {
         };
         self.verdicts.iter_mut().for_each(|it| rename(&mut it.id));
         self.skipped.values_mut().flatten().for_each(rename);
-        for guard in &mut self.guards {
-            if let Some(Json::String(id)) = guard.get_mut("id") {
-                rename(id);
-            }
-        }
+        self.guards.iter_mut().for_each(|it| rename(&mut it.id));
     }
 
     /// Returns whether a rule was only logged, because policyd observed.
     #[must_use]
     pub fn observes(&self, rule: &str) -> bool {
-        let has = |it: &Json, key: &str, value: &Json| it.get(key) == Some(value);
         self.verdicts.iter().any(|it| it.observed && it.id == rule)
-            || self
-                .guards
-                .iter()
-                .any(|it| has(it, "observed", &true.into()) && has(it, "id", &rule.into()))
+            || self.guards.iter().any(|it| it.observed && it.id == rule)
     }
 
     /// Returns the rules that the user let pass, each with the text of the allowance.
@@ -494,10 +597,7 @@ impl Entry {
     pub fn allowed(&self) -> BTreeMap<String, String> {
         let checks =
             self.verdicts.iter().filter_map(|it| Some((it.id.clone(), it.allowed.clone()?)));
-        let guards = self.guards.iter().filter_map(|it| {
-            let text = |key: &str| it.get(key).and_then(Json::as_str).map(str::to_owned);
-            Some((text("id")?, text("allowed")?))
-        });
+        let guards = self.guards.iter().filter_map(|it| Some((it.id.clone(), it.allowed.clone()?)));
         checks.chain(guards).collect()
     }
 

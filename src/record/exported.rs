@@ -14,8 +14,8 @@ pub struct ExportedEntry<'a> {
     pub project: &'a str,
     /// Id that no other entry has: the same at each export.
     pub uid: &'a str,
-    /// The entry as it was logged.
-    pub entry: &'a Value,
+    /// The line of the log.
+    pub line: &'a [u8],
 }
 
 /// What a rule found.
@@ -40,14 +40,11 @@ pub struct ExportedContent {
 impl ExportedEntry<'_> {
     /// Reads the content. `None` for a line that is not an entry.
     pub fn read(self) -> Option<ExportedContent> {
-        let mut entry = self.entry.clone();
-        mask_json(&mut entry);
-        let entry = Entry::read(&entry)?;
+        let mut line: Value = serde_json::from_slice(self.line).ok()?;
+        mask_json(&mut line);
+        let entry = Entry::parse(line.to_string().as_bytes())?;
         let at = Timestamp::parse(&entry.timestamp)?;
         let kind = NoticeKind::find(&entry.event);
-        let text = |it: &Value, key: &str| {
-            it.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
         let checks = entry.verdicts.iter().filter(|it| it.consequence != "none");
         let checks = checks.map(|it| ExportedFinding {
             rule: it.id.clone(),
@@ -55,9 +52,9 @@ impl ExportedEntry<'_> {
             text: it.details.clone().unwrap_or_default(),
         });
         let guards = entry.guards.iter().map(|it| ExportedFinding {
-            rule: text(it, "id"),
-            effect: text(it, "decision"),
-            text: text(it, "message"),
+            rule: it.id.clone(),
+            effect: it.decision.clone(),
+            text: it.message.clone(),
         });
         let findings = checks.chain(guards).collect();
         Some(ExportedContent { entry, at, kind, findings })

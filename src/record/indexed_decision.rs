@@ -1,9 +1,7 @@
 //! An entry of the decision log as a row of the index: what lists, filters, and counts need of it.
 
-use std::borrow::Cow;
-
 use super::activity::{Activity, StopOutcomeWord};
-use super::logged_line::LoggedLine;
+use super::decision_log::Entry;
 use super::notice::NoticeKind;
 use super::rule_result::RuleResult;
 use policyd_base::limits::INDEX_DETAIL_CHARS_MAX;
@@ -110,12 +108,12 @@ impl DecisionOutcome {
         }
     }
 
-    fn of(entry: &LoggedLine<'_>) -> Self {
+    fn of(entry: &Entry) -> Self {
         if let Some(kind) = NoticeKind::find(&entry.event) {
-            let outcome = entry.notice.as_ref().map(|it| &*it.outcome).unwrap_or_default();
+            let outcome = entry.notice.as_ref().map(|it| it.outcome.as_str()).unwrap_or_default();
             return Self::of_notice(kind, outcome);
         }
-        match &*entry.decision {
+        match entry.decision.as_str() {
             _ if entry.is_stop() => match StopOutcomeWord::of(entry) {
                 StopOutcomeWord::Blocked => Self::BlockedStop,
                 StopOutcomeWord::Released => Self::ReleasedStop,
@@ -132,46 +130,45 @@ impl DecisionOutcome {
 
 /// A row of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexedDecision<'a> {
+pub struct IndexedDecision {
     /// Time of the decision.
     pub at: Timestamp,
     /// Id of the entry.
-    pub id: Cow<'a, str>,
+    pub id: String,
     /// Id of the session.
-    pub session: Cow<'a, str>,
+    pub session: String,
     /// Neutral name of the event.
-    pub event: Cow<'a, str>,
+    pub event: String,
     /// Tool that the event was about, or empty.
-    pub tool: Cow<'a, str>,
+    pub tool: String,
     /// What was decided.
     pub outcome: DecisionOutcome,
     /// Whether a rule would have blocked or asked if it had been enforced.
     pub would_stop: bool,
     /// Results of the rules that fired or are unknown.
-    pub rules: Vec<(Cow<'a, str>, RuleResult)>,
+    pub rules: Vec<(String, RuleResult)>,
     /// The most important finding, in one line.
     pub detail: String,
 }
 
-impl<'a> IndexedDecision<'a> {
+impl IndexedDecision {
     /// Parses a line of the log, and adds it to `activity`, whose counts stay as they are: the index counts by time.
     /// `None` for a line that is not an entry.
     #[must_use]
-    pub fn parse(line: &'a [u8], activity: &mut Activity) -> Option<Self> {
-        let entry = LoggedLine::parse(line)?;
+    pub fn parse(line: &[u8], activity: &mut Activity) -> Option<Self> {
+        let entry = Entry::parse(line)?;
         if entry.event.is_empty() {
             return None;
         }
         let at = Timestamp::parse(&entry.timestamp);
         activity.add_entry(&entry, at, Timestamp::from_millis(i64::MAX));
-        let outcome = DecisionOutcome::of(&entry);
         let rules = entry.rule_results();
         let detail = cut(&detail(&entry, &rules), INDEX_DETAIL_CHARS_MAX);
         Some(Self {
             at: at.unwrap_or_default(),
-            outcome,
+            outcome: DecisionOutcome::of(&entry),
             would_stop: entry.would_stop(),
-            rules,
+            rules: rules.into_iter().map(|(id, result)| (id.to_owned(), result)).collect(),
             detail,
             tool: entry.tool.unwrap_or_default(),
             id: entry.id,
@@ -182,9 +179,9 @@ impl<'a> IndexedDecision<'a> {
 }
 
 /// The finding of the strongest rule, or why nothing was evaluated.
-fn detail(entry: &LoggedLine<'_>, rules: &[(Cow<'_, str>, RuleResult)]) -> String {
+fn detail(entry: &Entry, rules: &[(&str, RuleResult)]) -> String {
     if let Some(notice) = &entry.notice {
-        let text = notice.text.to_string();
+        let text = notice.text.clone();
         return match NoticeKind::find(&entry.event) {
             // The other texts name what they are about.
             Some(NoticeKind::BreakerOpen | NoticeKind::BreakerChange) => {
@@ -197,8 +194,9 @@ fn detail(entry: &LoggedLine<'_>, rules: &[(Cow<'_, str>, RuleResult)]) -> Strin
         let text = entry.no_opinion.as_deref().or(entry.release.as_deref());
         return text.unwrap_or_default().to_owned();
     };
-    let check = entry.verdicts.iter().find(|it| it.id == *rule).map(|it| &*it.details);
-    let guard = || entry.guards.iter().find(|it| it.id == *rule).map(|it| &*it.message);
+    let check = entry.verdicts.iter().find(|it| it.id == *rule);
+    let check = check.and_then(|it| it.details.as_deref());
+    let guard = || entry.guards.iter().find(|it| it.id == *rule).map(|it| it.message.as_str());
     let text = check.filter(|it| !it.is_empty()).or_else(guard).unwrap_or_default();
     format!("{rule}: {}", text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -271,7 +269,7 @@ mod tests {
         let text = line.to_string();
         let row = IndexedDecision::parse(text.as_bytes(), &mut activity).unwrap();
         let rules: Vec<(&str, RuleResult)> =
-            row.rules.iter().map(|(id, it)| (&**id, *it)).collect();
+            row.rules.iter().map(|(id, it)| (id.as_str(), *it)).collect();
         assert_eq!(
             rules,
             [

@@ -20,7 +20,7 @@ pub mod event_log;
 pub mod exported;
 pub mod indexed_decision;
 pub mod inert;
-pub mod logged_line;
+pub mod logged_part;
 pub mod mask;
 pub mod notice;
 pub mod outcome;

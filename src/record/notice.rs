@@ -414,7 +414,7 @@ mod tests {
         assert!(!notice.text.contains("hunter2") && !notice.text.contains('\n'), "{notice:?}");
         assert_eq!((notice.subject.as_str(), notice.outcome.as_str()), ("r1", "human_needed"));
         let entry = notice_entry(Timestamp::from_millis(2_000), NoticeKind::RunEnd, notice);
-        let read = Entry::read(&entry).unwrap();
+        let read = Entry::parse(entry.to_string().as_bytes()).unwrap();
         let logged = read.notice.unwrap().run.unwrap();
         assert_eq!(
             (logged.program.as_str(), logged.turns, logged.usage.input_tokens),

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::decision_log::{NoOpinionKind, masked_parts};
+use super::decision_log::{LoggedGuard, NoOpinionKind, masked_parts};
 use super::drawing;
-use super::mask::{mask, mask_json};
+use super::mask::mask;
 use super::paint::{AnsiStyle, line};
 use policyd_base::limits;
 use policyd_evaluation::combine::Decision;
@@ -18,7 +16,6 @@ use policyd_evaluation::message::indented;
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict, ConditionExplanation, Consequence};
 use policyd_evaluation::{StopOutcome, message};
 use policyd_fact_table::parts::Found;
-use policyd_policy::guards::GuardAction;
 use policyd_policy::{Mode, Severity};
 
 /// Version of the JSON report.
@@ -149,77 +146,10 @@ fn guards_json(around: &ReportContext) -> Value {
     Value::Object(silent.chain(said).collect())
 }
 
-/// Result of one guard, as it is logged and reported.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(extend("required" = [
-    "id", "set", "status", "decision", "mode", "message", "program", "place"
-]))]
-pub struct LoggedGuard {
-    /// Set of the guard: its file without the extension.
-    #[schemars(length(min = 1))]
-    set: String,
-    /// Result of the guard.
-    #[schemars(extend("enum" = ["fired", "unknown"]))]
-    status: &'static str,
-    /// Effect of the guard.
-    #[schemars(extend(
-        "enum" = ["allow", "defer", "ask", "block", "halt", "context", "warn"]
-    ))]
-    decision: &'static str,
-    /// Mode of the guard.
-    #[schemars(extend("enum" = ["enforce", "warn", "shadow"]))]
-    mode: &'static str,
-    /// Whether the guard was only logged, because policyd observed.
-    #[serde(skip_serializing_if = "is_false")]
-    observed: bool,
-    /// What the guard would have done if it had been enforced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("enum" = ["ask", "block", "halt"]))]
-    would: Option<&'static str>,
-    /// Allowance of the user by which the decision of the guard was dropped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    allowed: Option<String>,
-    /// Message of the guard, with masked secrets.
-    #[schemars(length(min = 1))]
-    message: String,
-    /// Why the result is unknown.
-    why: Option<String>,
-    /// Program that the guard is about; may be empty.
-    program: String,
-    /// Location of the guard in the pack.
-    #[schemars(length(min = 1))]
-    place: String,
-    /// Id of the guard; only in the decision log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", length(min = 1))]
-    id: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) const fn is_false(it: &bool) -> bool {
-    !*it
-}
-
-/// Returns the result of one guard, with masked secrets.
+/// Returns the result of one guard without its id, with masked secrets.
 #[must_use]
 pub fn guard_json(it: &GuardVerdict) -> Value {
-    let mut value = json!(LoggedGuard {
-        set: it.set.clone(),
-        status: it.status(),
-        decision: it.verb.as_str(),
-        mode: mode(it.mode),
-        observed: it.observed,
-        would: it.would().map(GuardAction::as_str),
-        allowed: it.allowed.clone(),
-        message: it.message.clone(),
-        why: it.unknown.clone(),
-        program: it.program.clone(),
-        place: it.place.clone(),
-        id: None,
-    });
-    mask_json(&mut value);
-    value
+    json!(LoggedGuard { id: String::new(), ..LoggedGuard::new(it) })
 }
 
 /// Blocks of the agent that wanted to stop, in its episode.

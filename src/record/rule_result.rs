@@ -1,5 +1,9 @@
 //! The result of a rule in one logged decision, in one word: metrics, the index, and the dashboard use the same words.
 
+use super::activity::StopOutcomeWord;
+use super::decision_log::{Entry, LoggedGuard, LoggedVerdict};
+use super::notice::NoticeKind;
+
 /// Result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuleResult {
@@ -77,6 +81,87 @@ impl RuleResult {
             "allow" => Self::Allowed,
             "warn" => Self::Warned,
             _ => Self::Other,
+        }
+    }
+}
+
+impl Entry {
+    /// Returns whether the entry is the evaluation of a stop.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        self.inputs.is_some() && NoticeKind::find(&self.event).is_none()
+    }
+
+    /// Returns whether a tool call or another event was blocked, or the user was asked about it.
+    #[must_use]
+    pub fn stopped_call(&self) -> bool {
+        matches!(self.decision.as_str(), "block" | "ask" | "halt")
+    }
+
+    /// Returns whether a rule would have blocked or asked if it had been enforced.
+    #[must_use]
+    pub fn would_stop(&self) -> bool {
+        self.verdicts.iter().any(|it| it.would_block)
+            || self.guards.iter().any(|it| it.would.is_some())
+    }
+
+    /// Returns why the block limit let the agent stop. `None` if it did not.
+    #[must_use]
+    pub fn release_reason(&self) -> Option<&str> {
+        self.release.as_deref().filter(|it| !it.is_empty())
+    }
+
+    /// Returns the result of each rule that fired or is unknown, each rule once, the strongest result first.
+    #[must_use]
+    pub fn rule_results(&self) -> Vec<(&str, RuleResult)> {
+        let is_released = self.is_stop() && StopOutcomeWord::of(self) == StopOutcomeWord::Released;
+        let of_limit = |result| {
+            let is_released = is_released && result == RuleResult::Blocked;
+            if is_released { RuleResult::Released } else { result }
+        };
+        let checks = self.verdicts.iter();
+        let checks = checks.filter_map(|it| Some((&it.id, it.allowed.is_some(), it.result()?)));
+        // A rule that the user let pass is one even if nothing else is known about it.
+        let allowed = self.verdicts.iter().filter(|it| it.allowed.is_some());
+        let allowed = allowed.map(|it| (&it.id, true, RuleResult::Overridden));
+        let guards = self.guards.iter().map(|it| (&it.id, it.allowed.is_some(), it.result()));
+        let mut rules: Vec<(&str, RuleResult)> = Vec::new();
+        for (id, is_allowed, result) in checks.chain(allowed).chain(guards) {
+            let result = if is_allowed { RuleResult::Overridden } else { of_limit(result) };
+            match rules.iter_mut().find(|(it, _)| it == id) {
+                // What the user let pass did not block, whatever else the rule found.
+                Some((_, RuleResult::Overridden)) => {}
+                Some((_, known)) if is_allowed => *known = result,
+                Some((_, known)) => *known = result.min(*known),
+                None => rules.push((id, result)),
+            }
+        }
+        rules.sort_by_key(|(_, result)| *result);
+        rules
+    }
+}
+
+impl LoggedVerdict {
+    /// Returns the result of the check; `None` if it passed.
+    fn result(&self) -> Option<RuleResult> {
+        match (self.consequence.as_str(), self.status.as_str()) {
+            _ if self.would_block => Some(RuleResult::WouldBlock),
+            ("blocks", _) => Some(RuleResult::Blocked),
+            ("warns", _) => Some(RuleResult::Warned),
+            (_, "unknown") => Some(RuleResult::Unknown),
+            _ => None,
+        }
+    }
+}
+
+impl LoggedGuard {
+    fn result(&self) -> RuleResult {
+        match (self.would.as_deref(), self.mode.as_str(), self.status.as_str()) {
+            (Some(_), _, _) => RuleResult::WouldBlock,
+            (None, "shadow", _) => RuleResult::Logged,
+            (None, "warn", _) => RuleResult::Warned,
+            (None, _, "unknown") => RuleResult::Unknown,
+            (None, _, _) => RuleResult::of_decision(&self.decision),
         }
     }
 }

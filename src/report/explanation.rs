@@ -9,10 +9,9 @@ use policyd_evaluation::StopOutcome;
 use policyd_evaluation::guards::{GuardVerdict, GuardsOutcome};
 use policyd_evaluation::message::{in_one_line, indented};
 use policyd_evaluation::verdict::{CheckStatus, CheckVerdict};
-use policyd_record::decision_log::{Entry, LoggedCondition, LoggedVerdict};
+use policyd_record::decision_log::{Entry, LoggedCondition, LoggedGuard, LoggedVerdict};
 use policyd_record::drawing;
 use policyd_record::mask::MARK;
-use policyd_record::outcome::guard_json;
 use policyd_record::pack_layer::PackLayer;
 use policyd_record::paint::{AnsiStyle, line};
 
@@ -47,20 +46,17 @@ impl Explanation {
     fn guards_that_differ(&self, guarded: &GuardsOutcome) -> Vec<String> {
         let again: BTreeMap<&str, &GuardVerdict> =
             guarded.verdicts.iter().map(|it| (it.id.as_str(), it)).collect();
-        let kept_out = |id: &str| {
-            self.entry.call.iter().flat_map(|it| &it.elsewhere).any(|elsewhere| elsewhere == id)
-        };
+        let call = self.entry.read_call();
+        let kept_out = |id: &str| call.iter().flat_map(|it| &it.elsewhere).any(|it| it == id);
         let mut found = Vec::new();
         for logged in &self.entry.guards {
-            let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
-            let (id, then) = (of("id"), of("status"));
-            let now = again.get(id).map_or("silent", |it| it.status());
+            let LoggedGuard { id, status: then, .. } = logged;
+            let now = again.get(id.as_str()).map_or("silent", |it| it.status());
             if then != now && !kept_out(id) {
                 found.push(format!("{id}: {then}, and {now} judged again"));
             }
         }
-        let logged =
-            |id: &str| self.entry.guards.iter().any(|it| it.get("id").is_some_and(|own| own == id));
+        let logged = |id: &str| self.entry.guards.iter().any(|it| it.id == id);
         for it in guarded.verdicts.iter().filter(|it| !logged(&it.id)) {
             found.push(format!("{}: silent, and {} judged again", it.id, it.status()));
         }
@@ -144,10 +140,9 @@ impl Explanation {
         });
         let guards = self.guarded.as_ref().map(|it| {
             let one = |it: &GuardVerdict| {
-                let mut value = guard_json(it);
+                let mut value = json!(LoggedGuard::new(it));
                 let conditions: Vec<_> = it.explanation.iter().map(LoggedCondition::new).collect();
                 if let Some(fields) = value.as_object_mut() {
-                    fields.insert("id".to_owned(), it.id.clone().into());
                     fields.insert("conditions".to_owned(), json!(conditions));
                 }
                 value
@@ -299,16 +294,17 @@ impl Explanation {
     /// What guards said, with the values of their conditions as judging them again finds them.
     fn guards_drawn(&self, text: &mut String, paint: AnsiStyle) {
         for logged in &self.entry.guards {
-            let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
-            let id = of("id");
             let (mark, name, message) = guard(logged, paint);
             line(text, &format!("\n{mark}  {name}: {message}"));
-            let asides = [("of", of("program")), ("why", of("why")), ("user", of("allowed"))];
+            let [why, allowed] =
+                [&logged.why, &logged.allowed].map(|it| it.as_deref().unwrap_or_default());
+            let asides = [("of", logged.program.as_str()), ("why", why), ("user", allowed)];
             for (key, aside) in asides.into_iter().filter(|it| !it.1.is_empty()) {
                 line(text, &format!("    {key}: {aside}"));
             }
-            line(text, &format!("    {}", paint.dim(of("place"))));
-            let again = self.guarded.iter().flat_map(|it| &it.verdicts).filter(|it| it.id == id);
+            line(text, &format!("    {}", paint.dim(&logged.place)));
+            let again =
+                self.guarded.iter().flat_map(|it| &it.verdicts).filter(|it| it.id == logged.id);
             let drawn: Vec<_> =
                 again.flat_map(|it| &it.explanation).map(LoggedCondition::new).collect();
             conditions(text, &drawn, paint);
@@ -368,20 +364,18 @@ fn came_to(it: &LoggedVerdict) -> String {
 }
 
 /// What a guard did, its name with how far it is in force, and what it said.
-fn guard(logged: &Value, paint: AnsiStyle) -> (String, String, &str) {
-    let of = |key: &str| logged.get(key).and_then(Value::as_str).unwrap_or_default();
-    let decision = of("decision");
+fn guard(logged: &LoggedGuard, paint: AnsiStyle) -> (String, String, &str) {
+    let decision = logged.decision.as_str();
     let mark = match decision {
         "block" | "halt" => paint.red(decision),
         _ => paint.yellow(decision),
     };
-    let is_observed = logged.get("observed") == Some(&Value::Bool(true));
-    let mode = match of("mode") {
-        _ if is_observed => " (observed)".to_owned(),
+    let mode = match logged.mode.as_str() {
+        _ if logged.observed => " (observed)".to_owned(),
         "enforce" => String::new(),
         mode => format!(" ({mode})"),
     };
-    (mark, format!("{}{mode}", paint.bold(of("id"))), of("message"))
+    (mark, format!("{}{mode}", paint.bold(&logged.id)), &logged.message)
 }
 
 /// What a rule came to.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::overview::{ProjectRow, RunProgress};
 use policyd_base::limits::{METRIC_PROJECTS_MAX, METRIC_RULES_MAX};
 use policyd_record::activity::{Activity, StopOutcomeWord};
-use policyd_record::logged_line::{LineNotice, LoggedLine};
-use policyd_record::notice::NoticeKind;
+use policyd_record::decision_log::Entry;
+use policyd_record::notice::{Notice, NoticeKind};
 use policyd_record::rule_result::RuleResult;
 use policyd_state::run::{RunStatus, STATUSES};
 use policyd_yaml::time::Timestamp;
@@ -116,7 +116,7 @@ fn micro_usd(usd: f64) -> u64 {
 impl MetricTotals {
     /// Adds a line of the decision log of a project, also to `activity`, of which only the last things are used.
     pub fn add(&mut self, project: &str, line: &[u8], activity: &mut Activity) {
-        let Some(entry) = LoggedLine::parse(line) else { return };
+        let Some(entry) = Entry::parse(line) else { return };
         let at = Timestamp::parse(&entry.timestamp);
         activity.add_entry(&entry, at, Timestamp::from_millis(i64::MAX));
         if entry.event.is_empty() {
@@ -128,7 +128,7 @@ impl MetricTotals {
         }
         count(&mut self.decisions, &entry.event, &entry.decision, METRIC_RULES_MAX);
         for (rule, result) in entry.rule_results() {
-            count(&mut self.rules, &rule, result.as_str(), METRIC_RULES_MAX);
+            count(&mut self.rules, rule, result.as_str(), METRIC_RULES_MAX);
         }
         if entry.inputs.is_some() {
             let outcome = StopOutcomeWord::of(&entry).as_str();
@@ -137,19 +137,16 @@ impl MetricTotals {
             let outcome = RuleResult::of_decision(&entry.decision).as_str();
             count(&mut self.calls, project, outcome, METRIC_PROJECTS_MAX);
         }
-        if matches!(&*entry.saved, "degraded" | "not saved") {
+        if matches!(entry.saved.as_str(), "degraded" | "not saved") {
             let number = self.saves.entry(entry.saved.replace(' ', "_")).or_default();
             *number = number.saturating_add(1);
         }
         if let Some(micros) = entry.micros {
-            self.durations
-                .entry(entry.event.into_owned())
-                .or_default()
-                .add(micros, &DURATION_LIMITS);
+            self.durations.entry(entry.event).or_default().add(micros, &DURATION_LIMITS);
         }
     }
 
-    fn add_notice(&mut self, project: &str, kind: NoticeKind, notice: Option<&LineNotice<'_>>) {
+    fn add_notice(&mut self, project: &str, kind: NoticeKind, notice: Option<&Notice>) {
         let Some(notice) = notice else { return };
         let limit = METRIC_PROJECTS_MAX;
         count(&mut self.notices, project, kind.name(), limit);

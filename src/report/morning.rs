@@ -7,13 +7,11 @@ mod plot;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
 use plot::{Bars, Lanes, Plot};
 use policyd_base::limits::REPORT_ROWS_MAX;
 use policyd_evaluation::message::in_one_line;
-use policyd_record::decision_log::Entry;
+use policyd_record::decision_log::{Entry, LoggedGuard};
 use policyd_record::inert::TextFormat;
 use policyd_record::notice::{LoggedRun, NoticeKind};
 use policyd_record::paint::TextColor;
@@ -100,17 +98,16 @@ pub struct ProjectNight {
 
 impl ProjectNight {
     /// Adds an entry of the decision log of the project.
-    pub fn add(&mut self, time: &ReportTime, entry: &Value) {
-        let Some(entry) = Entry::read(entry) else { return };
+    pub fn add(&mut self, time: &ReportTime, entry: Entry) {
         let Some(at) = Timestamp::parse(&entry.timestamp) else { return };
         let Some(bar) = time.bar(at) else { return };
         if let Some(kind) = NoticeKind::find(&entry.event) {
             self.add_notice(at, kind, entry);
             return;
         }
-        let blocks = matches!(entry.decision.as_str(), "block" | "halt" | "ask");
+        let blocks = entry.stopped_call();
         let blocked = blocks && (entry.spoken || entry.decision == "ask");
-        let released = !blocked && entry.release.as_ref().is_some_and(|it| !it.is_empty());
+        let released = !blocked && entry.release_reason().is_some();
         if let Some([blocks, releases]) = self.bars.get_mut(bar) {
             *blocks = blocks.saturating_add(u64::from(blocked));
             *releases = releases.saturating_add(u64::from(released));
@@ -129,13 +126,8 @@ impl ProjectNight {
             return;
         }
         entry.verdicts.iter().filter(|it| it.consequence == "blocks").for_each(|it| count(&it.id));
-        let text = |it: &Value, key: &str| it.get(key).and_then(Value::as_str).map(str::to_owned);
-        let decided = |it: &&Value| {
-            text(it, "decision").as_deref() == Some(&*entry.decision)
-                && text(it, "mode").as_deref() == Some("enforce")
-        };
-        let ids = entry.guards.iter().filter(decided).filter_map(|it| text(it, "id"));
-        ids.for_each(|it| count(&it));
+        let decided = |it: &&LoggedGuard| it.decision == entry.decision && it.mode == "enforce";
+        entry.guards.iter().filter(decided).for_each(|it| count(&it.id));
     }
 
     fn add_notice(&mut self, at: Timestamp, kind: NoticeKind, entry: Entry) {
@@ -557,7 +549,7 @@ fn markdown(title: &str, sections: &[ReportSection]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::overview::{OpenQuestion, RunRow};
@@ -589,7 +581,9 @@ mod tests {
         let before = stop(-1, "block", "");
         let night = |entries: &[Value]| {
             let mut night = ProjectNight::default();
-            entries.iter().for_each(|it| night.add(&time, it));
+            for it in entries {
+                night.add(&time, Entry::parse(it.to_string().as_bytes()).unwrap());
+            }
             night
         };
         let reason = "a human must answer".to_owned();

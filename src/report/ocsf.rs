@@ -18,7 +18,7 @@ const CREATE: u32 = 1;
 pub fn event(exported: ExportedEntry<'_>) -> Option<Value> {
     let ExportedContent { entry, at, kind, findings } = exported.read()?;
     let notice = entry.notice.clone().unwrap_or_default();
-    let is_released = entry.release.as_deref().is_some_and(|it| !it.is_empty());
+    let is_released = entry.release_reason().is_some();
     // Actions: 1 allowed, 2 denied, 3 observed. Dispositions: 1 allowed, 2 blocked, 17 logged.
     let (action, disposition) = match (kind, entry.decision.as_str()) {
         (Some(_), _) => (3, 17),
@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn a_block_is_denied_and_a_run_that_needs_a_human_is_high() {
         let of = |entry: Value| {
-            event(ExportedEntry { project: "/w/app", uid: "u1", entry: &entry }).unwrap()
+            let line = entry.to_string();
+            event(ExportedEntry { project: "/w/app", uid: "u1", line: line.as_bytes() }).unwrap()
         };
         let blocked = of(json!({"id": "a1", "timestamp": "2026-01-02T03:04:05Z",
             "event": "pre_tool_use", "decision": "block", "spoken": true,

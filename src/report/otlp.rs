@@ -86,7 +86,7 @@ pub fn record(exported: ExportedEntry<'_>, now: Timestamp) -> Option<OtlpRecord>
             let findings = add_decision(&mut attributes, &entry, &findings);
             let severity = match entry.decision.as_str() {
                 "block" | "halt" | "ask" => WARN,
-                _ if entry.release.as_ref().is_some_and(|it| !it.is_empty()) => WARN,
+                _ if entry.release_reason().is_some() => WARN,
                 _ => INFO,
             };
             let findings = cut(&findings.join("; "), NOTICE_CHARS_MAX);
@@ -140,7 +140,7 @@ fn add_decision(
 ) -> Vec<String> {
     attributes.text("policyd.decision", &entry.decision);
     attributes.truth("policyd.decision.sent", entry.spoken);
-    attributes.text("policyd.release", entry.release.as_deref().unwrap_or_default());
+    attributes.text("policyd.release", entry.release_reason().unwrap_or_default());
     attributes.text("policyd.pack", entry.pack.as_deref().unwrap_or_default());
     attributes.text("policyd.session_type", entry.session_type.as_deref().unwrap_or_default());
     attributes.text("policyd.saved", &entry.saved);
@@ -251,7 +251,8 @@ mod tests {
     use super::*;
 
     fn exported(entry: &Value) -> OtlpRecord {
-        let exported = ExportedEntry { project: "/w/app", uid: "u1", entry };
+        let line = entry.to_string();
+        let exported = ExportedEntry { project: "/w/app", uid: "u1", line: line.as_bytes() };
         record(exported, Timestamp::from_millis(5)).unwrap()
     }
 

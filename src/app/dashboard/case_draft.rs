@@ -101,16 +101,16 @@ fn file_name(rule: &str, id: &str) -> String {
 
 /// Returns the draft of a case in which the rule does not fire; `None` if it did not fire in the decision.
 fn draft_of(entry: &Entry, rule: &str, note: &str, transcript: &str) -> Option<CaseDraft> {
-    let is_guard = entry.guards.iter().any(|it| it.get("id").and_then(Value::as_str) == Some(rule));
+    let is_guard = entry.guards.iter().any(|it| it.id == rule);
     let is_check = entry.verdicts.iter().any(|it| it.id == rule && it.details.is_some());
     let mut case = CaseDraft::default();
     let mut expect = |key: &str, word: &str| {
         case.expect.insert(key.to_owned(), json!({rule: word}));
     };
-    match (&entry.call, is_guard, is_check) {
+    match (entry.read_call(), is_guard, is_check) {
         (Some(call), true, _) => {
             expect("guards", "silent");
-            case.on = event(entry, call);
+            case.on = event(entry, &call);
         }
         (_, _, true) => {
             expect("considerations", "passed");
@@ -143,7 +143,7 @@ fn transcript(
     state_dir: &Path,
     entry: &Entry,
 ) -> Result<Vec<u8>, TranscriptProblem> {
-    let read = entry.inputs.as_ref().map(|it| &it.transcript);
+    let read = entry.transcript();
     let read = read.filter(|it| !it.path.is_empty()).ok_or(TranscriptProblem::NotLogged)?;
     let unreadable = |source| TranscriptProblem::Unreadable { path: read.path.clone(), source };
     // A link in such a directory could lead to another file.
@@ -168,7 +168,7 @@ mod tests {
     use policyd_world::fake::FakeWorld;
 
     fn entry(value: Value) -> Entry {
-        Entry::read(&value).unwrap()
+        Entry::parse(value.to_string().as_bytes()).unwrap()
     }
 
     #[test]

@@ -48,7 +48,8 @@ pub fn explain(
     let (mut lost, mut former) = (Vec::new(), BTreeMap::new());
     let (mut again, mut guarded) = (None, None);
     let mut layer = entry.organization.then_some(PackLayer::Organization);
-    if let Some(then) = OriginalDecision::of(&entry) {
+    let (inputs, call) = (entry.read_inputs(), entry.read_call());
+    if let Some(then) = OriginalDecision::of(inputs.as_ref(), call.as_ref()) {
         let found = match entry.organization {
             true => organization_pack(world, &mut lost),
             false => Some(pack_of(world, project, choice, found, then, &mut lost)),
@@ -60,13 +61,11 @@ pub fn explain(
                 Ok(policy) => {
                     let ids = policy.former_ids();
                     former = ids.map(|(old, id)| (old.to_owned(), id.to_owned())).collect();
-                    let inputs = entry.inputs.as_ref();
                     again = inputs
-                        .and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
-                    guarded = entry
-                        .call
                         .as_ref()
-                        .and_then(|it| guard_again(policy, &entry, it, &mut lost));
+                        .and_then(|it| judge_again(world, policy.clone(), &entry, it, &mut lost));
+                    guarded =
+                        call.as_ref().and_then(|it| guard_again(policy, &entry, it, &mut lost));
                 }
             }
         }
@@ -88,8 +87,8 @@ struct OriginalDecision<'a> {
 }
 
 impl<'a> OriginalDecision<'a> {
-    fn of(entry: &'a Entry) -> Option<Self> {
-        let Inputs { program, pack_hash, pack_folder, .. } = match (&entry.inputs, &entry.call) {
+    fn of(inputs: Option<&'a Inputs>, call: Option<&'a LoggedEvent>) -> Option<Self> {
+        let Inputs { program, pack_hash, pack_folder, .. } = match (inputs, call) {
             (Some(inputs), _) => inputs,
             (None, Some(LoggedEvent { program, pack_hash, pack_folder, .. })) => {
                 return Some(Self { program, pack_hash, pack_folder: pack_folder.as_deref() });

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::error::AppError;
 use crate::sessions::logged_entries::DecisionLogs;
 use crate::workspace::project::Project;
@@ -46,19 +44,12 @@ pub fn find(
 
 /// The last session that was judged.
 fn logged(world: &dyn World, project: &Project, named: Option<&str>) -> Option<Place> {
-    let text = |it: &Value, path: &str| {
-        it.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
-    };
-    let fits = |it: &Value| {
-        let subagent = it.pointer("/inputs/transcript/subagent") == Some(&Value::Bool(true));
-        let id = text(it, "/session_id");
-        !subagent
-            && !text(it, "/inputs/transcript/path").is_empty()
-            && named.is_none_or(|named| id.starts_with(named))
-    };
-    let entry = DecisionLogs::of(world, project, None).newest_first().find(fits)?;
-    let path = text(&entry, "/inputs/transcript/path");
-    Some(Place::of(Path::new(&path), &text(&entry, "/session_id")))
+    let mut entries = DecisionLogs::of(world, project, None).newest_first();
+    entries.find_map(|it| {
+        let transcript = it.transcript().filter(|it| !it.subagent && !it.path.is_empty())?;
+        let is_named = named.is_none_or(|named| it.session_id.starts_with(named));
+        is_named.then(|| Place::of(Path::new(&transcript.path), &it.session_id))
+    })
 }
 
 /// The newest transcript of a folder.

@@ -5,26 +5,34 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::recorded;
 use crate::packs;
 use crate::workspace::project::{self, Project};
 use policyd_cores as cores;
+use policyd_record::decision_log::Entry;
 use policyd_store::log_chain::{self, ChainReport};
 use policyd_store::log_cursor::{LogCursor, read_new};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_world::{FileKind, World, WorldError};
 use policyd_yaml::time::Timestamp;
 
-/// An entry of a decision log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ProjectEntry {
+/// A line of a decision log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectLine {
     /// Main checkout of the project.
     pub project: String,
     /// Time of the entry; `None` if it has none.
     pub at: Option<Timestamp>,
-    pub entry: Value,
+    /// The entry as JSON.
+    pub line: Vec<u8>,
+}
+
+impl ProjectLine {
+    /// Returns the entry. `None` if another program wrote the line.
+    pub fn entry(&self) -> Option<Entry> {
+        Entry::parse(&self.line)
+    }
 }
 
 /// Which of the new entries a reading returns.
@@ -35,14 +43,14 @@ pub struct LogQuery<'a> {
     /// Number of entries of each log: the newest ones.
     pub newest: usize,
     /// Whether an entry is meant; `None` for all.
-    pub accepts: Option<&'a (dyn Fn(&Value) -> bool + Sync)>,
+    pub accepts: Option<&'a (dyn Fn(&Entry) -> bool + Sync)>,
 }
 
 /// Result of a reading.
 #[derive(Default)]
 pub struct LogContent {
-    /// Entries that the query accepts, oldest first.
-    pub entries: Vec<ProjectEntry>,
+    /// Lines of the entries that the query accepts, oldest first.
+    pub lines: Vec<ProjectLine>,
     /// Time of the oldest entry within the time of the query, accepted or not.
     pub oldest: Option<Timestamp>,
     /// Logs that could not be read. They are read the next time.
@@ -133,12 +141,12 @@ impl<'a> LogReader<'a> {
     ///
     /// # Errors
     /// The path of the log and the error, if it cannot be read now.
-    pub fn read_log(&mut self, number: usize) -> Result<Vec<ProjectEntry>, (PathBuf, WorldError)> {
+    pub fn read_log(&mut self, number: usize) -> Result<Vec<ProjectLine>, (PathBuf, WorldError)> {
         let Some(log) = self.logs.get_mut(number) else { return Ok(Vec::new()) };
         match read(self.world, log, LogQuery::since(None)) {
             Ok(Some(new)) => {
                 (log.cursor, log.seen) = (new.cursor, Some(new.seen));
-                Ok(new.entries)
+                Ok(new.lines)
             }
             Ok(None) => Ok(Vec::new()),
             Err(error) => Err((log.path.clone(), error)),
@@ -155,13 +163,13 @@ impl<'a> LogReader<'a> {
                 Ok(Some(new)) => {
                     (log.cursor, log.seen) = (new.cursor, Some(new.seen));
                     reading.oldest = [reading.oldest, new.oldest].into_iter().flatten().min();
-                    reading.entries.extend(new.entries);
+                    reading.lines.extend(new.lines);
                 }
                 Ok(None) => {}
                 Err(error) => reading.problems.push((log.path.clone(), error)),
             }
         }
-        reading.entries.sort_by_key(|it| it.at);
+        reading.lines.sort_by_key(|it| it.at);
         reading
     }
 }
@@ -188,7 +196,7 @@ fn logs_of(world: &dyn World, project: &Project) -> Vec<ProjectLog> {
 
 /// What was added to a log.
 struct NewEntries {
-    entries: Vec<ProjectEntry>,
+    lines: Vec<ProjectLine>,
     oldest: Option<Timestamp>,
     cursor: LogCursor,
     seen: (u64, u64),
@@ -209,7 +217,7 @@ fn read(
         return Ok(None);
     }
     let LogQuery { since, newest, accepts } = query;
-    // A log is much larger as values than as lines, so only what is returned is parsed, unless the query asks.
+    // Only the time of a line is parsed, unless the query asks for more.
     let (mut lines, mut oldest) = (VecDeque::new(), None);
     let cursor = read_new(world, &log.path, &log.cursor, |line| {
         let at = time_of(line);
@@ -218,27 +226,18 @@ fn read(
         }
         oldest = [oldest, at].into_iter().flatten().min();
         let is_meant = match accepts {
-            Some(accepts) => parse(line).is_some_and(|it| accepts(&it)),
-            None => at.is_some() || parse(line).is_some(),
+            Some(accepts) => Entry::parse(line).is_some_and(|it| accepts(&it)),
+            None => at.is_some() || Entry::parse(line).is_some(),
         };
         if !is_meant {
             return;
         }
-        lines.push_back((at, line.to_owned()));
+        lines.push_back(ProjectLine { project: log.project.clone(), at, line: line.to_owned() });
         if lines.len() > newest {
             lines.pop_front();
         }
     })?;
-    let entry = |(at, line): (Option<Timestamp>, Vec<u8>)| {
-        Some(ProjectEntry { project: log.project.clone(), at, entry: parse(&line)? })
-    };
-    let entries = lines.into_iter().filter_map(entry).collect();
-    Ok(Some(NewEntries { entries, oldest, cursor, seen }))
-}
-
-/// Returns the entry of a line. `None` for a line that is not an entry.
-fn parse(line: &[u8]) -> Option<Value> {
-    serde_json::from_slice(line).ok().filter(Value::is_object)
+    Ok(Some(NewEntries { lines: lines.into(), oldest, cursor, seen }))
 }
 
 /// Returns the time of a line without the rest of it.
@@ -266,28 +265,29 @@ mod tests {
         let world = FakeWorld::new();
         let line = |second: u8, decision: &str| {
             let timestamp = format!("2026-01-02T03:04:{second:02}Z");
-            json!({"id": second, "timestamp": timestamp, "decision": decision}).to_string()
+            json!({"id": second.to_string(), "timestamp": timestamp, "decision": decision})
+                .to_string()
         };
         let lines = [
             line(1, "block"),
             line(2, "none"),
             line(3, "block"),
             line(4, "none"),
-            json!({"id": 5}).to_string(),
-            "{\"id\": 6".to_owned(),
+            json!({"id": "5"}).to_string(),
+            "{\"id\": \"6\"".to_owned(),
         ];
         world.put("/work/.policyd/logs/decisions.jsonl", lines.join("\n") + "\n");
         let project = project::at(&world, Path::new("/work"));
-        let read = |newest, accepts: Option<&(dyn Fn(&Value) -> bool + Sync)>| {
+        let read = |newest, accepts: Option<&(dyn Fn(&Entry) -> bool + Sync)>| {
             let mut reader = LogReader::of_projects(&world, std::slice::from_ref(&project));
             let reading = reader.read(LogQuery { since: None, newest, accepts });
             assert_eq!(reading.oldest, Timestamp::parse("2026-01-02T03:04:01Z"));
-            let mut ids: Vec<u64> =
-                reading.entries.iter().map(|it| it.entry["id"].as_u64().unwrap()).collect();
+            let ids = reading.lines.iter().map(|it| it.entry().unwrap().id.parse().unwrap());
+            let mut ids: Vec<u64> = ids.collect();
             ids.sort_unstable();
             ids
         };
-        let blocks = |it: &Value| it["decision"] == "block";
+        let blocks = |it: &Entry| it.decision == "block";
         assert_eq!(read(usize::MAX, None), [1, 2, 3, 4, 5]);
         assert_eq!(read(2, None), [4, 5]);
         assert_eq!(read(2, Some(&blocks)), [1, 3]);

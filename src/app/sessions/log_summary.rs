@@ -1,34 +1,20 @@
 //! A summary of the decision log: decisions about stops and about calls, how often each check
 //! was satisfied, what guards said, how often preferences were found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
 use policyd_facts::event::EventKind;
+use policyd_record::decision_log::Entry;
 use policyd_record::paint::TextColor;
 use policyd_record::table::{Align, Screen, TextCell, TextTable};
 
-/// The text of a field; empty if the entry lacks it.
-pub fn text<'e>(entry: &'e Value, key: &str) -> &'e str {
-    entry.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether the checks were held against the stop: a broken pack or an unread transcript has no type.
-pub fn was_judged(entry: &Value) -> bool {
-    entry.get("session_type").is_some()
-}
-
-/// What guards said, where the entry is of an event that they decided about.
-pub fn guards(entry: &Value) -> Option<&[Value]> {
-    entry.get("guards")?.as_array().map(Vec::as_slice)
-}
-
 /// Whether an entry is of a stop.
-pub fn is_stop(entry: &Value) -> bool {
-    let kind = EventKind::find(text(entry, "event"));
-    guards(entry).is_none() && kind.is_none_or(EventKind::is_stop)
+fn is_stop(entry: &Entry) -> bool {
+    let kind = EventKind::find(&entry.event);
+    entry.guards.is_empty() && kind.is_none_or(EventKind::is_stop)
 }
 
 /// Counts over entries of the decision log.
@@ -84,65 +70,58 @@ struct PreferenceCounts {
 
 impl Summary {
     /// Counts entries.
-    pub fn of(entries: &[&Value]) -> Self {
+    pub fn of(entries: &[Entry]) -> Self {
         let mut summary = Self::default();
-        let sessions: std::collections::BTreeSet<&str> =
-            entries.iter().map(|it| text(it, "session_id")).collect();
+        let sessions: BTreeSet<&str> = entries.iter().map(|it| it.session_id.as_str()).collect();
         summary.sessions = sessions.len();
         for entry in entries {
             match is_stop(entry) {
                 true => summary.add(entry),
-                false => summary.add_other(entry, guards(entry).unwrap_or_default()),
+                false => summary.add_other(entry),
             }
         }
         summary
     }
 
-    /// Counts an event that is no stop, and what guards said to it.
-    fn add_other(&mut self, entry: &Value, guards: &[Value]) {
-        *self.guarded.entry(text(entry, "decision").to_owned()).or_default() += 1;
-        for it in guards {
-            let guard = self.guards.entry(text(it, "id").to_owned()).or_default();
-            guard.fired += usize::from(text(it, "status") == "fired");
-            guard.unknown += usize::from(text(it, "status") == "unknown");
-            guard.would_block += usize::from(!text(it, "would").is_empty());
+    /// Counts an event that is not a stop, and the results of guards.
+    fn add_other(&mut self, entry: &Entry) {
+        *self.guarded.entry(entry.decision.clone()).or_default() += 1;
+        for it in &entry.guards {
+            let guard = self.guards.entry(it.id.clone()).or_default();
+            guard.fired += usize::from(it.status == "fired");
+            guard.unknown += usize::from(it.status == "unknown");
+            guard.would_block += usize::from(it.would.is_some());
         }
     }
 
-    fn add(&mut self, entry: &Value) {
+    fn add(&mut self, entry: &Entry) {
         self.stops += 1;
-        let spoken = entry.get("spoken") == Some(&Value::Bool(true));
-        let blocked = text(entry, "decision") == "block";
-        let release = text(entry, "release");
+        let blocked = entry.decision == "block";
+        let release = entry.release_reason();
         // Each stop counts once, so that the numbers of the first line add up.
-        if blocked && spoken {
-            self.blocked += 1;
-        } else if blocked {
-            self.dropped += 1;
-        } else if !release.is_empty() {
-            *self.released.entry(release.to_owned()).or_default() += 1;
-        } else if !was_judged(entry) {
-            self.not_judged += 1;
+        match release {
+            _ if blocked && entry.spoken => self.blocked += 1,
+            _ if blocked => self.dropped += 1,
+            Some(why) => *self.released.entry(why.to_owned()).or_default() += 1,
+            None => self.not_judged += usize::from(entry.session_type.is_none()),
         }
-        let problems = entry.get("problems").and_then(Value::as_array);
-        self.with_problems += usize::from(problems.is_some_and(|it| !it.is_empty()));
-        for it in entry.get("verdicts").and_then(Value::as_array).into_iter().flatten() {
-            let check = self.checks.entry(text(it, "id").to_owned()).or_default();
-            check.satisfied += usize::from(text(it, "status") == "satisfied");
-            check.unsatisfied += usize::from(text(it, "status") == "unsatisfied");
-            check.unknown += usize::from(text(it, "status") == "unknown");
-            // A check that blocks by itself does not block a stop that is let through.
-            let blocks = text(it, "consequence") == "blocks";
-            check.blocked += usize::from(blocks && blocked && spoken);
-            check.released += usize::from(blocks && !blocked && !release.is_empty());
-            check.warned += usize::from(text(it, "consequence") == "warns");
-            check.would_block += usize::from(it.get("would_block") == Some(&Value::Bool(true)));
+        self.with_problems += usize::from(!entry.problems.is_empty());
+        for it in &entry.verdicts {
+            let check = self.checks.entry(it.id.clone()).or_default();
+            check.satisfied += usize::from(it.status == "satisfied");
+            check.unsatisfied += usize::from(it.status == "unsatisfied");
+            check.unknown += usize::from(it.status == "unknown");
+            // A check that blocks by itself does not block a stop that is released.
+            let blocks = it.consequence == "blocks";
+            check.blocked += usize::from(blocks && blocked && entry.spoken);
+            check.released += usize::from(blocks && !blocked && release.is_some());
+            check.warned += usize::from(it.consequence == "warns");
+            check.would_block += usize::from(it.would_block);
         }
-        for (id, found) in entry.get("preferences").and_then(Value::as_object).into_iter().flatten()
-        {
+        for (id, found) in entry.preferences.iter().flatten() {
             let preference = self.preferences.entry(id.clone()).or_default();
             preference.asked += 1;
-            preference.found += usize::from(found == &Value::Bool(true));
+            preference.found += usize::from(*found);
         }
     }
 
@@ -295,12 +274,17 @@ fn number(count: usize) -> TextCell {
 mod tests {
     use super::*;
 
+    fn summary(entries: &[Value]) -> Summary {
+        let entry = |it: &Value| Entry::parse(it.to_string().as_bytes()).unwrap();
+        Summary::of(&entries.iter().map(entry).collect::<Vec<_>>())
+    }
+
     #[test]
     fn an_id_of_any_length_is_shown() {
         let id = "x".repeat(70_000);
         let entry = json!({"session_id": "a", "decision": "none",
             "guards": [{"id": id, "status": "fired"}, {"id": "odd", "status": "fired"}]});
-        let shown = Summary::of(&[&entry]).to_text(Screen::default());
+        let shown = summary(&[entry]).to_text(Screen::default());
         assert!(shown.contains(&format!("{id}      1")), "the long id is shown whole");
         assert!(
             shown.contains(&format!("\nodd{:131}1        0            0\n", "")),
@@ -317,7 +301,7 @@ mod tests {
             json!({"session_id": "a", "decision": "none", "guards": [guard("odd", "fired"),
                 {"id": "seen", "status": "fired", "would": "ask"}]}),
         ];
-        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let summary = summary(&entries);
         let counted = summary.to_json();
         assert_eq!((&counted["stops"], &counted["blocked"]), (&json!(0), &json!(0)));
         assert_eq!(counted["guarded"], json!({"block": 1, "none": 1}));
@@ -343,7 +327,7 @@ mod tests {
             json!({"session_id": "b", "decision": "block", "spoken": false, "release": "",
                 "verdicts": [verdict("saved", "unsatisfied", "blocks")]}),
         ];
-        let summary = Summary::of(&entries.iter().collect::<Vec<_>>());
+        let summary = summary(&entries);
         let counted = summary.to_json();
         assert_eq!((&counted["stops"], &counted["sessions"]), (&json!(4), &json!(2)));
         assert_eq!((&counted["blocked"], &counted["with_problems"]), (&json!(1), &json!(1)));

@@ -3,8 +3,6 @@
 use std::iter::Peekable;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use super::recorded::log_paths;
 use crate::error::AppError;
 use crate::workspace::project::Project;
@@ -47,16 +45,17 @@ impl<'a> DecisionLogs<'a> {
 
     /// Returns all entries, newest first: those of one log in the order of their lines, those of several logs merged by
     /// their times.
-    pub fn newest_first(&self) -> impl Iterator<Item = Value> + use<'a> {
+    pub fn newest_first(&self) -> impl Iterator<Item = Entry> + use<'a> {
         self.newest_with("")
     }
 
     /// Returns at least the entries whose lines contain a text, newest first.
-    fn newest_with(&self, text: &str) -> impl Iterator<Item = Value> + use<'a> {
+    fn newest_with(&self, text: &str) -> impl Iterator<Item = Entry> + use<'a> {
         let logs = self.paths.iter().map(|path| {
             let (lines, text) = (NewestLines::of(self.world, path), LineText::of(text));
-            let entries: LogEntries<'a> =
-                Box::new(lines.filter(move |it| text.may_be_in(it)).filter_map(|it| parse(&it)));
+            let entries: LogEntries<'a> = Box::new(
+                lines.filter(move |it| text.may_be_in(it)).filter_map(|it| Entry::parse(&it)),
+            );
             entries.peekable()
         });
         MergedEntries { logs: logs.collect() }
@@ -109,8 +108,7 @@ impl<'a> DecisionLogs<'a> {
     ) -> impl Iterator<Item = Entry> + use<'a, 'q> {
         let EntryQuery { session, stops_only, .. } = query;
         self.newest_with(text)
-            .filter(move |it| !stops_only || it.get("inputs").is_some_and(Value::is_object))
-            .filter_map(|it| Entry::read(&it))
+            .filter(move |it| !stops_only || it.inputs.is_some())
             .filter(move |it| session.is_none_or(|id| it.session_id.starts_with(id)))
     }
 
@@ -138,7 +136,7 @@ impl<'a> DecisionLogs<'a> {
 }
 
 /// The entries of one log, newest first.
-type LogEntries<'a> = Box<dyn Iterator<Item = Value> + 'a>;
+type LogEntries<'a> = Box<dyn Iterator<Item = Entry> + 'a>;
 
 /// The entries of several logs, newest first.
 struct MergedEntries<'a> {
@@ -146,15 +144,13 @@ struct MergedEntries<'a> {
 }
 
 impl Iterator for MergedEntries<'_> {
-    type Item = Value;
+    type Item = Entry;
 
-    fn next(&mut self) -> Option<Value> {
+    fn next(&mut self) -> Option<Entry> {
         if let [log] = self.logs.as_mut_slice() {
             return log.next();
         }
-        let times = self.logs.iter_mut().map(|it| {
-            it.peek().map(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned))
-        });
+        let times = self.logs.iter_mut().map(|it| it.peek().map(|it| it.timestamp.clone()));
         // Of two logs whose newest entries have the same time, the last one is newer.
         let (newest, _) = times.enumerate().max_by(|(_, one), (_, other)| one.cmp(other))?;
         self.logs.get_mut(newest)?.next()
@@ -180,10 +176,6 @@ impl LineText {
         let contains = |text: &[u8]| memchr::memmem::find(line, text).is_some();
         self.bytes.is_empty() || contains(&self.bytes) || contains(b"\\u")
     }
-}
-
-fn parse(line: &[u8]) -> Option<Value> {
-    serde_json::from_slice(line).ok()
 }
 
 #[cfg(test)]
@@ -230,30 +222,30 @@ mod tests {
     }
 
     /// All entries, oldest first, by reading everything.
-    fn all(world: &FakeWorld, count: usize) -> Vec<Value> {
-        let logs = LOGS.iter().take(count);
-        let mut all: Vec<Value> = logs.flat_map(|it| log::read_all(world, Path::new(it))).collect();
+    fn all(world: &FakeWorld, count: usize) -> Vec<Entry> {
+        let lines = LOGS.iter().take(count).flat_map(|it| log::read_all(world, Path::new(it)));
+        let entries = lines.filter_map(|it| Entry::parse(it.to_string().as_bytes()));
+        let mut all: Vec<Entry> = entries.collect();
         if count > 1 {
-            all.sort_by_key(|it| it.get("timestamp").and_then(Value::as_str).map(str::to_owned));
+            all.sort_by_key(|it| it.timestamp.clone());
         }
         all
     }
 
     /// What a search over all entries finds: the entry, or the error.
     fn searched(
-        entries: &[Value],
+        entries: &[Entry],
         id: Option<&str>,
         session: Option<&str>,
     ) -> Result<(Entry, usize), String> {
-        let read: Vec<Entry> = entries.iter().filter_map(Entry::read).collect();
-        if read.is_empty() {
+        if entries.is_empty() {
             return Err("no decision of this project is logged".to_owned());
         }
         let fits = |it: &Entry| {
             id.is_none_or(|id| it.id.starts_with(id))
                 && session.is_none_or(|id| it.session_id.starts_with(id))
         };
-        let mut fitting: Vec<Entry> = read.into_iter().filter(fits).collect();
+        let mut fitting: Vec<Entry> = entries.iter().filter(|it| fits(it)).cloned().collect();
         let ids: Vec<&str> = fitting.iter().map(|it| it.id.as_str()).collect();
         if id.is_some() && ids.iter().any(|it| Some(it) != ids.first()) {
             return Err(format!(
@@ -288,8 +280,7 @@ mod tests {
             let logs = logs(&world, count);
             let all = all(&world, count);
             assert!(logs.newest_first().eq(all.iter().rev().cloned()), "{lengths:?}");
-            let ids: Vec<&str> =
-                all.iter().rev().filter_map(|it| it["id"].as_str()).step_by(60).collect();
+            let ids: Vec<&str> = all.iter().rev().map(|it| it.id.as_str()).step_by(60).collect();
             let beginnings = ids.iter().flat_map(|it| [Some(*it), it.get(..2), it.get(..5)]);
             for id in beginnings.chain([None, Some(""), Some("no such"), Some("zz")]) {
                 for session in [None, Some("s1"), Some("s"), Some("a \u{1}"), Some("no-such")] {

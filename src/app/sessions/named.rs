@@ -167,10 +167,10 @@ fn recorded_session(
     let entry = found.map(|it| it.entry).map_err(|error| {
         AppError::failed_as(format!("{error}; the path of a transcript names a session, too"))
     })?;
-    let inputs = entry.inputs.as_ref();
+    let inputs = entry.read_inputs();
     let inputs = inputs.ok_or_else(|| AppError::failed_as("the record holds no inputs"))?;
     let mut notes = Vec::new();
-    let view = recorded::view(world, &entry, inputs, policy, ReadLimit::Now, &mut notes);
+    let view = recorded::view(world, &entry, &inputs, policy, ReadLimit::Now, &mut notes);
     let mut view = view.ok_or_else(|| AppError::failed_as(notes.join("; ")))?;
     let (store, _) = project::sessions(world, project, &policy.settings);
     let state = store.peek(&SessionId::sanitize(&entry.session_id)).state;

@@ -142,8 +142,7 @@ pub(crate) fn find(pages: &Pages<'_>, project: &str, id: &str) -> Result<FoundDe
     let missing = || PageError::NoDecision(id.to_owned());
     let (row, location) = pages.index()?.decision(project, id)?.ok_or_else(missing)?;
     let line = location.read(pages.world).ok_or_else(missing)?;
-    let value = serde_json::from_slice(&line).ok();
-    let entry = value.as_ref().and_then(Entry::read).ok_or_else(missing)?;
+    let entry = Entry::parse(&line).ok_or_else(missing)?;
     Ok(FoundDecision { row, entry })
 }
 
@@ -187,7 +186,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
 /// Returns the rules that did not pass.
 fn rule_ids(entry: &Entry) -> Vec<String> {
     let checks = entry.verdicts.iter().filter(|it| it.details.is_some()).map(|it| it.id.clone());
-    let guards = entry.guards.iter().filter_map(|it| it.get("id")?.as_str().map(str::to_owned));
+    let guards = entry.guards.iter().map(|it| it.id.clone());
     let mut ids: Vec<String> = checks.chain(guards).collect();
     ids.sort();
     ids.dedup();
