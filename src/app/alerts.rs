@@ -23,7 +23,7 @@ use policyd_store::breakers::record;
 use policyd_store::configuration::{Configuration, ConfigurationOwner, ConfigurationProblem};
 use policyd_store::escalations::EscalationStore;
 use policyd_store::file::Durability;
-use policyd_store::log_cursor::LogCursor;
+use policyd_store::log_position::LogPosition;
 use policyd_store::user::UserDirectory;
 use policyd_store::user_state::{UserStateError, UserStateFile};
 use policyd_world::{HttpMethod, HttpRequest, World, WorldError};
@@ -68,7 +68,8 @@ pub struct Delivery {
 #[serde(default)]
 struct AlertState {
     /// Where the reading of each decision log ended.
-    cursors: BTreeMap<PathBuf, LogCursor>,
+    #[serde(rename = "cursors")]
+    positions: BTreeMap<PathBuf, LogPosition>,
     waiting: Vec<WaitingAlert>,
     sent: Vec<SentAlert>,
     /// Breakers of the channels.
@@ -127,7 +128,7 @@ pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, 
     let mut delivery = Delivery::default();
     let age = if is_first { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
     let mut reader = LogReader::of_all_projects(world);
-    reader.resume(&state.cursors);
+    reader.resume(&state.positions);
     let now = world.now();
     let LogContent { lines, problems: unread, .. } =
         reader.read(LogQuery::since(Some(now.minus(age))));
@@ -144,7 +145,7 @@ pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, 
         }
     }
     state.add_repeated(world, settings, now);
-    state.cursors = reader.cursors();
+    state.positions = reader.positions();
     state.prune(now);
     file.save(&state, &quick())?;
     send_waiting(world, settings, &file, &mut state, &mut delivery)?;

@@ -17,7 +17,7 @@ use policyd_base::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_L
 use policyd_record::exported::ExportedEntry;
 use policyd_report::otlp::{OtlpRecord, logs_request, record, traces_request};
 use policyd_store::file::Durability;
-use policyd_store::log_cursor::LogCursor;
+use policyd_store::log_position::LogPosition;
 use policyd_store::user_state::{UserStateError, UserStateFile};
 use policyd_world::{HttpMethod, HttpRequest, HttpResponse, World, WorldError};
 use policyd_yaml::checksum::hex;
@@ -68,7 +68,8 @@ pub struct ExportResult {
 struct ExportState {
     /// Where the entries go.
     target: String,
-    cursors: BTreeMap<PathBuf, LogCursor>,
+    #[serde(rename = "cursors")]
+    positions: BTreeMap<PathBuf, LogPosition>,
 }
 
 /// Locks the file with the position of the export to a target.
@@ -91,7 +92,7 @@ fn each_log(
     let file = position_file(world, target)?;
     let mut state = ExportState { target: target.to_owned(), ..file.load()? };
     let mut reader = LogReader::of_all_projects(world);
-    reader.resume(&state.cursors);
+    reader.resume(&state.positions);
     for number in 0..reader.count() {
         let lines = match reader.read_log(number) {
             Ok(lines) => lines,
@@ -108,7 +109,7 @@ fn each_log(
             send(batch, exported)?;
             exported.entries = exported.entries.saturating_add(batch.len());
         }
-        state.cursors.extend(reader.cursors());
+        state.positions.extend(reader.positions());
         file.save(&state, &Durability::default())?;
     }
     Ok(())

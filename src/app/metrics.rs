@@ -16,7 +16,7 @@ use policyd_record::activity::Activity;
 use policyd_report::metrics::{MetricTotals, to_text};
 use policyd_report::overview::ProjectRow;
 use policyd_store::file::Durability;
-use policyd_store::log_cursor::{LogCursor, read_new};
+use policyd_store::log_position::{LogPosition, read_new};
 use policyd_store::projects::ProjectRegistry;
 use policyd_store::user_state::UserStateFile;
 use policyd_world::{World, WorldError};
@@ -46,7 +46,8 @@ struct MeasuredUsage {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct MeasuredLog {
-    cursor: LogCursor,
+    #[serde(rename = "cursor")]
+    position: LogPosition,
     /// The last things that the log tells. Its counts are not used: totals have them.
     activity: Activity,
 }
@@ -118,9 +119,9 @@ impl MetricReader<'_> {
     fn read(&self, project: &str, log: &Path) -> Activity {
         let mut known = held(&self.stored).logs.get(log).cloned().unwrap_or_default();
         let mut lines: Vec<Vec<u8>> = Vec::new();
-        let reached = read_new(self.world, log, &known.cursor, |line| lines.push(line.to_vec()));
+        let reached = read_new(self.world, log, &known.position, |line| lines.push(line.to_vec()));
         match reached {
-            Ok(cursor) => known.cursor = cursor,
+            Ok(position) => known.position = position,
             Err(error) => {
                 held(&self.problems).push((log.to_owned(), error));
                 return known.activity;

@@ -418,7 +418,5 @@ pub const SHARED_COMPARED_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const SHARED_FILE_BYTES_MAX: usize = 64 * 1024;
 /// Longest lease of a claimed task.
 pub const CLAIM_LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
-/// A log that is sent to the server, in bytes.
-pub const LOG_SHIPPED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Lines of a log that are sent at once.
 pub const DECISIONS_AT_ONCE: usize = 200;

@@ -10,7 +10,8 @@ use super::{DecisionIndex, IndexError, integer, mark, result_number};
 use policyd_base::limits::{INDEX_BATCH_BYTES, INDEX_CHUNK_BYTES_MAX};
 use policyd_record::activity::Activity;
 use policyd_record::indexed_decision::IndexedDecision;
-use policyd_store::log_files::{LogFile, open_files};
+use policyd_store::log_files::{LogFile, LogStamp, open_files};
+use policyd_store::log_position::LogPosition;
 use policyd_world::{World, WorldError};
 use policyd_yaml::checksum::{checksum, hex};
 
@@ -26,17 +27,12 @@ pub struct IndexedLog<'a> {
     pub path: &'a Path,
 }
 
-/// What shows that a log has new lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LogStamp {
-    identity: u64,
-    length: u64,
-}
-
-/// Where the reading of a file ended.
-struct ReadPosition {
+/// A file of a log as far as its lines are rows.
+struct IndexedFile {
     id: i64,
-    taken: u64,
+    /// End of those lines.
+    position: LogPosition,
+    /// Checksum of the last bytes before the end.
     tail: String,
     activity: Activity,
 }
@@ -80,7 +76,7 @@ impl DecisionIndex {
     ) -> Result<IngestResult, IndexError> {
         let Self { connection, names, seen } = self;
         let (mut result, mut taken) = (IngestResult::default(), Vec::new());
-        let stamped = logs.iter().map(|log| (log, stamp(world, log.path)));
+        let stamped = logs.iter().map(|log| (log, LogStamp::of(world, log.path).ok()));
         let is_new = |(log, now): &(&IndexedLog<'_>, Option<LogStamp>)| {
             now.is_none() || seen.get(log.path) != now.as_ref()
         };
@@ -219,28 +215,21 @@ impl<'c> Batch<'c> {
 
     /// Adds one chunk of a file. Returns whether nothing is left. Everything is read before something is added.
     fn add_chunk(&mut self, log: i64, file: &mut LogFile) -> Result<bool, ChunkError> {
-        let mut position = position(&self.change, log, file)?;
-        let wanted = file.length.saturating_sub(position.taken);
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(INDEX_CHUNK_BYTES_MAX);
-        let bytes = file.read(position.taken, wanted)?;
-        let is_whole = bytes.len() < INDEX_CHUNK_BYTES_MAX;
-        let complete = match bytes.iter().rposition(|it| *it == b'\n') {
-            Some(end) => end.saturating_add(1),
-            // A line that is longer than a chunk is not an entry.
-            None if !is_whole => bytes.len(),
-            None => return Ok(true),
-        };
-        let lines = bytes.get(..complete).unwrap_or_default();
-        let mut start = position.taken;
-        position.taken = start.saturating_add(u64::try_from(complete).unwrap_or(u64::MAX));
-        position.tail = tail(file, position.taken)?;
-        for line in lines.split_inclusive(|it| *it == b'\n') {
-            self.add_line(position.id, line, start, &mut position.activity)?;
+        let mut known = indexed(&self.change, log, file)?;
+        let mut start = known.position.offset;
+        let chunk = file.chunk(&known.position, INDEX_CHUNK_BYTES_MAX)?;
+        if chunk.bytes.is_empty() {
+            return Ok(true);
+        }
+        known.position = chunk.end;
+        known.tail = tail(file, &known.position)?;
+        for line in chunk.bytes.split_inclusive(|it| *it == b'\n') {
+            self.add_line(known.id, line, start, &mut known.activity)?;
             start = start.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
         }
-        save(&self.change, &position)?;
-        self.bytes = self.bytes.saturating_add(complete);
-        Ok(is_whole)
+        save(&self.change, &known)?;
+        self.bytes = self.bytes.saturating_add(chunk.bytes.len());
+        Ok(chunk.is_last)
     }
 
     /// Adds a line, if it is an entry.
@@ -321,36 +310,33 @@ impl From<WorldError> for ChunkError {
     }
 }
 
-fn stamp(world: &dyn World, path: &Path) -> Option<LogStamp> {
-    let stat = world.stat(path).ok()?;
-    Some(LogStamp { identity: stat.identity, length: stat.length })
-}
-
 /// Returns the checksum of the last bytes before a position.
-fn tail(file: &mut LogFile, end: u64) -> Result<String, WorldError> {
-    let length = end.min(TAIL_BYTES);
-    let bytes = file.read(end.saturating_sub(length), usize::try_from(length).unwrap_or(0))?;
+fn tail(file: &mut LogFile, end: &LogPosition) -> Result<String, WorldError> {
+    let length = end.offset.min(TAIL_BYTES);
+    let bytes =
+        file.read(end.offset.saturating_sub(length), usize::try_from(length).unwrap_or(0))?;
     Ok(hex(&checksum(&[&bytes])))
 }
 
-/// Returns where the reading of a file ended. A rewritten file begins at 0, without its old rows.
-fn position(
+/// Returns how far the lines of a file are rows. A rewritten file begins at 0, without its old rows.
+fn indexed(
     change: &Transaction<'_>,
     log: i64,
     file: &mut LogFile,
-) -> Result<ReadPosition, ChunkError> {
+) -> Result<IndexedFile, ChunkError> {
     let known = change
         .prepare_cached(
             "SELECT id, taken, tail, activity FROM file WHERE log = ?1 AND first_line = ?2",
         )?
         .query_row(params![log, file.first_line], |it| {
-            let taken = u64::try_from(it.get::<_, i64>(1)?).unwrap_or(0);
+            let offset = u64::try_from(it.get::<_, i64>(1)?).unwrap_or(0);
+            let position = LogPosition { offset, ..file.start() };
             let activity = serde_json::from_str(&it.get::<_, String>(3)?).unwrap_or_default();
-            Ok(ReadPosition { id: it.get(0)?, taken, tail: it.get(2)?, activity })
+            Ok(IndexedFile { id: it.get(0)?, position, tail: it.get(2)?, activity })
         })
         .optional()?;
     if let Some(known) = known {
-        if known.taken <= file.length && tail(file, known.taken)? == known.tail {
+        if known.position.offset <= file.length && tail(file, &known.position)? == known.tail {
             return Ok(known);
         }
         drop_file(change, known.id)?;
@@ -358,14 +344,15 @@ fn position(
     let save = "INSERT INTO file (log, first_line, taken, tail, activity) VALUES (?1, ?2, 0, '', '') \
          RETURNING id";
     let id = change.query_row(save, params![log, file.first_line], |it| it.get(0))?;
-    Ok(ReadPosition { id, taken: 0, tail: String::new(), activity: Activity::default() })
+    let (position, tail) = (file.start(), String::new());
+    Ok(IndexedFile { id, position, tail, activity: Activity::default() })
 }
 
-fn save(change: &Transaction<'_>, position: &ReadPosition) -> Result<(), rusqlite::Error> {
-    let activity = serde_json::to_string(&position.activity).unwrap_or_default();
+fn save(change: &Transaction<'_>, file: &IndexedFile) -> Result<(), rusqlite::Error> {
+    let activity = serde_json::to_string(&file.activity).unwrap_or_default();
     change
         .prepare_cached("UPDATE file SET taken = ?2, tail = ?3, activity = ?4 WHERE id = ?1")?
-        .execute(params![position.id, integer(position.taken), position.tail, activity])?;
+        .execute(params![file.id, integer(file.position.offset), file.tail, activity])?;
     Ok(())
 }
 

@@ -27,6 +27,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use policyd_base::limits::INDEX_LOCK_WAIT;
 use policyd_record::indexed_decision::DecisionOutcome;
 use policyd_record::rule_result::RuleResult;
+use policyd_store::log_files::LogStamp;
 use policyd_store::user::UserDirectory;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -74,7 +75,7 @@ pub struct DecisionIndex {
     /// Ids of interned texts.
     names: BTreeMap<String, i64>,
     /// The logs as they were when they were read.
-    seen: BTreeMap<PathBuf, ingest::LogStamp>,
+    seen: BTreeMap<PathBuf, LogStamp>,
 }
 
 impl DecisionIndex {

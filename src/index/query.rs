@@ -11,6 +11,7 @@ use policyd_record::activity::Activity;
 use policyd_record::indexed_decision::DecisionOutcome;
 use policyd_record::rule_result::RuleResult;
 use policyd_store::log_files::{LogFile, paths};
+use policyd_store::log_position::LogPosition;
 use policyd_world::{World, WorldError};
 use policyd_yaml::time::Timestamp;
 
@@ -95,8 +96,7 @@ pub struct TimeSlot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineLocation {
     log: PathBuf,
-    first_line: String,
-    start: u64,
+    position: LogPosition,
     length: usize,
 }
 
@@ -189,8 +189,10 @@ impl DecisionIndex {
         let found = self.connection.prepare_cached(query)?.query_row(params![project, id], |it| {
             let location = LineLocation {
                 log: PathBuf::from(it.get::<_, String>(8)?),
-                first_line: it.get(9)?,
-                start: u64::try_from(it.get::<_, i64>(10)?).unwrap_or(0),
+                position: LogPosition {
+                    file: it.get(9)?,
+                    offset: u64::try_from(it.get::<_, i64>(10)?).unwrap_or(0),
+                },
                 length: usize::try_from(it.get::<_, i64>(11)?).unwrap_or(0),
             };
             Ok((decision_row(it)?, location))
@@ -424,9 +426,9 @@ impl LineLocation {
     }
 
     fn read_from(&self, world: &dyn World, path: &Path) -> Result<Option<Vec<u8>>, WorldError> {
-        let file = LogFile::open(world, path)?.filter(|it| it.first_line == self.first_line);
+        let file = LogFile::open(world, path)?.filter(|it| it.first_line == self.position.file);
         let Some(mut file) = file else { return Ok(None) };
-        let line = file.read(self.start, self.length)?;
+        let line = file.read(self.position.offset, self.length)?;
         Ok(Some(line).filter(|it| it.len() == self.length))
     }
 }

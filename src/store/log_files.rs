@@ -25,6 +25,24 @@ pub fn paths(log: &Path) -> impl DoubleEndedIterator<Item = PathBuf> {
     [log.to_owned()].into_iter().chain((1..=LOG_FILES_MAX).map(|it| rotated(log, it)))
 }
 
+/// Whether a log changed since it was read: identity and length of its current file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogStamp {
+    identity: u64,
+    length: u64,
+}
+
+impl LogStamp {
+    /// Returns the stamp of a log.
+    ///
+    /// # Errors
+    /// The error of the operating system; [`WorldError::NotFound`] if the log does not exist.
+    pub fn of(world: &dyn World, log: &Path) -> Result<Self, WorldError> {
+        let stat = world.stat(log)?;
+        Ok(Self { identity: stat.identity, length: stat.length })
+    }
+}
+
 /// An open file of a log. It stays the same if the log is rotated meanwhile.
 pub struct LogFile {
     file: Box<dyn OpenFile>,
@@ -67,7 +85,7 @@ impl LogFile {
 pub fn open_files(
     world: &dyn World,
     log: &Path,
-    last: Option<&str>,
+    last: Option<&String>,
 ) -> Result<Vec<LogFile>, WorldError> {
     let mut files: Vec<LogFile> = Vec::new();
     for path in paths(log) {
@@ -75,7 +93,7 @@ pub fn open_files(
         if files.iter().any(|it| it.first_line == file.first_line) {
             continue;
         }
-        let is_last = last == Some(file.first_line.as_str());
+        let is_last = last == Some(&file.first_line);
         files.push(file);
         if is_last {
             break;

@@ -12,7 +12,8 @@ use crate::workspace::project::{self, Project};
 use policyd_cores as cores;
 use policyd_record::decision_log::Entry;
 use policyd_store::log_chain::{self, ChainReport};
-use policyd_store::log_cursor::{LogCursor, read_new};
+use policyd_store::log_files::LogStamp;
+use policyd_store::log_position::{LogPosition, read_new};
 use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_world::{FileKind, World, WorldError};
 use policyd_yaml::time::Timestamp;
@@ -63,9 +64,9 @@ struct ProjectLog {
     /// Main checkout of the project.
     project: String,
     path: PathBuf,
-    cursor: LogCursor,
-    /// Identity and length at the last reading.
-    seen: Option<(u64, u64)>,
+    position: LogPosition,
+    /// Stamp of the last reading.
+    seen: Option<LogStamp>,
 }
 
 /// Decision logs that are read together.
@@ -111,17 +112,17 @@ impl<'a> LogReader<'a> {
     }
 
     /// Lets the next reading begin where another one ended.
-    pub fn resume(&mut self, cursors: &BTreeMap<PathBuf, LogCursor>) {
+    pub fn resume(&mut self, positions: &BTreeMap<PathBuf, LogPosition>) {
         for log in &mut self.logs {
-            if let Some(cursor) = cursors.get(&log.path) {
-                log.cursor = cursor.clone();
+            if let Some(position) = positions.get(&log.path) {
+                log.position = position.clone();
             }
         }
     }
 
     /// Returns where the reading of each log ended.
-    pub fn cursors(&self) -> BTreeMap<PathBuf, LogCursor> {
-        self.logs.iter().map(|it| (it.path.clone(), it.cursor.clone())).collect()
+    pub fn positions(&self) -> BTreeMap<PathBuf, LogPosition> {
+        self.logs.iter().map(|it| (it.path.clone(), it.position.clone())).collect()
     }
 
     /// Verifies the chain of each log. Returns the paths with the results.
@@ -145,7 +146,7 @@ impl<'a> LogReader<'a> {
         let Some(log) = self.logs.get_mut(number) else { return Ok(Vec::new()) };
         match read(self.world, log, LogQuery::since(None)) {
             Ok(Some(new)) => {
-                (log.cursor, log.seen) = (new.cursor, Some(new.seen));
+                (log.position, log.seen) = (new.position, Some(new.seen));
                 Ok(new.lines)
             }
             Ok(None) => Ok(Vec::new()),
@@ -161,7 +162,7 @@ impl<'a> LogReader<'a> {
         for (log, read) in self.logs.iter_mut().zip(read) {
             match read {
                 Ok(Some(new)) => {
-                    (log.cursor, log.seen) = (new.cursor, Some(new.seen));
+                    (log.position, log.seen) = (new.position, Some(new.seen));
                     reading.oldest = [reading.oldest, new.oldest].into_iter().flatten().min();
                     reading.lines.extend(new.lines);
                 }
@@ -188,7 +189,7 @@ fn logs_of(world: &dyn World, project: &Project) -> Vec<ProjectLog> {
     let log = |path| ProjectLog {
         project: directory.clone(),
         path,
-        cursor: LogCursor::default(),
+        position: LogPosition::default(),
         seen: None,
     };
     paths.into_iter().map(log).collect()
@@ -198,8 +199,8 @@ fn logs_of(world: &dyn World, project: &Project) -> Vec<ProjectLog> {
 struct NewEntries {
     lines: Vec<ProjectLine>,
     oldest: Option<Timestamp>,
-    cursor: LogCursor,
-    seen: (u64, u64),
+    position: LogPosition,
+    seen: LogStamp,
 }
 
 /// Reads what was added to a log. `None` if nothing was.
@@ -208,8 +209,8 @@ fn read(
     log: &ProjectLog,
     query: LogQuery<'_>,
 ) -> Result<Option<NewEntries>, WorldError> {
-    let seen = match world.stat(&log.path) {
-        Ok(stat) => (stat.identity, stat.length),
+    let seen = match LogStamp::of(world, &log.path) {
+        Ok(seen) => seen,
         Err(WorldError::NotFound) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -219,7 +220,7 @@ fn read(
     let LogQuery { since, newest, accepts } = query;
     // Only the time of a line is parsed, unless the query asks for more.
     let (mut lines, mut oldest) = (VecDeque::new(), None);
-    let cursor = read_new(world, &log.path, &log.cursor, |line| {
+    let position = read_new(world, &log.path, &log.position, |line| {
         let at = time_of(line);
         if since.is_some_and(|since| at.is_some_and(|at| at < since)) {
             return;
@@ -237,7 +238,7 @@ fn read(
             lines.pop_front();
         }
     })?;
-    Ok(Some(NewEntries { lines: lines.into(), oldest, cursor, seen }))
+    Ok(Some(NewEntries { lines: lines.into(), oldest, position, seen }))
 }
 
 /// Returns the time of a line without the rest of it.
