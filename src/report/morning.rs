@@ -2,13 +2,14 @@
 //! breakers and dead letters are left, over one or all projects. As text, Markdown, or one HTML file.
 
 mod html;
-mod plot;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::html::legend;
 use super::overview::{ProjectRow, RunProgress, RunRow, Urgency, WaitingItem, short_name};
-use plot::{Bars, Lanes, Plot};
+use super::plot::{self, Axis, Bar, Lane};
+use maud::{Markup, html};
 use policyd_base::limits::REPORT_ROWS_MAX;
 use policyd_evaluation::message::in_one_line;
 use policyd_record::decision_log::{Entry, LoggedGuard};
@@ -48,6 +49,11 @@ impl ReportTime {
         let offset = i64::from(self.utc_offset).saturating_mul(1_000);
         let text = Timestamp::from_millis(at.millis().saturating_add(offset)).to_string();
         text.replace('T', " ").chars().take(16).collect()
+    }
+
+    /// Returns where a point in time is between the start, 0, and the end, 1.
+    fn position(&self, at: Timestamp) -> f64 {
+        at.since(self.start()).as_secs_f64() / self.since.as_secs_f64().max(1.0)
     }
 
     /// Returns the bar in which a point in time lies. `None` if it is outside.
@@ -198,7 +204,7 @@ enum ReportPart {
     Numbers(Vec<(String, String)>),
     Table(ReportTable),
     /// Only HTML shows it.
-    Plot(Plot),
+    Plot(Markup),
 }
 
 /// A table: the names of its columns, their alignment, and the rows.
@@ -355,28 +361,30 @@ impl MorningReport {
         if runs.is_empty() {
             parts.push(ReportPart::Text("No run ended.".to_owned()));
         } else {
-            let lanes = runs.iter().map(|(project, it)| plot::Lane {
-                name: self.name(project),
-                from: it.run.started.max(self.time.start()),
-                to: it.at,
-                is_good: RunStatus::find(&it.status) == Some(RunStatus::Complete),
-                text: format!("{}: {}", it.status, it.text),
-            });
-            let lanes = lanes.take(REPORT_ROWS_MAX).collect();
-            let ticks = self.ticks();
-            let (start, end) = (self.time.start(), self.time.now);
-            parts.push(ReportPart::Plot(Plot::Lanes(Lanes { start, end, lanes, ticks })));
+            let lane = |(project, it): &(&ReportedProject, &EndedRun)| {
+                let is_complete = RunStatus::find(&it.status) == Some(RunStatus::Complete);
+                Lane {
+                    name: self.name(project),
+                    class: if is_complete { "good" } else { "bad" },
+                    from: self.time.position(it.run.started),
+                    to: self.time.position(it.at),
+                    title: format!("{}: {}", it.status, it.text),
+                }
+            };
+            let lanes: Vec<Lane> = runs.iter().take(REPORT_ROWS_MAX).map(lane).collect();
+            parts.push(ReportPart::Plot(html! { figure {
+                (plot::lanes("Runs over time", &lanes, &self.axis()))
+                (legend(&[("good", "complete"), ("bad", "ended otherwise")]))
+            } }));
             let rows = runs.iter().map(row).collect();
             parts.push(ReportPart::Table(ReportTable { columns, rows }));
         }
         ReportSection { title: "Runs that ended", parts }
     }
 
-    /// Labels of the time axis: start, middle, end.
-    fn ticks(&self) -> [String; 3] {
-        let (start, end) = (self.time.start().millis(), self.time.now.millis());
-        let middle = start.saturating_add(end.saturating_sub(start).checked_div(2).unwrap_or(0));
-        [start, middle, end].map(|it| self.time.local(Timestamp::from_millis(it)))
+    fn axis(&self) -> Axis {
+        let [begin, end] = [self.time.start(), self.time.now].map(|it| self.time.local(it));
+        Axis { begin, end, unit: "", most: None }
     }
 
     fn blocked(&self) -> ReportSection {
@@ -416,13 +424,30 @@ impl MorningReport {
             ("released", Align::Right),
         ];
         let rows = rules.iter().take(REPORT_ROWS_MAX).map(row).collect();
-        let plot = Plot::Bars(Bars { bars: bars.to_vec(), ticks: self.ticks() });
+        let plot = self.blocked_plot(&bars);
         let mut parts =
             vec![ReportPart::Plot(plot), ReportPart::Table(ReportTable { columns, rows })];
         if left_out > 0 {
             parts.push(ReportPart::Text(format!("{left_out} more rules are not shown.")));
         }
         ReportSection { title: "Blocked and released", parts }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "positions and heights of a plot")]
+    fn blocked_plot(&self, bars: &[[u64; 2]; BARS]) -> Markup {
+        let bar = |(number, [blocked, released]): (usize, &[u64; 2])| Bar {
+            at: number as f64 / BARS as f64,
+            parts: vec![("bad", *blocked as f64), ("released", *released as f64)],
+            title: format!("{blocked} blocked, {released} released"),
+        };
+        let bars = bars.iter().enumerate().filter(|(_, it)| **it != [0, 0]);
+        let bars: Vec<Bar> = bars.map(bar).collect();
+        let count = u32::try_from(BARS).unwrap_or(u32::MAX);
+        let name = "Blocked and released decisions over time";
+        html! { figure {
+            (plot::bars(name, &bars, count, &self.axis()))
+            (legend(&[("bad", "blocked"), ("released", "released by the block limit")]))
+        } }
     }
 
     fn incidents(&self) -> ReportSection {
@@ -646,6 +671,7 @@ mod tests {
         }
         assert_eq!(page.matches("<svg").count(), 2);
         assert!(page.contains("prefers-color-scheme: dark") && page.contains("&lt;it&gt;"));
-        snapshot("html", &page);
+        let content = page.split_once("</style>").unwrap().1;
+        snapshot("html", &content.replace("><", ">\n<"));
     }
 }

@@ -31,8 +31,8 @@ use super::{PageRequest, Reply};
 use crate::webhook::{self, SignedMessage};
 use policyd_base::limits::{DASHBOARD_FORM_BYTES_MAX, DASHBOARD_STREAMS_MAX};
 use policyd_record::paint::for_browser;
+use policyd_report::html::STYLE;
 
-const STYLE: &str = include_str!("assets/dashboard.css");
 const ICON: &str = include_str!("assets/icon.svg");
 const SCRIPT: &str = include_str!("assets/dashboard.js");
 /// Only files of the dashboard itself are loaded, nothing inline runs, and no other page shows it in a frame.

@@ -3,11 +3,12 @@
 use maud::{Markup, html};
 
 use super::decisions::{decision_table, outcome_words};
-use super::layout::{self, PageSection, address, badge, form_token, table, when};
+use super::layout::{self, PageSection, address, badge, form_token, when};
 use super::{PageError, PageView, Pages};
 use policyd_index::{DecisionFilter, DecisionRow};
 use policyd_record::breaker_view::BreakerView;
 use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::html::table;
 use policyd_state::breaker::{BreakerPhase, CallOutcome};
 use policyd_yaml::time::Timestamp;
 

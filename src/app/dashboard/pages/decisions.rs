@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::{self, PageSection, address, badge, moment, table};
+use super::layout::{self, PageSection, address, badge, moment};
 use super::overview::decision_plot;
 use super::{PageError, PageView, Pages, rules};
 use crate::packs;
@@ -10,6 +10,7 @@ use crate::sessions::explained::{self, PackChoice};
 use policyd_index::{DecisionFilter, DecisionRow};
 use policyd_record::decision_log::Entry;
 use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::html::table;
 
 /// Rows of one page.
 const ROWS: usize = 100;

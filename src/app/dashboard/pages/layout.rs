@@ -182,18 +182,6 @@ pub(super) fn badge(word: &str, tone: &str) -> Markup {
     html! { span class=(format!("badge {tone}")) { (word) } }
 }
 
-/// Returns a table that scrolls by itself on a narrow screen.
-pub(super) fn table(label: &str, headings: &[&str], rows: &Markup) -> Markup {
-    html! {
-        div.scroll tabindex="0" role="region" aria-label=(label) {
-            table {
-                thead { tr { @for it in headings { th scope="col" { (it) } } } }
-                tbody { (rows) }
-            }
-        }
-    }
-}
-
 /// Returns the form token as a hidden field.
 pub(super) fn form_token(view: &PageView<'_>) -> Markup {
     html! { input type="hidden" name="form_token" value=(view.form_token); }

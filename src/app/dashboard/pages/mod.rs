@@ -5,7 +5,6 @@ mod decisions;
 pub(super) mod layout;
 mod overview;
 mod playground;
-mod plot;
 mod rules;
 mod runs;
 mod waiting;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::layout::{self, PageSection, address, badge, moment, table, tone};
-use super::plot::{self, Axis, Bar};
+use super::layout::{self, PageSection, address, badge, moment, tone};
 use super::{PageError, PageView, Pages};
 use policyd_index::{DecisionFilter, DecisionIndex, TimeSlot};
 use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::html::{legend, table};
 use policyd_report::overview::{ProjectRow, Urgency};
+use policyd_report::plot::{self, Axis, Bar};
 use policyd_state::run::budget::usd_text;
 use policyd_yaml::time::{Timestamp, duration_text};
 
@@ -218,9 +219,7 @@ fn drawn_plot(slots: &[TimeSlot], begin: Timestamp, slot_ms: u64) -> Markup {
     html! {
         figure {
             (plot::bars("Decisions over time", &bars, SLOTS, &axis))
-            figcaption { ul.legend { @for (name, class, _) in GROUPS {
-                li { span class=(format!("key {class}")) {} (name) }
-            } } }
+            (legend(&GROUPS.map(|(name, class, _)| (class, name))))
             details { summary { "Numbers" }
                 (table("Decisions over time", &["From", "Blocked", "Asked", "Released", "Other"], &html! {
                     @for slot in slots { tr {

@@ -2,10 +2,11 @@
 
 use maud::html;
 
-use super::layout::{self, PageSection, address, moment, table};
+use super::layout::{self, PageSection, address, moment};
 use super::{PageError, PageView, Pages};
 use policyd_index::{DecisionFilter, RuleCounts};
 use policyd_record::rule_result::RuleResult;
+use policyd_report::html::table;
 
 /// Rows of one page.
 const ROWS: usize = 200;

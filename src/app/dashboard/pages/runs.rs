@@ -7,13 +7,14 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::decisions::{decision_table, outcome_words};
-use super::layout::{self, PageSection, address, badge, moment, table, tone};
-use super::plot::{self, Axis, PlotLine, PlotMark};
+use super::layout::{self, PageSection, address, badge, moment, tone};
 use super::{PageError, PageView, Pages};
 use policyd_index::{DecisionFilter, DecisionRow};
 use policyd_record::event_log::EVENT_LOG;
 use policyd_record::indexed_decision::DecisionOutcome;
+use policyd_report::html::{legend, table};
 use policyd_report::overview::{ProjectRow, Urgency};
+use policyd_report::plot::{self, Axis, PlotLine, PlotMark};
 use policyd_report::run;
 use policyd_state::run::budget::usd_text;
 use policyd_state::run::{EVENT_SESSION_PREFIX, Run};
@@ -233,12 +234,8 @@ fn timeline(
         figure {
             (plot("tokens", "tokens", "tokens", "Tokens of the run over time"))
             (plot("cost", "cost_usd", "USD", "Cost of the run over time"))
-            figcaption { ul.legend {
-                li { span class="key tokens" {} "tokens, one point per turn" }
-                li { span class="key cost" {} "USD" }
-                li { span class="key bad" {} "failure or block" }
-                li { span class="key look" {} "question or release" }
-            } }
+            (legend(&[("tokens", "tokens, one point per turn"), ("cost", "USD"),
+                ("bad", "failure or block"), ("look", "question or release")]))
         }
     }
 }

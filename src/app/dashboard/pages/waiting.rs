@@ -12,6 +12,7 @@ use super::{PageView, Pages};
 use crate::tasks::{StoreLocation, Stores};
 use policyd_evaluation::call_code;
 use policyd_report::dead_letter;
+use policyd_report::html::table;
 use policyd_report::overview::{ProjectRow, WaitingItem, WaitingKind};
 use policyd_state::dead_letter::{Task, TaskQueue};
 use policyd_state::escalation::Escalation;
@@ -73,7 +74,7 @@ pub(super) fn page(pages: &Pages<'_>, view: &PageView<'_>) -> String {
         @if !signals.is_empty() { section { h2 { "Signals of other hosts" } @for it in &signals { (it) } } }
         @for part in &parts { (part) }
         @if !others.is_empty() {
-            section { h2 { "Runs and breakers" } (layout::table("Runs and breakers", &OTHERS, &other_rows)) }
+            section { h2 { "Runs and breakers" } (table("Runs and breakers", &OTHERS, &other_rows)) }
         }
         @if left == 0 || others.len() == ROWS { p { "More items wait. Choose a project to see them." } }
     };

@@ -1,5 +1,5 @@
-//! Plots as SVG in the page. Colors are classes of the style sheet, because the content policy forbids styles in the
-//! page. Each plot has a description, and its page has a table with the same numbers.
+//! Plots as SVG in a page. Colors are classes of the style sheet, because the content policy of the dashboard forbids
+//! styles in the page. Each plot has a description, and its page has a table with the same numbers.
 
 use maud::{Markup, html};
 
@@ -13,43 +13,58 @@ const BOTTOM: f64 = 24.0;
 const TOP: f64 = 12.0;
 /// Horizontal lines besides the axis.
 const LINES: u32 = 4;
+/// Height of a lane, width of the names beside lanes, and characters of a name.
+const LANE: f64 = 22.0;
+const NAMES: f64 = 120.0;
+const NAME_CHARS_MAX: usize = 16;
 /// Distances between horizontal lines, times a power of ten, so that labels are exact.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 
 /// Parts of a stacked bar: class and number.
-pub(super) type BarParts = Vec<(&'static str, f64)>;
+pub type BarParts = Vec<(&'static str, f64)>;
 
 /// A bar over a moment.
-pub(super) struct Bar {
+pub struct Bar {
     /// Position, from 0 at the left to 1.
-    pub(super) at: f64,
+    pub at: f64,
     /// Parts from the bottom up.
-    pub(super) parts: BarParts,
+    pub parts: BarParts,
     /// What a reader sees who points at it.
-    pub(super) title: String,
+    pub title: String,
 }
 
 /// A line through points, each from 0 to 1 in x, and a value in y.
-pub(super) struct PlotLine {
-    pub(super) class: &'static str,
-    pub(super) points: Vec<(f64, f64)>,
+pub struct PlotLine {
+    pub class: &'static str,
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A mark at the upper edge.
-pub(super) struct PlotMark {
-    pub(super) class: &'static str,
-    pub(super) at: f64,
-    pub(super) title: String,
+pub struct PlotMark {
+    pub class: &'static str,
+    pub at: f64,
+    pub title: String,
+}
+
+/// Something that lasted, in a row of its own.
+pub struct Lane {
+    pub name: String,
+    pub class: &'static str,
+    /// Beginning and end, from 0 at the left to 1.
+    pub from: f64,
+    pub to: f64,
+    /// What a reader sees who points at it.
+    pub title: String,
 }
 
 /// Names at the ends of the horizontal axis.
-pub(super) struct Axis {
-    pub(super) begin: String,
-    pub(super) end: String,
+pub struct Axis {
+    pub begin: String,
+    pub end: String,
     /// Unit of the vertical axis.
-    pub(super) unit: &'static str,
+    pub unit: &'static str,
     /// Value at the upper end of the vertical axis, if it does not depend on the values.
-    pub(super) most: Option<f64>,
+    pub most: Option<f64>,
 }
 
 fn x(at: f64) -> f64 {
@@ -108,7 +123,8 @@ fn frame(description: &str, most: f64, axis: &Axis, content: &Markup) -> Markup 
 }
 
 /// Returns stacked bars; `count` is the number of bars that fit side by side.
-pub(super) fn bars(description: &str, bars: &[Bar], count: u32, axis: &Axis) -> Markup {
+#[must_use]
+pub fn bars(description: &str, bars: &[Bar], count: u32, axis: &Axis) -> Markup {
     let sum = |it: &Bar| it.parts.iter().map(|(_, value)| value).sum::<f64>();
     // Bars count, so the lines are whole numbers.
     let most = bars.iter().map(sum).fold(f64::from(LINES), f64::max);
@@ -140,12 +156,8 @@ fn stacked(parts: &BarParts) -> Vec<(&'static str, f64, f64)> {
 }
 
 /// Returns lines of one unit, with marks at the upper edge.
-pub(super) fn lines(
-    description: &str,
-    lines: &[PlotLine],
-    marks: &[PlotMark],
-    axis: &Axis,
-) -> Markup {
+#[must_use]
+pub fn lines(description: &str, lines: &[PlotLine], marks: &[PlotMark], axis: &Axis) -> Markup {
     let values = lines.iter().flat_map(|it| &it.points).map(|(_, value)| *value);
     let most = axis.most.unwrap_or_else(|| upper(values.fold(0.0, f64::max)));
     let content = html! {
@@ -162,6 +174,31 @@ pub(super) fn lines(
         }
     };
     frame(description, most, axis, &content)
+}
+
+/// Returns lanes, one above the other.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "heights of a plot")]
+pub fn lanes(description: &str, lanes: &[Lane], axis: &Axis) -> Markup {
+    let bottom = lanes.len() as f64 * LANE + TOP;
+    let x = |at: f64| NAMES + at.clamp(0.0, 1.0) * (WIDTH - NAMES - RIGHT);
+    let height = bottom + BOTTOM;
+    html! {
+        svg class="plot lanes" viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(description) {
+            title { (description) }
+            line.axis x1=(NAMES) x2=(WIDTH - RIGHT) y1=(bottom) y2=(bottom) {}
+            text.label x=(NAMES) y=(height - 6.0) { (axis.begin) }
+            text.label x=(WIDTH - RIGHT) y=(height - 6.0) text-anchor="end" { (axis.end) }
+            @for (number, lane) in lanes.iter().enumerate() {
+                @let top = number as f64 * LANE + TOP;
+                text.label x=(NAMES - 6.0) y=(top + 12.0) text-anchor="end" {
+                    (lane.name.chars().take(NAME_CHARS_MAX).collect::<String>())
+                }
+                rect class=(lane.class) x=(x(lane.from)) width=((x(lane.to) - x(lane.from)).max(3.0)) y=(top)
+                    height=(LANE - 6.0) { title { (lane.title) } }
+            }
+        }
+    }
 }
 
 fn points(line: &PlotLine, most: f64) -> String {
