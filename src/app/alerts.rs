@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel_program::{ChannelProgram, ProgramError};
+use crate::overview::ProjectScope;
 use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
 use crate::webhook;
 use crate::workspace::{local_time, project};
@@ -127,7 +128,7 @@ pub fn deliver(world: &dyn World, settings: &AlertSettings) -> Result<Delivery, 
     let mut state: AlertState = file.load()?;
     let mut delivery = Delivery::default();
     let age = if is_first { FIRST_AGE_MAX } else { ALERT_AGE_MAX };
-    let mut reader = LogReader::of_all_projects(world);
+    let mut reader = LogReader::new(world, &ProjectScope::All);
     reader.resume(&state.positions);
     let now = world.now();
     let LogContent { lines, problems: unread, .. } =

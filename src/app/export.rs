@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::overview::ProjectScope;
 use crate::sessions::log_reader::{LogReader, ProjectLine};
 use policyd_base::limits::{EXPORT_RECORDS_MAX, EXPORT_RESPONSE_BYTES_MAX, USER_LOCK_WAIT};
 use policyd_record::exported::ExportedEntry;
@@ -91,7 +92,7 @@ fn each_log(
 ) -> Result<(), ExportError> {
     let file = position_file(world, target)?;
     let mut state = ExportState { target: target.to_owned(), ..file.load()? };
-    let mut reader = LogReader::of_all_projects(world);
+    let mut reader = LogReader::new(world, &ProjectScope::All);
     reader.resume(&state.positions);
     for number in 0..reader.count() {
         let lines = match reader.read_log(number) {

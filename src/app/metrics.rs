@@ -8,16 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::AppError;
-use crate::overview::{self, ActivitySource, KnownResults};
+use crate::overview::{self, ActivitySource, KnownResults, ProjectScope};
 use policyd_base::limits::USER_LOCK_WAIT;
-use policyd_cores as cores;
 use policyd_gate::meter::SessionUsage;
 use policyd_record::activity::Activity;
 use policyd_report::metrics::{MetricTotals, to_text};
 use policyd_report::overview::ProjectRow;
 use policyd_store::file::Durability;
 use policyd_store::log_position::{LogPosition, read_new};
-use policyd_store::projects::ProjectRegistry;
 use policyd_store::user_state::UserStateFile;
 use policyd_world::{World, WorldError};
 
@@ -66,14 +64,9 @@ struct MetricReader<'a> {
 /// The user has no state directory, another process holds the lock, a log cannot be read, or the totals cannot be saved.
 pub fn collect(world: &dyn World) -> Result<String, AppError> {
     measure(world, |reader| {
-        let projects = ProjectRegistry::new(world).all();
-        let rows = cores::on_all(world.cores(), &projects, |it| {
-            let project = it.directory.display().to_string();
-            let known = ProjectResults { reader, project };
-            overview::of_known(world, it, ActivitySource::Known(&known)).row
-        });
-        let listed: BTreeSet<&Path> = projects.iter().map(|it| it.directory.as_path()).collect();
-        held(&reader.stored).usages.retain(|it, _| listed.contains(Path::new(it)));
+        let rows = overview::rows(world, &ProjectScope::All, ActivitySource::Known(reader));
+        let listed: BTreeSet<&str> = rows.iter().map(|it| it.directory.as_str()).collect();
+        held(&reader.stored).usages.retain(|it, _| listed.contains(it.as_str()));
         rows
     })
 }
@@ -135,29 +128,23 @@ impl MetricReader<'_> {
     }
 }
 
-/// What is known about one project.
-struct ProjectResults<'a> {
-    reader: &'a MetricReader<'a>,
-    project: String,
-}
-
-impl KnownResults for ProjectResults<'_> {
-    fn activity(&self, log: &Path) -> Activity {
-        self.reader.read(&self.project, log)
+impl KnownResults for MetricReader<'_> {
+    fn activity(&self, project: &str, log: &Path) -> Activity {
+        self.read(project, log)
     }
 
     fn usage(
         &self,
+        project: &str,
         key: &str,
         measure: &mut dyn FnMut() -> Option<SessionUsage>,
     ) -> Option<SessionUsage> {
-        let stored = &self.reader.stored;
-        if let Some(known) = held(stored).usages.get(&self.project).filter(|it| it.key == key) {
+        if let Some(known) = held(&self.stored).usages.get(project).filter(|it| it.key == key) {
             return Some(known.usage.clone());
         }
         let usage = measure()?;
         let measured = MeasuredUsage { key: key.to_owned(), usage: usage.clone() };
-        held(stored).usages.insert(self.project.clone(), measured);
+        held(&self.stored).usages.insert(project.to_owned(), measured);
         Some(usage)
     }
 }

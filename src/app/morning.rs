@@ -7,20 +7,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::alerts::{self, AlertError};
-use crate::overview::{self, ActivitySource};
+use crate::overview::{self, ActivitySource, ProjectScope};
 use crate::sessions::log_reader::{LogContent, LogQuery, LogReader};
 use crate::workspace::local_time;
-use crate::workspace::project::Project;
 use policyd_base::limits::USER_LOCK_WAIT;
-use policyd_cores as cores;
 use policyd_record::alert::Alert;
 use policyd_record::notice::NoticeSeverity;
 use policyd_record::table::Screen;
 use policyd_report::morning::{MorningReport, ProjectNight, ReportTime, ReportedProject};
-use policyd_report::overview::ProjectRow;
 use policyd_store::alert_settings::{AlertSettings, MorningFormat, ReportSchedule};
 use policyd_store::file::{self, Durability, Saved};
-use policyd_store::projects::ProjectRegistry;
 use policyd_store::user::UserDirectory;
 use policyd_store::user_state::{UserStateError, UserStateFile};
 use policyd_world::{World, WorldError};
@@ -32,13 +28,6 @@ const FOLDER: &str = "reports";
 
 /// Columns of a report as text that is sent.
 const SENT_COLUMNS: usize = 100;
-
-/// Projects that a report is about.
-pub enum ReportScope<'a> {
-    /// Every project of the registry.
-    All,
-    Some(&'a [Project]),
-}
 
 /// Why a scheduled report was not made.
 #[derive(Debug, thiserror::Error)]
@@ -57,27 +46,17 @@ pub enum ReportError {
 /// Collects a report that ends now. Also returns which decision logs could not be read.
 pub fn collect(
     world: &dyn World,
-    scope: &ReportScope<'_>,
+    scope: &ProjectScope,
     since: Duration,
 ) -> (MorningReport, Vec<(PathBuf, WorldError)>) {
     let now = world.now();
     let time = ReportTime { now, since, utc_offset: local_time::utc_offset(world, now) };
     let start = time.start();
     let source = ActivitySource::Logs { since: start };
-    let (rows, mut reader): (Vec<ProjectRow>, LogReader<'_>) = match scope {
-        ReportScope::All => {
-            let known = ProjectRegistry::new(world).all();
-            let row = |it: &_| overview::of_known(world, it, source).row;
-            (cores::on_all(world.cores(), &known, row), LogReader::of_all_projects(world))
-        }
-        ReportScope::Some(projects) => {
-            let row = |it: &Project| overview::of_project(world, it, source).row;
-            let rows = cores::on_all(world.cores(), projects, row);
-            (rows, LogReader::of_projects(world, projects))
-        }
-    };
+    let rows = overview::rows(world, scope, source);
     let mut nights: BTreeMap<String, ProjectNight> = BTreeMap::new();
-    let LogContent { lines, problems, .. } = reader.read(LogQuery::since(Some(start)));
+    let LogContent { lines, problems, .. } =
+        LogReader::new(world, scope).read(LogQuery::since(Some(start)));
     for it in &lines {
         let Some(entry) = it.entry() else { continue };
         nights.entry(it.project.clone()).or_default().add(&time, entry);
@@ -152,7 +131,7 @@ fn make(
     schedule: &ReportSchedule,
     folder: &Path,
 ) -> Result<(), ReportError> {
-    let (report, _unread) = collect(world, &ReportScope::All, schedule.since);
+    let (report, _unread) = collect(world, &ProjectScope::All, schedule.since);
     let screen = Screen { columns: Some(SENT_COLUMNS), color: false };
     let text = report.format(schedule.format, screen);
     if let Some(file) = &schedule.file {

@@ -3,20 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::error::AppError;
 use crate::packs;
 use crate::sessions::recorded;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::project::{self, Project};
 use policyd_base::limits::COMMAND_LOCK_WAIT;
+use policyd_cores as cores;
 use policyd_evaluation::situation::Matchers;
 use policyd_gate::meter::{Place, SessionMeter, SessionUsage};
 use policyd_policy::Policy;
 use policyd_record::activity::Activity;
 use policyd_record::breaker_view::BreakerView;
 use policyd_report::overview::{OpenQuestion, ProjectRow, RunProgress, RunRow};
+use policyd_shell::path::normal;
 use policyd_state::breaker::BreakerPhase;
 use policyd_state::run::{Run, RunPhase};
-use policyd_store::projects::KnownProject;
+use policyd_store::projects::{KnownProject, ProjectRegistry};
 use policyd_store::runs::{RunStore, Unusable};
 use policyd_store::signals::StoredSignal;
 use policyd_store::{file::Durability, log};
@@ -38,6 +41,53 @@ pub struct ProjectOverview {
     pub state_dir: PathBuf,
 }
 
+/// Projects that a view is about.
+pub enum ProjectScope {
+    /// Every project of the registry.
+    All,
+    Some(Vec<Project>),
+}
+
+impl ProjectScope {
+    /// Returns all projects, those of directories, or that of the working directory if none is named.
+    ///
+    /// # Errors
+    /// A directory does not exist.
+    pub fn new(world: &dyn World, all: bool, directories: &[PathBuf]) -> Result<Self, AppError> {
+        if all {
+            return Ok(Self::All);
+        }
+        if directories.is_empty() {
+            return Ok(Self::Some(vec![project::find(world, None)]));
+        }
+        let here = world.working_folder();
+        let project = |it: &PathBuf| match world.stat(&here.join(it)) {
+            Ok(stat) if stat.kind == FileKind::Folder => {
+                Ok(project::at(world, &normal(&here.join(it))))
+            }
+            Ok(_) | Err(_) => Err(AppError::usage(format!("{} is not a directory", it.display()))),
+        };
+        Ok(Self::Some(directories.iter().map(project).collect::<Result<_, _>>()?))
+    }
+}
+
+/// Returns the rows of projects, which every view of their state shows.
+pub fn rows(
+    world: &dyn World,
+    scope: &ProjectScope,
+    source: ActivitySource<'_>,
+) -> Vec<ProjectRow> {
+    match scope {
+        ProjectScope::All => {
+            let known = ProjectRegistry::new(world).all();
+            cores::on_all(world.cores(), &known, |it| of_known(world, it, source).row)
+        }
+        ProjectScope::Some(projects) => {
+            cores::on_all(world.cores(), projects, |it| of_project(world, it, source).row)
+        }
+    }
+}
+
 /// Where the activity of a project comes from.
 #[derive(Clone, Copy)]
 pub enum ActivitySource<'a> {
@@ -49,14 +99,15 @@ pub enum ActivitySource<'a> {
     Index(&'a Activity),
 }
 
-/// Results of former calls for one project, so that only what changed is read.
+/// Results of former calls, so that only what changed is read. Projects are named by their main checkouts.
 pub trait KnownResults: Sync {
-    /// Returns what one log tells.
-    fn activity(&self, log: &Path) -> Activity;
+    /// Returns what one log of a project tells.
+    fn activity(&self, project: &str, log: &Path) -> Activity;
 
-    /// Returns the usage of the last session. It is measured unless the result of the same key is known.
+    /// Returns the usage of the last session of a project. It is measured unless the result of the same key is known.
     fn usage(
         &self,
+        project: &str,
         key: &str,
         measure: &mut dyn FnMut() -> Option<SessionUsage>,
     ) -> Option<SessionUsage>;
@@ -85,11 +136,7 @@ pub fn project_of(world: &dyn World, known: &KnownProject) -> Project {
 }
 
 /// Returns the overview of a project.
-pub fn of_project(
-    world: &dyn World,
-    project: &Project,
-    source: ActivitySource<'_>,
-) -> ProjectOverview {
+fn of_project(world: &dyn World, project: &Project, source: ActivitySource<'_>) -> ProjectOverview {
     let fenced = project::fenced(world, project);
     let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
     let mut row =
@@ -121,7 +168,7 @@ pub fn of_project(
         }
         ActivitySource::Known(known) => {
             let mut activity = Activity::default();
-            logs.iter().for_each(|it| activity.merge(known.activity(it)));
+            logs.iter().for_each(|it| activity.merge(known.activity(&row.directory, it)));
             overview.add_activity(&mut row, activity);
         }
     }
@@ -172,7 +219,7 @@ impl Overview<'_> {
         let mut measure = || meter.measure(&place, &overrides, TRANSCRIPT_TIME_MAX).ok();
         let key = || meter.usage_key(&place, &overrides, self.pack);
         let usage = match self.known.and_then(|it| Some((it, key()?))) {
-            Some((known, key)) => known.usage(&key, &mut measure),
+            Some((known, key)) => known.usage(&row.directory, &key, &mut measure),
             None => measure(),
         };
         let Some(usage) = usage else { return };

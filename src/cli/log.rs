@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, LogArguments};
+use policyd_app::overview::ProjectScope;
 use policyd_app::sessions::log_reader::{LogContent, LogQuery, LogReader, ProjectLine};
 use policyd_app::sessions::log_summary::Summary;
 use policyd_app::workspace::project;
@@ -38,10 +39,11 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &LogA
         console.eprint(SINCE_HELP);
         return EXIT_USAGE;
     };
-    let mut reader = match arguments.all {
-        true => LogReader::of_all_projects(world),
-        false => LogReader::of_projects(world, &[project::find(world, None)]),
+    let scope = match arguments.all {
+        true => ProjectScope::All,
+        false => ProjectScope::Some(vec![project::find(world, None)]),
     };
+    let mut reader = LogReader::new(world, &scope);
     if arguments.verify {
         return verify(console, &reader, arguments.format);
     }

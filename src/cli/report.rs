@@ -1,17 +1,16 @@
 //! `policyd report`: what happened in a time, as text, Markdown, or one HTML file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, MorningFormatName, ReportArguments,
 };
 use policyd_app::alerts;
-use policyd_app::morning::{self, ReportScope};
-use policyd_app::workspace::project::{self, Project};
-use policyd_shell::path::normal;
+use policyd_app::morning;
+use policyd_app::overview::ProjectScope;
 use policyd_store::alert_settings::MorningFormat;
 use policyd_store::file::{self, Durability, Saved};
-use policyd_world::{FileKind, World};
+use policyd_world::World;
 use policyd_yaml::time::parse_duration;
 
 /// Prints the report, writes it to a file, or makes the scheduled ones.
@@ -23,20 +22,13 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repo
         console.eprint(super::log::SINCE_HELP);
         return EXIT_USAGE;
     };
-    let here = world.working_folder();
-    let is_missing =
-        |it: &&PathBuf| !world.stat(&here.join(it)).is_ok_and(|it| it.kind == FileKind::Folder);
-    if let Some(directory) = arguments.directories.iter().find(is_missing) {
-        console.eprint(&format!("{} is not a directory", directory.display()));
-        return EXIT_USAGE;
-    }
-    let named = arguments.directories.iter();
-    let mut projects: Vec<Project> =
-        named.map(|it| project::at(world, &normal(&here.join(it)))).collect();
-    if projects.is_empty() {
-        projects.push(project::find(world, None));
-    }
-    let scope = if arguments.all { ReportScope::All } else { ReportScope::Some(&projects) };
+    let scope = match ProjectScope::new(world, arguments.all, &arguments.directories) {
+        Ok(scope) => scope,
+        Err(error) => {
+            console.eprint(&error.to_string());
+            return EXIT_USAGE;
+        }
+    };
     let (report, problems) = morning::collect(world, &scope, since);
     for (path, error) in problems {
         console.eprint(&format!("could not read {}: {error}", path.display()));
@@ -48,7 +40,7 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Repo
     };
     let text = report.format(format, console.screen());
     match &arguments.output {
-        Some(path) => write(world, console, &here.join(path), &text),
+        Some(path) => write(world, console, &world.working_folder().join(path), &text),
         None => {
             console.print(&text);
             EXIT_OK

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Console, EXIT_BROKEN, EXIT_FOUND, EXIT_OK, EXIT_USAGE, ListFormat, StatusArguments};
-use policyd_app::overview::{self, ActivitySource};
-use policyd_app::workspace::project::{self, Project};
-use policyd_cores as cores;
+use policyd_app::overview::{self, ActivitySource, ProjectScope};
 use policyd_report::overview::{ProjectRow, Urgency, sort, to_json, to_text};
 use policyd_shell::path::normal;
 use policyd_store::projects::{KnownProject, ProjectRegistry};
@@ -22,12 +20,17 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Stat
         console.eprint(super::log::SINCE_HELP);
         return EXIT_USAGE;
     };
-    if let Some(directory) = arguments.directories.iter().find(|it| !is_directory(world, it)) {
-        console.eprint(&format!("{} is not a directory", directory.display()));
-        return EXIT_USAGE;
-    }
+    let scope = match ProjectScope::new(world, arguments.all, &arguments.directories) {
+        Ok(scope) => scope,
+        Err(error) => {
+            console.eprint(&error.to_string());
+            return EXIT_USAGE;
+        }
+    };
     loop {
-        let rows = rows(world, arguments, since);
+        let source = ActivitySource::Logs { since: world.now().minus(since) };
+        let mut rows = overview::rows(world, &scope, source);
+        sort(&mut rows);
         if arguments.watch {
             console.clear_screen();
         }
@@ -50,29 +53,6 @@ pub(super) fn run(world: &dyn World, console: &mut Console<'_>, arguments: &Stat
 fn is_directory(world: &dyn World, path: &Path) -> bool {
     let path = world.working_folder().join(path);
     world.stat(&path).is_ok_and(|it| it.kind == FileKind::Folder)
-}
-
-/// Collects the rows, sorted.
-fn rows(world: &dyn World, arguments: &StatusArguments, since: Duration) -> Vec<ProjectRow> {
-    let source = ActivitySource::Logs { since: world.now().minus(since) };
-    let mut rows = if arguments.all {
-        let known = ProjectRegistry::new(world).all();
-        cores::on_all(world.cores(), &known, |it| overview::of_known(world, it, source).row)
-    } else {
-        let projects = projects(world, &arguments.directories);
-        cores::on_all(world.cores(), &projects, |it| overview::of_project(world, it, source).row)
-    };
-    sort(&mut rows);
-    rows
-}
-
-/// Returns the named projects, or that of the working directory.
-fn projects(world: &dyn World, directories: &[PathBuf]) -> Vec<Project> {
-    if directories.is_empty() {
-        return vec![project::find(world, None)];
-    }
-    let here = world.working_folder();
-    directories.iter().map(|it| project::at(world, &normal(&here.join(it)))).collect()
 }
 
 fn print(

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use super::worker::{Buffer, JobResult, with_buffers};
 use policyd_app::cases::suite::Suite;
 use policyd_app::cases::{CaseRequest, run_suite};
+use policyd_app::overview::ProjectScope;
 use policyd_app::packs::places;
 use policyd_app::replay::Task;
 use policyd_app::replay::sessions::{self, Found, Session};
@@ -107,11 +108,11 @@ impl SlowWorker<'_> {
 
     /// Counts how often rules fired in the project.
     fn logged(&self, folder: &Path) -> SlowResult {
-        let project = project::at(self.world, folder);
+        let scope = ProjectScope::Some(vec![project::at(self.world, folder)]);
         let oldest = self.oldest();
         // A log that cannot be read is reported by `policyd doctor`.
         let query = LogQuery::since(Some(oldest));
-        let lines = LogReader::of_projects(self.world, &[project]).read(query).lines;
+        let lines = LogReader::new(self.world, &scope).read(query).lines;
         let mut counts = FiredCounts::new(REPLAY_DAYS);
         lines.iter().filter_map(ProjectLine::entry).for_each(|it| counts.add(&it));
         SlowResult::Logged { folder: folder.to_owned(), counts }

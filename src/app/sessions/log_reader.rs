@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::recorded;
+use crate::overview::ProjectScope;
 use crate::packs;
 use crate::workspace::project::{self, Project};
 use policyd_cores as cores;
@@ -76,16 +77,16 @@ pub struct LogReader<'a> {
 }
 
 impl<'a> LogReader<'a> {
-    /// Returns a reader of the logs of some projects.
-    pub fn of_projects(world: &'a dyn World, projects: &[Project]) -> Self {
-        let logs = cores::on_all(world.cores(), projects, |it| logs_of(world, it));
-        Self { world, logs: logs.into_iter().flatten().collect() }
-    }
-
-    /// Returns a reader of the logs of all projects that are listed now.
-    pub fn of_all_projects(world: &'a dyn World) -> Self {
+    /// Returns a reader of the logs of projects; of all, those that are listed now.
+    pub fn new(world: &'a dyn World, scope: &ProjectScope) -> Self {
         let mut reader = Self { world, logs: Vec::new() };
-        reader.add_projects();
+        match scope {
+            ProjectScope::All => reader.add_projects(),
+            ProjectScope::Some(projects) => {
+                let logs = cores::on_all(world.cores(), projects, |it| logs_of(world, it));
+                reader.logs.extend(logs.into_iter().flatten());
+            }
+        }
         reader
     }
 
@@ -278,9 +279,9 @@ mod tests {
             "{\"id\": \"6\"".to_owned(),
         ];
         world.put("/work/.policyd/logs/decisions.jsonl", lines.join("\n") + "\n");
-        let project = project::at(&world, Path::new("/work"));
+        let scope = ProjectScope::Some(vec![project::at(&world, Path::new("/work"))]);
         let read = |newest, accepts: Option<&(dyn Fn(&Entry) -> bool + Sync)>| {
-            let mut reader = LogReader::of_projects(&world, std::slice::from_ref(&project));
+            let mut reader = LogReader::new(&world, &scope);
             let reading = reader.read(LogQuery { since: None, newest, accepts });
             assert_eq!(reading.oldest, Timestamp::parse("2026-01-02T03:04:01Z"));
             let ids = reading.lines.iter().map(|it| it.entry().unwrap().id.parse().unwrap());
