@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use crate::dashboard::{self, AnsweredItem, ItemAnswer};
 use crate::error::AppError;
-use crate::overview::project_of;
-use crate::packs;
+use crate::overview::OpenProject;
 use crate::tasks::{StoreLocation, Stores};
 use crate::workspace::human::Actor;
-use crate::workspace::project::{self, Project};
+use crate::workspace::project;
 use policyd_cores as cores;
-use policyd_policy::Policy;
 use policyd_state::dead_letter::{Task, TaskQueue};
 use policyd_state::run::{Run, RunPhase, RunStatus};
 use policyd_store::file::Durability;
@@ -98,21 +96,13 @@ pub fn items(world: &dyn World) -> Vec<InboxItem> {
     items
 }
 
-/// Opens a project with its pack, or the built-in one if that is invalid.
-fn open(world: &dyn World, known: &KnownProject) -> Option<(Project, Policy)> {
-    let project = project_of(world, known);
-    let found = packs::find(world, &project, None);
-    let policy = packs::policy(world, &found).ok().or_else(packs::builtin_policy)?;
-    Some((project, policy))
-}
-
 fn items_of(world: &dyn World, known: &KnownProject) -> Vec<InboxItem> {
-    let Some((project, policy)) = open(world, known) else { return Vec::new() };
-    let state_dir = project::sessions(world, &project, &policy.settings).1;
+    let Some(open) = OpenProject::of(world, known) else { return Vec::new() };
+    let state_dir = open.state_dir(world);
     let durability = Durability::default();
     let location =
         StoreLocation { state_dir: &state_dir, durability: &durability, lock_wait: Duration::ZERO };
-    let stores = Stores::new(world, &policy, location);
+    let stores = Stores::new(world, &open.policy, location);
     let item = |id: &str, kind, text: &str| InboxItem {
         id: id.to_owned(),
         kind,
@@ -125,18 +115,18 @@ fn items_of(world: &dyn World, known: &KnownProject) -> Vec<InboxItem> {
     };
     let mut items = Vec::new();
     let escalations = stores.escalations.all().unwrap_or_default();
-    let open: Vec<_> = escalations.iter().filter(|it| it.closed.is_none()).collect();
-    for it in &open {
+    let asked: Vec<_> = escalations.iter().filter(|it| it.closed.is_none()).collect();
+    for it in &asked {
         items.push(item(&it.id, InboxKind::Question, &titled(&it.title, &it.reason)));
     }
     let view = stores.signals.view(stores.now);
-    for it in view.awaiting_human(&policy.signals, stores.now) {
+    for it in view.awaiting_human(&open.policy.signals, stores.now) {
         items.push(item(&it.id, InboxKind::Signal, &titled(&it.name, it.message())));
     }
     // The answer to a question also moves its task.
     let lists = stores.queues.peek();
     let is_asked =
-        |task: &Task| open.iter().any(|it| it.task_id == task.id || it.id == task.waits_for);
+        |task: &Task| asked.iter().any(|it| it.task_id == task.id || it.id == task.waits_for);
     for it in lists.on(TaskQueue::DeadLetter).filter(|it| !is_asked(it)) {
         items.push(item(&it.id, InboxKind::DeadLetter, &titled(&it.title, &it.summary)));
     }
@@ -193,8 +183,8 @@ pub fn answer(
         state_dir: here.state,
         since: world.now(),
     });
-    let (project, policy) =
-        open(world, &known).ok_or_else(|| AppError::failed_as("the built-in pack is invalid"))?;
-    let target = AnsweredItem { project, policy, kind: item.kind, id: &item.id };
+    let open = OpenProject::of(world, &known)
+        .ok_or_else(|| AppError::failed_as("the built-in pack is invalid"))?;
+    let target = AnsweredItem { open, kind: item.kind, id: &item.id };
     dashboard::answer(world, target, answer, actor)
 }

@@ -131,8 +131,37 @@ pub fn of_known(
 }
 
 /// Returns the project of an entry of the registry.
-pub fn project_of(world: &dyn World, known: &KnownProject) -> Project {
+fn project_of(world: &dyn World, known: &KnownProject) -> Project {
     Project { state: known.state_dir.clone(), ..project::at(world, &known.directory) }
+}
+
+/// A project with its pack.
+pub struct OpenProject {
+    pub project: Project,
+    pub policy: Policy,
+}
+
+impl OpenProject {
+    /// Opens a project of the registry. The built-in pack replaces an invalid one; `None` if that is invalid, too.
+    pub fn of(world: &dyn World, known: &KnownProject) -> Option<Self> {
+        let project = project_of(world, known);
+        let policy = packs::policy(world, &packs::find(world, &project, None)).ok();
+        Some(Self { project, policy: policy.or_else(packs::builtin_policy)? })
+    }
+
+    /// Returns where the pack keeps the state of the project.
+    pub fn state_dir(&self, world: &dyn World) -> PathBuf {
+        project::sessions(world, &self.project, &self.policy.settings).1
+    }
+
+    /// Calls `change` with a World that writes into the state directories of the project as the gate does: not behind a
+    /// link of the repository, and not into a directory of another user.
+    pub fn fenced<T>(&self, world: &dyn World, change: impl FnOnce(&dyn World) -> T) -> T {
+        let fenced = project::fenced(world, &self.project);
+        let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
+        let by_pack = project::fenced_by_pack(world, &self.project, &self.policy.settings);
+        change(by_pack.as_ref().map_or(world, |it| it as &dyn World))
+    }
 }
 
 /// Returns the overview of a project.

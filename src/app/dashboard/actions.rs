@@ -8,15 +8,15 @@ use serde_json::json;
 
 use super::Reply;
 use super::case_draft;
-use super::pages::{OpenProject, PageError, Pages, layout};
+use super::pages::{PageError, Pages, layout};
 use crate::error::AppError;
 use crate::inbox::InboxKind;
+use crate::overview::OpenProject;
 use crate::sharing::{self, COMMAND};
 use crate::tasks::{AnswerOutcome, StoreLocation, Stores};
 use crate::workspace::human::Actor;
-use crate::workspace::project::{self, Project};
+use crate::workspace::project;
 use policyd_base::limits::COMMAND_LOCK_WAIT;
-use policyd_policy::Policy;
 use policyd_record::mask::mask;
 use policyd_record::notice::{SwitchKind, switch_entry};
 use policyd_state::approval::ApprovalEffect;
@@ -124,8 +124,7 @@ pub(super) fn change(
 
 /// The item of the inbox that is answered.
 pub struct AnsweredItem<'a> {
-    pub project: Project,
-    pub policy: Policy,
+    pub open: OpenProject,
     pub kind: InboxKind,
     pub id: &'a str,
 }
@@ -149,7 +148,7 @@ pub fn answer(
     answer: ItemAnswer<'_>,
     actor: &Actor,
 ) -> Result<Option<String>, AppError> {
-    let AnsweredItem { project, policy, kind, id } = item;
+    let AnsweredItem { open, kind, id } = item;
     let verdict = if answer.approved { "approve" } else { "reject" };
     let action = if answer.approved { "retry" } else { "abandon" };
     let fields = [
@@ -163,7 +162,6 @@ pub fn answer(
     ];
     let form: FormFields =
         fields.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    let open = OpenProject { project, policy };
     let done = open.fenced(world, |world| {
         let action = FormAction { world, open: &open, actor, form: &form };
         action.on_current_copy(|stores| match kind {

@@ -50,7 +50,7 @@ pub(super) fn write(
         PageError::Refused(format!("The rule {rule} did not fire in this decision."))
     })?;
     let open = pages.open(project)?;
-    let state_dir = pages.state_dir(&open);
+    let state_dir = open.state_dir(pages.world);
     let (path, missing) =
         open.fenced(pages.world, |world| save_draft(world, &state_dir, &name, &draft, &entry))?;
     let body = html! {

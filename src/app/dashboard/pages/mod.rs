@@ -17,13 +17,10 @@ use std::time::Duration;
 use super::live::{Live, Snapshot};
 use super::{PageRequest, Reply, actions, replies};
 use crate::metrics;
-use crate::overview::project_of;
-use crate::packs;
+use crate::overview::OpenProject;
 use crate::webhook::SignatureError;
 use crate::workspace::human::Actor;
-use crate::workspace::project::{self, Project};
 use policyd_index::{DecisionIndex, IndexError};
-use policyd_policy::Policy;
 use policyd_report::overview::short_name;
 use policyd_store::projects::KnownProject;
 use policyd_world::World;
@@ -108,23 +105,6 @@ impl PageView<'_> {
     }
 }
 
-/// A project with its pack, as the pages read it.
-pub(super) struct OpenProject {
-    pub(super) project: Project,
-    pub(super) policy: Policy,
-}
-
-impl OpenProject {
-    /// Calls `change` with a World that writes into the state directories of the project as the gate does: not behind a
-    /// link of the repository, and not into a directory of another user.
-    pub(super) fn fenced<T>(&self, world: &dyn World, change: impl FnOnce(&dyn World) -> T) -> T {
-        let fenced = project::fenced(world, &self.project);
-        let world = fenced.as_ref().map_or(world, |it| it as &dyn World);
-        let by_pack = project::fenced_by_pack(world, &self.project, &self.policy.settings);
-        change(by_pack.as_ref().map_or(world, |it| it as &dyn World))
-    }
-}
-
 impl Pages<'_> {
     /// Makes the page of a request, or does what its form asks for.
     pub(super) fn reply(&self, request: &PageRequest) -> Reply {
@@ -200,17 +180,7 @@ impl Pages<'_> {
 
     /// Opens a listed project. An invalid pack is replaced by the built-in one, as commands do.
     pub(super) fn open(&self, directory: &str) -> Result<OpenProject, PageError> {
-        let project = project_of(self.world, &self.known(directory)?);
-        let found = packs::find(self.world, &project, None);
-        let policy = packs::policy(self.world, &found).ok();
-        let policy = policy.or_else(packs::builtin_policy);
-        let policy =
-            policy.ok_or_else(|| PageError::Refused("The built-in pack is invalid.".to_owned()))?;
-        Ok(OpenProject { project, policy })
-    }
-
-    /// Returns the state directory of a project.
-    pub(super) fn state_dir(&self, open: &OpenProject) -> std::path::PathBuf {
-        project::sessions(self.world, &open.project, &open.policy.settings).1
+        OpenProject::of(self.world, &self.known(directory)?)
+            .ok_or_else(|| PageError::Refused("The built-in pack is invalid.".to_owned()))
     }
 }

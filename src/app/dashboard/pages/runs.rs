@@ -70,7 +70,7 @@ fn urgency_of_run(row: &ProjectRow) -> Urgency {
 
 fn runs_of(pages: &Pages<'_>, view: &PageView<'_>, project: &str) -> Markup {
     let Ok(open) = pages.open(project) else { return html! { p { "The project is not listed." } } };
-    let store = RunStore::new(pages.world, &pages.state_dir(&open), Durability::default());
+    let store = RunStore::new(pages.world, &open.state_dir(pages.world), Durability::default());
     let runs: Vec<Run> =
         store.ids().iter().rev().take(ROWS).filter_map(|id| store.load(id).ok()).collect();
     let body = html! {
@@ -139,7 +139,7 @@ pub(super) fn one(pages: &Pages<'_>, view: &PageView<'_>) -> Result<String, Page
     let project = view.field("project").unwrap_or_default();
     let id = view.field("id").unwrap_or_default();
     let open = pages.open(project)?;
-    let state_dir = pages.state_dir(&open);
+    let state_dir = open.state_dir(pages.world);
     let store = RunStore::new(pages.world, &state_dir, Durability::default());
     // The id becomes a part of a path.
     let known = store.ids().into_iter().find(|it| it == id);
@@ -270,7 +270,7 @@ fn event_table(view: &PageView<'_>, events: &[LoggedRunEvent]) -> Markup {
 /// The project is not listed.
 pub(super) fn usage(pages: &Pages<'_>, project: &str) -> Result<Markup, PageError> {
     let open = pages.open(project)?;
-    let events = events(pages, pages.state_dir(&open));
+    let events = events(pages, open.state_dir(pages.world));
     let timed = |kind: &'static str| {
         events.iter().filter(move |it| it.is(kind)).filter_map(|it| Some((it.at()?, it)))
     };

@@ -204,7 +204,7 @@ fn signal_fields(fields: &Map<String, Value>) -> Vec<(String, String)> {
 
 fn waiting(pages: &Pages<'_>, directory: &str) -> Option<WaitingItems> {
     let open = pages.open(directory).ok()?;
-    let (state_dir, durability) = (pages.state_dir(&open), Durability::default());
+    let (state_dir, durability) = (open.state_dir(pages.world), Durability::default());
     let location =
         StoreLocation { state_dir: &state_dir, durability: &durability, lock_wait: Duration::ZERO };
     let stores = Stores::new(pages.world, &open.policy, location);
