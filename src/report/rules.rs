@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::rule_patterns::ClassPatterns;
 use policyd_evaluation::message::in_one_line;
+use policyd_fact_table::template::{self, TemplatePart};
 use policyd_facts::event::EventKind;
 use policyd_facts::pattern::CommandPattern;
 use policyd_policy::field_value::Word;
@@ -191,18 +192,25 @@ impl<'p> ActiveRule<'p> {
 
 /// Returns the first sentence of a message, with `…` for placeholders and without the command at its beginning.
 fn purpose_of(message: &str) -> String {
-    let mut text = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once("${") {
-        text.push_str(before);
-        text.push('…');
-        rest = after.split_once('}').map_or("", |(_, rest)| rest);
-    }
-    text.push_str(rest);
+    let pieces = template::pieces(message).unwrap_or_default();
+    let text: String = pieces.iter().map(placeholder).collect();
     let text = in_one_line(&text.replace("`…`", "…"));
     let text = text.strip_prefix("… ").or_else(|| text.strip_prefix("This ")).unwrap_or(&text);
     let text = text.split_once(". ").map_or(text, |(first, _)| first);
     text.trim_end_matches('.').to_owned()
+}
+
+/// Returns the text of a piece of a message: for a choice of words, each of them.
+fn placeholder(piece: &TemplatePart<'_>) -> String {
+    match piece {
+        TemplatePart::Text(text) => (*text).to_owned(),
+        TemplatePart::Hole { expression, .. } if expression.starts_with("if ") => {
+            let branches = expression.split("{ \"").skip(1);
+            let words: Vec<&str> = branches.filter_map(|it| Some(it.split_once('"')?.0)).collect();
+            words.join(" or ")
+        }
+        TemplatePart::Hole { .. } => "…".to_owned(),
+    }
 }
 
 fn color(effect: &str) -> TextColor {

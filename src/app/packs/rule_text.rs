@@ -107,7 +107,8 @@ fn add_case(examples: &mut RuleExamples, case: &Case, id: &str) {
                         examples.add(fires, call(&step.on));
                     }
                 }
-                ["considerations", name, "status"] if *name == id => {
+                // The name of a case of several steps describes none of them.
+                ["considerations", name, "status"] if *name == id && case.steps.len() == 1 => {
                     if let Some(fires) = result(it) {
                         examples.add(fires, case.name.clone());
                     }
