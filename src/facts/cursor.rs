@@ -8,24 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::Facts;
 use super::lens::MatcherConfig;
 use policyd_base::limits::{CURSOR_BYTES_MAX, CURSOR_PROOF_BYTES};
-use policyd_yaml::checksum::{checksum, fingerprint};
-use policyd_yaml::secrets::SOURCE_TEXT;
+use policyd_yaml::checksum::checksum;
 
 const MAGIC: &[u8; 8] = b"policyd\x03"; // the last byte is the version of the format
 const HASH_BYTES: usize = 8;
 
 type Hash = [u8; HASH_BYTES];
 
-/// Fingerprint of the sources of the stored types and of the secret formats, and of the program's
-/// version.
-const SHAPES: u64 = fingerprint(&[
-    env!("CARGO_PKG_VERSION"),
-    include_str!("lib.rs"),
-    include_str!("command.rs"),
-    include_str!("meters.rs"),
-    policyd_shell::SOURCE_TEXT,
-    SOURCE_TEXT,
-]);
+/// The sources of the stored types and of the fold, and the program's version.
+const SHAPES: &[u8] =
+    concat!(env!("CARGO_PKG_VERSION"), " ", env!("POLICYD_FACT_SOURCES")).as_bytes();
 
 /// Hash of the lens, on which a cursor depends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +65,7 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
     if body.len() > CURSOR_BYTES_MAX {
         return None;
     }
-    let proof = checksum(&[&SHAPES.to_le_bytes(), &key.0, &body]);
+    let proof = checksum(&[SHAPES, &key.0, &body]);
     Some([MAGIC.as_slice(), &key.0, &proof, &body].concat())
 }
 
@@ -82,7 +74,7 @@ pub fn encode(position: &Position, facts: &Facts, key: Key) -> Option<Vec<u8>> {
 pub fn decode(bytes: &[u8], key: Key) -> Option<(Position, Facts)> {
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
     let (proof, body) = rest.split_at_checked(HASH_BYTES)?;
-    if body.len() > CURSOR_BYTES_MAX || proof != checksum(&[&SHAPES.to_le_bytes(), &key.0, body]) {
+    if body.len() > CURSOR_BYTES_MAX || proof != checksum(&[SHAPES, &key.0, body]) {
         return None;
     }
     postcard::from_bytes(body).ok()

@@ -13,7 +13,7 @@ use policyd_store::administrator::weakness;
 use policyd_store::user::UserDirectory;
 use policyd_workspace::project::is_on;
 use policyd_world::World;
-use policyd_yaml::checksum::{checksum, checksum_of_cache, hex};
+use policyd_yaml::checksum::{checksum, hex};
 use policyd_yaml::deferred::{self, EncodedBytes};
 
 /// Version of the program, and a fingerprint of the sources of every crate whose types the compiled form holds: a
@@ -62,7 +62,7 @@ impl CompiledPack {
         let bytes = world.read(&self.path, limits::POLICY_FILE_BYTES_MAX.saturating_mul(8)).ok()?;
         let (key, rest) = bytes.split_at_checked(32)?;
         let (proof, body) = rest.split_at_checked(8)?;
-        let current = key == self.key && proof == checksum_of_cache(body);
+        let current = key == self.key && proof == checksum(&[body]);
         let body = bytes.len().saturating_sub(body.len())..bytes.len();
         let bytes = EncodedBytes::Read(Arc::new(bytes));
         if current { deferred::decode(&bytes, body) } else { None }
@@ -70,7 +70,7 @@ impl CompiledPack {
 
     /// Keeps an encoded policy. If that fails, the next call compiles the pack again.
     pub(super) fn write(&self, world: &dyn World, body: &[u8]) {
-        let bytes = [self.key.as_slice(), &checksum_of_cache(body), body].concat();
+        let bytes = [self.key.as_slice(), &checksum(&[body]), body].concat();
         let folder = self.path.parent().map_or(Ok(()), |it| world.create_folder(it));
         let written = folder.and_then(|()| world.write(&self.path, &bytes));
         if self.layer == Layer::Organization {

@@ -24,11 +24,3 @@ pub mod pattern;
 pub mod program;
 pub mod shell;
 pub mod vocabulary;
-
-/// The source text of types that are stored. Stored values depend on it.
-pub const SOURCE_TEXT: &str = concat!(
-    include_str!("call/files.rs"),
-    include_str!("pattern.rs"),
-    include_str!("program.rs"),
-    include_str!("vocabulary.rs")
-);

@@ -20,14 +20,6 @@ use arguments::ARGUMENTS;
 use formats::{BY_CONTEXT, PUBLISHED};
 use listed::{STATEMENTS, TOKENS};
 
-/// The source text of the search. Masked texts that are stored depend on it.
-pub const SOURCE_TEXT: &str = concat!(
-    include_str!("secrets.rs"),
-    include_str!("secrets/formats.rs"),
-    include_str!("secrets/arguments.rs"),
-    include_str!("secrets/listed.rs")
-);
-
 /// What replaces a secret.
 pub const MARK: &str = "«masked»";
 
