@@ -3,12 +3,13 @@
 //! Lives here: the shape of the tree. `parse` builds it, `evaluate` computes its value.
 
 use std::borrow::Cow;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
 use super::lexer::after_blanks;
+use super::paths::Fact;
 use super::text_list::TextList;
 
 /// A part of an expression.
@@ -214,24 +215,26 @@ impl Path {
         &self.steps
     }
 
+    /// The text up to the end of the first members.
+    pub(super) fn beginning(&self, members: usize) -> &str {
+        let end = match self.steps.get(members) {
+            Some(next) if next.access == Access::Item => next.name.start,
+            // Before the dot.
+            Some(next) => next.name.start.saturating_sub(1),
+            None => return &self.text,
+        };
+        self.text.get(..end as usize).unwrap_or_default()
+    }
+
+    /// The path with the first of its members.
+    pub(super) fn first(&self, members: usize) -> Self {
+        let steps = self.steps.iter().take(members).cloned().collect();
+        Self { text: self.beginning(members).to_owned(), name: self.name, steps }
+    }
+
     /// The name of a member; empty for `Access::Item`.
     pub(super) fn member(&self, step: &Step) -> &str {
         self.text.get(step.name.start as usize..step.name.end as usize).unwrap_or_default()
-    }
-}
-
-/// A path of which only the text is known.
-impl From<String> for Path {
-    fn from(text: String) -> Self {
-        Self { text, name: 0, steps: Vec::new() }
-    }
-}
-
-impl Deref for Path {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
     }
 }
 
@@ -277,7 +280,8 @@ impl Relation {
 
 impl Expr {
     /// A part without parentheses around it.
-    pub(super) fn new(kind: ExprKind, range: Range<usize>) -> Self {
+    #[must_use]
+    pub fn new(kind: ExprKind, range: Range<usize>) -> Self {
         Self { kind, outer: range.clone(), range }
     }
 
@@ -319,18 +323,35 @@ impl Expr {
         }
     }
 
-    /// Returns a fact, by its path, without which the condition is never true: one of the operands of `&&`, or one
+    /// Returns the fact that the part is.
+    #[must_use]
+    pub fn fact(&self) -> Option<Fact<'_>> {
+        if let ExprKind::Fact(path, arguments) = &self.kind {
+            Some(Fact::new(path, arguments))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the name of the last member of the part, such as `lower` of `session.branch.lower()`.
+    #[must_use]
+    pub fn last_name(&self) -> Option<&str> {
+        let (ExprKind::Fact(path, _) | ExprKind::Member(_, path, _)) = &self.kind else {
+            return None;
+        };
+        path.steps.last().map(|it| path.member(it))
+    }
+
+    /// Returns a fact without which the condition is never true: one of the operands of `&&`, or one
     /// in each operand of `||`. A fact in a comparison does not count, because the comparison can be true without it.
-    pub fn needs<'t>(&'t self, is_such: &impl Fn(&str) -> bool) -> Option<&'t str> {
+    pub fn needs<'t>(&'t self, is_such: &impl Fn(Fact<'t>) -> bool) -> Option<Fact<'t>> {
         if let ExprKind::And(items) = &self.kind {
             items.iter().find_map(|it| it.needs(is_such))
         } else if let ExprKind::Or(items) = &self.kind {
-            let of_each: Option<Vec<&str>> = items.iter().map(|it| it.needs(is_such)).collect();
+            let of_each: Option<Vec<Fact<'t>>> = items.iter().map(|it| it.needs(is_such)).collect();
             of_each?.first().copied()
-        } else if let ExprKind::Fact(path, _) = &self.kind {
-            is_such(path).then_some(&**path)
         } else {
-            None
+            self.fact().filter(|it| is_such(*it))
         }
     }
 
@@ -430,8 +451,8 @@ impl Expr {
             ExprKind::Int(value) => value.to_string(),
             ExprKind::Text(text) => format!("{text:?}"),
             ExprKind::Decimal(text) => return Cow::Borrowed(text),
-            ExprKind::Fact(path, _) => return Cow::Borrowed(path),
-            ExprKind::Member(base, path, _) => format!("{}{}", base.canonical(), &**path),
+            ExprKind::Fact(path, _) => return Cow::Borrowed(&path.text),
+            ExprKind::Member(base, path, _) => format!("{}{}", base.canonical(), path.text),
             ExprKind::If(parts) => format!("if{}", list(parts.as_slice(), ";")),
             ExprKind::Other(Foreign::Function(name), items) => {
                 format!("{name}{}", list(items, ","))

@@ -1,19 +1,198 @@
-//! Facts by the text that names them: the values and the numbers they can have.
+//! Facts of expressions as trees: a name and its members, their types, and the values and the numbers they can have.
+//! `ast` has the shape that is stored.
 
-use memchr::{memchr2, memchr3};
-
+use super::ast::{Access, Expr, ExprKind, Path};
 use super::table::{FactTable, KnownNames, Member};
 use super::types::Type;
 
-/// The values a fact can have, where they are few; `path` is its text.
-#[must_use]
-pub fn closed_values<'n>(path: &str, names: &'n dyn KnownNames) -> Vec<&'n str> {
-    if let Some(field) = names.record().and_then(|it| it.at(path)) {
-        return field.values.iter().map(String::as_str).collect();
+/// A fact in an expression, or the owner of one: a name, and the first of the members behind it.
+#[derive(Debug, Clone, Copy)]
+pub struct Fact<'t> {
+    path: &'t Path,
+    /// The arguments of these members.
+    arguments: &'t [Expr],
+    /// Number of these members.
+    length: usize,
+}
+
+/// A member of a fact.
+#[derive(Debug, Clone, Copy)]
+pub struct FactStep<'t> {
+    /// Its name; empty for an item in brackets.
+    pub name: &'t str,
+    /// Whether it is called.
+    pub is_call: bool,
+    /// Its arguments; for an item, the key.
+    pub arguments: &'t [Expr],
+}
+
+/// Facts with the same text are equal.
+impl PartialEq for Fact<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
     }
-    let values = |row: &Member| row.values.to_vec();
-    let fixed = || last_member(path, names.table()).map(values).unwrap_or_default();
-    names.values(path).unwrap_or_else(fixed)
+}
+
+impl Eq for Fact<'_> {}
+
+impl<'t> Fact<'t> {
+    pub(super) fn new(path: &'t Path, arguments: &'t [Expr]) -> Self {
+        Self { path, arguments, length: path.steps().len() }
+    }
+
+    /// Returns the text without blanks, for messages. Facts with equal texts are equal.
+    #[must_use]
+    pub fn text(self) -> &'t str {
+        self.path.beginning(self.length)
+    }
+
+    /// Returns the members in their order.
+    pub fn steps(self) -> impl Iterator<Item = FactStep<'t>> {
+        let mut rest = self.arguments;
+        self.path.steps().iter().take(self.length).map(move |step| {
+            let (arguments, others) =
+                rest.split_at_checked(step.arguments()).unwrap_or((rest, &[]));
+            rest = others;
+            let is_call = matches!(step.access, Access::Call(_));
+            FactStep { name: self.path.member(step), is_call, arguments }
+        })
+    }
+
+    /// Returns the name that it begins with, and the names of the members.
+    pub fn names(self) -> impl Iterator<Item = &'t str> {
+        std::iter::once(self.path.name()).chain(self.steps().map(|it| it.name))
+    }
+
+    /// Returns whether it has these names, such as `commands.kind`, with any arguments.
+    #[must_use]
+    pub fn is(self, names: &str) -> bool {
+        self.names().eq(names.split('.'))
+    }
+
+    /// Returns whether it has one of these names.
+    #[must_use]
+    pub fn is_one_of(self, names: &[&str]) -> bool {
+        names.iter().any(|it| self.is(it))
+    }
+
+    /// Returns whether its first names are these.
+    #[must_use]
+    pub fn begins_with(self, names: &str) -> bool {
+        let mut own = self.names();
+        names.split('.').all(|it| own.next() == Some(it))
+    }
+
+    /// Returns whether its last names are these.
+    #[must_use]
+    pub fn ends_with(self, names: &str) -> bool {
+        let length = names.split('.').count();
+        let skipped = self.length.saturating_add(1).checked_sub(length);
+        skipped.is_some_and(|it| self.names().skip(it).eq(names.split('.')))
+    }
+
+    /// Returns the fact, and what each of its members is of, the shortest one last.
+    pub fn owners(self) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self), |it| it.owner())
+    }
+
+    /// Returns the last member.
+    #[must_use]
+    pub fn last(self) -> Option<FactStep<'t>> {
+        self.steps().last()
+    }
+
+    /// Returns what the last member is of. `None` for a name without members.
+    #[must_use]
+    pub fn owner(self) -> Option<Self> {
+        self.first(self.length.checked_sub(1)?)
+    }
+
+    /// Returns the fact up to the first member with an argument: `program.has` of `program.has(["-f"])`.
+    #[must_use]
+    pub fn asked(self) -> Option<Self> {
+        let at = self.steps().position(|it| !it.arguments.is_empty())?;
+        self.first(at.saturating_add(1))
+    }
+
+    /// The fact with the first of its members.
+    fn first(self, length: usize) -> Option<Self> {
+        let count = self.steps().take(length).map(|it| it.arguments.len()).sum();
+        Some(Self { arguments: self.arguments.get(..count)?, length, ..self })
+    }
+
+    /// Returns whether it is another fact, or a member of one.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        self.length >= other.length && self.path.beginning(other.length) == other.text()
+    }
+
+    /// Returns the same question with another argument. `None` if its last member has not exactly one.
+    #[must_use]
+    pub fn asking(self, argument: Expr) -> Option<ExprKind> {
+        let (first, last) = (self.owner()?, self.path.steps().get(self.length.checked_sub(1)?)?);
+        if last.arguments() != 1 {
+            return None;
+        }
+        let mut path = self.path.first(first.length);
+        let range = last.range.start as usize..last.range.end as usize;
+        let arguments = [argument];
+        path.push(self.path.member(last), last.access, &arguments, range, last.optional);
+        Some(ExprKind::Fact(path, first.arguments.iter().cloned().chain(arguments).collect()))
+    }
+
+    /// Returns its type, also of a field of a record. `None` if it is unknown.
+    #[must_use]
+    pub fn value_type(self, names: &dyn KnownNames) -> Option<Type> {
+        let field = names.record().and_then(|it| it.at(self.text()));
+        field.map(|it| it.result).or_else(|| self.result(names.table()))
+    }
+
+    /// Returns its type. `None` if the table does not have it.
+    #[must_use]
+    pub fn result(self, table: &dyn FactTable) -> Option<Type> {
+        find(self.names(), table).map(|it| it.0)
+    }
+
+    /// Returns the row of its last name. `None` for names that a pack defines.
+    #[must_use]
+    pub fn member(self, table: &dyn FactTable) -> Option<&'static Member> {
+        find(self.names(), table)?.1
+    }
+
+    /// Returns the values it can have, if they are few.
+    #[must_use]
+    pub fn closed_values(self, names: &dyn KnownNames) -> Vec<&str> {
+        if let Some(field) = names.record().and_then(|it| it.at(self.text())) {
+            return field.values.iter().map(String::as_str).collect();
+        }
+        let fixed = || self.member(names.table()).map(|it| it.values.to_vec()).unwrap_or_default();
+        names.values(self.text()).unwrap_or_else(fixed)
+    }
+
+    /// Returns which numbers it can be.
+    #[must_use]
+    pub fn number(self, names: &dyn KnownNames) -> Number {
+        let field = names.record().and_then(|it| it.at(self.text()));
+        let (range, result) = field
+            .map(|it| (it.limits.range(), it.result))
+            .or_else(|| self.member(names.table()).map(|it| (it.range, it.result)))
+            .unwrap_or((Number::ANY.range, Type::Any));
+        Number { range, is_decimal: result == Type::Decimal }
+    }
+}
+
+impl Expr {
+    /// The condition that a fact without arguments is one of these texts.
+    #[must_use]
+    pub fn one_of(names: &str, texts: &[&str]) -> Self {
+        let mut names = names.split('.');
+        let mut path = Path::new(names.next().unwrap_or_default());
+        names.for_each(|it| path.push(it, Access::Field, &[], 0..0, false));
+        let part = |kind| Self::new(kind, 0..0);
+        let items = texts.iter().map(|it| part(ExprKind::Text((*it).to_owned()))).collect();
+        let (fact, list) = (ExprKind::Fact(path, Vec::new()), ExprKind::List(items));
+        part(ExprKind::In(Box::new(part(fact)), Box::new(part(list))))
+    }
 }
 
 /// What is known of a fact that is compared with a number.
@@ -25,48 +204,28 @@ pub struct Number {
     pub is_decimal: bool,
 }
 
-/// Which numbers a fact can be; `path` is its text.
-#[must_use]
-pub fn number(path: &str, names: &dyn KnownNames) -> Number {
-    let field = names.record().and_then(|it| it.at(path)).map(|it| (it.limits.range(), it.result));
-    let (range, result) = field
-        .or_else(|| last_member(path, names.table()).map(|it| (it.range, it.result)))
-        .unwrap_or(((i64::MIN, i64::MAX), Type::Any));
-    Number { range, is_decimal: result == Type::Decimal }
+impl Number {
+    /// What is known of a value that is not a fact.
+    pub const ANY: Self = Self { range: (i64::MIN, i64::MAX), is_decimal: false };
 }
 
-/// The type of a fact; `None` where the table does not have it.
+/// Returns the type of a fact by its names, and the row of the last one; names that a pack defines have no row. The
+/// name of an item in brackets is empty.
 #[must_use]
-pub fn type_of(path: &str, table: &dyn FactTable) -> Option<Type> {
-    last(path, table).map(|(result, _)| result)
-}
-
-/// The owner of what a path leads to, and its last name without arguments; nothing where it has no owner.
-#[must_use]
-pub fn owner_and_member(path: &str) -> Option<(&str, &str)> {
-    let last = steps(path).last()?;
-    let owner = path.strip_suffix(last)?.strip_suffix('.')?;
-    Some((owner, last.split(['(', '[']).next()?))
-}
-
-/// The row of the last name of a path.
-#[must_use]
-pub fn last_member(path: &str, table: &dyn FactTable) -> Option<&'static Member> {
-    last(path, table)?.1
-}
-
-/// The type of a path, and the row of its last name: names that the pack gives have none.
-fn last(path: &str, table: &dyn FactTable) -> Option<(Type, Option<&'static Member>)> {
-    let mut owner = Type::Global;
-    let mut row = None;
-    for step in steps(path) {
-        let end = memchr2(b'(', b'[', step.as_bytes()).unwrap_or(step.len());
-        let name = step.get(..end).unwrap_or_default();
+pub fn find<'n>(
+    names: impl Iterator<Item = &'n str>,
+    table: &dyn FactTable,
+) -> Option<(Type, Option<&'static Member>)> {
+    let (mut owner, mut row) = (Type::Global, None);
+    for name in names {
+        if name.is_empty() {
+            if owner == table.items().owner {
+                owner = table.items().result;
+            }
+            continue;
+        }
         row = table.find(owner, name);
         owner = match row {
-            Some(row) if step.contains('[') && row.result == table.items().owner => {
-                table.items().result
-            }
             Some(row) => row.result,
             // A member that is named by the pack and has members itself.
             None => table.named_members(owner).map(|it| it.result).filter(|it| !it.is_shown())?,
@@ -75,56 +234,35 @@ fn last(path: &str, table: &dyn FactTable) -> Option<(Type, Option<&'static Memb
     Some((owner, row))
 }
 
-/// The names of a path with their arguments: `commands`, `kind("a.b")`, `count`.
-pub fn steps(path: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(path);
-    std::iter::from_fn(move || {
-        let path = rest?;
-        let end = step_end(path);
-        rest = path.get(end..).and_then(|it| it.strip_prefix('.'));
-        path.get(..end)
-    })
-}
-
-/// Where the first step of a path ends.
-fn step_end(path: &str) -> usize {
-    // Most steps are a name alone.
-    let Some(name) = memchr3(b'.', b'(', b'[', path.as_bytes()) else { return path.len() };
-    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
-    for (at, byte) in path.bytes().enumerate().skip(name) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            b'(' | b'[' => depth += 1,
-            b')' | b']' => depth = depth.saturating_sub(1),
-            b'.' if depth == 0 => return at,
-            _ => {}
-        }
-    }
-    path.len()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_cut_at_its_own_dots_only() {
-        for (path, expected) in [
-            ("files.count", vec!["files", "count"]),
-            (r#"commands.kind("a.b").count"#, vec!["commands", r#"kind("a.b")"#, "count"]),
-            (r#"breakers["x.\"]y"].open"#, vec![r#"breakers["x.\"]y"]"#, "open"]),
-            ("a.b(c.d).e", vec!["a", "b(c.d)", "e"]),
-            ("x", vec!["x"]),
-            ("", vec![""]),
-            ("x.", vec!["x", ""]),
-        ] {
-            assert_eq!(steps(path).collect::<Vec<_>>(), expected, "{path}");
-            let last = owner_and_member(path).map(|(_, last)| last);
-            let name = expected.last().and_then(|it| it.split('(').next());
-            assert_eq!(last, name.filter(|_| expected.len() > 1), "{path}");
-        }
+    fn a_fact_has_names_owners_and_arguments() {
+        let tree = Expr::of_text(r#"commands.kind("a.b").last.text.contains(x.y)"#);
+        let fact = tree.fact().unwrap();
+        assert!(fact.is("commands.kind.last.text.contains") && !fact.is("commands.kind"));
+        assert!(fact.begins_with("commands.kind") && !fact.begins_with("commands.last"));
+        let (last, owner) = (fact.last().unwrap(), fact.owner().unwrap());
+        assert_eq!((last.name, last.arguments[0].canonical()), ("contains", "x.y".into()));
+        assert_eq!(owner.text(), r#"commands.kind("a.b").last.text"#);
+        assert!(fact.is_within(owner) && owner.is_within(owner) && !owner.is_within(fact));
+        assert_eq!(fact.asked().unwrap().text(), r#"commands.kind("a.b")"#);
+        let other = Expr::of_text("\"z\"");
+        let kind = fact.asking(other).unwrap();
+        let asked = Expr { kind, ..tree.clone() };
+        assert_eq!(asked.canonical(), r#"commands.kind("a.b").last.text.contains("z")"#);
+        assert_eq!(asked.fact().unwrap().last().unwrap().arguments.len(), 1);
+    }
+
+    #[test]
+    fn an_item_in_brackets_has_no_name() {
+        let tree = Expr::of_text(r#"breakers["x.y"].open"#);
+        let fact = tree.fact().unwrap();
+        assert_eq!(fact.names().collect::<Vec<_>>(), ["breakers", "", "open"]);
+        assert_eq!(fact.owner().unwrap().text(), r#"breakers["x.y"]"#);
+        assert!(!fact.is("breakers.open"));
+        assert!(Expr::of_text("1 + 2").fact().is_none());
     }
 }

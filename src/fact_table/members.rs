@@ -7,9 +7,10 @@ use policyd_facts::call::CallEffects;
 use rhai::Dynamic;
 
 use super::context::Object;
+use super::paths::{self, Fact};
 use super::row::FactRow;
 use super::types::{Subject, Type};
-use super::{FactError, breaker_facts, globals, pack_facts, paths};
+use super::{FactError, breaker_facts, globals, pack_facts};
 
 /// The row of `owner.name`, if there is one.
 #[must_use]
@@ -36,11 +37,10 @@ pub(super) fn row_of(owner: Type, name: &str) -> Option<&'static FactRow> {
     }
 }
 
-/// Returns the effects of a call without which a fact, by its path, is false. `None` if it can be true without any.
+/// Returns the effects of a call without which a fact is false. `None` if it can be true without any.
 #[must_use]
-pub fn effects(path: &str) -> Option<CallEffects> {
-    let (owner, name) = paths::owner_and_member(path)?;
-    row_of(paths::type_of(owner)?, name)?.effects
+pub fn effects(fact: Fact<'_>) -> Option<CallEffects> {
+    row_of(paths::type_of(fact.owner()?)?, fact.last()?.name)?.effects
 }
 
 /// Returns the subject of the global to which a fact belongs; `used` is one of [`Typed::uses`].

@@ -1,9 +1,10 @@
 //! What facts say of each other, whatever happens in a session.
 
-use super::paths;
+use super::ast::{Expr, ExprKind, Relation as Operator};
+use super::paths::{self, Fact};
 use super::types::Subject;
 
-/// Something that always holds of two facts.
+/// Something that is always true of two facts.
 #[derive(Debug)]
 pub struct Relation {
     /// Types of their owners.
@@ -12,8 +13,8 @@ pub struct Relation {
     pub kin: OwnerRelation,
     /// The names of the two.
     pub members: [&'static str; 2],
-    /// What holds; `{0}` and `{1}` stand for the two.
-    pub holds: &'static str,
+    /// What is true of them.
+    pub holds: Holds,
 }
 
 /// Whose members two facts are.
@@ -25,52 +26,123 @@ pub enum OwnerRelation {
     Part,
 }
 
-const fn row(owner: Subject, members: [&'static str; 2], holds: &'static str) -> Relation {
+/// What is true of two facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// The first, the second, or both are so.
+    Either(Is, Is),
+    /// The first is at most the second.
+    AtMost,
+}
+
+/// How a fact can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Is {
+    /// True.
+    True,
+    /// False.
+    False,
+    /// 0.
+    Zero,
+    /// Another number than 0.
+    NotZero,
+    /// A number above 0.
+    Positive,
+    /// The empty text.
+    Empty,
+}
+
+const fn either(owner: Subject, members: [&'static str; 2], one: Is, other: Is) -> Relation {
+    let holds = Holds::Either(one, other);
     Relation { owners: [owner; 2], kin: OwnerRelation::Same, members, holds }
+}
+
+const fn at_most(owner: Subject, members: [&'static str; 2]) -> Relation {
+    let (kin, holds) = (OwnerRelation::Same, Holds::AtMost);
+    Relation { owners: [owner; 2], kin, members, holds }
 }
 
 /// A number of a part is at most one of the whole.
 const fn part(owners: [Subject; 2], members: [&'static str; 2]) -> Relation {
-    Relation { owners, kin: OwnerRelation::Part, members, holds: "{0} <= {1}" }
+    Relation { owners, kin: OwnerRelation::Part, members, holds: Holds::AtMost }
 }
 
 /// All of them.
 pub const ALWAYS: &[Relation] = &[
-    row(Subject::CommandKind, ["passed", "failed"], "!({0} && {1})"),
-    row(Subject::CommandKind, ["passed", "count"], "!{0} || {1} > 0"),
-    row(Subject::CommandKind, ["failed", "count"], "!{0} || {1} > 0"),
-    row(Subject::CommandKind, ["passed", "last_passed_at"], "!{0} || {1} > 0"),
-    row(Subject::Command, ["exists", "text"], "{0} || {1} == \"\""),
-    row(Subject::Command, ["exists", "at"], "{0} || {1} == 0"),
-    row(Subject::Command, ["exists", "at"], "!{0} || {1} > 0"),
-    row(Subject::Commands, ["ran", "total"], "!{0} || {1} > 0"),
-    row(Subject::Files, ["count", "edits"], "{0} <= {1}"),
-    row(Subject::Files, ["count", "last_at"], "{0} > 0 || {1} == 0"),
-    row(Subject::Files, ["count", "last_at"], "{0} == 0 || {1} > 0"),
-    row(Subject::Todos, ["open", "total"], "{0} <= {1}"),
-    row(Subject::Tools, ["count", "total"], "{0} <= {1}"),
-    row(Subject::Probe, ["ok", "code"], "!{0} || {1} == 0"),
-    row(Subject::Probe, ["ok", "code"], "{0} || {1} != 0"),
-    row(Subject::Probe, ["ok", "error"], "!{0} || {1} == \"\""),
+    either(Subject::CommandKind, ["passed", "failed"], Is::False, Is::False),
+    either(Subject::CommandKind, ["passed", "count"], Is::False, Is::Positive),
+    either(Subject::CommandKind, ["failed", "count"], Is::False, Is::Positive),
+    either(Subject::CommandKind, ["passed", "last_passed_at"], Is::False, Is::Positive),
+    either(Subject::Command, ["exists", "text"], Is::True, Is::Empty),
+    either(Subject::Command, ["exists", "at"], Is::True, Is::Zero),
+    either(Subject::Command, ["exists", "at"], Is::False, Is::Positive),
+    either(Subject::Commands, ["ran", "total"], Is::False, Is::Positive),
+    at_most(Subject::Files, ["count", "edits"]),
+    either(Subject::Files, ["count", "last_at"], Is::Positive, Is::Zero),
+    either(Subject::Files, ["count", "last_at"], Is::Zero, Is::Positive),
+    at_most(Subject::Todos, ["open", "total"]),
+    at_most(Subject::Tools, ["count", "total"]),
+    either(Subject::Probe, ["ok", "code"], Is::False, Is::Zero),
+    either(Subject::Probe, ["ok", "code"], Is::True, Is::NotZero),
+    either(Subject::Probe, ["ok", "error"], Is::False, Is::Empty),
     part([Subject::CommandKind, Subject::Commands], ["count", "total"]),
     part([Subject::Files, Subject::Files], ["count", "count"]),
     part([Subject::Files, Subject::Files], ["edits", "edits"]),
     part([Subject::Files, Subject::Files], ["last_at", "last_at"]),
 ];
 
-impl Relation {
-    /// It said of two facts, by their texts.
-    fn of(&self, [one, other]: [&str; 2]) -> String {
-        self.holds.replace("{0}", one).replace("{1}", other)
+impl Is {
+    /// The condition that a fact is so.
+    pub(super) fn of(self, fact: &Expr) -> Expr {
+        let compared = |operator, value| {
+            let value = Expr::new(value, fact.range.clone());
+            ExprKind::Compare(operator, Box::new(fact.clone()), Box::new(value))
+        };
+        let kind = match self {
+            Self::True => return fact.clone(),
+            Self::False => ExprKind::Not(Box::new(fact.clone())),
+            Self::Zero => compared(Operator::Equal, ExprKind::Int(0)),
+            Self::NotZero => compared(Operator::NotEqual, ExprKind::Int(0)),
+            Self::Positive => compared(Operator::Greater, ExprKind::Int(0)),
+            Self::Empty => compared(Operator::Equal, ExprKind::Text(String::new())),
+        };
+        Expr::new(kind, fact.range.clone())
     }
+}
 
+impl Holds {
+    /// The condition that it is true of two facts.
+    pub(super) fn of(self, one: &Expr, other: &Expr) -> Expr {
+        let kind = match self {
+            Self::Either(first, second) => ExprKind::Or(vec![first.of(one), second.of(other)]),
+            Self::AtMost => {
+                ExprKind::Compare(Operator::AtMost, Box::new(one.clone()), Box::new(other.clone()))
+            }
+        };
+        Expr::new(kind, one.range.clone())
+    }
+}
+
+/// A fact that has an owner.
+struct OwnedFact<'t> {
+    expr: &'t Expr,
+    owner: Fact<'t>,
+    member: &'t str,
+}
+
+impl<'t> OwnedFact<'t> {
+    fn new(expr: &'t Expr) -> Option<Self> {
+        let fact = expr.fact()?;
+        Some(Self { expr, owner: fact.owner()?, member: fact.last()?.name })
+    }
+}
+
+impl Relation {
     /// Whether it speaks of two facts.
-    fn speaks_of(&self, one: Fact<'_>, other: Fact<'_>) -> bool {
+    fn speaks_of(&self, one: &OwnedFact<'_>, other: &OwnedFact<'_>) -> bool {
         let kin = match self.kin {
             OwnerRelation::Same => one.owner == other.owner,
-            OwnerRelation::Part => {
-                one.owner.strip_prefix(other.owner).is_some_and(|it| it.starts_with('.'))
-            }
+            OwnerRelation::Part => one.owner != other.owner && one.owner.is_within(other.owner),
         };
         kin && self.members == [one.member, other.member]
             && [one, other].map(|it| paths::type_of(it.owner))
@@ -78,30 +150,15 @@ impl Relation {
     }
 }
 
-/// A fact by the text of its path.
-#[derive(Clone, Copy)]
-struct Fact<'f> {
-    path: &'f str,
-    owner: &'f str,
-    member: &'f str,
-}
-
-impl<'f> Fact<'f> {
-    fn new(path: &'f str) -> Option<Self> {
-        let (owner, member) = paths::owner_and_member(path)?;
-        Some(Self { path, owner, member })
-    }
-}
-
-/// What those of `relations` say of these facts, by their texts, that have both facts they speak of.
+/// Returns what `relations` say of these facts.
 #[must_use]
-pub fn between(facts: &[&str], relations: &[Relation]) -> Vec<String> {
-    let facts: Vec<Fact<'_>> = facts.iter().filter_map(|path| Fact::new(path)).collect();
+pub fn between(facts: &[&Expr], relations: &[Relation]) -> Vec<Expr> {
+    let facts: Vec<OwnedFact<'_>> = facts.iter().filter_map(|it| OwnedFact::new(it)).collect();
     let mut found = Vec::new();
     for one in &facts {
         for relation in relations.iter().filter(|it| it.members[0] == one.member) {
-            let others = facts.iter().filter(|it| relation.speaks_of(*one, **it));
-            found.extend(others.map(|it| relation.of([one.path, it.path])));
+            let others = facts.iter().filter(|it| relation.speaks_of(one, it));
+            found.extend(others.map(|it| relation.holds.of(one.expr, it.expr)));
         }
     }
     found

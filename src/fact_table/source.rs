@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use policyd_expr::paths;
-
 use super::members;
 use super::types::Type;
 
@@ -174,12 +172,11 @@ impl FactSources {
     }
 }
 
-/// Returns the source of a fact by its path; `None` if its global name is unknown.
+/// Returns the source of a fact by its names; `None` if its global name is unknown.
 #[must_use]
-pub fn source(path: &str) -> Option<FactSource> {
+pub fn source(names: &str) -> Option<FactSource> {
     let (mut owner, mut found) = (Type::Global, None);
-    for step in paths::steps(path) {
-        let name = step.split(['(', '[']).next().unwrap_or_default();
+    for name in names.split(['.', '[']) {
         // Names that a pack gives, and members of lists and texts, come from where their owner does.
         let Some(row) = members::row_of(owner, name) else { break };
         found = row.source.or(found);
@@ -202,10 +199,10 @@ mod tests {
             ("session.branch", FactSource::Transcript),
             ("program.name", FactSource::Program),
             ("program.targets.any", FactSource::ProgramPaths),
-            (r#"action.writes(["a.b"])"#, FactSource::CallPaths),
+            ("action.writes", FactSource::CallPaths),
             (r#"breakers["api/x"].open"#, FactSource::Breakers),
             ("probes.pr.ok", FactSource::Probes),
-            (r#"files.kind("code").count"#, FactSource::Transcript),
+            ("files.kind.count", FactSource::Transcript),
         ] {
             assert_eq!(source(path), Some(expected), "{path}");
         }

@@ -5,7 +5,8 @@
 use std::slice::from_ref;
 
 use super::ast::{Expr, ExprKind};
-use super::paths;
+use super::paths::{self, Fact};
+use super::relations::{Holds, Is};
 use super::types::Type;
 use policyd_facts::covers;
 
@@ -59,44 +60,39 @@ fn beginning(wider: &str, narrow: &str) -> bool {
     narrow.starts_with(wider)
 }
 
-/// A call at the end of a path: its owner, the function, and its texts.
-struct Call<'f> {
-    path: &'f str,
-    owner: &'f str,
+/// A call at the end of a fact: its owner, the function, and its texts.
+struct Call<'t> {
+    owner: Fact<'t>,
     function: &'static str,
     covers: Covers,
-    texts: Vec<String>,
+    texts: Vec<&'t str>,
 }
 
-impl<'f> Call<'f> {
-    fn new(path: &'f str) -> Option<Self> {
-        let (owner, name) = paths::owner_and_member(path)?;
-        let (function, covers) = FUNCTIONS.iter().find(|it| it.0 == name)?;
+impl<'t> Call<'t> {
+    fn new(fact: Fact<'t>) -> Option<Self> {
+        let (owner, last) = (fact.owner()?, fact.last().filter(|it| it.is_call)?);
+        let (function, covers) = FUNCTIONS.iter().find(|it| it.0 == last.name)?;
         // A list contains whole texts.
         let of_text = matches!(*function, "contains" | "starts_with");
-        if !path.ends_with(')') || (of_text && paths::type_of(owner) != Some(Type::Text)) {
+        if of_text && paths::type_of(owner) != Some(Type::Text) {
             return None;
         }
-        let term = Expr::parse(path)?;
-        let ExprKind::Fact(_, arguments) = &term.kind else { return None };
-        let argument = arguments.last()?;
+        let argument = last.arguments.last()?;
         let items =
             if let ExprKind::List(items) = &argument.kind { items } else { from_ref(argument) };
         let texts = items
             .iter()
-            .map(|it| if let ExprKind::Text(it) = &it.kind { Some(it.clone()) } else { None });
-        let texts: Vec<String> = texts.collect::<Option<_>>()?;
+            .map(|it| if let ExprKind::Text(it) = &it.kind { Some(it.as_str()) } else { None });
+        let texts: Vec<&str> = texts.collect::<Option<_>>()?;
         // What stands behind `!` is left out of the others.
         let is_plain = !texts.is_empty() && !texts.iter().any(|it| it.starts_with('!'));
-        is_plain.then_some(Self { path, owner, function, covers: *covers, texts })
+        is_plain.then_some(Self { owner, function, covers: *covers, texts })
     }
 
     /// Whether this holds wherever the other does.
     fn follows(&self, other: &Self) -> bool {
-        let meant = || MEANT_BY.iter().find(|it| it.0 == other.function).map(|it| it.1);
         self.owner == other.owner
-            && (self.function == other.function
-                || meant().is_some_and(|it| it.contains(&self.function)))
+            && (self.function == other.function || is_meant_by(other.function, self.function))
             && other
                 .texts
                 .iter()
@@ -104,75 +100,59 @@ impl<'f> Call<'f> {
     }
 }
 
-/// What chooses files, whose members are asked for.
-const CHOOSING: &str = ".matching(";
+/// Whether a function holds of whatever another one holds of.
+fn is_meant_by(narrow: &str, wide: &str) -> bool {
+    MEANT_BY.iter().any(|(name, all)| *name == narrow && all.contains(&wide))
+}
+
+/// The call that chooses what a fact is a member of: `files.matching("src/**")`.
+fn choice(owner: Fact<'_>) -> Option<Fact<'_>> {
+    owner.owners().filter(|it| it.last().is_some_and(|it| it.name == "matching")).last()
+}
 
 /// Whether two owners of facts are chosen in the same way.
 #[must_use]
-pub fn alike(one: &str, other: &str) -> bool {
-    let choice = |it: &str| it.find(CHOOSING);
-    choice(one).is_some() && choice(one) == choice(other)
+pub fn alike(one: Fact<'_>, other: Fact<'_>) -> bool {
+    let chosen = [one, other].map(|it| choice(it).and_then(Fact::owner));
+    chosen[0].is_some() && chosen[0] == chosen[1]
 }
 
-/// Whether a call of one of two functions can follow from a call of the other one.
-fn are_related(one: &str, other: &str) -> bool {
-    let meant =
-        |by: &str, it: &str| MEANT_BY.iter().any(|(name, all)| *name == by && all.contains(&it));
-    one == other || meant(one, other) || meant(other, one)
+/// The condition that one fact is false or another one is true.
+fn implies(narrow: &Expr, wide: &Expr) -> Expr {
+    Holds::Either(Is::False, Is::True).of(narrow, wide)
 }
 
-/// What such questions among these facts say of each other, by their texts.
+/// Returns what such questions among these facts say of each other.
 #[must_use]
-pub fn between(facts: &[&str]) -> Vec<String> {
-    // Most conditions ask for no two.
-    let may_ask = |it: &&&str| it.ends_with(')') || it.contains(CHOOSING);
-    if facts.iter().filter(may_ask).count() < 2 {
-        return Vec::new();
-    }
-    // Nothing follows from most calls, by their owners and functions.
-    let heads = facts.iter().filter(|it| it.ends_with(')'));
-    let heads: Vec<_> = heads.filter_map(|it| Some((*it, paths::owner_and_member(it)?))).collect();
-    let calls = heads.iter().filter(|(path, (owner, function))| {
-        heads.iter().any(|(other, (of, called))| {
-            path != other && owner == of && are_related(function, called)
-        })
+pub fn between(facts: &[&Expr]) -> Vec<Expr> {
+    // Nothing follows from most facts.
+    let calls: Vec<(&Expr, Call<'_>)> =
+        facts.iter().filter_map(|it| Some((*it, Call::new(it.fact()?)?))).collect();
+    let chosen = facts.iter().filter_map(|expr| {
+        let fact = expr.fact()?;
+        let member = fact.last()?.name;
+        let call = Call::new(fact.owner()?)
+            .filter(|it| it.function == "matching" && COUNTED.contains(&member))?;
+        Some((*expr, member, call))
     });
-    let calls: Vec<Call<'_>> = calls.filter_map(|(path, _)| Call::new(path)).collect();
-    let pairs = |count: usize| {
-        (0..count)
-            .flat_map(move |one| (0..count).map(move |it| (one, it)))
-            .filter(|it| it.0 != it.1)
-    };
+    let chosen: Vec<(&Expr, &str, Call<'_>)> = chosen.collect();
     let mut found = Vec::new();
-    for (one, other) in pairs(calls.len()) {
-        if let (Some(one), Some(other)) = (calls.get(one), calls.get(other))
-            && other.follows(one)
-        {
-            found.push(format!("!{} || {}", one.path, other.path));
-        }
+    for (narrow, one) in &calls {
+        let wider = calls.iter().filter(|(wide, it)| narrow != wide && it.follows(one));
+        found.extend(wider.map(|(wide, _)| implies(narrow, wide)));
     }
-    let counted = facts.iter().filter_map(|path| {
-        let (owner, member) = paths::owner_and_member(path)?;
-        let call =
-            Call::new(owner).filter(|it| it.function == "matching" && COUNTED.contains(&member))?;
-        Some((*path, member, call))
-    });
-    let counted: Vec<(&str, &str, Call<'_>)> = counted.collect();
-    for (one, other) in pairs(counted.len()) {
-        if let (Some((one, member, narrow)), Some((other, of, wide))) =
-            (counted.get(one), counted.get(other))
-            && member == of
-            && wide.follows(narrow)
-        {
-            found.push(format!("{one} <= {other}"));
-        }
+    for (narrow, member, one) in &chosen {
+        let wider = chosen
+            .iter()
+            .filter(|(wide, of, it)| narrow != wide && member == of && it.follows(one));
+        found.extend(wider.map(|(wide, ..)| Holds::AtMost.of(narrow, wide)));
     }
     found
 }
 
 #[cfg(test)]
 mod tests {
-    use super::between;
+    use super::*;
 
     #[test]
     fn a_question_for_more_follows_from_one_for_less() {
@@ -200,7 +180,12 @@ mod tests {
             ([r#"files.matching("a").count"#, r#"files.matching("b").count"#], ""),
         ] {
             let said = said.replace("{0}", facts[0]).replace("{1}", facts[1]);
-            assert_eq!(between(&facts).join("; "), said, "{facts:?}");
+            let trees = facts.map(Expr::of_text);
+            let found = between(&[&trees[0], &trees[1]]);
+            let found: Vec<_> = found.iter().map(Expr::canonical).collect();
+            let expected =
+                if said.is_empty() { said } else { Expr::of_text(&said).canonical().into_owned() };
+            assert_eq!(found.join("; "), expected, "{facts:?}");
         }
     }
 }

@@ -1,22 +1,21 @@
 //! Can a condition hold? Boolean structure over constraints on single facts: intervals of numbers,
 //! sets of texts, truth values. Sound: what is called impossible is; what is too large is unknown.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::limit::{Constraint, both, in_order, value};
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::check;
-use policyd_fact_table::paths;
 use policyd_fact_table::relations::{self, Relation as Related};
-use policyd_fact_table::types::{Names, Type};
+use policyd_fact_table::types::Names;
 use policyd_fact_table::wider;
 
 mod atoms;
 mod one_by_one;
+mod topic;
 
-use atoms::{BETWEEN, atom};
+use atoms::atom;
 pub(super) use one_by_one::one_by_one;
+use topic::Topic;
 
 /// Conjunctions looked at for one question; beyond them nothing is said.
 const CONJUNCTIONS_MAX: usize = 256;
@@ -40,8 +39,9 @@ impl Satisfiability<'_> {
     pub(super) fn witness(&self) -> Option<String> {
         let Self::Example(limits) = self else { return None };
         let told = limits.iter().filter(|(_, limit)| !matches!(limit, Constraint::Order { .. }));
-        let values: Vec<String> =
-            told.filter_map(|(fact, it)| Some(format!("`{fact}` is {}", value(it)?))).collect();
+        let values: Vec<String> = told
+            .filter_map(|(fact, it)| Some(format!("`{}` is {}", fact.text, value(it)?)))
+            .collect();
         (!values.is_empty()).then(|| values.join(", "))
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn is_never(term: &Expr, holds: bool, names: &Names) -> bool {
 }
 
 /// The one fact that a condition is about, and what that must be.
-fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>, Constraint)> {
+fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Topic<'t>, Constraint)> {
     if matches!(
         term.kind,
         ExprKind::Bool(_) | ExprKind::Not(_) | ExprKind::And(_) | ExprKind::Or(_)
@@ -107,21 +107,12 @@ fn alone<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<(Cow<'t, str>
 /// other's, or one that was asked for in the same way: nothing that is said of one then says anything of another.
 fn apart<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Option<Limits<'t>> {
     let alone = |(term, holds): &(&'t Expr, bool)| alone(term, *holds, names);
-    let found: Vec<(Cow<'t, str>, Constraint)> =
+    let found: Vec<(Topic<'t>, Constraint)> =
         conditions.iter().map(alone).collect::<Option<_>>()?;
-    let owners = || {
-        found
-            .iter()
-            .map(|(fact, _)| paths::owner_and_member(fact).map_or(&**fact, |(owner, _)| owner))
-    };
-    let is_below = |it: &str, owner: &str| {
-        it.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let differ = owners().enumerate().all(|(at, one)| {
-        let related =
-            |other: &str| is_below(one, other) || is_below(other, one) || wider::alike(one, other);
-        !owners().skip(at + 1).any(related)
-    });
+    let topics = || found.iter().map(|(topic, _)| topic);
+    let differ = topics()
+        .enumerate()
+        .all(|(at, one)| !topics().skip(at + 1).any(|other| one.is_related(other)));
     differ.then(|| found.into_iter().collect())
 }
 
@@ -134,10 +125,10 @@ pub(super) fn truth(term: &Expr, names: &Names) -> Option<bool> {
     is_never(term, false, names).then_some(true)
 }
 
-type Conjunction<'t> = Vec<(Cow<'t, str>, Constraint)>;
+type Conjunction<'t> = Vec<(Topic<'t>, Constraint)>;
 
-/// What each fact must be, facts by their names.
-type Limits<'t> = BTreeMap<Cow<'t, str>, Constraint>;
+/// What each fact must be.
+type Limits<'t> = BTreeMap<Topic<'t>, Constraint>;
 
 /// The ways in which a condition comes to hold, or not to.
 fn alternatives<'t>(term: &'t Expr, holds: bool, names: &Names) -> Option<Vec<Conjunction<'t>>> {
@@ -192,33 +183,22 @@ fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
 
 /// Whether these limits leave room for what always holds of the facts they are of.
 fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
-    let facts: Vec<&str> = limits
-        .iter()
-        .flat_map(|(fact, limit)| match (limit, fact.split_once(BETWEEN)) {
-            (Constraint::Order { .. }, Some((one, other))) => vec![one, other],
-            _ => vec![fact.as_ref()],
-        })
-        .collect();
-    let fits = |(fact, limit): &(Cow<'_, str>, Constraint)| {
-        let of_each = fact
-            .split_once(BETWEEN)
-            .and_then(|(one, other)| Some(in_order(limits.get(one)?, limits.get(other)?, limit)));
+    let facts: Vec<&Expr> = limits.keys().flat_map(Topic::parts).collect();
+    let fits = |(topic, limit): &(Topic<'_>, Constraint)| {
+        let of_each = topic
+            .sides()
+            .and_then(|[one, other]| Some(in_order(limits.get(&one)?, limits.get(&other)?, limit)));
         of_each != Some(false)
-            && match limits.get(fact) {
+            && match limits.get(topic) {
                 Some(known) => both(known, limit).is_some_and(|it| value(&it).is_some()),
                 None => value(limit).is_some(),
             }
     };
     let related = relations::between(&facts, relations).into_iter().chain(wider::between(&facts));
-    related.filter_map(|it| Expr::parse(&it)).all(|relation| {
+    related.into_iter().all(|relation| {
         alternatives(&relation, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
     })
-}
-
-/// The type of a part, as the loader sees it.
-pub(super) fn type_of(term: &Expr, text: &str, names: &Names) -> Type {
-    text.get(term.range.clone()).map_or(Type::Any, |part| check::check(part, names).result)
 }
 
 #[cfg(test)]

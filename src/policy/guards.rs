@@ -89,10 +89,8 @@ fn needed_effects(condition: &Expr) -> Option<CallEffects> {
     } else if let ExprKind::Or(items) = &condition.kind {
         let of_each: Option<Vec<_>> = items.iter().map(needed_effects).collect();
         Some(of_each?.into_iter().fold(CallEffects::default(), CallEffects::union))
-    } else if let ExprKind::Fact(path, _) = &condition.kind {
-        members::effects(path)
     } else {
-        None
+        condition.fact().and_then(members::effects)
     }
 }
 

@@ -4,8 +4,9 @@
 use std::rc::Rc;
 
 use policyd::evaluation::situation::{EventContext, Matchers};
+use policyd::expr::ast::Expr;
 use policyd::expr::context::{ProbeResult, Readings, StoreSnapshots, View};
-use policyd::expr::relations;
+use policyd::expr::relations::{self, Relation};
 use policyd::expr::{Evaluator, Value};
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledMatchers;
@@ -197,10 +198,16 @@ const FACTS: [&str; 29] = [
     "probes.pr.error",
 ];
 
+/// What relations say of these facts.
+fn said(all: &[Relation]) -> Vec<Expr> {
+    let facts = FACTS.map(Expr::of_text);
+    relations::between(&facts.each_ref(), all)
+}
+
 #[test]
 fn every_relation_is_tried() {
     for relation in relations::ALWAYS {
-        let tried = relations::between(&FACTS, std::slice::from_ref(relation));
+        let tried = said(std::slice::from_ref(relation));
         assert!(!tried.is_empty(), "{relation:?}");
     }
 }
@@ -222,8 +229,9 @@ proptest! {
             let value = serde_json::Value::Null;
             for reading in [ProbeResult::Answer { code, value }, ProbeResult::Failed("no".to_owned())] {
                 let mut evaluator = evaluator_of(facts.clone(), EVENTS[0], reading);
-                for text in relations::between(&FACTS, relations::ALWAYS) {
-                    let value = evaluator.eval(&text);
+                for relation in said(relations::ALWAYS) {
+                    let text = relation.canonical();
+                    let value = evaluator.eval(&*text);
                     prop_assert!(matches!(value, Ok(Value::Bool(true))), "{text}: {value:?}");
                 }
             }

@@ -4,7 +4,6 @@ use super::Checker;
 use crate::ast::{Expr, ExprKind, Relation, is_call};
 use crate::builtins;
 use crate::hints::other_spelling;
-use crate::paths::{closed_values, last_member};
 use crate::types::{Domain, Type};
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
@@ -95,12 +94,10 @@ impl Checker<'_> {
     /// `fact == "value"` where the fact has a closed set of values. If the value is compared by its order (`equal`
     /// is false), it need not be a day of the calendar: `<= "2026-02-31"`.
     fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
-        let (ExprKind::Fact(path, _), ExprKind::Text(text)) = (&fact.kind, &value.kind) else {
-            return;
-        };
+        let (Some(fact), ExprKind::Text(text)) = (fact.fact(), &value.kind) else { return };
         let start = value.range.start;
-        let is_day = last_member(path, self.names.table()).is_some_and(|it| it.is_day);
-        let path = &**path;
+        let is_day = fact.member(self.names.table()).is_some_and(|it| it.is_day);
+        let path = fact.text();
         if is_day && !is_date(text) {
             let message = format!("`{path}` is never like \"{text}\", and is compared as a text");
             let help = Some("write the year, the month and the day: \"2027-01-31\"".to_owned());
@@ -111,7 +108,7 @@ impl Checker<'_> {
             let help = Some("write a day of the calendar: \"2027-01-31\"".to_owned());
             return self.report("impossible-value", start, message, help);
         }
-        let known = closed_values(path, self.names);
+        let known = fact.closed_values(self.names);
         if !known.is_empty() && !known.contains(&text.as_str()) {
             let named: Vec<&str> = known.into_iter().filter(|it| !it.is_empty()).collect();
             let message = format!("`{path}` is never \"{text}\"");

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::identity::INHERITED;
 use super::probes::{base_name, command};
-use super::terms::{constant, each_part_with, path, sound};
+use super::terms::{Constant, constant, each_part_with, sound};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
-use policyd_fact_table::ast::ExprKind;
+use policyd_fact_table::paths::{Fact, FactStep};
 use policyd_yaml::suggest;
 
 /// What asks for a place in an answer.
@@ -19,14 +19,11 @@ pub(crate) fn field_of_string(subject: &Subject<'_>, out: &mut Findings) {
         return;
     }
     each_part_with(subject, &["probes"], |site, term| {
-        let ExprKind::Fact(path, arguments) = &term.kind else { return };
-        let Some((id, asked)) = probe(path).filter(|(id, _)| plain.contains(id)) else { return };
-        let (Some((name, _)), Some((place, range))) =
-            (asked.split_once('('), arguments.first().and_then(constant))
-        else {
+        let asked = term.fact().and_then(probe).filter(|(id, _)| plain.contains(id));
+        let Some((id, (place, range))) = asked.and_then(|(id, it)| Some((id, place(it)?))) else {
             return;
         };
-        if AT_A_PLACE.contains(&name) && !place.is_empty() {
+        if !place.is_empty() {
             let message =
                 format!("the result of `probes.{id}` is plain text and has no field `{place}`");
             out.add(site.span(range), message, |it| {
@@ -117,11 +114,8 @@ pub(crate) fn field_not_asked(subject: &Subject<'_>, out: &mut Findings) {
     fields_left_out(subject, out);
     let commands = || subject.reviewed.meant.probe_commands();
     each_part_with(subject, &["probes"], |site, term| {
-        let ExprKind::Fact(path, arguments) = &term.kind else { return };
-        let Some((id, asked)) = probe(path) else { return };
-        let name = asked.split_once('(').map(|it| it.0).filter(|it| AT_A_PLACE.contains(it));
-        let place = arguments.first().and_then(constant).filter(|_| name.is_some());
-        let Some((place, range)) = place else { return };
+        let Some((id, asked)) = term.fact().and_then(probe) else { return };
+        let Some((place, range)) = place(asked) else { return };
         if let Some(odd) = odd_brackets(place) {
             let message = format!("`[{odd}]` is not valid in the path of a field");
             out.add(site.span(range), message, |it| {
@@ -162,10 +156,10 @@ pub(crate) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
         let own = subject.entry_of(site).filter(|it| !it.is("enabled", false));
         let Some(entry) = own.filter(|it| it.file != "checkers.yaml") else { continue };
         // Who asks, among other things, whether it answered goes on without it.
-        let alone = site.term.as_deref().is_some_and(|it| path(it).is_some());
+        let alone = site.term.as_deref().is_some_and(|it| it.fact().is_some());
         let mut told = if alone { BTreeSet::new() } else { guarded(subject, entry) };
         site.visit(|term| {
-            let Some((id, _)) = path(term).and_then(probe) else { return };
+            let Some((id, _)) = term.fact().and_then(probe) else { return };
             if off.contains(id) && told.insert(id) {
                 let message = format!("the probe `{id}` is disabled");
                 out.add(site.span(&term.range), message, |it| {
@@ -177,20 +171,24 @@ pub(crate) fn disabled_probe(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// The probe a path reads, and what it reads of it.
-fn probe(path: &str) -> Option<(&str, &str)> {
-    let (id, rest) = path.strip_prefix("probes.")?.split_once('.')?;
-    Some((id, rest))
+/// The probe that a fact reads, and what it reads of it.
+fn probe(fact: Fact<'_>) -> Option<(&str, FactStep<'_>)> {
+    let mut steps = fact.steps().filter(|_| fact.begins_with("probes"));
+    Some((steps.next()?.name, steps.next()?))
+}
+
+/// The place in an answer that is asked for.
+fn place(asked: FactStep<'_>) -> Option<Constant<'_>> {
+    constant(asked.arguments.first().filter(|_| AT_A_PLACE.contains(&asked.name))?)
 }
 
 /// Probes of which an entry asks whether they answered.
 fn guarded<'s, 'a>(subject: &'s Subject<'a>, entry: &Entry<'a>) -> BTreeSet<&'s str> {
-    let asks =
-        |it: &str| ["ok", "error", "code", "verdict("].iter().any(|known| it.starts_with(known));
+    let asks = |it: FactStep<'_>| ["ok", "error", "code", "verdict"].contains(&it.name);
     let mut guarded = BTreeSet::new();
     for site in subject.sites_of(entry).iter().filter(|it| it.condition) {
         site.visit(|term| {
-            let asked = path(term).and_then(probe).filter(|(_, rest)| asks(rest));
+            let asked = term.fact().and_then(probe).filter(|(_, it)| asks(*it));
             guarded.extend(asked.map(|(id, _)| id));
         });
     }
@@ -207,7 +205,7 @@ pub(crate) fn unguarded_probe(subject: &Subject<'_>, out: &mut Findings) {
         let mut told = BTreeSet::new();
         for site in sites().filter(|it| matches!(it.key, "satisfied" | "blocking")) {
             site.visit(|term| {
-                let Some((id, _)) = path(term).and_then(probe) else { return };
+                let Some((id, _)) = term.fact().and_then(probe) else { return };
                 if !guarded.contains(id) && told.insert(id) {
                     let message = format!("`probes.{id}` might have no result");
                     out.add(site.span(&term.range), message, |it| {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::terms::{each_part, each_part_with, path};
+use super::terms::{each_part, each_part_with};
 use crate::site::Site;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::paths::{last_member, number};
+use policyd_fact_table::paths::{self, Fact};
 use policyd_fact_table::types::Type;
 use policyd_state::context::MeterKind;
 
@@ -33,7 +33,7 @@ const POSITIONS: [&str; 9] = [
 
 /// Whether a fact is a position in the transcript; none if it is not an integer fact.
 fn is_position(term: &Expr) -> Option<bool> {
-    let row = last_member(path(term)?)?;
+    let row = paths::member(term.fact()?)?;
     // What a probe's program prints may be a position.
     let counts = row.result == Type::Int && row.name != "number";
     counts.then(|| POSITIONS.contains(&row.name))
@@ -70,18 +70,19 @@ const TOKENS: [&str; 4] = ["tokens.context", "context.tokens", "context.spent", 
 const CENTS: [&str; 1] = ["context.cost_cents"];
 
 /// A number that is most likely written in another unit than the fact has, and the number that is meant.
-fn of_other_unit(fact: &str, value: f64, occupancy: bool) -> Option<(String, f64)> {
-    let is_bounded = fact == "run.health" || (occupancy && fact == "context.percent");
+fn of_other_unit(fact: Fact<'_>, value: f64, occupancy: bool) -> Option<(String, f64)> {
+    let is_bounded = fact.is("run.health") || (occupancy && fact.is("context.percent"));
     if is_bounded && value > 100.0 {
         let meant = if value > 1000.0 { 100.0 } else { value / 10.0 };
-        return Some((format!("`{fact}` is a percentage from 0 to 100"), meant));
+        return Some((format!("`{}` is a percentage from 0 to 100", fact.text()), meant));
     }
-    if TOKENS.contains(&fact) && value > 0.0 && value < 1000.0 {
-        return Some((format!("`{fact}` counts tokens, not thousands of tokens"), value * 1000.0));
+    if fact.is_one_of(&TOKENS) && value > 0.0 && value < 1000.0 {
+        let message = format!("`{}` counts tokens, not thousands of tokens", fact.text());
+        return Some((message, value * 1000.0));
     }
     let is_fraction = value.fract() != 0.0;
-    (CENTS.contains(&fact) && is_fraction)
-        .then(|| (format!("`{fact}` is in cents, not in dollars"), value * 100.0))
+    (fact.is_one_of(&CENTS) && is_fraction)
+        .then(|| (format!("`{}` is in cents, not in dollars", fact.text()), value * 100.0))
 }
 
 /// The number that a part is.
@@ -103,11 +104,11 @@ pub(crate) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &members, |site, term| {
         let ExprKind::Compare(_, one, other) = &term.kind else { return };
         for (fact, number) in [(one, other), (other, one)] {
-            let (Some(fact), Some(value)) = (path(fact), decimal(number)) else { continue };
-            let message = if SHARES.contains(&fact) && value > 1.0 {
-                format!("`{fact}` is a fraction from 0 to 1")
-            } else if PERCENTAGES.contains(&fact) && value > 0.0 && value < 1.0 {
-                format!("`{fact}` is a percentage, from 0 to 100")
+            let (Some(fact), Some(value)) = (fact.fact(), decimal(number)) else { continue };
+            let message = if fact.is_one_of(&SHARES) && value > 1.0 {
+                format!("`{}` is a fraction from 0 to 1", fact.text())
+            } else if fact.is_one_of(&PERCENTAGES) && value > 0.0 && value < 1.0 {
+                format!("`{}` is a percentage, from 0 to 100", fact.text())
             } else if let Some((message, meant)) = of_other_unit(fact, value, occupancy) {
                 let help = format!("write `{meant}` if you intend that value");
                 out.help(site.span(&number.range), message, help);
@@ -147,7 +148,7 @@ pub(crate) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
         site.visit(|term| {
             let ExprKind::Arithmetic('/' | '%', _, divisor) = &term.kind else { return };
             let names = site.names(subject.names());
-            let may_be_zero = path(divisor).is_some_and(|it| number(it, names).range.0 <= 0);
+            let may_be_zero = divisor.fact().is_some_and(|it| it.number(names).range.0 <= 0);
             if !may_be_zero || compared.contains(&divisor.canonical()) {
                 return;
             }

@@ -129,7 +129,7 @@ pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
     };
     each_part_asking(subject, &["breakers"], |site, term| {
         let Some((fact, names)) = asked(term) else { return };
-        if matches!(fact, "breakers" | "breakers.open" | "breakers.needs_human") {
+        if fact.is_one_of(&["breakers", "breakers.open", "breakers.needs_human"]) {
             names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
         }
     });

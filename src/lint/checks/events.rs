@@ -2,9 +2,11 @@
 //! which they are judged do not have.
 
 use super::guards::{guards, kept_condition};
-use super::terms::{compared, each_part_asking, each_part_with, path};
+use super::terms::{compared, each_part_asking, each_part_with};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::paths::Fact;
 use policyd_facts::event::{EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
 use policyd_policy::guards::FILES;
 use policyd_yaml::Span;
@@ -73,7 +75,7 @@ fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 pub(crate) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["kind"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
-        let asked = compared(term, |it| it == "event.kind");
+        let asked = compared(term, |it| it.is("event.kind"));
         let kinds = if asked.is_empty() { Vec::new() } else { kinds(subject, entry) };
         for (name, range) in asked {
             let Some(kind) = EventKind::find(name).filter(|it| !kinds.contains(it)) else {
@@ -91,25 +93,21 @@ pub(crate) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// Whether a path asks for a fact, or for something of it.
-fn asks_for(path: &str, fact: &str) -> bool {
-    path.strip_prefix(fact).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '(']))
+/// What only some events have, where a fact is that or something of it.
+fn partial(fact: Fact<'_>) -> Option<&'static Partial> {
+    PARTIAL.iter().find(|(names, ..)| fact.begins_with(names))
 }
 
-/// What only some events have, where a path asks for it.
-fn partial(path: &str) -> Option<&'static Partial> {
-    PARTIAL.iter().find(|(fact, ..)| asks_for(path, fact))
-}
-
-/// Returns the events at which clients report a fact. Empty: all events.
+/// Returns the events at which clients report a fact with these names. Empty: all events.
 #[must_use]
-pub fn events_of(path: &str) -> Vec<EventKind> {
-    partial(path).map(|(_, events, _)| events.concat()).unwrap_or_default()
+pub fn events_of(names: &str) -> Vec<EventKind> {
+    let row = Expr::parse(names).and_then(|it| partial(it.fact()?));
+    row.map(|(_, events, _)| events.concat()).unwrap_or_default()
 }
 
 pub(crate) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
-        let row = path(term).and_then(partial);
+        let row = term.fact().and_then(partial);
         if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
             let what = format!("`{fact}`");
             report_missing(
@@ -154,7 +152,7 @@ fn left_as_it_was(
     on: &Node,
     out: &mut Findings,
 ) -> bool {
-    let is_missing = |it: &str| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
+    let is_missing = |it: Fact<'_>| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
     let kept = kept_condition(subject, entry);
     let row = kept.as_ref().and_then(|it| it.needs(&is_missing)).and_then(partial);
     if let Some((fact, events, _)) = row {

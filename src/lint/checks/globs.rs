@@ -9,8 +9,8 @@ use policyd_fact_table::ast::ExprKind;
 /// Facts that are asked about globs over paths.
 #[rustfmt::skip]
 const AT_PATHS: Functions = Functions::new(&[
-    "matching(", "action.reads(", "action.writes(", "action.deletes(", "action.changes(",
-    "action.touches(", "targets.any(", "read.any(", "changed.any(", "written.any(", "fed_from(",
+    "matching", "action.reads", "action.writes", "action.deletes", "action.changes",
+    "action.touches", "targets.any", "read.any", "changed.any", "written.any", "fed_from",
 ]);
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
@@ -176,7 +176,7 @@ pub(crate) fn glob_cannot_match(subject: &Subject<'_>, out: &mut Findings) {
     for glob in path_globs(subject) {
         if let Some((why, help)) = never(glob.text) {
             out.help(glob.span(), format!("this glob never matches: {why}"), help);
-        } else if is_directory(glob.text) && glob.is_argument_of("files.matching(") {
+        } else if is_directory(glob.text) && glob.is_argument_of("files.matching") {
             let message = format!("`{0}` matches only a file with the name `{0}`", glob.text);
             out.help(glob.span(), message, format!("write `{}/**` for a directory", glob.text));
         } else if let Some(choice) = choices(glob.text).find(|it| it.trim() != *it) {
@@ -202,8 +202,8 @@ fn choices(glob: &str) -> impl Iterator<Item = &str> {
 fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
     let members = ["reads", "writes", "deletes", "changes", "touches", "overwrites", "any"];
     each_part_asking(subject, &members, |site, term| {
-        let ExprKind::Fact(path, arguments) = &term.kind else { return };
-        let Some(list) = arguments.last().filter(|_| path.starts_with("action.")) else { return };
+        let Some(fact) = term.fact().filter(|it| it.begins_with("action")) else { return };
+        let Some(list) = fact.last().and_then(|it| it.arguments.last()) else { return };
         let ExprKind::List(items) = &list.kind else { return };
         let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));

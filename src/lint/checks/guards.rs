@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::events::kinds;
 use super::regexes::tells_all;
-use super::terms::{constant, each_wanted, last_argument, path};
+use super::terms::{asked_with, each_wanted, is_input, last_argument};
 use crate::logic::{follows, possible};
 use crate::pairs::KnownPairs;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
+use policyd_fact_table::paths::Fact;
 use policyd_facts::covers;
 use policyd_facts::event::TOOL_CALL_EVENTS;
 use policyd_facts::glob::word_matches;
@@ -71,28 +72,38 @@ pub(crate) fn guard_always_fires(subject: &Subject<'_>, out: &mut Findings) {
     allowed_for_a_part(subject, out);
 }
 
-/// Beginnings of questions that a part of a command line answers, whatever else stands on it.
+/// Questions that a part of a command line answers, whatever else stands on it.
 #[rustfmt::skip]
 const OF_PARTS: [&str; 5] = [
-    "action.runs(", "action.programs.any_in(", "action.programs.contains(",
-    "action.command.contains(", "action.command.starts_with(",
+    "action.runs", "action.programs.any_in", "action.programs.contains",
+    "action.command.contains", "action.command.starts_with",
 ];
-/// The fact with the whole command line.
-const LINE: &str = "action.command";
-/// Other texts that a guard may allow, and how they are asked for.
-const HELD: [(&str, &str); 2] = [
-    (
-        "action.address",
-        "compare the start, including the `/` after the host: `action.address.starts_with(\"https://docs.rs/\")`",
-    ),
-    (
-        "event.input(\"file_path\")",
-        "use globs: `action.reads([\"docs/**\"])`, `action.writes([\"docs/**\"])`",
-    ),
+/// A text that a guard may allow.
+struct AllowedText {
+    name: &'static str,
+    is: fn(Fact<'_>) -> bool,
+    help: &'static str,
+}
+
+/// The whole command line.
+const LINE: AllowedText =
+    AllowedText { name: "action.command", is: |it| it.is("action.command"), help: "" };
+/// Other texts, and how they are asked for.
+const HELD: [AllowedText; 2] = [
+    AllowedText {
+        name: "action.address",
+        is: |it| it.is("action.address"),
+        help: "compare the start, including the `/` after the host: `action.address.starts_with(\"https://docs.rs/\")`",
+    },
+    AllowedText {
+        name: "event.input(\"file_path\")",
+        is: |it| is_input(it, "file_path"),
+        help: "use globs: `action.reads([\"docs/**\"])`, `action.writes([\"docs/**\"])`",
+    },
 ];
-/// Beginnings of what tells all that a call does with files.
+/// What tells all that a call does with files.
 const OF_FILES: [&str; 5] =
-    ["action.reads(", "action.writes(", "action.changes(", "action.deletes(", "action.touches("];
+    ["action.reads", "action.writes", "action.changes", "action.deletes", "action.touches"];
 
 /// Tells of guards that allow a whole command line, an address or a path for a part of it.
 fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
@@ -114,7 +125,7 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
             if told {
                 return;
             }
-            if of_shells && asks_for_a_part(part) && !is_tied(term, LINE) {
+            if of_shells && asks_for_a_part(part) && !is_tied(term, &LINE) {
                 told = true;
                 let message = format!("`{}` allows every other program on the line", entry.name());
                 out.add(site.span(&part.range), message, |it| {
@@ -122,10 +133,10 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
                         .with_help("list the programs under `commands`: a line is allowed if all of its programs are")
                 });
             }
-            let held = HELD.iter().find(|(fact, _)| holds_somewhere(part, fact));
-            if let Some((fact, help)) = held.filter(|(fact, _)| !is_tied(term, fact)) {
+            let held = HELD.iter().find(|it| holds_somewhere(part, it));
+            if let Some(AllowedText { name, help, .. }) = held.filter(|it| !is_tied(term, it)) {
                 told = true;
-                let message = format!("`{}` allows other values of `{fact}`, too", entry.name());
+                let message = format!("`{}` allows other values of `{name}`, too", entry.name());
                 out.help(site.span(&part.range), message, *help);
             }
         });
@@ -134,52 +145,67 @@ fn allowed_for_a_part(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Whether a part of a command line answers this.
 fn asks_for_a_part(term: &Expr) -> bool {
-    let of_parts = |it: &str| OF_PARTS.iter().any(|part| it.starts_with(part));
-    let among =
-        matches!(&term.kind, ExprKind::In(_, list) if path(list) == Some("action.programs"));
-    let pattern = last_argument(term, "matches").and_then(constant);
-    let pattern = pattern.filter(|_| path(term).is_some_and(|it| it.starts_with(LINE)));
-    path(term).is_some_and(of_parts) || among || pattern.is_some_and(|(it, _)| !tells_all(it))
+    let among = if let ExprKind::In(_, list) = &term.kind {
+        list.fact().is_some_and(|it| it.is("action.programs"))
+    } else {
+        false
+    };
+    let of_parts = term.fact().is_some_and(|it| it.is_one_of(&OF_PARTS));
+    let pattern = asked_with(term, "matches").filter(|(owner, _)| LINE.is_owner_of(*owner));
+    of_parts || among || pattern.is_some_and(|(_, (it, _))| !tells_all(it))
 }
 
-/// Whether a fact is asked for what stands anywhere in it.
-fn holds_somewhere(term: &Expr, fact: &str) -> bool {
-    let of_fact = path(term).is_some_and(|it| it.starts_with(fact));
-    let pattern = last_argument(term, "matches").and_then(constant);
+impl AllowedText {
+    /// Whether a fact is the text, or is made of it.
+    fn is_owner_of(&self, fact: Fact<'_>) -> bool {
+        fact.owners().any(self.is)
+    }
+
+    /// The constant with which a function is asked about the text.
+    fn asked_with<'t>(&self, term: &'t Expr, function: &str) -> Option<&'t str> {
+        let (_, (text, _)) = asked_with(term, function).filter(|it| self.is_owner_of(it.0))?;
+        Some(text)
+    }
+}
+
+/// Whether a text is asked for what stands anywhere in it.
+fn holds_somewhere(term: &Expr, held: &AllowedText) -> bool {
+    let of_text = term.fact().is_some_and(|it| held.is_owner_of(it));
     let is_loose =
         |text: &str| !["^", "\\A", "(?i)^", "(?i)\\A"].iter().any(|it| text.starts_with(it));
-    of_fact
+    of_text
         && (last_argument(term, "contains").is_some()
-            || pattern.is_some_and(|(it, _)| is_loose(it)))
+            || held.asked_with(term, "matches").is_some_and(is_loose))
 }
 
-/// Whether a condition fixes the beginning of a fact, so that other conditions only narrow it.
-fn is_tied(term: &Expr, fact: &str) -> bool {
-    let is_fact = |it: &Expr| path(it) == Some(fact);
+/// Whether a condition fixes the beginning of a text, so that other conditions only narrow it.
+fn is_tied(term: &Expr, held: &AllowedText) -> bool {
+    let is_line = held.name == LINE.name;
+    let is_text = |it: &Expr| it.fact().is_some_and(held.is);
     if let ExprKind::And(items) = &term.kind {
-        return items.iter().any(|it| is_tied(it, fact));
+        return items.iter().any(|it| is_tied(it, held));
     }
     if let ExprKind::Or(items) = &term.kind {
-        return items.iter().all(|it| is_tied(it, fact));
+        return items.iter().all(|it| is_tied(it, held));
     }
     if let ExprKind::Compare(Relation::Equal, one, other) = &term.kind {
-        let alone = |it: &Expr| path(it) == Some("action.programs.len()") && fact == LINE;
-        return [one, other].into_iter().any(|it| is_fact(it) || alone(it));
+        let alone = |it: &Expr| is_line && it.fact().is_some_and(|it| it.is("action.programs.len"));
+        return [one, other].into_iter().any(|it| is_text(it) || alone(it));
     }
     if let ExprKind::In(item, _) = &term.kind {
-        return is_fact(item);
+        return is_text(item);
     }
-    let Some(asked) = path(term) else { return false };
-    let of_files = fact != LINE && OF_FILES.iter().any(|it| asked.starts_with(it));
-    let pattern = last_argument(term, "matches").and_then(constant);
-    let begins = fact != LINE && last_argument(term, "starts_with").is_some();
-    let tells = |text: &str| match fact {
-        LINE => tells_all(text),
-        _ => !holds_somewhere(term, fact),
+    let Some(fact) = term.fact() else { return false };
+    let of_files = !is_line && fact.is_one_of(&OF_FILES);
+    let begins = !is_line && last_argument(term, "starts_with").is_some();
+    let tells = |text: &str| match is_line {
+        true => tells_all(text),
+        false => !holds_somewhere(term, held),
     };
-    asked.starts_with("action.programs.all_in(")
+    fact.is("action.programs.all_in")
         || of_files
-        || (asked.starts_with(fact) && (begins || pattern.is_some_and(|(it, _)| tells(it))))
+        || (held.is_owner_of(fact)
+            && (begins || held.asked_with(term, "matches").is_some_and(tells)))
 }
 
 /// Whether a guard is asked about calls of tools, and not of prompts or compactions alone.
@@ -196,7 +222,16 @@ fn strictness(decision: &str) -> Option<usize> {
 }
 
 /// What depends on which words of a program are operands.
-const OF_OPERANDS: [&str; 3] = ["program.operands", "program.names(", "program.targets"];
+const OF_OPERANDS: [&str; 3] = ["program.operands", "program.names", "program.targets"];
+
+/// Whether an expression asks for something that depends on them.
+fn asks_for_operands(term: &Expr) -> bool {
+    let mut found = false;
+    term.visit(&mut |part| {
+        found |= part.fact().is_some_and(|fact| OF_OPERANDS.iter().any(|it| fact.begins_with(it)));
+    });
+    found
+}
 
 /// A guard that is in force, as far as it can be compared with another one.
 struct DecidingGuard<'s> {
@@ -268,11 +303,13 @@ impl<'s> DecidingGuard<'s> {
         };
         let covered = |it: &&str| self.commands.iter().any(|wider| covers::command(wider, it));
         // Which operands a program has depends on the pattern that it fits.
-        let conditions = || self.when.iter().map(|(_, text)| text.as_ref()).chain(self.unless);
-        let of_operands = |it: &str| OF_OPERANDS.iter().any(|asked| it.contains(asked));
+        let unless = || {
+            self.unless.is_some_and(|it| Expr::parse(it).is_none_or(|it| asks_for_operands(&it)))
+        };
+        let of_operands = || self.when.iter().any(|(it, _)| asks_for_operands(it)) || unless();
         let commands = || {
             self.commands == other.commands
-                || (other.commands.iter().all(covered) && !conditions().any(of_operands))
+                || (other.commands.iter().all(covered) && !of_operands())
         };
         // A program whose name is not known is put before a guard that has a condition, and before no other.
         let meets_unknown =

@@ -3,10 +3,11 @@
 use super::literals::are_alternatives;
 use super::odds::{programs_of, tools_of};
 use super::probes::{SHELLS, reads_its_words};
-use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted};
+use super::terms::{Constant, asked_with, compared, each_part_asking, each_wanted, is_input};
 use crate::site::Site;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::Expr;
+use policyd_fact_table::paths::Fact;
 use policyd_facts::glob::word_matches;
 use policyd_policy::guards::FILES;
 use policyd_yaml::node::Node;
@@ -20,7 +21,7 @@ const OF_REGEXES: [&str; 5] = ["\\|", "[|]", "&&", ";", ">"];
 /// The constant that the line of a program is asked for by this function.
 fn asked_for<'t>(term: &'t Expr, function: &str) -> Option<Constant<'t>> {
     let (owner, argument) = asked_with(term, function)?;
-    (owner == "program.line" || owner.starts_with("program.line.")).then_some(argument)
+    owner.begins_with("program.line").then_some(argument)
 }
 
 /// The sign of a shell that a text looks for, and what it looks for behind it: a program, a file, or nothing. Any
@@ -137,8 +138,10 @@ fn begins_otherwise(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// What a guard that refuses asks of the text of a command line, where it means a program on it.
-const BY_TEXT: [&str; 2] = ["action.command", "event.input(\"command\")"];
+/// Whether a fact is the text of a command line.
+fn is_line(fact: Fact<'_>) -> bool {
+    fact.is("action.command") || is_input(fact, "command")
+}
 
 pub(crate) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
     let asking =
@@ -160,7 +163,7 @@ pub(crate) fn program_by_text(subject: &Subject<'_>, out: &mut Findings) {
 
 /// Reports a guard without `commands` that searches a command line for a program with its option or subcommand.
 fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Expr, out: &mut Findings) {
-    let called = |function: &str| asked_with(term, function).filter(|it| BY_TEXT.contains(&it.0));
+    let called = |function: &str| asked_with(term, function).filter(|it| is_line(it.0));
     let is_plain = |it: &str| !it.contains(['|', ';', '[', '{']) && !it.contains("&&");
     let found = called("contains").or_else(|| called("matches")).map(|it| it.1);
     let Some((written, range)) = found.filter(|(it, _)| is_plain(it)) else { return };
@@ -188,7 +191,6 @@ fn mentions_program(subject: &Subject<'_>, site: &Site<'_>, term: &Expr, out: &m
 }
 
 fn look_by_text(subject: &Subject<'_>, site: &Site<'_>, term: &Expr, out: &mut Findings) {
-    let is_line = |it: &str| BY_TEXT.contains(&it);
     let called =
         |function: &str| asked_with(term, function).filter(|it| is_line(it.0)).map(|it| it.1);
     let equal = || compared(term, is_line).into_iter().next();

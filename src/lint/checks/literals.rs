@@ -3,10 +3,11 @@
 
 use super::patterns::leaves;
 use super::programs::command_patterns;
-use super::terms::{asked, compared, constant, each_part_asking, last_argument};
+use super::terms::{asked, asked_with, compared, each_part_asking};
 use super::vocabulary::wrong_branch;
 use crate::site::Site;
 use crate::{Findings, Subject};
+use policyd_fact_table::paths::Fact;
 use policyd_yaml::node::Node;
 
 /// Programs that run what a project calls as it likes: `npm run test.unit`.
@@ -68,7 +69,7 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
     let members = ["branch", "last_path", "name", "tool", "source", "permission_mode"];
     each_part_asking(subject, &members, |site, term| {
         for (fact, instead) in WHOLE {
-            for (text, range) in compared(term, |it| it == fact) {
+            for (text, range) in compared(term, |it| it.is(fact)) {
                 let wrong = if fact == "session.branch" { wrong_branch(text) } else { None };
                 let glob = text.contains('*') && text.contains(char::is_alphanumeric);
                 // Another rule reports a directory before a name.
@@ -83,7 +84,7 @@ fn glob_as_text(subject: &Subject<'_>, out: &mut Findings) {
     });
     each_part_asking(subject, &["programs", "count", "pending"], |site, term| {
         let Some((fact, names)) = asked(term) else { return };
-        let Some((_, help)) = OF_NAMES.iter().find(|(it, _)| *it == fact) else { return };
+        let Some((_, help)) = OF_NAMES.iter().find(|(it, _)| fact.is(it)) else { return };
         for (text, range) in names.into_iter().filter(|(it, _)| it.contains('*')) {
             out.help(site.span(range), format!("`{text}` is compared literally"), *help);
         }
@@ -110,7 +111,7 @@ const OF_REGEXES: [&str; 6] = ["\\s+", "\\d+", "\\w+", ".*", ".+", "(?i)"];
 
 /// Beginnings of the facts that hold what people say, and names.
 const PROSE: [&str; 7] =
-    ["transcript.", "event.prompt", "event.model", "session.", "tokens.", "task.text", "todos."];
+    ["transcript", "event.prompt", "event.model", "session", "tokens", "task.text", "todos"];
 
 /// Facts that hold the lines of programs, of which hardly one is a pattern itself.
 const LINES: [&str; 2] = ["program.line", "action.command"];
@@ -118,7 +119,7 @@ const LINES: [&str; 2] = ["program.line", "action.command"];
 const GIVEN_PATTERNS: [&str; 9] = ["grep", "rg", "sed", "awk", "find", "perl", "ag", "ack", "jq"];
 
 /// Whether a text holds what no line of a program does (`drop.*table`), or no text at all (`\\beval\\(`).
-fn only_in_regexes(owner: &str, text: &str) -> bool {
+fn only_in_regexes(owner: Fact<'_>, text: &str) -> bool {
     let is_word = |it: &str| it.len() > 1 && it.bytes().all(|c| c.is_ascii_alphabetic());
     let between = |(at, _): (usize, &str)| {
         let ends = |it: &str| it.rsplit(|c: char| !c.is_alphanumeric()).next().is_some_and(is_word);
@@ -126,7 +127,7 @@ fn only_in_regexes(owner: &str, text: &str) -> bool {
             |it: &str| it.split(|c: char| !c.is_alphanumeric()).next().is_some_and(is_word);
         text.get(..at).is_some_and(ends) && text.get(at + 2..).is_some_and(begins)
     };
-    let is_line = LINES.iter().any(|it| owner.starts_with(it));
+    let is_line = LINES.iter().any(|it| owner.begins_with(it));
     let names_given = GIVEN_PATTERNS.iter().any(|it| text.contains(it));
     let of_words = text.strip_prefix("\\b").filter(|it| it.starts_with(char::is_alphanumeric));
     let signs = ["\\b", "\\(", "\\s", "\\w", "\\d", ".*", "|"];
@@ -150,9 +151,7 @@ pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
     glob_as_text(subject, out);
     each_part_asking(subject, &LITERAL, |site, term| {
         for name in LITERAL {
-            let Some((text, range)) = last_argument(term, name).and_then(constant) else {
-                continue;
-            };
+            let Some((owner, (text, range))) = asked_with(term, name) else { continue };
             let ends = match name {
                 "starts_with" => {
                     text.starts_with('^') || (text.ends_with('*') && !text.starts_with('*'))
@@ -162,15 +161,14 @@ pub(crate) fn regex_in_literal(subject: &Subject<'_>, out: &mut Findings) {
             };
             let ends = ends || text.starts_with("\\b") || text.ends_with("\\b");
             // What commands and files say may well be written like this.
-            let owner = site.part(&term.range);
-            let prose = PROSE.iter().any(|it| owner.starts_with(it));
+            let prose = PROSE.iter().any(|it| owner.begins_with(it));
             let words = |it: &str| {
                 let plain = it.chars().all(|c| c.is_alphanumeric() || c == ' ');
                 plain && !it.is_empty() && it.trim() == it
             };
             let either = text.contains('|') && text.split('|').all(words);
             let of_regex = OF_REGEXES.iter().any(|it| text.contains(it)) || either;
-            let is_path = owner.starts_with("files.last_path") && text.contains('*');
+            let is_path = owner.begins_with("files.last_path") && text.contains('*');
             let of_regex_alone = only_in_regexes(owner, text) && !is_given_patterns(subject, site);
             let found = is_path || of_regex_alone || (prose && (ends || of_regex));
             if text.len() > 1 && found {

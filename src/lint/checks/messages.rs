@@ -113,7 +113,7 @@ fn begins_hole(text: &str, file: Option<&str>) -> bool {
     let of_own = || own.iter().any(|(it, of)| seen(of) && path.starts_with(it));
     (path.contains('.') || (path == "breakers" && rest.starts_with("[\"")))
         && rest.starts_with(['}', '(', '[', ' '])
-        && (of_own() || paths::last_member(path).is_some() || of_record())
+        && (of_own() || paths::member_of_names(path).is_some() || of_record())
 }
 
 /// Where a text of a file has a hole that nothing fills, and what to write; of a template the file says which
@@ -172,7 +172,8 @@ fn bare_fact(text: &str) -> Option<std::ops::Range<usize>> {
         let is_fact = path.contains('.') && path.chars().all(is_name);
         // A call or a longer name is not a fact.
         let rest = word.get(path.len()..).unwrap_or_default();
-        if depth == 0 && is_fact && !rest.starts_with('(') && paths::last_member(path).is_some() {
+        if depth == 0 && is_fact && !rest.starts_with('(') && paths::member_of_names(path).is_some()
+        {
             return Some(start..start + path.len());
         }
         match word.chars().next_back() {
@@ -223,7 +224,7 @@ fn blocked_by<'s>(subject: &'s Subject<'_>, entry: &'s Entry<'s>) -> Option<Bloc
         (None, None) => Vec::new(),
         (Some(node), _) => {
             let term = subject.site_of(Some(entry), node)?.term.as_deref()?;
-            let (_, names) = asked(term).filter(|(fact, _)| *fact == "program.has")?;
+            let (_, names) = asked(term).filter(|(fact, _)| fact.is("program.has"))?;
             names.into_iter().map(|(it, _)| it).collect()
         }
         (None, Some(_)) => return None,

@@ -123,8 +123,8 @@ pub(crate) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
         let of_list = asked(term);
         for row in DEFINED {
             let held = match &of_list {
-                Some((fact, names)) if *fact == row.fact => names.clone(),
-                _ => compared(term, |it| it == row.fact),
+                Some((fact, names)) if fact.is(row.fact) => names.clone(),
+                _ => compared(term, |it| it.is(row.fact)),
             };
             // The names of an unreadable file are unknown.
             let unread = || {

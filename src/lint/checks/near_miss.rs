@@ -185,7 +185,7 @@ fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<Na
     let mut found = Vec::new();
     let member = fact.rsplit('.').next().unwrap_or(fact);
     each_part_asking(subject, &[member], |site, term| {
-        let constants = compared(term, |it| it == fact);
+        let constants = compared(term, |it| it.is(fact));
         // The error of a tool is text of the tool.
         let is_text = |entry| kinds(subject, entry).contains(&EventKind::PostToolUseFailure);
         if fact == "event.error"
@@ -241,7 +241,7 @@ fn options<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
     let mut found = Vec::new();
     each_part_asking(subject, &["has", "value", "values"], |site, term| {
         let of_options = ["program.has", "program.value", "program.values"];
-        let Some((_, names)) = asked(term).filter(|(fact, _)| of_options.contains(fact)) else {
+        let Some((_, names)) = asked(term).filter(|(fact, _)| fact.is_one_of(&of_options)) else {
             return;
         };
         let programs = subject.entry_of(site).and_then(|it| programs_of(subject, it));

@@ -178,8 +178,8 @@ fn for_no_session<'s, 'a>(
 ) -> Option<(&'s Site<'a>, Vec<&'a str>)> {
     let (site, term) = open(subject, entry, "when").filter(|(it, _)| it.may_name(&["type"]))?;
     let types = session_types_of(subject, entry)?;
-    let of_types = Expr::parse(&format!("session.type in {types:?}"))?;
-    let said = [(&*of_types, true), (term, true)];
+    let of_types = Expr::one_of("session.type", &types);
+    let said = [(&of_types, true), (term, true)];
     (possible(&said, subject.names()) == Satisfiability::Never).then_some((site, types))
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn irrelevant_for_rule(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["tool", "type", "name"], |site, term| {
         let Some(entry) = subject.entry_of(site) else { return };
         for scope in SCOPES {
-            let asked = compared(term, |it| it == scope.fact);
+            let asked = compared(term, |it| it.is(scope.fact));
             let globs = if asked.is_empty() { None } else { (scope.of)(subject, entry) };
             let Some(globs) = globs else { continue };
             if for_no_session(subject, entry).is_some_and(|(it, _)| std::ptr::eq(it, site)) {

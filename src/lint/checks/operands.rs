@@ -3,6 +3,7 @@
 use super::literals::are_alternatives;
 use super::terms::{asked, compared, each_part_asking};
 use crate::{Findings, Subject};
+use policyd_fact_table::paths::Fact;
 use policyd_policy::review::Programs;
 use policyd_yaml::node::Node;
 
@@ -15,14 +16,16 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
         "operands", "names", "value", "values", "name", "programs", "sets", "expands", "wrapped_by",
     ];
     each_part_asking(subject, &members, |site, term| {
-        let asked = asked(term).into_iter();
+        let asked = asked(term).and_then(|(fact, names)| Some((question(fact)?, names)));
+        let asked = asked.into_iter();
         let of_lists = asked.flat_map(|(fact, names)| names.into_iter().map(move |it| (fact, it)));
         let of_lists: Vec<_> = of_lists.collect();
         // Both together match a file in any directory: `.env`, `**/.env`.
         let stands_beside = |rest: &str| of_lists.iter().any(|(_, (it, _))| *it == rest);
         let single = ["program.name", FIRST_OPERAND].into_iter();
-        let named = single
-            .flat_map(|fact| compared(term, |it| it == fact).into_iter().map(move |it| (fact, it)));
+        let named = single.flat_map(|fact| {
+            compared(term, |it| it.is(fact)).into_iter().map(move |it| (fact, it))
+        });
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));
         let commands = commands.map(Node::one_or_items).unwrap_or_default();
         let known = subject.reviewed.meant.known_programs();
@@ -49,9 +52,21 @@ pub(crate) fn invalid_operand(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// The first operand alone.
-const FIRST_OPERAND: &str = "program.operands.first()";
+const FIRST_OPERAND: &str = "program.operands.first";
 /// Facts about operands.
 const OPERANDS: [&str; 3] = ["program.operands", "program.names", FIRST_OPERAND];
+
+/// Lists and functions that are asked about the words of a program.
+#[rustfmt::skip]
+const QUESTIONS: [&str; 8] = [
+    "program.operands", "program.names", "program.value", "program.values", "action.programs",
+    "program.wrapped_by", "action.sets", "program.expands",
+];
+
+/// The question that a fact is.
+fn question(fact: Fact<'_>) -> Option<&'static str> {
+    QUESTIONS.into_iter().find(|it| fact.is(it))
+}
 
 /// The first of the patterns of a guard, where all of them have this word behind the program.
 fn own_word<'s>(word: &str, commands: &'s [Node]) -> Option<&'s str> {

@@ -8,7 +8,7 @@ use crate::{Findings, Subject};
 use policyd_yaml::node::Node;
 
 /// Functions with options as arguments.
-const OPTIONS: Functions = Functions::new(&["program.has("]);
+const OPTIONS: Functions = Functions::new(&["program.has"]);
 
 /// Lists of options in the vocabulary, by the file's section and their key.
 const OPTION_LISTS: [(&str, &str); 7] = [
@@ -95,7 +95,7 @@ const OF_LETTERS: [&str; 17] = [
 /// Several letters that are asked for as one option.
 fn bundled_option(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["has"], |site, term| {
-        let Some((_, names)) = asked(term).filter(|(fact, _)| *fact == "program.has") else {
+        let Some((_, names)) = asked(term).filter(|(fact, _)| fact.is("program.has")) else {
             return;
         };
         let commands = subject.entry_of(site).and_then(|it| subject.said(it, "commands"));

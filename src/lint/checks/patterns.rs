@@ -6,10 +6,12 @@ use std::ops::Range;
 use regex_syntax::hir::Hir;
 
 use super::guards::guards;
+use super::terms::constant;
 use crate::site::{Calls, Site};
 use crate::subject::Leaf;
 use crate::{Findings, Subject, with_edit};
-use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::ast::ExprKind;
+use policyd_fact_table::paths::Fact;
 use policyd_fact_table::pattern::matches_every_text;
 use policyd_facts::glob::path_matches;
 use policyd_yaml::node::Node;
@@ -25,25 +27,23 @@ pub(super) struct Pattern<'s> {
 pub(super) enum PatternOrigin<'s> {
     /// A scalar of its own.
     Node(&'s Node),
-    /// An argument in an expression.
-    Argument(&'s Site<'s>, &'s Range<usize>),
+    /// An argument in an expression, and the call that it is of.
+    Argument(&'s Site<'s>, &'s Range<usize>, Fact<'s>),
 }
 
 impl Pattern<'_> {
     pub(super) fn span(&self) -> Span {
         match self.place {
             PatternOrigin::Node(node) => node.sub_span(0..self.text.len()),
-            PatternOrigin::Argument(site, range) => site.span(range),
+            PatternOrigin::Argument(site, range, _) => site.span(range),
         }
     }
 
-    /// Whether it is the argument of a call that is written so.
-    pub(super) fn is_argument_of(&self, call: &str) -> bool {
+    /// Whether it is the argument of a call with these names.
+    pub(super) fn is_argument_of(&self, names: &str) -> bool {
         match self.place {
             PatternOrigin::Node(_) => false,
-            PatternOrigin::Argument(site, range) => {
-                site.text.get(..range.start).is_some_and(|it| it.trim_end().ends_with(call))
-            }
+            PatternOrigin::Argument(.., call) => call.is(names),
         }
     }
 
@@ -51,7 +51,7 @@ impl Pattern<'_> {
     pub(super) fn part(&self, range: Range<usize>) -> Span {
         match self.place {
             PatternOrigin::Node(node) => node.sub_span(range),
-            PatternOrigin::Argument(site, whole)
+            PatternOrigin::Argument(site, whole, _)
                 if site.part(whole).get(1..=self.text.len()) == Some(self.text) =>
             {
                 site.span(&(whole.start + 1 + range.start..whole.start + 1 + range.end))
@@ -61,7 +61,7 @@ impl Pattern<'_> {
     }
 }
 
-/// Functions whose arguments are patterns, by how their calls end.
+/// Functions whose arguments are patterns, by their last names.
 pub(super) struct Functions {
     ends: &'static [&'static str],
     calls: Calls,
@@ -71,47 +71,37 @@ impl Functions {
     pub(super) const fn new(ends: &'static [&'static str]) -> Self {
         Self { ends, calls: Calls::of_ends(ends) }
     }
+
+    fn contain(&self, call: Fact<'_>) -> bool {
+        self.ends.iter().any(|it| call.ends_with(it))
+    }
 }
 
 /// What takes a regular expression.
-const MATCHES: Functions = Functions::new(&["matches("]);
+const MATCHES: Functions = Functions::new(&["matches"]);
 
 /// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
 pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &Functions) -> Vec<Pattern<'s>> {
     let mut found = Vec::new();
     for site in subject.sites.iter().filter(|it| it.may_call(functions.calls)) {
         site.visit(|term| {
-            let ExprKind::Fact(path, arguments) = &term.kind else { return };
-            for argument in arguments {
-                // Whose argument it is, the path tells by how it begins there.
-                let (begins, texts) = if let ExprKind::List(items) = &argument.kind {
-                    ("[", items.as_slice())
-                } else {
-                    (site.part(&argument.range), std::slice::from_ref(argument))
-                };
-                if calls_with(path, functions.ends, begins) {
-                    found.extend(texts.iter().filter_map(|it| text_of(site, it)));
+            for call in term.fact().into_iter().flat_map(Fact::owners) {
+                let Some(last) = call.last().filter(|_| functions.contain(call)) else { continue };
+                for argument in last.arguments {
+                    let texts = if let ExprKind::List(items) = &argument.kind {
+                        items.as_slice()
+                    } else {
+                        std::slice::from_ref(argument)
+                    };
+                    found.extend(texts.iter().filter_map(constant).map(|(text, range)| Pattern {
+                        text,
+                        place: PatternOrigin::Argument(site, range, call),
+                    }));
                 }
             }
         });
     }
     found
-}
-
-/// Whether a path calls one of these functions with what begins so.
-fn calls_with(path: &str, functions: &[&str], begins: &str) -> bool {
-    memchr::memchr_iter(b'(', path.as_bytes()).any(|open| {
-        let (Some(call), Some(rest)) = (path.get(..=open), path.get(open + 1..)) else {
-            return false;
-        };
-        rest.starts_with(begins) && functions.iter().any(|it| call.ends_with(it))
-    })
-}
-
-/// A constant text of an expression as a pattern.
-fn text_of<'s>(site: &'s Site<'s>, term: &'s Expr) -> Option<Pattern<'s>> {
-    let Expr { kind: ExprKind::Text(text), range, .. } = term else { return None };
-    Some(Pattern { text, place: PatternOrigin::Argument(site, range) })
 }
 
 pub(super) fn leaves<'s>(

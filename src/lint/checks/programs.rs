@@ -209,7 +209,7 @@ pub(crate) fn word_as_program(subject: &Subject<'_>, out: &mut Findings) {
         }
     }
     each_part_asking(subject, &["fed_by"], |site, term| {
-        let Some((_, names)) = asked(term).filter(|(fact, _)| *fact == "program.fed_by") else {
+        let Some((_, names)) = asked(term).filter(|(fact, _)| fact.is("program.fed_by")) else {
             return;
         };
         let texts: Vec<&str> = names.iter().map(|(text, _)| *text).collect();
@@ -320,7 +320,7 @@ pub(crate) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 /// Facts that are asked about command patterns.
-const ASKED: Functions = Functions::new(&["ran(", "commands.last(", "action.runs(", "fed_by("]);
+const ASKED: Functions = Functions::new(&["ran", "commands.last", "action.runs", "fed_by"]);
 /// The command patterns of the pack's own guards.
 fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
     guards(subject).flat_map(|entry| {

@@ -19,7 +19,7 @@ pub(crate) fn deceptive_regex(subject: &Subject<'_>, out: &mut Findings) {
             out.help(pattern.span(), message, help);
             continue;
         }
-        let of_branch = pattern.is_argument_of("session.branch.matches(");
+        let of_branch = pattern.is_argument_of("session.branch.matches");
         let find = || deception(&Parser::new().parse(pattern.text).ok()?, pattern.text, of_branch);
         let found = subject.memo().of_text("deception", of_branch.into(), pattern.text, find);
         if let Some((range, message, help)) = found.as_ref().clone() {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use crate::{Findings, Subject};
-use policyd_fact_table::ast::ExprKind;
 use policyd_yaml::node::Node;
 
 pub(crate) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
@@ -15,10 +14,8 @@ pub(crate) fn unused_input(subject: &Subject<'_>, out: &mut Findings) {
         }
         for site in sites {
             site.visit(|part| {
-                if let ExprKind::Fact(path, _) = &part.kind {
-                    let name = path.strip_prefix("given.").and_then(|it| it.split('.').next());
-                    used.extend(name.map(str::to_owned));
-                }
+                let given = part.fact().filter(|it| it.begins_with("given"));
+                used.extend(given.and_then(|it| it.steps().next()).map(|it| it.name));
             });
         }
         let inputs = table.node.get("inputs").and_then(Node::entries).unwrap_or_default();

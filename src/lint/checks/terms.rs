@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::Subject;
 use crate::site::Site;
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
+use policyd_fact_table::paths::Fact;
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
 /// finding.
@@ -49,11 +50,6 @@ pub(super) fn each_wanted<'t>(term: &'t Expr, look: &mut dyn FnMut(&'t Expr)) {
     }
 }
 
-/// The path of a fact.
-pub(super) fn path(term: &Expr) -> Option<&str> {
-    if let ExprKind::Fact(path, _) = &term.kind { Some(path) } else { None }
-}
-
 /// A text constant with its place.
 pub(super) type Constant<'t> = (&'t str, &'t Range<usize>);
 
@@ -64,34 +60,26 @@ pub(super) fn constant(term: &Expr) -> Option<Constant<'_>> {
 
 /// The argument of the last call of a chain, where that calls `name`.
 pub(super) fn last_argument<'t>(term: &'t Expr, name: &str) -> Option<&'t Expr> {
-    let ExprKind::Fact(path, arguments) = &term.kind else { return None };
-    let argument = arguments.last().filter(|_| path.contains(name))?;
-    let call = format!(".{name}({})", argument_text(argument));
-    path.ends_with(&call).then_some(argument).or_else(|| {
-        // The argument is not a constant, so its text is not repeated here.
-        let open = path.rfind(&format!(".{name}("))?;
-        (constant(argument).is_none()
-            && path.ends_with(')')
-            && !path.get(open + 1..)?.contains(")."))
-        .then_some(argument)
-    })
+    term.fact()?.last().filter(|it| it.name == name)?.arguments.last()
 }
 
 /// The constant that the last call of a chain asks for, where that calls `name`, and what it is asked of.
-pub(super) fn asked_with<'t>(term: &'t Expr, name: &str) -> Option<(&'t str, Constant<'t>)> {
-    let argument = constant(last_argument(term, name)?)?;
-    let owner = path(term)?.strip_suffix(&format!(".{name}({:?})", argument.0))?;
-    Some((owner, argument))
+pub(super) fn asked_with<'t>(term: &'t Expr, name: &str) -> Option<(Fact<'t>, Constant<'t>)> {
+    Some((term.fact()?.owner()?, constant(last_argument(term, name)?)?))
 }
 
-fn argument_text(argument: &Expr) -> String {
-    constant(argument).map_or_else(String::new, |(text, _)| format!("{text:?}"))
+/// Whether a fact is this field of the input of a tool.
+pub(super) fn is_input(fact: Fact<'_>, field: &str) -> bool {
+    let argument = fact.last().and_then(|it| constant(it.arguments.first()?));
+    fact.is("event.input") && argument.is_some_and(|it| it.0 == field)
 }
 
-/// The constants that a part compares a fact with, of those facts whose paths are asked for: `==`, `!=`, and
-/// `in` a list.
-pub(super) fn compared(term: &Expr, is_asked: impl Fn(&str) -> bool) -> Vec<Constant<'_>> {
-    let fits = |it: &Expr| path(it).is_some_and(&is_asked);
+/// The constants that a part compares a fact with, of those facts that are asked for: `==`, `!=`, and `in` a list.
+pub(super) fn compared<'t>(
+    term: &'t Expr,
+    is_asked: impl Fn(Fact<'t>) -> bool,
+) -> Vec<Constant<'t>> {
+    let fits = |it: &'t Expr| it.fact().is_some_and(&is_asked);
     if let ExprKind::Compare(Relation::Equal | Relation::NotEqual, one, other) = &term.kind {
         let right = constant(other).filter(|_| fits(one));
         return right.or_else(|| constant(one).filter(|_| fits(other))).into_iter().collect();
@@ -106,16 +94,17 @@ pub(super) fn compared(term: &Expr, is_asked: impl Fn(&str) -> bool) -> Vec<Cons
 
 /// A list that a part asks for constants, or what it calls with one, and those: `"a" in fact`,
 /// `fact.contains("a")`, `fact.any_in(["a"])`, `fact("a")`, `fact["a"]`.
-pub(super) fn asked(term: &Expr) -> Option<(&str, Vec<Constant<'_>>)> {
-    let (name, argument) = if let ExprKind::In(item, list) = &term.kind {
-        (path(list)?, &**item)
-    } else if let ExprKind::Fact(path, arguments) = &term.kind {
-        (path.split_once(['(', '['])?.0, arguments.first()?)
+pub(super) fn asked(term: &Expr) -> Option<(Fact<'_>, Vec<Constant<'_>>)> {
+    let (fact, argument) = if let ExprKind::In(item, list) = &term.kind {
+        (list.fact()?, &**item)
     } else {
-        return None;
+        let asked = term.fact()?.asked()?;
+        let last = asked.last()?;
+        let is_of_owner = !last.is_call || matches!(last.name, "contains" | "any_in" | "all_in");
+        let fact = if is_of_owner { asked.owner()? } else { asked };
+        (fact, last.arguments.first()?)
     };
-    let of_list = [".contains", ".any_in", ".all_in"].iter().find_map(|it| name.strip_suffix(it));
     let items = if let ExprKind::List(items) = &argument.kind { items.as_slice() } else { &[] };
     let constants = constant(argument).into_iter().chain(items.iter().filter_map(constant));
-    Some((of_list.unwrap_or(name), constants.collect()))
+    Some((fact, constants.collect()))
 }

@@ -4,25 +4,23 @@ use std::ops::Range;
 
 use super::terms::{
     Constant, asked, asked_with, compared, constant, each_part, each_part_asking, last_argument,
-    path,
 };
-use crate::logic::type_of;
 use crate::site::Site;
 use crate::{Findings, Subject, with_edit};
 use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::paths::Fact;
 use policyd_fact_table::types::Type;
 use policyd_yaml::Span;
 
 /// Facts with text from outside of the pack.
-const FOREIGN: [&str; 6] =
-    ["event.", "transcript.", "commands.", "session.branch", "files.", "probes."];
+const FOREIGN: [&str; 6] = ["event", "transcript", "commands", "session.branch", "files", "probes"];
 
 pub(crate) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let Some(argument) = last_argument(term, "matches") else { return };
         argument.visit(&mut |part| {
-            let text = site.part(&part.range);
-            if path(part).is_some() && FOREIGN.iter().any(|it| text.starts_with(it)) {
+            let is_foreign = |it: Fact<'_>| FOREIGN.iter().any(|names| it.begins_with(names));
+            if part.fact().is_some_and(is_foreign) {
                 out.add(
                     site.span(&part.range),
                     "a value from outside becomes part of a pattern",
@@ -50,12 +48,11 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
     let empty = |it: &&Site<'_>| it.text.contains("[]") || it.text.contains("\"\"");
     for site in subject.sites.iter().filter(empty).filter(|it| !subject.has_error(it)) {
         site.visit(|term| {
-            let ExprKind::Fact(path, arguments) = &term.kind else { return };
-            let Some((name, _)) = path.split_once('(') else { return };
-            let [argument] = arguments.as_slice() else { return };
+            let Some(fact) = term.fact() else { return };
+            let Some([argument]) = fact.last().map(|it| it.arguments) else { return };
             let nothing = argument.kind == ExprKind::List(Vec::new())
-                || (name == "action.runs" && constant(argument).is_some_and(|it| it.0.is_empty()));
-            if nothing && OF_LISTS.contains(&name) {
+                || (fact.is("action.runs") && constant(argument).is_some_and(|it| it.0.is_empty()));
+            if let Some(name) = OF_LISTS.iter().find(|it| nothing && fact.is(it)) {
                 let message = format!("`{name}` has an empty argument, so it is never true");
                 out.help(site.span(&argument.range), message, "write the text to search for");
             }
@@ -68,19 +65,12 @@ pub(crate) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
     let names = ["contains", "starts_with", "ends_with", "matches"];
     each_part_asking(subject, &names, |site, term| {
         for name in names {
-            let argument = last_argument(term, name)
-                .filter(|it| constant(it).is_some_and(|it| it.0.is_empty()));
-            let Some(argument) = argument else { continue };
+            let Some((owner, (text, range))) = asked_with(term, name) else { continue };
             // A list may well contain an empty text.
-            let receiver = site.part(&term.range).rsplit_once(&format!(".{name}"));
-            let on_text =
-                receiver.and_then(|(receiver, _)| Expr::parse(receiver)).is_some_and(|it| {
-                    let names = site.names(subject.names());
-                    type_of(&it, receiver.map_or("", |(r, _)| r), names) == Type::Text
-                });
-            if on_text {
+            if text.is_empty() && owner.value_type(site.names(subject.names())) == Some(Type::Text)
+            {
                 let message = format!("`{name}(\"\")` is true for every text");
-                out.help(site.span(&argument.range), message, "write the text to search for");
+                out.help(site.span(range), message, "write the text to search for");
             }
         }
     });
@@ -125,11 +115,8 @@ fn address_by_prefix(
 
 pub(crate) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["starts_with"], |site, term| {
-        let Some((text, range)) = last_argument(term, "starts_with").and_then(constant) else {
-            return;
-        };
-        let of_path = site.part(&term.range);
-        if of_path.starts_with("action.address.") {
+        let Some((owner, (text, range))) = asked_with(term, "starts_with") else { return };
+        if owner.begins_with("action.address") {
             let allows =
                 subject.entry_of(site).is_some_and(|it| it.text("decision") == Some("allow"));
             // A negated condition allows the other addresses.
@@ -138,7 +125,12 @@ pub(crate) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
             let lets_through = (allows || site.key == "unless") != negated;
             return address_by_prefix(site, text, range, lets_through, out);
         }
-        let of_path = ["path\")", "_path.", "paths."].iter().any(|it| of_path.contains(it));
+        let is_path = |it: &Expr| constant(it).is_some_and(|it| it.0.ends_with("path"));
+        let of_path = owner.steps().any(|it| {
+            it.name.ends_with("_path")
+                || it.name.ends_with("paths")
+                || it.arguments.iter().any(is_path)
+        });
         // Such an ending is the beginning of a name.
         let begins_a_name = text.ends_with(|c: char| c.is_ascii_digit() || "-_.".contains(c));
         if of_path && text.contains('/') && !text.ends_with('/') && !begins_a_name {
@@ -156,16 +148,17 @@ pub(crate) fn path_by_prefix(subject: &Subject<'_>, out: &mut Findings) {
 /// A part that compares the path of an edited file: the constants it is compared with.
 fn compared_paths(term: &Expr) -> Vec<Constant<'_>> {
     if let ExprKind::In(item, list) = &term.kind
-        && path(list).is_some_and(|it| it.ends_with(".paths"))
+        && list.last_name() == Some("paths")
     {
         return constant(item).into_iter().collect();
     }
-    let found = compared(term, |it| it.ends_with(".last_path"));
+    let is_last = |it: Fact<'_>, name: &str| it.last().is_some_and(|it| it.name == name);
+    let found = compared(term, |it| is_last(it, "last_path"));
     let called = |name: &str, owner: &str| {
-        asked_with(term, name).filter(|it| it.0.ends_with(owner)).map(|it| it.1)
+        asked_with(term, name).filter(|it| is_last(it.0, owner)).map(|it| it.1)
     };
-    let begins = called("starts_with", ".last_path");
-    found.into_iter().chain(begins.or_else(|| called("contains", ".paths"))).collect()
+    let begins = called("starts_with", "last_path");
+    found.into_iter().chain(begins.or_else(|| called("contains", "paths"))).collect()
 }
 
 pub(crate) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
@@ -175,7 +168,7 @@ pub(crate) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
             if !text.is_empty() && !text.starts_with(['/', '~', '\\']) && !drive {
                 let message = format!("`{text}` is not an absolute path");
                 let folder = text.trim_end_matches('/');
-                let begins = site.part(&term.range).contains("starts_with(");
+                let begins = term.last_name() == Some("starts_with");
                 let glob = if begins { format!("{folder}/**") } else { text.to_owned() };
                 out.add(site.span(range), message, |it| {
                     it.with_note("clients report absolute paths, so this is almost never true")
@@ -187,9 +180,11 @@ pub(crate) fn relative_path(subject: &Subject<'_>, out: &mut Findings) {
 }
 
 pub(crate) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) {
-    let is_lower = |it: &Expr| path(it).is_some_and(|it| it.ends_with(".lower()"));
+    let is_lower = |it: &Expr| it.fact().is_some() && it.last_name() == Some("lower");
     each_part_asking(subject, &["text"], |site, term| {
-        let of_answer = |it: &str| it.starts_with("probes.") && it.contains(".text(");
+        let of_answer = |it: Fact<'_>| {
+            it.begins_with("probes") && it.steps().any(|it| it.is_call && it.name == "text")
+        };
         let told = compared(term, of_answer).into_iter();
         for (text, range) in told.filter(|(it, _)| matches!(*it, "True" | "False")) {
             out.add(site.span(range), format!("`{text}` has an uppercase letter"), |it| {
@@ -205,7 +200,8 @@ pub(crate) fn impossible_letter_case(subject: &Subject<'_>, out: &mut Findings) 
             found.extend(constant(one).filter(|_| is_lower(other)));
         }
         for name in ["contains", "starts_with", "ends_with"] {
-            let lowered = asked_with(term, name).filter(|it| it.0.ends_with(".lower()"));
+            let is_lower = |it: Fact<'_>| it.last().is_some_and(|it| it.name == "lower");
+            let lowered = asked_with(term, name).filter(|it| is_lower(it.0));
             found.extend(lowered.map(|it| it.1));
         }
         for (text, range) in found {
@@ -234,7 +230,7 @@ const MADE: &[Made] = &[
 pub(crate) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
     each_part_asking(subject, &["open_list", "recent", "failed_details"], |site, term| {
         let Some((list, texts)) = asked(term) else { return };
-        let Some((_, may_be, form)) = MADE.iter().find(|(fact, ..)| *fact == list) else { return };
+        let Some((list, may_be, form)) = MADE.iter().find(|it| list.is(it.0)) else { return };
         for (text, range) in texts.into_iter().filter(|(it, _)| !may_be(it)) {
             let message = format!("no item of `{list}` equals `{text}`");
             out.add(site.span(range), message, |it| {
@@ -250,7 +246,7 @@ pub(crate) fn partial_list_match(subject: &Subject<'_>, out: &mut Findings) {
 pub(crate) fn in_text(subject: &Subject<'_>, out: &mut Findings) {
     each_part(subject, |site, term| {
         let ExprKind::In(item, list) = &term.kind else { return };
-        if let (Some(_), Some((text, range))) = (path(item), constant(list)) {
+        if let (Some(_), Some((text, range))) = (item.fact(), constant(list)) {
             let fact = site.part(&item.range);
             out.add(
                 site.span(range),

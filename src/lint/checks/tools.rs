@@ -4,10 +4,11 @@ use super::events::kinds;
 use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
-use super::terms::{Constant, asked, compared, constant, each_part, each_part_asking, path};
+use super::terms::{Constant, asked, compared, each_part, each_part_asking};
 use crate::subject::Entry;
 use crate::{Findings, Subject, with_edit};
-use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::ast::Expr;
+use policyd_fact_table::paths::Fact;
 use policyd_facts::event::EventKind;
 use policyd_facts::glob::word_matches;
 use policyd_harness::claude_code::TOOLS;
@@ -17,11 +18,9 @@ use policyd_yaml::suggest;
 
 /// Constants of a part that must be names of tools.
 fn named_tools(term: &Expr) -> Vec<Constant<'_>> {
-    let mut found = compared(term, |it| matches!(it, "event.tool" | "action.tool" | "tools.last"));
-    if let ExprKind::Fact(path, arguments) = &term.kind {
-        let counted = arguments.first().filter(|_| path.starts_with("tools.count("));
-        found.extend(counted.and_then(constant));
-    }
+    let mut found = compared(term, |it| it.is_one_of(&["event.tool", "action.tool", "tools.last"]));
+    let counted = asked(term).filter(|(fact, _)| fact.is("tools.count"));
+    found.extend(counted.into_iter().flat_map(|(_, names)| names));
     found
 }
 
@@ -183,8 +182,8 @@ pub(crate) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
         let fetches = fields.contains(&"url");
         let mut told: Vec<&str> = Vec::new();
         // What a fact asks for that none of the tools does, and its name.
-        let lacking = |path: &str| -> Option<(&'static str, String)> {
-            let fact = path.strip_prefix("action.")?.split(['.', '(']).next()?;
+        let lacking = |fact: Fact<'_>| -> Option<(&'static str, String)> {
+            let fact = fact.steps().next().filter(|_| fact.begins_with("action"))?.name;
             let what = match fact {
                 _ if OF_COMMANDS.contains(&fact) && !runs => "runs commands",
                 _ if OF_CHANGES.contains(&fact) && !changes => "changes a file",
@@ -201,7 +200,7 @@ pub(crate) fn unsupported_by_tool(subject: &Subject<'_>, out: &mut Findings) {
         let message = |what: &str| format!("none of the tools of `{}` {what}", entry.name());
         for site in subject.sites_of(entry).iter().filter(|it| !subject.has_error(it)) {
             site.visit(|term| {
-                let Some((what, fact)) = path(term).and_then(lacking) else { return };
+                let Some((what, fact)) = term.fact().and_then(lacking) else { return };
                 if told.contains(&what) {
                     return;
                 }
@@ -283,7 +282,8 @@ pub(crate) fn misspelled_input(subject: &Subject<'_>, out: &mut Findings) {
         }
     }
     each_part_asking(subject, &["input"], |site, term| {
-        let Some(("event.input", names)) = asked(term) else { return };
+        let asked = asked(term).filter(|(fact, _)| fact.is("event.input"));
+        let Some((_, names)) = asked else { return };
         // After a call, some clients report the input under their own names.
         let before = subject.entry_of(site).filter(|it| {
             let kinds = kinds(subject, it);

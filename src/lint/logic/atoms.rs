@@ -1,18 +1,15 @@
-//! What one part of a condition says of one fact: the fact by its name, and what it must be.
+//! What one part of a condition says of one fact: the fact, and what it must be.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use super::topic::Topic;
 use crate::limit::{Constraint, constants, decimal, number, order, same};
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
-use policyd_fact_table::paths::{self, closed_values};
+use policyd_fact_table::paths::Number;
 use policyd_fact_table::types::Names;
 
-/// Stands between the names of two facts that are compared.
-pub(super) const BETWEEN: &str = " to ";
-
 /// What a part says where it holds, or where it does not.
-pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, str>, Constraint) {
+pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Topic<'t>, Constraint) {
     if let ExprKind::Compare(relation, one, other) = &term.kind {
         let relation = if holds { *relation } else { relation.negated() };
         return comparison(relation, one, other, names);
@@ -22,7 +19,7 @@ pub(super) fn atom<'t>(term: &'t Expr, holds: bool, names: &Names) -> (Cow<'t, s
     } else {
         None
     };
-    member.unwrap_or_else(|| (term.canonical(), Constraint::Truth(holds)))
+    member.unwrap_or_else(|| (Topic::of(term), Constraint::Truth(holds)))
 }
 
 fn comparison<'t>(
@@ -30,23 +27,19 @@ fn comparison<'t>(
     one: &'t Expr,
     other: &'t Expr,
     names: &Names,
-) -> (Cow<'t, str>, Constraint) {
+) -> (Topic<'t>, Constraint) {
     match (&one.kind, &other.kind) {
         (
             ExprKind::Int(_) | ExprKind::Text(_) | ExprKind::Bool(_),
             ExprKind::Int(_) | ExprKind::Text(_) | ExprKind::Bool(_),
-        ) => {
-            let key = format!("{} {} {}", one.canonical(), relation.as_str(), other.canonical());
-            (key.into(), constants(relation, &one.kind, &other.kind))
-        }
+        ) => (Topic::statement(one, relation, other), constants(relation, &one.kind, &other.kind)),
         (ExprKind::Int(_) | ExprKind::Decimal(_) | ExprKind::Text(_) | ExprKind::Bool(_), _)
             if !matches!(other.kind, ExprKind::Decimal(_)) =>
         {
             comparison(relation.mirrored(), other, one, names)
         }
         (_, ExprKind::Int(value)) => {
-            let fact = one.canonical();
-            let known = paths::number(&fact, names);
+            let known = one.fact().map_or(Number::ANY, |it| it.number(names));
             let limit = if known.is_decimal {
                 // Beyond what a fraction tells apart, anything may be.
                 let value = i32::try_from(*value).map(f64::from);
@@ -55,54 +48,51 @@ fn comparison<'t>(
             } else {
                 number(known.range, relation, *value)
             };
-            (fact, limit)
+            (Topic::of(one), limit)
         }
         (_, ExprKind::Decimal(text)) if text.parse::<f64>().is_ok_and(f64::is_finite) => {
             let value = text.parse().unwrap_or_default();
-            (one.canonical(), decimal(relation, value))
+            (Topic::of(one), decimal(relation, value))
         }
         (_, ExprKind::Text(text)) => match relation {
-            Relation::Equal => (one.canonical(), texts(one, Some([text.clone()].into()), names)),
+            Relation::Equal => (Topic::of(one), texts(one, Some([text.clone()].into()), names)),
             Relation::NotEqual => {
                 let Constraint::Text { only, .. } = texts(one, None, names) else {
-                    return (one.canonical(), Constraint::Truth(true));
+                    return (Topic::of(one), Constraint::Truth(true));
                 };
-                (one.canonical(), Constraint::Text { only, not: [text.clone()].into() })
+                (Topic::of(one), Constraint::Text { only, not: [text.clone()].into() })
             }
             Relation::Less | Relation::AtMost | Relation::Greater | Relation::AtLeast => {
-                let key = format!("{} {} {text:?}", one.canonical(), relation.as_str());
-                (key.into(), Constraint::Truth(true))
+                (Topic::statement(one, relation, other), Constraint::Truth(true))
             }
         },
         (_, ExprKind::Bool(value)) => {
             let truth = (relation == Relation::Equal) == *value;
-            (one.canonical(), Constraint::Truth(truth))
+            (Topic::of(one), Constraint::Truth(truth))
         }
         _ => {
-            let (mut left, mut right) = (one.canonical(), other.canonical());
-            let mut relation = relation;
-            if left > right {
-                std::mem::swap(&mut left, &mut right);
-                relation = relation.mirrored();
-            }
-            let limit = if left == right { same(relation) } else { order(relation) };
-            (format!("{left}{BETWEEN}{right}").into(), limit)
+            let (one, other) = (Topic::of(one), Topic::of(other));
+            let (one, other, relation) = match one > other {
+                true => (other, one, relation.mirrored()),
+                false => (one, other, relation),
+            };
+            let limit = if one == other { same(relation) } else { order(relation) };
+            (Topic::pair(&one, &other), limit)
         }
     }
 }
 
 /// The texts a fact can be, of those that are asked for.
 fn texts(fact: &Expr, asked: Option<BTreeSet<String>>, names: &Names) -> Constraint {
-    let path = fact.canonical();
-    let closed: BTreeSet<String> =
-        closed_values(&path, names).into_iter().map(str::to_owned).collect();
+    let closed = fact.fact().map(|it| it.closed_values(names)).unwrap_or_default();
+    let closed: BTreeSet<String> = closed.into_iter().map(str::to_owned).collect();
     let only = match (asked, closed.is_empty()) {
         (asked, true) => asked,
         (None, false) => Some(closed),
         (Some(asked), false) => Some(asked.intersection(&closed).cloned().collect()),
     };
     let only = only.map(|mut only| {
-        if path.ends_with(".lower()") {
+        if fact.last_name() == Some("lower") {
             only.retain(|it| *it == it.to_lowercase());
         }
         only
@@ -115,7 +105,7 @@ fn membership<'t>(
     list: &Expr,
     holds: bool,
     names: &Names,
-) -> Option<(Cow<'t, str>, Constraint)> {
+) -> Option<(Topic<'t>, Constraint)> {
     let ExprKind::List(items) = &list.kind else { return None };
     let constant =
         |it: &Expr| if let ExprKind::Text(text) = &it.kind { Some(text.clone()) } else { None };
@@ -129,5 +119,5 @@ fn membership<'t>(
         let Constraint::Text { only, .. } = texts(item, None, names) else { return None };
         Constraint::Text { only, not: values }
     };
-    Some((item.canonical(), limit))
+    Some((Topic::of(item), limit))
 }

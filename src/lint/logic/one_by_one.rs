@@ -1,12 +1,13 @@
 //! Questions for one of several things, as one question for each of them.
 
 use policyd_fact_table::ast::{Expr, ExprKind};
+use policyd_fact_table::paths::Fact;
 
 /// Functions that hold where one of the texts of their list does.
 #[rustfmt::skip]
 const ANY_OF: [&str; 12] = [
-    ".has(", ".names(", ".any(", ".any_in(", ".sets(", ".reads(", ".writes(", ".deletes(",
-    ".changes(", ".touches(", ".fed_by(", ".wrapped_by(",
+    "has", "names", "any", "any_in", "sets", "reads", "writes", "deletes", "changes", "touches",
+    "fed_by", "wrapped_by",
 ];
 
 /// The same condition, with each question about one of several texts as a question about each of them:
@@ -17,8 +18,10 @@ pub(crate) fn one_by_one(term: &Expr) -> Expr {
         ExprKind::And(items) => ExprKind::And(all(items)),
         ExprKind::Or(items) => ExprKind::Or(all(items)),
         ExprKind::Not(inner) => ExprKind::Not(Box::new(one_by_one(inner))),
-        ExprKind::Fact(path, arguments) => match asked_each(path, arguments) {
-            Some(each) => ExprKind::Or(each.map(|kind| Expr { kind, ..term.clone() }).collect()),
+        ExprKind::Fact(..) => match term.fact().and_then(asked_each) {
+            Some(each) => {
+                ExprKind::Or(each.into_iter().map(|kind| Expr { kind, ..term.clone() }).collect())
+            }
             None => term.kind.clone(),
         },
         other @ (ExprKind::Compare(..)
@@ -37,16 +40,16 @@ pub(crate) fn one_by_one(term: &Expr) -> Expr {
     Expr { kind, ..term.clone() }
 }
 
-/// The question about each text of a list, where a path ends in one about any of them.
-fn asked_each<'t>(
-    path: &'t str,
-    arguments: &'t [Expr],
-) -> Option<impl Iterator<Item = ExprKind> + 't> {
-    let [Expr { kind: ExprKind::List(items), .. }] = arguments else { return None };
-    let (call, _) = path.split_once('[').filter(|_| items.len() > 1 && path.ends_with("])"))?;
-    ANY_OF.iter().any(|it| call.ends_with(it)).then(|| {
-        items.iter().map(move |it| {
-            ExprKind::Fact(format!("{call}[{}])", it.canonical()).into(), Vec::new())
-        })
-    })
+/// The question about each item of a list, if a fact asks about any of them.
+fn asked_each(fact: Fact<'_>) -> Option<Vec<ExprKind>> {
+    let last = fact.last().filter(|it| it.is_call && ANY_OF.contains(&it.name))?;
+    let [Expr { kind: ExprKind::List(items), .. }] = last.arguments else { return None };
+    if items.len() < 2 {
+        return None;
+    }
+    let each = items.iter().map(|item| {
+        let list = Expr { kind: ExprKind::List(vec![item.clone()]), ..item.clone() };
+        fact.asking(list)
+    });
+    each.collect()
 }
