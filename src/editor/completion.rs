@@ -213,7 +213,7 @@ fn in_expression(
         }
         ExpectedWord::Values { fact, values } => {
             let known = values.iter().filter(|it| !it.is_empty());
-            let of_pack = IdKind::of_fact(fact).unwrap_or_default().iter();
+            let of_pack = IdKind::of_fact(fact, names).unwrap_or_default().iter();
             let of_pack =
                 of_pack.flat_map(|kind| kind.known(view).into_iter().map(|it| (it, *kind)));
             let mut found: Vec<Completion> = known.map(|it| id(it.clone(), "value")).collect();

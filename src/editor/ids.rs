@@ -6,7 +6,8 @@ use super::place::PathStep;
 use super::view::PackView;
 use policyd_cases as cases;
 use policyd_fact_table::marks::{WordSense, marks};
-use policyd_fact_table::types::PackName;
+use policyd_fact_table::paths;
+use policyd_fact_table::types::{Names, PackName};
 use policyd_facts::event::EVENT_NAMES;
 use policyd_lint::Subject;
 use policyd_policy::builtin;
@@ -91,7 +92,8 @@ impl IdKind {
         }
     }
 
-    /// The kind of the names that expressions use as members and as arguments.
+    /// The kind of the names that expressions use as members, as arguments, and as values of facts. Names of other
+    /// kinds are not in files.
     const fn of_name(name: PackName) -> &'static [Self] {
         match name {
             PackName::CommandKind => &[Self::CommandKind],
@@ -101,13 +103,30 @@ impl IdKind {
             PackName::Tier => &[Self::Tier],
             PackName::Preference => &[Self::Preference],
             PackName::Probe => &[Self::Probe],
+            PackName::SessionType => &[Self::SessionType],
+            PackName::Forge => &[Self::Forge],
+            PackName::Signal => &[Self::Signal],
+            PackName::Excuse => &[Self::Excuse],
+            PackName::Alarm => &[Self::Alarm],
+            PackName::FailureClass => &[Self::FailureClass],
+            PackName::Trigger => &[Self::Trigger],
+            PackName::Tool => &[Self::Tool],
+            PackName::Program => &[Self::Program],
+            PackName::Breaker
+            | PackName::ErrorType
+            | PackName::ErrorName
+            | PackName::Secret
+            | PackName::IssuedSecret
+            | PackName::PermissionMode
+            | PackName::SessionSource => &[],
         }
     }
 
-    /// The kind of the texts that a fact has as values.
+    /// The kind of the texts that a fact has as values, by its names.
     #[must_use]
-    pub fn of_fact(fact: &str) -> Option<&'static [Self]> {
-        FACTS.iter().find(|(it, _)| *it == fact).map(|(_, kinds)| *kinds)
+    pub fn of_fact(fact: &str, names: &Names) -> Option<&'static [Self]> {
+        let kinds = Self::of_name(PackName::from_kind(paths::ids_of_names(fact, names)?)?);
+        Some(kinds).filter(|it| !it.is_empty())
     }
 
     /// The names of this kind that a pack can use, those of the packs that it extends among them.
@@ -142,27 +161,6 @@ impl IdKind {
         }
     }
 }
-
-/// Facts whose values are ids.
-const FACTS: &[(&str, &[IdKind])] = &[
-    ("signals.count", &[IdKind::Signal]),
-    ("signals.pending", &[IdKind::Signal]),
-    ("rationalizations.names", &[IdKind::Excuse]),
-    ("rationalizations.proven", &[IdKind::Excuse]),
-    ("dead_letter.alarms", &[IdKind::Alarm]),
-    ("event.class", &[IdKind::FailureClass]),
-    ("task.trigger", &[IdKind::Trigger]),
-    ("context.tier", &[IdKind::Tier]),
-    ("event.tool", &[IdKind::Tool]),
-    ("action.tool", &[IdKind::Tool]),
-    ("tools.count", &[IdKind::Tool]),
-    ("tools.last", &[IdKind::Tool]),
-    ("program.name", &[IdKind::Program]),
-    ("commands.ran", &[IdKind::Program]),
-    ("commands.last", &[IdKind::Program]),
-    ("session.type", &[IdKind::SessionType]),
-    ("session.forge", &[IdKind::Forge]),
-];
 
 /// Where files have ids.
 struct IdRow {
@@ -348,13 +346,14 @@ pub fn occurrences(view: &PackView, now: Timestamp) -> Vec<Occurrence> {
     }
     let subject = Subject::new(&view.pack, &view.reviewed, now);
     for site in &subject.sites {
-        for mark in marks(site.text, site.names(subject.names())) {
+        let names = site.names(subject.names());
+        for mark in marks(site.text, names) {
             let range = mark.inner(site.text);
             let (kinds, name) = match mark.kind {
                 WordSense::PackName { class, name } => {
                     (PackName::from_kind(class).map(IdKind::of_name), name)
                 }
-                WordSense::Value { fact, text } => (IdKind::of_fact(&fact), text),
+                WordSense::Value { fact, text } => (IdKind::of_fact(&fact, names), text),
                 WordSense::Keyword
                 | WordSense::Operator
                 | WordSense::Number
@@ -538,7 +537,6 @@ mod tests {
     use policyd_fact_table::types::NameClass;
     use policyd_policy::Pack;
     use policyd_policy::review::Base;
-    use policyd_report::fact_pages::{self, FactPage};
     use policyd_yaml::shape::Kind;
 
     #[test]
@@ -567,12 +565,8 @@ mod tests {
         let names: Vec<PackName> = (0..).map_while(class).collect();
         assert!(names.contains(&PackName::Probe));
         for name in names {
-            assert_eq!(IdKind::of_name(name).first().unwrap().noun(), name.as_kind().noun);
-        }
-        for (fact, kinds) in FACTS {
-            let page = fact_pages::find(fact);
-            assert!(matches!(page, Ok(FactPage::Fact(..) | FactPage::Field(..))), "{fact}");
-            assert_eq!(IdKind::of_fact(fact), Some(*kinds));
+            let kind = IdKind::of_name(name).first();
+            assert!(kind.is_none_or(|it| it.noun() == name.as_kind().noun), "{name:?}");
         }
     }
 

@@ -4,31 +4,38 @@ use rhai::{Array, Dynamic, Engine, ImmutableString};
 
 use super::pattern::prose_regex;
 use super::table::{COUNTS, Member};
-use super::types::{Domain, Evidence::Neutral, Type};
+use super::types::{Domain, Evidence::Neutral, TextMatch, Type, Unit};
 
-const ONE_TEXT: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-const ONE_LIST: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
+/// The parameter of a function that takes one text.
+const fn text(compared: TextMatch) -> [(Type, Domain); 1] {
+    [(Type::Text, Domain::Text(compared))]
+}
+
+/// The parameter of a function that takes a list.
+const fn list(compared: TextMatch) -> [(Type, Domain); 1] {
+    [(Type::Texts, Domain::Text(compared))]
+}
 
 /// Rows of texts and lists.
 pub static ROWS: &[Member] = &[
     row(
         Type::Text,
         "contains",
-        ONE_TEXT,
+        &const { text(TextMatch::Part) },
         Type::Bool,
         ["Whether it contains a text, case counted.", "session.branch.contains(\"fix\")"],
     ),
     row(
         Type::Text,
         "starts_with",
-        ONE_TEXT,
+        &const { text(TextMatch::Beginning) },
         Type::Bool,
         ["Whether it starts with a text.", "session.branch.starts_with(\"feat/\")"],
     ),
     row(
         Type::Text,
         "ends_with",
-        ONE_TEXT,
+        &const { text(TextMatch::End) },
         Type::Bool,
         ["Whether it ends with a text.", "transcript.last_message.ends_with(\"?\")"],
     ),
@@ -66,21 +73,21 @@ pub static ROWS: &[Member] = &[
     row(
         Type::Texts,
         "contains",
-        ONE_TEXT,
+        &const { text(TextMatch::Whole) },
         Type::Bool,
         ["Whether a text is in it.", "tools.skills.contains(\"review\")"],
     ),
     row(
         Type::Texts,
         "any_in",
-        ONE_LIST,
+        &const { list(TextMatch::Whole) },
         Type::Bool,
         ["Whether one of its texts is in another list.", "tools.skills.any_in([\"a\", \"b\"])"],
     ),
     row(
         Type::Texts,
         "all_in",
-        ONE_LIST,
+        &const { list(TextMatch::Each) },
         Type::Bool,
         ["Whether all its texts are in another list.", "tools.skills.all_in([\"a\", \"b\"])"],
     ),
@@ -95,7 +102,7 @@ pub static ROWS: &[Member] = &[
     row(
         Type::Texts,
         "join",
-        ONE_TEXT,
+        &const { text(TextMatch::Not) },
         Type::Text,
         ["All texts with one between them.", "files.paths.join(\", \") != \"\""],
     ),
@@ -120,6 +127,8 @@ const fn row(
         values: &[],
         is_day: false,
         range: COUNTS,
+        unit: if matches!(result, Type::Int) { Some(Unit::Count) } else { None },
+        ids: None,
     }
 }
 

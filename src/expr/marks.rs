@@ -325,7 +325,10 @@ impl<'n> WordReader<'n> {
         let member = self.names.table().find(owner, word)?;
         operand.result = Some(member.result);
         operand.method = member.params.map(|_| member);
-        let known = self.names.values(&operand.path).unwrap_or_else(|| member.values.to_vec());
+        let known = member
+            .ids
+            .and_then(|it| self.names.values(it))
+            .unwrap_or_else(|| member.values.to_vec());
         operand.values = known.into_iter().map(str::to_owned).collect();
         Some(WordSense::Fact { path: operand.path.clone(), member })
     }
@@ -478,7 +481,7 @@ impl<'n> WordReader<'n> {
             OpenBracket::Call { member, path, argument } => {
                 match member.params.and_then(|it| it.get(*argument)).map(|(_, domain)| *domain) {
                     Some(Domain::Name(class)) => ExpectedWord::PackNames(class),
-                    Some(Domain::Free) => {
+                    Some(Domain::Text(_)) => {
                         // `signals.pending.contains("…")` asks for a value of `signals.pending`.
                         let asks = ["contains", "any_in", "all_in"].contains(&member.name);
                         let fact = path.rsplit_once('.').filter(|_| asks);

@@ -2,8 +2,9 @@
 //! `ast` has the shape that is stored.
 
 use super::ast::{Access, Expr, ExprKind, Path};
+use super::record::{Field, Shape};
 use super::table::{FactTable, KnownNames, Member};
-use super::types::Type;
+use super::types::{NameClass, Type, Unit};
 
 /// A fact in an expression, or the owner of one: a name, and the first of the members behind it.
 #[derive(Debug, Clone, Copy)]
@@ -82,14 +83,6 @@ impl<'t> Fact<'t> {
         names.split('.').all(|it| own.next() == Some(it))
     }
 
-    /// Returns whether its last names are these.
-    #[must_use]
-    pub fn ends_with(self, names: &str) -> bool {
-        let length = names.split('.').count();
-        let skipped = self.length.saturating_add(1).checked_sub(length);
-        skipped.is_some_and(|it| self.names().skip(it).eq(names.split('.')))
-    }
-
     /// Returns the fact, and what each of its members is of, the shortest one last.
     pub fn owners(self) -> impl Iterator<Item = Self> {
         std::iter::successors(Some(self), |it| it.owner())
@@ -140,42 +133,59 @@ impl<'t> Fact<'t> {
         Some(ExprKind::Fact(path, first.arguments.iter().cloned().chain(arguments).collect()))
     }
 
-    /// Returns its type, also of a field of a record. `None` if it is unknown.
+    /// Returns its type. `None` if it is unknown.
     #[must_use]
-    pub fn value_type(self, names: &dyn KnownNames) -> Option<Type> {
-        let field = names.record().and_then(|it| it.at(self.text()));
-        field.map(|it| it.result).or_else(|| self.result(names.table()))
-    }
-
-    /// Returns its type. `None` if the table does not have it.
-    #[must_use]
-    pub fn result(self, table: &dyn FactTable) -> Option<Type> {
-        find(self.names(), table).map(|it| it.0)
+    pub fn result(self, names: &dyn KnownNames) -> Option<Type> {
+        find(self.names(), names.table(), names.record()).map(|it| it.0)
     }
 
     /// Returns the row of its last name. `None` for names that a pack defines.
     #[must_use]
-    pub fn member(self, table: &dyn FactTable) -> Option<&'static Member> {
-        find(self.names(), table)?.1
+    pub fn member(self, names: &dyn KnownNames) -> Option<&'static Member> {
+        find(self.names(), names.table(), names.record())?.1
+    }
+
+    /// Returns the field of a record that it is.
+    #[must_use]
+    pub fn field(self, names: &dyn KnownNames) -> Option<&Field> {
+        names.record()?.at(self.text())
+    }
+
+    /// Returns what its number counts.
+    #[must_use]
+    pub fn unit(self, names: &dyn KnownNames) -> Option<Unit> {
+        match self.field(names) {
+            Some(field) => field.unit,
+            None => self.member(names)?.unit,
+        }
+    }
+
+    /// Returns the kind of names that its value, its texts, its items, or its argument are.
+    #[must_use]
+    pub fn ids(self, names: &dyn KnownNames) -> Option<NameClass> {
+        match self.field(names) {
+            Some(field) => field.ids,
+            None => self.member(names)?.ids,
+        }
     }
 
     /// Returns the values it can have, if they are few.
     #[must_use]
     pub fn closed_values(self, names: &dyn KnownNames) -> Vec<&str> {
-        if let Some(field) = names.record().and_then(|it| it.at(self.text())) {
+        if let Some(field) = self.field(names) {
             return field.values.iter().map(String::as_str).collect();
         }
-        let fixed = || self.member(names.table()).map(|it| it.values.to_vec()).unwrap_or_default();
-        names.values(self.text()).unwrap_or_else(fixed)
+        let Some(row) = self.member(names) else { return Vec::new() };
+        row.ids.and_then(|it| names.values(it)).unwrap_or_else(|| row.values.to_vec())
     }
 
     /// Returns which numbers it can be.
     #[must_use]
     pub fn number(self, names: &dyn KnownNames) -> Number {
-        let field = names.record().and_then(|it| it.at(self.text()));
+        let field = self.field(names);
         let (range, result) = field
             .map(|it| (it.limits.range(), it.result))
-            .or_else(|| self.member(names.table()).map(|it| (it.range, it.result)))
+            .or_else(|| self.member(names).map(|it| (it.range, it.result)))
             .unwrap_or((Number::ANY.range, Type::Any));
         Number { range, is_decimal: result == Type::Decimal }
     }
@@ -209,15 +219,27 @@ impl Number {
     pub const ANY: Self = Self { range: (i64::MIN, i64::MAX), is_decimal: false };
 }
 
-/// Returns the type of a fact by its names, and the row of the last one; names that a pack defines have no row. The
-/// name of an item in brackets is empty.
+/// Returns the type of a fact by its names, and the row of the last one; names that a pack defines, and fields of the
+/// record, have no row. The name of an item in brackets is empty.
 #[must_use]
 pub fn find<'n>(
     names: impl Iterator<Item = &'n str>,
     table: &dyn FactTable,
+    record: Option<&Shape>,
 ) -> Option<(Type, Option<&'static Member>)> {
     let (mut owner, mut row) = (Type::Global, None);
     for name in names {
+        match (record, owner) {
+            (Some(record), Type::Global) if record.name == name => {
+                owner = Type::Record;
+                continue;
+            }
+            (Some(record), Type::Record) => {
+                owner = record.field(name)?.result;
+                continue;
+            }
+            (Some(_) | None, _) => {}
+        }
         if name.is_empty() {
             if owner == table.items().owner {
                 owner = table.items().result;

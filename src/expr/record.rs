@@ -7,7 +7,7 @@ use rhai::Dynamic;
 use serde::{Deserialize, Serialize};
 
 use super::FactError;
-use super::types::Type;
+use super::types::{NameClass, Type, Unit};
 
 /// What a record holds: its name in expressions, and its fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +31,12 @@ pub struct Field {
     pub values: Vec<String>,
     /// The limits of its number.
     pub limits: Limits,
+    /// What its number counts. Only fields that policyd defines have one.
+    #[serde(skip)]
+    pub unit: Option<Unit>,
+    /// The kind of names that its value is.
+    #[serde(skip)]
+    pub ids: Option<NameClass>,
 }
 
 /// The least and the greatest number that a field can have; `None` if there is no such limit.
@@ -88,7 +94,20 @@ impl Field {
     #[must_use]
     pub fn new(name: &str, result: Type, doc: &str) -> Self {
         let values = Vec::new();
-        Self { name: name.to_owned(), result, doc: doc.to_owned(), values, limits: Limits::COUNT }
+        let (name, doc, limits) = (name.to_owned(), doc.to_owned(), Limits::COUNT);
+        Self { name, result, doc, values, limits, unit: None, ids: None }
+    }
+
+    /// The same with what its number counts.
+    #[must_use]
+    pub fn of_unit(self, unit: Unit) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
+    /// The same with the kind of names that its value is.
+    #[must_use]
+    pub fn of_ids(self, ids: NameClass) -> Self {
+        Self { ids: Some(ids), ..self }
     }
 
     /// The same of a number that counts from one.

@@ -9,7 +9,7 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::record::Shape;
-use super::types::{Domain, Evidence, NameClass, Type};
+use super::types::{Domain, Evidence, NameClass, TextMatch, Type, Unit};
 
 /// A row of the table: a global name, a field, or a method.
 #[derive(Debug)]
@@ -34,12 +34,45 @@ pub struct Member {
     pub is_day: bool,
     /// The least and the greatest number it can be.
     pub range: (i64, i64),
+    /// What its number counts; `None` if it is not a number.
+    pub unit: Option<Unit>,
+    /// The kind of names that its value, its texts, its items, or its argument are.
+    pub ids: Option<NameClass>,
 }
 
 /// What counts and positions can be.
 pub const COUNTS: (i64, i64) = (0, i64::MAX);
 
 impl Member {
+    /// Returns how it compares something with its only argument, and whether that is a list.
+    #[must_use]
+    pub const fn compares(&self) -> Option<(TextMatch, bool)> {
+        match self.params {
+            Some([(Type::Text, Domain::Text(compared))]) => Some((*compared, false)),
+            Some([(Type::Texts, Domain::Text(compared))]) => Some((*compared, true)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Returns whether it is true if it is true for one of the texts of its argument.
+    #[must_use]
+    pub const fn asks_for_any(&self) -> bool {
+        matches!(
+            (self.result, self.compares()),
+            (
+                Type::Bool,
+                Some((
+                    TextMatch::Whole
+                        | TextMatch::Word
+                        | TextMatch::Path
+                        | TextMatch::Command
+                        | TextMatch::Option,
+                    true,
+                )),
+            )
+        )
+    }
+
     /// Returns the name, with the types of its parameters if it is called.
     #[must_use]
     pub fn signature(&self) -> String {
@@ -99,8 +132,8 @@ pub trait KnownNames {
     /// Returns the names of a kind that the pack defines.
     fn of_kind(&self, kind: NameClass) -> &BTreeSet<String>;
 
-    /// Returns the values of the fact with this path, if the pack defines them.
-    fn values(&self, path: &str) -> Option<Vec<&str>>;
+    /// Returns the values of a fact whose values are names of a kind, if the pack defines all of them.
+    fn values(&self, ids: NameClass) -> Option<Vec<&str>>;
 
     /// Returns whether a vocabulary could not be read. Then no name counts as unknown.
     fn is_incomplete(&self) -> bool;
@@ -160,8 +193,20 @@ mod tests {
         let evidence = Evidence::Structure;
         let (doc, example) = ("A row.", "shelf.books > 0");
         let (params, values) = (None, [].as_slice());
-        let range = COUNTS;
-        Member { owner, name, params, result, evidence, doc, example, values, is_day: false, range }
+        Member {
+            owner,
+            name,
+            params,
+            result,
+            evidence,
+            doc,
+            example,
+            values,
+            is_day: false,
+            range: COUNTS,
+            unit: None,
+            ids: None,
+        }
     }
 
     static ROWS: [Member; 6] = [
@@ -206,7 +251,7 @@ mod tests {
         Flags,
     }
 
-    #[derive(Debug, Default)]
+    #[derive(Debug, Clone, Default)]
     struct Shelf {
         reads: Cell<i64>,
     }
@@ -266,7 +311,7 @@ mod tests {
             &self.flags
         }
 
-        fn values(&self, _: &str) -> Option<Vec<&str>> {
+        fn values(&self, _: NameClass) -> Option<Vec<&str>> {
             None
         }
 

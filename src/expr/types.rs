@@ -81,15 +81,65 @@ impl Type {
     }
 }
 
-/// What kind of name a text argument must be, so that a typo in it is found at load.
+/// What a text argument is, so that a typo in it is found at load, and lint knows what it asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// Any text.
-    Free,
+    /// Any text, and what the function compares with it.
+    Text(TextMatch),
     /// A name that the pack defines.
     Name(NameClass),
     /// A regular expression.
     Regex,
+}
+
+/// How a function compares something with a text argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextMatch {
+    /// It does not: a key, a text that is searched, or a separator.
+    Not,
+    /// The whole text.
+    Whole,
+    /// A part of the text.
+    Part,
+    /// The beginning of the text.
+    Beginning,
+    /// The end of the text.
+    End,
+    /// A glob over a word.
+    Word,
+    /// A glob over a path.
+    Path,
+    /// A command pattern.
+    Command,
+    /// An option of a program.
+    Option,
+    /// Each text of a list must be there.
+    Each,
+}
+
+/// What a number counts or measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Lines of the transcript and tool calls before it.
+    Position,
+    /// Tokens of a whole context: thousands.
+    ContextTokens,
+    /// Percent; it can be more than 100.
+    Percent,
+    /// Percent of a whole: from 0 to 100.
+    PercentOfWhole,
+    /// A fraction from 0 to 1.
+    Share,
+    /// US cents.
+    Cents,
+    /// US dollars.
+    Dollars,
+    /// Another measure, such as seconds.
+    Other,
+    /// What a program prints, so that it can be anything.
+    Unknown,
 }
 
 /// A kind of name that a pack defines.

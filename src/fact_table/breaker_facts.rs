@@ -5,9 +5,9 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{count, texts};
-use super::row::{FactRow, field, with_range, with_values};
+use super::row::{FactRow, field, number, of_ids, with_range, with_values};
 pub use super::snapshots::{BreakerSnapshot, BreakersSnapshot};
-use super::types::{Evidence::Structure, Subject, Type};
+use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_state::breaker::PHASES;
 use policyd_state::breaker::load::LOAD_LEVELS;
 
@@ -27,29 +27,35 @@ pub(super) const ROWS: &[FactRow] = &[
         ),
         &LOAD_LEVELS,
     ),
-    field(
-        Subject::Breakers,
-        "open",
-        Type::Texts,
-        Structure,
-        ["Names of those that reject calls.", "breakers.open.contains(\"api/claude\")"],
-        |it, _| all(it, |it| names(it, |it| it.open)),
+    of_ids(
+        PackName::Breaker,
+        field(
+            Subject::Breakers,
+            "open",
+            Type::Texts,
+            Structure,
+            ["Names of those that reject calls.", "breakers.open.contains(\"api/claude\")"],
+            |it, _| all(it, |it| names(it, |it| it.open)),
+        ),
     ),
-    field(
-        Subject::Breakers,
-        "needs_human",
-        Type::Texts,
-        Structure,
-        [
-            "Names of those that waiting does not cure.",
-            "breakers.needs_human.contains(\"api/claude\")",
-        ],
-        |it, _| all(it, |it| names(it, |it| it.needs_human)),
+    of_ids(
+        PackName::Breaker,
+        field(
+            Subject::Breakers,
+            "needs_human",
+            Type::Texts,
+            Structure,
+            [
+                "Names of those that waiting does not cure.",
+                "breakers.needs_human.contains(\"api/claude\")",
+            ],
+            |it, _| all(it, |it| names(it, |it| it.needs_human)),
+        ),
     ),
-    field(
+    number(
         Subject::Breakers,
         "parallelism",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Calls that may run side by side.", "breakers.parallelism < 5"],
         |it, _| all(it, |it| count(it.parallelism)),
@@ -73,10 +79,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether it rejects calls.", "breakers[\"api/claude\"].open"],
         |it, _| one(it, |it| it.open.into()),
     ),
-    field(
+    number(
         Subject::Breaker,
         "retry_after",
-        Type::Int,
+        Unit::Other,
         Structure,
         [
             "Seconds until it may be tried, 0 where it may be now or only a human can open it.",
@@ -84,10 +90,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| one(it, |it| count(it.retry_after)),
     ),
-    field(
+    number(
         Subject::Breaker,
         "failures",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Failures that count.", "breakers[\"api/claude\"].failures > 1"],
         |it, _| one(it, |it| count(it.failures)),
@@ -104,10 +110,10 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| one(it, |it| it.last_error.clone().into()),
     ),
     with_range(
-        field(
+        number(
             Subject::Breaker,
             "capacity",
-            Type::Int,
+            Unit::PercentOfWhole,
             Structure,
             [
                 "Share of the usual load that it lets through, in percent.",

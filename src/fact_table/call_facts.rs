@@ -10,12 +10,15 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
-use super::place_facts::{SOME, globs};
-use super::row::{FactRow, effect, field, from, method};
+use super::events;
+use super::params::{COMMAND, PATHS, WORDS};
+use super::place_facts::globs;
+use super::relations::Invariant;
+use super::row::{FactRow, always, at, effect, field, from, method, of_ids};
 pub use super::snapshots::CallFacts;
 use super::source::FactSource;
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Subject, Type};
+use super::types::{Evidence::Structure, PackName, Subject, Type};
 use policyd_facts::call::{Access, Call, CallEffects};
 use policyd_facts::glob::word_matches;
 use policyd_facts::lens::ValueOptions;
@@ -28,17 +31,18 @@ const DELETES: &[Access] = &[Access::Delete];
 const CHANGES: &[Access] = &[Access::Write, Access::Delete];
 const TOUCHES_ANY: &[Access] = &[Access::Read, Access::Write, Access::Delete];
 
-const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-
 /// Rows of `action`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
-        Subject::Call,
-        "tool",
-        Type::Text,
-        Structure,
-        ["Name of the tool.", "action.tool == \"Bash\""],
-        |it, _| on_call(it, |seen| Ok(seen.call.tool.clone().into())),
+    of_ids(
+        PackName::Tool,
+        field(
+            Subject::Call,
+            "tool",
+            Type::Text,
+            Structure,
+            ["Name of the tool.", "action.tool == \"Bash\""],
+            |it, _| on_call(it, |seen| Ok(seen.call.tool.clone().into())),
+        ),
     ),
     field(
         Subject::Call,
@@ -92,7 +96,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Call,
         "runs",
-        ONE,
+        COMMAND,
         (Type::Bool, Structure),
         ["Whether it would start a program, by command pattern.", "action.runs(\"npm publish\")"],
         |it, args| {
@@ -108,7 +112,7 @@ pub(super) const ROWS: &[FactRow] = &[
         method(
             Subject::Call,
             "sets",
-            SOME,
+            WORDS,
             (Type::Bool, Structure),
             [
                 "Whether it sets one of these variables for a program.",
@@ -127,13 +131,16 @@ pub(super) const ROWS: &[FactRow] = &[
         CallEffects::READ,
         from(
             FactSource::CallPaths,
-            method(
-                Subject::Call,
-                "reads",
-                SOME,
-                (Type::Bool, Structure),
-                ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
-                |it, args| touches(it, args, READS),
+            always(
+                &[Invariant::Implies("touches")],
+                method(
+                    Subject::Call,
+                    "reads",
+                    PATHS,
+                    (Type::Bool, Structure),
+                    ["Whether it reads a file of these globs.", "action.reads([\".env\"])"],
+                    |it, args| touches(it, args, READS),
+                ),
             ),
         ),
     ),
@@ -141,13 +148,16 @@ pub(super) const ROWS: &[FactRow] = &[
         CallEffects::CHANGE,
         from(
             FactSource::CallPaths,
-            method(
-                Subject::Call,
-                "writes",
-                SOME,
-                (Type::Bool, Structure),
-                ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
-                |it, args| touches(it, args, WRITES),
+            always(
+                &[Invariant::Implies("changes"), Invariant::Implies("touches")],
+                method(
+                    Subject::Call,
+                    "writes",
+                    PATHS,
+                    (Type::Bool, Structure),
+                    ["Whether it writes a file of these globs.", "action.writes([\"Cargo.lock\"])"],
+                    |it, args| touches(it, args, WRITES),
+                ),
             ),
         ),
     ),
@@ -155,16 +165,19 @@ pub(super) const ROWS: &[FactRow] = &[
         CallEffects::CHANGE,
         from(
             FactSource::CallPaths,
-            method(
-                Subject::Call,
-                "deletes",
-                SOME,
-                (Type::Bool, Structure),
-                [
-                    "Whether it deletes a file of these globs, or the folder they lie in.",
-                    "action.deletes([\"**/tests/**\"])",
-                ],
-                |it, args| touches(it, args, DELETES),
+            always(
+                &[Invariant::Implies("changes"), Invariant::Implies("touches")],
+                method(
+                    Subject::Call,
+                    "deletes",
+                    PATHS,
+                    (Type::Bool, Structure),
+                    [
+                        "Whether it deletes a file of these globs, or the folder they lie in.",
+                        "action.deletes([\"**/tests/**\"])",
+                    ],
+                    |it, args| touches(it, args, DELETES),
+                ),
             ),
         ),
     ),
@@ -172,16 +185,19 @@ pub(super) const ROWS: &[FactRow] = &[
         CallEffects::CHANGE,
         from(
             FactSource::CallPaths,
-            method(
-                Subject::Call,
-                "changes",
-                SOME,
-                (Type::Bool, Structure),
-                [
-                    "Whether it writes or deletes a file of these globs.",
-                    "action.changes([\"src/gen/**\"])",
-                ],
-                |it, args| touches(it, args, CHANGES),
+            always(
+                &[Invariant::Implies("touches")],
+                method(
+                    Subject::Call,
+                    "changes",
+                    PATHS,
+                    (Type::Bool, Structure),
+                    [
+                        "Whether it writes or deletes a file of these globs.",
+                        "action.changes([\"src/gen/**\"])",
+                    ],
+                    |it, args| touches(it, args, CHANGES),
+                ),
             ),
         ),
     ),
@@ -192,7 +208,7 @@ pub(super) const ROWS: &[FactRow] = &[
             method(
                 Subject::Call,
                 "touches",
-                SOME,
+                PATHS,
                 (Type::Bool, Structure),
                 [
                     "Whether it reads, writes or deletes a file of these globs.",
@@ -209,7 +225,7 @@ pub(super) const ROWS: &[FactRow] = &[
             method(
                 Subject::Call,
                 "overwrites",
-                SOME,
+                PATHS,
                 (Type::Bool, Structure),
                 [
                     "Whether it writes a directory tree that may contain a file of these globs.",
@@ -282,40 +298,53 @@ pub(super) const ROWS: &[FactRow] = &[
             |it, _| on_call(it, |seen| Ok(seen.call.written.join("\n").into())),
         ),
     ),
-    field(
-        Subject::Call,
-        "secrets",
-        Type::Texts,
-        Structure,
-        [
-            "Kinds of secrets in its command line, in what it writes, in a prompt.",
-            "action.secrets.len() == 0",
-        ],
-        |it, _| {
-            on_call(it, |seen| {
-                let parts = searched_for_secrets(&seen.call);
-                Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
-            })
-        },
+    of_ids(
+        PackName::Secret,
+        at(
+            &events::CALLS_AND_PROMPTS,
+            field(
+                Subject::Call,
+                "secrets",
+                Type::Texts,
+                Structure,
+                [
+                    "Kinds of secrets in its command line, in what it writes, in a prompt.",
+                    "action.secrets.len() == 0",
+                ],
+                |it, _| {
+                    on_call(it, |seen| {
+                        let parts = searched_for_secrets(&seen.call);
+                        Ok(texts(parts.flat_map(|it| secrets::kinds(it)).collect::<Vec<_>>()))
+                    })
+                },
+            ),
+        ),
     ),
-    field(
-        Subject::Call,
-        "issued_secrets",
-        Type::Texts,
-        Structure,
-        [
-            "Kinds of secrets that their format alone tells, in the same texts as `action.secrets`.",
-            "action.issued_secrets.len() == 0",
-        ],
-        |it, _| {
-            on_call(it, |seen| {
-                let parts = searched_for_secrets(&seen.call);
-                let mut kinds: Vec<&str> = parts.flat_map(|it| secrets::issued_kinds(it)).collect();
-                kinds.sort_unstable();
-                kinds.dedup();
-                Ok(texts(kinds))
-            })
-        },
+    of_ids(
+        PackName::IssuedSecret,
+        at(
+            &events::CALLS_AND_PROMPTS,
+            field(
+                Subject::Call,
+                "issued_secrets",
+                Type::Texts,
+                Structure,
+                [
+                    "Kinds of secrets that their format alone tells, in the same texts as `action.secrets`.",
+                    "action.issued_secrets.len() == 0",
+                ],
+                |it, _| {
+                    on_call(it, |seen| {
+                        let parts = searched_for_secrets(&seen.call);
+                        let mut kinds: Vec<&str> =
+                            parts.flat_map(|it| secrets::issued_kinds(it)).collect();
+                        kinds.sort_unstable();
+                        kinds.dedup();
+                        Ok(texts(kinds))
+                    })
+                },
+            ),
+        ),
     ),
 ];
 

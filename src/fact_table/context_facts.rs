@@ -5,19 +5,19 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument};
-use super::row::{FactRow, field, method, with_range};
+use super::row::{FactRow, field, method, number, of_ids, with_range};
 pub use super::snapshots::ContextUsage;
-use super::types::{Domain, Evidence::Neutral, Evidence::Structure, PackName, Subject, Type};
+use super::types::{Domain, Evidence::Neutral, Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_base::limits::CONTEXT_TURNS_MAX;
 
 const TIER: &[(Type, Domain)] = &[(Type::Text, PackName::Tier.as_domain())];
 
 /// Rows of `context`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
+    number(
         Subject::Context,
         "percent",
-        Type::Int,
+        Unit::Percent,
         Structure,
         ["How full the context is, in percent; 0 where nothing is known.", "context.percent > 60"],
         |it, _| look(it, |it| count(it.percent)),
@@ -30,37 +30,40 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether an API call since the last compaction tells how full it is.", "context.known"],
         |it, _| look(it, |it| it.known.into()),
     ),
-    field(
+    number(
         Subject::Context,
         "tokens",
-        Type::Int,
+        Unit::ContextTokens,
         Structure,
         ["Tokens before the model at the last API call.", "context.tokens > 150000"],
         |it, _| look(it, |it| count(it.tokens)),
     ),
-    field(
+    number(
         Subject::Context,
         "window",
-        Type::Int,
+        Unit::ContextTokens,
         Neutral,
         ["Tokens that the model can hold.", "context.window >= 1000000"],
         |it, _| look(it, |it| count(it.window)),
     ),
-    field(
+    number(
         Subject::Context,
         "measured",
-        Type::Int,
+        Unit::Percent,
         Structure,
         ["Percentage of the meter that the tiers are measured on.", "context.measured >= 70"],
         |it, _| look(it, |it| count(it.measured)),
     ),
-    field(
-        Subject::Context,
-        "tier",
-        Type::Text,
-        Structure,
-        ["The tier of context.yaml that was reached, else empty.", "context.tier != \"\""],
-        |it, _| look(it, |it| it.tier.clone().into()),
+    of_ids(
+        PackName::Tier,
+        field(
+            Subject::Context,
+            "tier",
+            Type::Text,
+            Structure,
+            ["The tier of context.yaml that was reached, else empty.", "context.tier != \"\""],
+            |it, _| look(it, |it| it.tier.clone().into()),
+        ),
     ),
     method(
         Subject::Context,
@@ -73,27 +76,27 @@ pub(super) const ROWS: &[FactRow] = &[
             look(it, |it| it.reached.iter().any(|it| **it == *name).into())
         },
     ),
-    field(
+    number(
         Subject::Context,
         "threshold",
-        Type::Int,
+        Unit::Percent,
         Neutral,
         ["Percentage of the tier `act`.", "context.percent < context.threshold"],
         |it, _| look(it, |it| count(it.threshold)),
     ),
-    field(
+    number(
         Subject::Context,
         "growth",
-        Type::Int,
+        Unit::Other,
         Structure,
         ["Tokens that a turn adds, on average; 0 where nothing grows.", "context.growth > 5000"],
         |it, _| look(it, |it| count(it.growth)),
     ),
     with_range(
-        field(
+        number(
             Subject::Context,
             "turns_left",
-            Type::Int,
+            Unit::Count,
             Structure,
             [
                 "Turns until the threshold at this growth; 1000000 where nothing grows.",
@@ -103,10 +106,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ),
         (0, TURNS_MAX),
     ),
-    field(
+    number(
         Subject::Context,
         "call_growth",
-        Type::Int,
+        Unit::Other,
         Structure,
         [
             "Tokens that an API call adds, on average; 0 where nothing grows.",
@@ -115,10 +118,10 @@ pub(super) const ROWS: &[FactRow] = &[
         |it, _| look(it, |it| count(it.call_growth)),
     ),
     with_range(
-        field(
+        number(
             Subject::Context,
             "calls_left",
-            Type::Int,
+            Unit::Count,
             Structure,
             [
                 "API calls until the threshold at this growth; 1000000 where nothing grows.",
@@ -128,42 +131,42 @@ pub(super) const ROWS: &[FactRow] = &[
         ),
         (0, TURNS_MAX),
     ),
-    field(
+    number(
         Subject::Context,
         "calls",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["API calls of the session.", "context.calls > 200"],
         |it, _| look(it, |it| count(it.calls)),
     ),
-    field(
+    number(
         Subject::Context,
         "prompts",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Prompts by humans since the last compaction.", "context.prompts > 25"],
         |it, _| look(it, |it| count(it.prompts)),
     ),
-    field(
+    number(
         Subject::Context,
         "compactions",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Compactions of the session.", "context.compactions > 2"],
         |it, _| look(it, |it| count(it.compactions)),
     ),
-    field(
+    number(
         Subject::Context,
         "spent",
-        Type::Int,
+        Unit::ContextTokens,
         Structure,
         ["Tokens spent, those of caches too.", "context.spent > 5000000"],
         |it, _| look(it, |it| count(it.input_tokens.saturating_add(it.output_tokens))),
     ),
-    field(
+    number(
         Subject::Context,
         "cumulative_pct",
-        Type::Int,
+        Unit::Percent,
         Structure,
         [
             "Tokens spent in percent of the window (seed 004); it says nothing about the context.",
@@ -179,10 +182,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether that is at least the threshold (seed 004).", "!context.exhausted"],
         |it, _| look(it, |it| it.exhausted.into()),
     ),
-    field(
+    number(
         Subject::Context,
         "cost_cents",
-        Type::Int,
+        Unit::Cents,
         Structure,
         ["What was spent by the prices of the pack, in US cents.", "context.cost_cents > 1000"],
         |it, _| look(it, |it| count(it.cost_nano / NANO_PER_CENT)),

@@ -5,27 +5,30 @@ use std::cell::OnceCell;
 use super::context::{Excuse, View};
 use super::dynamic::{count, texts};
 use super::pattern::{StoredPattern, TextPattern, TextPatternSource, prose_regex};
-use super::row::{FactRow, field};
-use super::types::{Evidence::Structure, Evidence::Words, Subject, Type};
+use super::row::{FactRow, field, number, of_ids};
+use super::types::{Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 use policyd_facts::lazy::LazyRegex;
 
 /// Rows of `rationalizations`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
+    number(
         Subject::Rationalizations,
         "count",
-        Type::Int,
+        Unit::Count,
         Words,
         ["How many were found.", "rationalizations.count == 0"],
         |it, _| Ok(count(found(&it.view, |_| true, |it| it.name.clone()).len())),
     ),
-    field(
-        Subject::Rationalizations,
-        "names",
-        Type::Texts,
-        Words,
-        ["Their names.", "rationalizations.names.contains(\"flaky_tests\")"],
-        |it, _| Ok(texts(found(&it.view, |_| true, |it| it.name.clone()))),
+    of_ids(
+        PackName::Excuse,
+        field(
+            Subject::Rationalizations,
+            "names",
+            Type::Texts,
+            Words,
+            ["Their names.", "rationalizations.names.contains(\"flaky_tests\")"],
+            |it, _| Ok(texts(found(&it.view, |_| true, |it| it.name.clone()))),
+        ),
     ),
     field(
         Subject::Rationalizations,
@@ -43,16 +46,19 @@ pub(super) const ROWS: &[FactRow] = &[
         ["What is to be done instead of each.", "rationalizations.actions.len() > 0"],
         |it, _| Ok(texts(found(&it.view, |_| true, |it| format!("{}: {}", it.name, it.action)))),
     ),
-    field(
-        Subject::Rationalizations,
-        "proven",
-        Type::Texts,
-        Structure,
-        [
-            "Names of those against which what happened speaks.",
-            "rationalizations.proven.len() == 0",
-        ],
-        |it, _| Ok(texts(found(&it.view, |it| it.proven, |it| it.name.clone()))),
+    of_ids(
+        PackName::Excuse,
+        field(
+            Subject::Rationalizations,
+            "proven",
+            Type::Texts,
+            Structure,
+            [
+                "Names of those against which what happened speaks.",
+                "rationalizations.proven.len() == 0",
+            ],
+            |it, _| Ok(texts(found(&it.view, |it| it.proven, |it| it.name.clone()))),
+        ),
     ),
 ];
 

@@ -7,43 +7,57 @@ use rhai::Dynamic;
 use super::context::{Object, Part};
 use super::diagnostic_lines;
 use super::dynamic::{count, text_argument, texts};
-use super::row::{FactRow, field, method};
-use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
+use super::params::{KEY, PATH};
+use super::relations::{Invariant, Is};
+use super::row::{FactRow, always, field, method, number};
+use super::types::{Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 use policyd_facts::glob::PathGlob;
 use policyd_facts::{EditedFile, Finding};
 
-const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-
 /// Rows of `files`, findings and `todos`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
-        Subject::Files,
-        "count",
-        Type::Int,
-        Structure,
-        ["How many files.", "files.kind(\"code\").count > 0"],
-        |it, _| Ok(count(files(it).count())),
+    always(
+        &[
+            Invariant::AtMost("edits"),
+            Invariant::Either(Is::Positive, "last_at", Is::Zero),
+            Invariant::Either(Is::Zero, "last_at", Is::Positive),
+            Invariant::AtMostOfWhole("count"),
+        ],
+        number(
+            Subject::Files,
+            "count",
+            Unit::Count,
+            Structure,
+            ["How many files.", "files.kind(\"code\").count > 0"],
+            |it, _| Ok(count(files(it).count())),
+        ),
     ),
-    field(
-        Subject::Files,
-        "edits",
-        Type::Int,
-        Structure,
-        ["How many edits.", "files.edits > 20"],
-        |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
+    always(
+        &[Invariant::AtMostOfWhole("edits")],
+        number(
+            Subject::Files,
+            "edits",
+            Unit::Count,
+            Structure,
+            ["How many edits.", "files.edits > 20"],
+            |it, _| Ok(count(files(it).map(|it| it.edits).sum::<u64>())),
+        ),
     ),
-    field(
-        Subject::Files,
-        "last_at",
-        Type::Int,
-        Structure,
-        ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
-        |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
+    always(
+        &[Invariant::AtMostOfWhole("last_at")],
+        number(
+            Subject::Files,
+            "last_at",
+            Unit::Position,
+            Structure,
+            ["Position of the last edit, 0 when none.", "files.kind(\"code\").last_at == 0"],
+            |it, _| Ok(count(files(it).map(|it| it.last_seq).max().unwrap_or(0))),
+        ),
     ),
-    field(
+    number(
         Subject::Files,
         "undone_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         [
             "Position of the last edit of a file whose edits changed nothing together, 0 when none.",
@@ -90,7 +104,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Files,
         "matching",
-        FREE,
+        PATH,
         (Subject::Files.as_type(), Structure),
         ["Those whose path matches a glob.", "files.matching(\"**/*.md\").count > 0"],
         |it, args| {
@@ -101,7 +115,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Files,
         "named_in",
-        FREE,
+        KEY,
         (Subject::Files.as_type(), Structure),
         [
             "Those whose base name occurs in a text.",
@@ -148,7 +162,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Files,
         "reported_in",
-        FREE,
+        KEY,
         (Type::Texts, Structure),
         [
             "What a linter or a compiler prints about them: the first lines of a text that name one of them, each with the message beside it. Errors come before warnings.",
@@ -193,10 +207,10 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::Findings(found.collect())))
         },
     ),
-    field(
+    number(
         Subject::Findings,
         "count",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["How many.", "files.findings(\"stub\").count == 0"],
         |it, _| Ok(count(findings(it).count())),
@@ -217,21 +231,29 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether a todo tool was used.", "todos.seen"],
         |it, _| Ok(it.context().facts.todos.seen.into()),
     ),
-    field(Subject::Todos, "total", Type::Int, Structure, ["Todos.", "todos.total > 0"], |it, _| {
-        Ok(count(it.context().facts.todos.items.len()))
-    }),
-    field(
+    number(
         Subject::Todos,
-        "open",
-        Type::Int,
+        "total",
+        Unit::Count,
         Structure,
-        ["Todos that are not completed.", "todos.open == 0"],
-        |it, _| Ok(count(open_todos(it).len())),
+        ["Todos.", "todos.total > 0"],
+        |it, _| Ok(count(it.context().facts.todos.items.len())),
     ),
-    field(
+    always(
+        &[Invariant::AtMost("total")],
+        number(
+            Subject::Todos,
+            "open",
+            Unit::Count,
+            Structure,
+            ["Todos that are not completed.", "todos.open == 0"],
+            |it, _| Ok(count(open_todos(it).len())),
+        ),
+    ),
+    number(
         Subject::Todos,
         "last_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         ["Position of the last change of the list, 0 when none.", "todos.last_at > files.last_at"],
         |it, _| Ok(count(it.context().facts.todos.last_seq)),

@@ -3,9 +3,10 @@
 use policyd_expr::table::{COUNTS, Member};
 
 use super::context::Part;
-use super::row::{FactRow, Global};
+use super::events;
+use super::row::{FactRow, Global, at, of_ids};
 use super::source::FactSource;
-use super::types::{Evidence::Neutral, Subject, Type};
+use super::types::{Evidence::Neutral, PackName, Subject, Type};
 
 /// A global whose values are known before the first step.
 const fn global(
@@ -26,9 +27,19 @@ const fn global(
         values: &[],
         is_day: false,
         range: COUNTS,
+        unit: None,
+        ids: None,
     };
     let global = Some(Global { part, changes: false });
-    FactRow { member, run: None, source: Some(source), effects: None, global }
+    FactRow {
+        member,
+        run: None,
+        source: Some(source),
+        effects: None,
+        events: None,
+        invariants: &[],
+        global,
+    }
 }
 
 /// A global whose values a later step of the evaluation can change.
@@ -136,12 +147,15 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Probes,
         ["Answers of probes, by id.", "probes.pr.ok"],
     ),
-    changing(
-        "breakers",
-        Subject::Breakers,
-        FactSource::Breakers,
-        || Part::Breakers,
-        ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
+    of_ids(
+        PackName::Breaker,
+        changing(
+            "breakers",
+            Subject::Breakers,
+            FactSource::Breakers,
+            || Part::Breakers,
+            ["Circuit breakers, by name in brackets.", "breakers[\"api/claude\"].open"],
+        ),
     ),
     changing(
         "dead_letter",
@@ -199,12 +213,18 @@ pub(super) const ROWS: &[FactRow] = &[
         || Part::Rationalizations,
         ["Excuses and red flags in the agent's last text.", "rationalizations.count > 0"],
     ),
-    global(
-        "action",
-        Subject::Call,
-        FactSource::Call,
-        || Part::Call,
-        ["The tool call that is about to happen; for guards only.", "action.runs(\"git push\")"],
+    at(
+        &events::CALLS,
+        global(
+            "action",
+            Subject::Call,
+            FactSource::Call,
+            || Part::Call,
+            [
+                "The tool call that is about to happen; for guards only.",
+                "action.runs(\"git push\")",
+            ],
+        ),
     ),
     changing(
         "program",

@@ -15,6 +15,7 @@ pub mod call_facts;
 pub mod context;
 pub mod context_facts;
 mod diagnostic_lines;
+pub mod events;
 pub mod excuse_facts;
 mod file_facts;
 mod globals;
@@ -22,6 +23,7 @@ pub mod members;
 mod memory_facts;
 mod names;
 mod pack_facts;
+mod params;
 pub mod paths;
 pub mod place_facts;
 pub mod program_facts;
@@ -46,7 +48,7 @@ use policyd_expr::{dynamic, text_list};
 
 /// Types of expressions, and the names that a pack defines.
 pub mod types {
-    pub use policyd_expr::types::{Domain, Evidence, NameClass, Type};
+    pub use policyd_expr::types::{Domain, Evidence, NameClass, TextMatch, Type, Unit};
 
     pub use super::names::Names;
     pub use super::subject::{PackName, Subject};

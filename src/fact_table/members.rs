@@ -7,8 +7,9 @@ use policyd_facts::call::CallEffects;
 use rhai::Dynamic;
 
 use super::context::Object;
+use super::events::FactEvents;
 use super::paths::{self, Fact};
-use super::row::FactRow;
+use super::row::{FactRow, is_complete};
 use super::types::{Subject, Type};
 use super::{FactError, breaker_facts, globals, pack_facts};
 
@@ -35,6 +36,24 @@ pub(super) fn row_of(owner: Type, name: &str) -> Option<&'static FactRow> {
         None if owner == Type::Global => global(name),
         None => None,
     }
+}
+
+/// The rows of these names, up to the first name that has none: one that a pack gives, or a member of a text.
+pub(super) fn rows_of<'n>(
+    names: impl Iterator<Item = &'n str>,
+) -> impl Iterator<Item = &'static FactRow> {
+    let mut owner = Type::Global;
+    names.map_while(move |name| {
+        let row = row_of(owner, name)?;
+        owner = row.member.result;
+        Some(row)
+    })
+}
+
+/// Returns the events at which clients report a fact with these names, and how many of the names say so.
+pub fn events<'n>(names: impl Iterator<Item = &'n str>) -> Option<(usize, &'static FactEvents)> {
+    let rows = rows_of(names).enumerate();
+    rows.filter_map(|(at, row)| Some((at.saturating_add(1), row.events?))).last()
 }
 
 /// Returns the effects of a call without which a fact is false. `None` if it can be true without any.
@@ -144,6 +163,7 @@ const fn places(rows: &[FactRow]) -> Places {
     let mut places = [FREE; PLACES];
     let mut number = 0;
     while number < rows.len() {
+        assert!(is_complete(&rows[number]), "a number needs a unit, a fact of `event` its events");
         let mut place = place_of(rows[number].member.owner, rows[number].member.name.as_bytes());
         while places[place] != FREE {
             place = (place + 1) % PLACES;
@@ -166,12 +186,16 @@ macro_rules! tables {
             }
         }
 
-        /// All rows, in the order of the reference documentation.
-        pub fn tables() -> impl Iterator<Item = &'static Member> {
-            let own = [globals::ROWS, $(super::$module::ROWS),+].into_iter().flatten();
-            own.map(|it| &it.member).chain(builtins::ROWS)
+        /// The rows of globals and subjects.
+        pub(super) fn rows() -> impl Iterator<Item = &'static FactRow> {
+            [globals::ROWS, $(super::$module::ROWS),+].into_iter().flatten()
         }
     };
+}
+
+/// Returns all rows, in the order of the reference documentation.
+pub fn tables() -> impl Iterator<Item = &'static Member> {
+    rows().map(|it| &it.member).chain(builtins::ROWS)
 }
 
 tables! {

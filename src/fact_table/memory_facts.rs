@@ -4,40 +4,40 @@ use chrono::{DateTime, Datelike, Timelike, Utc};
 
 use super::context::View;
 use super::dynamic::count;
-use super::row::{FactRow, field, of_days, with_range, with_values};
-use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type};
+use super::row::{FactRow, field, number, of_days, with_range, with_values};
+use super::types::{Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type, Unit};
 
 /// Rows of `state`, `now`, `rule` and `outcome`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
+    number(
         Subject::State,
         "blocks",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Blocks in this episode.", "state.blocks < 3"],
         |it, _| Ok(count(it.view.memory.blocks)),
     ),
-    field(
+    number(
         Subject::State,
         "total_blocks",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Blocks in the whole session.", "state.total_blocks > 10"],
         |it, _| Ok(count(it.view.memory.total_blocks)),
     ),
-    field(
+    number(
         Subject::State,
         "turns",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Stops that moved the state.", "state.turns > 1"],
         |it, _| Ok(count(it.view.memory.turns)),
     ),
     with_range(
-        field(
+        number(
             Subject::Now,
             "hour",
-            Type::Int,
+            Unit::Other,
             Neutral,
             ["Hour of the day in UTC, 0 to 23.", "now.hour >= 22"],
             |it, _| Ok(count(clock(it.context().now.millis()).hour())),
@@ -45,10 +45,10 @@ pub(super) const ROWS: &[FactRow] = &[
         (0, 23),
     ),
     with_range(
-        field(
+        number(
             Subject::Now,
             "weekday",
-            Type::Int,
+            Unit::Other,
             Neutral,
             ["Day of the week, 1 is Monday.", "now.weekday >= 6"],
             |it, _| Ok(count(clock(it.context().now.millis()).weekday().number_from_monday())),
@@ -82,42 +82,42 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(super::dynamic::texts(keywords_seen(&it.view))),
     ),
-    field(
+    number(
         Subject::Outcome,
         "failed",
-        Type::Int,
+        Unit::Count,
         Neutral,
         ["Blockers that are not satisfied.", "outcome.failed > 1"],
         |it, _| Ok(count(it.view.outcome.failed)),
     ),
-    field(
+    number(
         Subject::Outcome,
         "warned",
-        Type::Int,
+        Unit::Count,
         Neutral,
         ["Warnings.", "outcome.warned > 0"],
         |it, _| Ok(count(it.view.outcome.warned)),
     ),
-    field(
+    number(
         Subject::Outcome,
         "block",
-        Type::Int,
+        Unit::Count,
         Neutral,
         ["Number of this block in its episode.", "outcome.block > 1"],
         |it, _| Ok(count(it.view.outcome.block)),
     ),
-    field(
+    number(
         Subject::Outcome,
         "max_blocks",
-        Type::Int,
+        Unit::Count,
         Neutral,
         ["Blocks after which policyd releases the stop.", "outcome.max_blocks == 5"],
         |it, _| Ok(count(it.view.outcome.max_blocks)),
     ),
-    field(
+    number(
         Subject::Outcome,
         "remaining",
-        Type::Int,
+        Unit::Count,
         Neutral,
         [
             "Blocks that remain for the same finding before policyd releases the stop.",
@@ -125,10 +125,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(it.view.outcome.remaining)),
     ),
-    field(
+    number(
         Subject::Outcome,
         "idle_remaining",
-        Type::Int,
+        Unit::Count,
         Neutral,
         [
             "Blocks that remain before policyd releases a stop without a tool call after a block.",
@@ -182,10 +182,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ["Whether every blocker was satisfied.", "!outcome.workflow_compliant"],
         |it, _| Ok(it.view.outcome.workflow_compliant.into()),
     ),
-    field(
+    number(
         Subject::Outcome,
         "quality_score",
-        Type::Int,
+        Unit::Other,
         Neutral,
         ["Share of satisfied checks, 0 to 100.", "outcome.quality_score < 70"],
         |it, _| Ok(count(it.view.outcome.quality_score)),

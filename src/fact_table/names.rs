@@ -44,7 +44,7 @@ impl Names {
     pub fn of(&self, domain: Domain) -> Option<&BTreeSet<String>> {
         match domain {
             Domain::Name(kind) => PackName::from_kind(kind).map(|it| self.of_name(it)),
-            Domain::Free | Domain::Regex => None,
+            Domain::Text(_) | Domain::Regex => None,
         }
     }
 
@@ -66,7 +66,7 @@ impl Names {
         TableOfFacts.named_members(owner).map(|it| it.kind)
     }
 
-    const fn of_name(&self, name: PackName) -> &BTreeSet<String> {
+    fn of_name(&self, name: PackName) -> &BTreeSet<String> {
         match name {
             PackName::CommandKind => &self.command_kinds,
             PackName::FileKind => &self.file_kinds,
@@ -75,11 +75,27 @@ impl Names {
             PackName::Tier => &self.tiers,
             PackName::Preference => &self.preferences,
             PackName::Probe => &self.probes,
+            PackName::SessionType => &self.session_types,
+            PackName::Forge => &self.forges,
+            PackName::Signal
+            | PackName::Excuse
+            | PackName::Alarm
+            | PackName::Breaker
+            | PackName::FailureClass
+            | PackName::ErrorType
+            | PackName::ErrorName
+            | PackName::Trigger
+            | PackName::Tool
+            | PackName::Program
+            | PackName::Secret
+            | PackName::IssuedSecret
+            | PackName::PermissionMode
+            | PackName::SessionSource => &NO_NAMES,
         }
     }
 }
 
-/// Names of a kind that is not in [`PackName`].
+/// Names of a kind that is not kept here.
 static NO_NAMES: BTreeSet<String> = BTreeSet::new();
 
 impl KnownNames for Names {
@@ -91,12 +107,11 @@ impl KnownNames for Names {
         PackName::from_kind(kind).map_or(&NO_NAMES, |it| self.of_name(it))
     }
 
-    fn values(&self, path: &str) -> Option<Vec<&str>> {
-        let known = match path {
-            "session.type" => &self.session_types,
-            "session.forge" if !self.incomplete => &self.forges,
-            _ => return None,
-        };
+    fn values(&self, ids: NameClass) -> Option<Vec<&str>> {
+        let name = PackName::from_kind(ids)?;
+        let is_complete =
+            name == PackName::SessionType || (name == PackName::Forge && !self.incomplete);
+        let known = Some(self.of_name(name)).filter(|_| is_complete)?;
         // A session may be of no type.
         Some(known.iter().map(String::as_str).chain([""]).collect())
     }

@@ -8,16 +8,16 @@ use serde_json::Value;
 use super::FactError;
 use super::context::{Object, Part, ProbeResult};
 use super::dynamic::{count, text_argument, texts};
+use super::params::KEY;
 use super::pattern::TextPattern;
 use super::prose::Prose;
+use super::relations::{Invariant, Is};
 use super::reply;
-use super::row::{FactRow, field, method, with_range, with_values};
+use super::row::{FactRow, always, field, method, number, of_unit, with_range, with_values};
 use super::session_facts::json_text;
-use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type};
+use super::types::{Domain, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit};
 
 const PATTERN: &[(Type, Domain)] = &[(Type::Text, PackName::Text.as_domain())];
-const PATH: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-
 /// Rows of `patterns` and of a probe. `prefs.<id>` and `probes.<id>` are named by the pack.
 pub(super) const ROWS: &[FactRow] = &[
     method(
@@ -58,22 +58,25 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, args| Ok(any_quote(it, args, it.context().messages())?.unwrap_or_default().into()),
     ),
-    method(
-        Subject::Patterns,
-        "prompted_at",
-        PATTERN,
-        (Type::Int, Words),
-        [
-            "Position of the newest prompt by a human that matches, 0 when none.",
-            "files.last_at > patterns.prompted_at(\"operations\")",
-        ],
-        |it, args| {
-            let ((name, pattern), prompts) = (pattern(it, args)?, &it.context().facts.prompts);
-            let known = prompts.first.iter().chain(&prompts.last).zip(it.context().prompts());
-            let hits = known
-                .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
-            Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
-        },
+    of_unit(
+        Unit::Position,
+        method(
+            Subject::Patterns,
+            "prompted_at",
+            PATTERN,
+            (Type::Int, Words),
+            [
+                "Position of the newest prompt by a human that matches, 0 when none.",
+                "files.last_at > patterns.prompted_at(\"operations\")",
+            ],
+            |it, args| {
+                let ((name, pattern), prompts) = (pattern(it, args)?, &it.context().facts.prompts);
+                let known = prompts.first.iter().chain(&prompts.last).zip(it.context().prompts());
+                let hits = known
+                    .filter(|(_, prose)| prose.remembered(&name, |it| pattern.quote(it)).is_some());
+                Ok(count(hits.map(|(prompt, _)| prompt.seq).max().unwrap_or(0)))
+            },
+        ),
     ),
     method(
         Subject::Patterns,
@@ -115,13 +118,20 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(any_quote(it, args, it.context().prompts().last())?.unwrap_or_default().into())
         },
     ),
-    field(
-        Subject::Probe,
-        "ok",
-        Type::Bool,
-        Structure,
-        ["Whether it answered and exited with 0.", "probes.pr.ok"],
-        |it, _| with_reading(it, |it| matches!(it, ProbeResult::Answer { code: 0, .. }).into()),
+    always(
+        &[
+            Invariant::Either(Is::False, "code", Is::Zero),
+            Invariant::Either(Is::True, "code", Is::NotZero),
+            Invariant::Either(Is::False, "error", Is::Empty),
+        ],
+        field(
+            Subject::Probe,
+            "ok",
+            Type::Bool,
+            Structure,
+            ["Whether it answered and exited with 0.", "probes.pr.ok"],
+            |it, _| with_reading(it, |it| matches!(it, ProbeResult::Answer { code: 0, .. }).into()),
+        ),
     ),
     field(
         Subject::Probe,
@@ -137,10 +147,10 @@ pub(super) const ROWS: &[FactRow] = &[
         },
     ),
     with_range(
-        field(
+        number(
             Subject::Probe,
             "code",
-            Type::Int,
+            Unit::Other,
             Structure,
             ["Exit code, -1 when it could not answer.", "probes.pr.code == 0"],
             |it, _| {
@@ -155,7 +165,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Probe,
         "text",
-        PATH,
+        KEY,
         (Type::Text, Structure),
         ["The value at a path as text, else empty.", "probes.pr.text(\"state\") == \"OPEN\""],
         |it, args| {
@@ -168,7 +178,7 @@ pub(super) const ROWS: &[FactRow] = &[
         method(
             Subject::Probe,
             "verdict",
-            PATH,
+            KEY,
             (Type::Text, Structure),
             [
                 "What the reply at a path says: `SATISFIED: …` or `NOT SATISFIED: …` at the start of a line; `unknown` where it says neither, or could not answer.",
@@ -190,7 +200,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Probe,
         "flag",
-        PATH,
+        KEY,
         (Type::Bool, Structure),
         ["Whether the value at a path is true.", "probes.pr.flag(\"isDraft\")"],
         |it, args| {
@@ -200,24 +210,27 @@ pub(super) const ROWS: &[FactRow] = &[
         },
     ),
     with_range(
-        method(
-            Subject::Probe,
-            "number",
-            PATH,
-            (Type::Int, Structure),
-            ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
-            |it, args| {
-                at_path(it, args, |found| {
-                    count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
-                })
-            },
+        of_unit(
+            Unit::Unknown,
+            method(
+                Subject::Probe,
+                "number",
+                KEY,
+                (Type::Int, Structure),
+                ["The whole number at a path, else 0.", "probes.pr.number(\"number\") > 0"],
+                |it, args| {
+                    at_path(it, args, |found| {
+                        count(found.first().and_then(|it| it.as_i64()).unwrap_or(0))
+                    })
+                },
+            ),
         ),
         (i64::MIN, i64::MAX),
     ),
     method(
         Subject::Probe,
         "list",
-        PATH,
+        KEY,
         (Type::Texts, Structure),
         [
             "The values at a path; `[]` is every element of a list, `[0]` the first, `[key=text]` those with that value, `[key!=text]` those with another. A last step `{name,url}` joins the values of several keys with a space. Nulls and empty texts are left out.",

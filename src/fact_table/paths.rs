@@ -5,22 +5,31 @@ pub use policyd_expr::paths::{Fact, FactStep, Number};
 
 use super::members::Member;
 use super::names::TableOfFacts;
-use super::types::Type;
+use super::types::{NameClass, Names, Type};
 
 /// Returns the type of a fact. `None` if the table does not have it.
 #[must_use]
 pub fn type_of(fact: Fact<'_>) -> Option<Type> {
-    fact.result(&TableOfFacts)
+    paths::find(fact.names(), &TableOfFacts, None).map(|it| it.0)
 }
 
 /// Returns the row of the last name of a fact.
 #[must_use]
 pub fn member(fact: Fact<'_>) -> Option<&'static Member> {
-    fact.member(&TableOfFacts)
+    paths::find(fact.names(), &TableOfFacts, None)?.1
+}
+
+/// Returns the kind of names that the values of a fact with these names are.
+#[must_use]
+pub fn ids_of_names(fact: &str, names: &Names) -> Option<NameClass> {
+    match names.record.as_ref().and_then(|it| it.at(fact)) {
+        Some(field) => field.ids,
+        None => member_of_names(fact)?.ids,
+    }
 }
 
 /// Returns the row of the last of names such as `commands.kind.count`.
 #[must_use]
 pub fn member_of_names(names: &str) -> Option<&'static Member> {
-    paths::find(names.split('.'), &TableOfFacts)?.1
+    paths::find(names.split('.'), &TableOfFacts, None)?.1
 }

@@ -9,13 +9,11 @@ use super::FactError;
 use super::call_facts::on_call;
 use super::context::{Object, Part};
 use super::dynamic::{count, texts};
-use super::row::{FactRow, field, method};
+use super::params::PATHS;
+use super::row::{FactRow, field, method, number};
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Subject, Type};
+use super::types::{Evidence::Structure, Subject, Type, Unit};
 use policyd_facts::call::{CallEnvironment, PathMatchers, ResolvedPath};
-
-/// A list of texts as the argument of a row.
-pub(super) const SOME: &[(Type, Domain)] = &[(Type::Texts, Domain::Free)];
 
 /// The globs that an argument lists. They are compiled when the list is first used.
 pub(super) fn globs(args: &[Dynamic]) -> Result<Arc<PathMatchers>, FactError> {
@@ -28,7 +26,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Places,
         "any",
-        SOME,
+        PATHS,
         (Type::Bool, Structure),
         ["Whether one of them matches one of these globs.", "program.targets.any([\"/etc/**\"])"],
         any,
@@ -55,10 +53,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| on_places(it, |place, around| Some(around.holds_project(place.real(around)?))),
     ),
-    field(
+    number(
         Subject::Places,
         "count",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["How many there are.", "program.targets.count > 1"],
         |it, _| Ok(count(places(it).len())),

@@ -8,27 +8,29 @@ use super::FactError;
 use super::call_facts::{CallFacts, on_call, values};
 use super::context::{Object, Part};
 use super::dynamic::{text_argument, texts};
-use super::place_facts::{SOME, globs, not_known};
-use super::row::{FactRow, field, from, method};
+use super::params::{COMMANDS, NAMES, OPTION, OPTIONS, PATHS, WORDS};
+use super::place_facts::{globs, not_known};
+use super::row::{FactRow, field, from, method, of_ids};
 pub use super::snapshots::MatchedProgram;
 use super::source::FactSource;
 use super::text_list::list;
-use super::types::{Domain, Evidence::Structure, Subject, Type};
+use super::types::{Evidence::Structure, PackName, Subject, Type};
 use policyd_facts::call::{Access, FileAccess, Invocation, ShellText};
 use policyd_facts::glob::word_matches;
 use policyd_facts::pattern::CommandPattern;
 
-const ONE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-
 /// Rows of `program`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
-        Subject::Invocation,
-        "name",
-        Type::Text,
-        Structure,
-        ["Its name without its folder, empty where unknown.", "program.name == \"rm\""],
-        |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
+    of_ids(
+        PackName::Program,
+        field(
+            Subject::Invocation,
+            "name",
+            Type::Text,
+            Structure,
+            ["Its name without its folder, empty where unknown.", "program.name == \"rm\""],
+            |it, _| on_program(it, |it, _, _| Ok(it.name.clone().into())),
+        ),
     ),
     field(
         Subject::Invocation,
@@ -49,7 +51,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "has",
-        SOME,
+        OPTIONS,
         (Type::Bool, Structure),
         [
             "Whether one of these options is given, bundled or shortened too.",
@@ -67,7 +69,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "value",
-        ONE,
+        OPTION,
         (Type::Text, Structure),
         ["The value of an option, else empty.", "program.value(\"--namespace\") == \"prod\""],
         |it, args| {
@@ -80,7 +82,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "values",
-        ONE,
+        OPTION,
         (Type::Texts, Structure),
         [
             "All values of an option that may be given more than once.",
@@ -111,7 +113,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "names",
-        SOME,
+        WORDS,
         (Type::Bool, Structure),
         [
             "Whether one of its operands is one of these; `*` stands for any letters.",
@@ -171,7 +173,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "fed_by",
-        SOME,
+        COMMANDS,
         (Type::Bool, Structure),
         [
             "Whether the output of such a program reaches it, by command pattern.",
@@ -195,7 +197,7 @@ pub(super) const ROWS: &[FactRow] = &[
         method(
             Subject::Invocation,
             "fed_from",
-            SOME,
+            PATHS,
             (Type::Bool, Structure),
             [
                 "Whether it, or what its input comes from, reads a file of these globs.",
@@ -219,7 +221,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "expands",
-        SOME,
+        WORDS,
         (Type::Bool, Structure),
         [
             "Whether a variable of the environment of such a name stands in its arguments.",
@@ -358,7 +360,7 @@ pub(super) const ROWS: &[FactRow] = &[
     method(
         Subject::Invocation,
         "wrapped_by",
-        SOME,
+        NAMES,
         (Type::Bool, Structure),
         ["Whether one of these programs starts it.", "program.wrapped_by([\"sudo\", \"doas\"])"],
         |it, args| {

@@ -6,51 +6,54 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, texts};
-use super::row::{FactRow, field};
+use super::row::{FactRow, field, number, of_ids};
 pub use super::snapshots::QueueSnapshot;
-use super::types::{Evidence::Structure, Subject, Type};
+use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 
 /// Rows of `dead_letter` and `escalations`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
+    number(
         Subject::DeadLetters,
         "depth",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tasks in the dead-letter queue.", "dead_letter.depth < 20"],
         |it, _| look(it, |it| count(it.depth)),
     ),
-    field(
+    number(
         Subject::DeadLetters,
         "oldest_hours",
-        Type::Int,
+        Unit::Other,
         Structure,
         ["Hours since the oldest of them first failed.", "dead_letter.oldest_hours < 72"],
         |it, _| look(it, |it| count(it.oldest_hours)),
     ),
-    field(
+    number(
         Subject::DeadLetters,
         "same_cause",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tasks that share the commonest error.", "dead_letter.same_cause < 3"],
         |it, _| look(it, |it| count(it.same_cause)),
     ),
-    field(
+    number(
         Subject::DeadLetters,
         "awaiting_human",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tasks that wait for a human.", "dead_letter.awaiting_human == 0"],
         |it, _| look(it, |it| count(it.awaiting_human)),
     ),
-    field(
-        Subject::DeadLetters,
-        "alarms",
-        Type::Texts,
-        Structure,
-        ["Alarms of dead_letter.yaml that hold, by id.", "dead_letter.alarms.len() == 0"],
-        |it, _| look(it, |it| texts(it.alarms.iter().cloned())),
+    of_ids(
+        PackName::Alarm,
+        field(
+            Subject::DeadLetters,
+            "alarms",
+            Type::Texts,
+            Structure,
+            ["Alarms of dead_letter.yaml that hold, by id.", "dead_letter.alarms.len() == 0"],
+            |it, _| look(it, |it| texts(it.alarms.iter().cloned())),
+        ),
     ),
     field(
         Subject::Escalations,

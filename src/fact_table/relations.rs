@@ -1,38 +1,21 @@
-//! What facts say of each other, whatever happens in a session.
+//! What facts say of each other, whatever happens in a session: conditions that are always true.
 
 use super::ast::{Expr, ExprKind, Relation as Operator};
+use super::members::{self, Member};
 use super::paths::{self, Fact};
-use super::types::Subject;
+use super::row::FactRow;
 
-/// Something that is always true of two facts.
-#[derive(Debug)]
-pub struct Relation {
-    /// Types of their owners.
-    pub owners: [Subject; 2],
-    /// Whose members the two are.
-    pub kin: OwnerRelation,
-    /// The names of the two.
-    pub members: [&'static str; 2],
-    /// What is true of them.
-    pub holds: Holds,
-}
-
-/// Whose members two facts are.
+/// Something that is always true of a fact and of another member, which it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnerRelation {
-    /// Of one owner.
-    Same,
-    /// The first of a part of what the second is of: `files.kind("code")` and `files`.
-    Part,
-}
-
-/// What is true of two facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holds {
-    /// The first, the second, or both are so.
-    Either(Is, Is),
-    /// The first is at most the second.
-    AtMost,
+pub enum Invariant {
+    /// The fact is so, another member of its owner is so, or both.
+    Either(Is, &'static str, Is),
+    /// The fact is at most another member of its owner.
+    AtMost(&'static str),
+    /// The fact is at most this member of the whole, if its owner is a part of one: `files.kind("code")` of `files`.
+    AtMostOfWhole(&'static str),
+    /// If the fact is true, the function of this name is true for the same argument.
+    Implies(&'static str),
 }
 
 /// How a fact can be.
@@ -51,45 +34,6 @@ pub enum Is {
     /// The empty text.
     Empty,
 }
-
-const fn either(owner: Subject, members: [&'static str; 2], one: Is, other: Is) -> Relation {
-    let holds = Holds::Either(one, other);
-    Relation { owners: [owner; 2], kin: OwnerRelation::Same, members, holds }
-}
-
-const fn at_most(owner: Subject, members: [&'static str; 2]) -> Relation {
-    let (kin, holds) = (OwnerRelation::Same, Holds::AtMost);
-    Relation { owners: [owner; 2], kin, members, holds }
-}
-
-/// A number of a part is at most one of the whole.
-const fn part(owners: [Subject; 2], members: [&'static str; 2]) -> Relation {
-    Relation { owners, kin: OwnerRelation::Part, members, holds: Holds::AtMost }
-}
-
-/// All of them.
-pub const ALWAYS: &[Relation] = &[
-    either(Subject::CommandKind, ["passed", "failed"], Is::False, Is::False),
-    either(Subject::CommandKind, ["passed", "count"], Is::False, Is::Positive),
-    either(Subject::CommandKind, ["failed", "count"], Is::False, Is::Positive),
-    either(Subject::CommandKind, ["passed", "last_passed_at"], Is::False, Is::Positive),
-    either(Subject::Command, ["exists", "text"], Is::True, Is::Empty),
-    either(Subject::Command, ["exists", "at"], Is::True, Is::Zero),
-    either(Subject::Command, ["exists", "at"], Is::False, Is::Positive),
-    either(Subject::Commands, ["ran", "total"], Is::False, Is::Positive),
-    at_most(Subject::Files, ["count", "edits"]),
-    either(Subject::Files, ["count", "last_at"], Is::Positive, Is::Zero),
-    either(Subject::Files, ["count", "last_at"], Is::Zero, Is::Positive),
-    at_most(Subject::Todos, ["open", "total"]),
-    at_most(Subject::Tools, ["count", "total"]),
-    either(Subject::Probe, ["ok", "code"], Is::False, Is::Zero),
-    either(Subject::Probe, ["ok", "code"], Is::True, Is::NotZero),
-    either(Subject::Probe, ["ok", "error"], Is::False, Is::Empty),
-    part([Subject::CommandKind, Subject::Commands], ["count", "total"]),
-    part([Subject::Files, Subject::Files], ["count", "count"]),
-    part([Subject::Files, Subject::Files], ["edits", "edits"]),
-    part([Subject::Files, Subject::Files], ["last_at", "last_at"]),
-];
 
 impl Is {
     /// The condition that a fact is so.
@@ -110,55 +54,81 @@ impl Is {
     }
 }
 
-impl Holds {
-    /// The condition that it is true of two facts.
-    pub(super) fn of(self, one: &Expr, other: &Expr) -> Expr {
-        let kind = match self {
-            Self::Either(first, second) => ExprKind::Or(vec![first.of(one), second.of(other)]),
-            Self::AtMost => {
-                ExprKind::Compare(Operator::AtMost, Box::new(one.clone()), Box::new(other.clone()))
-            }
-        };
-        Expr::new(kind, one.range.clone())
-    }
+/// The condition that one of two facts is at most the other.
+pub(super) fn at_most(one: &Expr, other: &Expr) -> Expr {
+    let (one, range) = (Box::new(one.clone()), one.range.clone());
+    Expr::new(ExprKind::Compare(Operator::AtMost, one, Box::new(other.clone())), range)
 }
 
-/// A fact that has an owner.
+/// The condition that one of two conditions is true.
+pub(super) fn either(one: Expr, other: Expr) -> Expr {
+    let range = one.range.clone();
+    Expr::new(ExprKind::Or(vec![one, other]), range)
+}
+
+/// A fact that has an owner, and its row.
 struct OwnedFact<'t> {
     expr: &'t Expr,
     owner: Fact<'t>,
-    member: &'t str,
+    row: &'static FactRow,
 }
 
 impl<'t> OwnedFact<'t> {
     fn new(expr: &'t Expr) -> Option<Self> {
         let fact = expr.fact()?;
-        Some(Self { expr, owner: fact.owner()?, member: fact.last()?.name })
+        let owner = fact.owner()?;
+        let row = members::row_of(paths::type_of(owner)?, fact.last()?.name)?;
+        Some(Self { expr, owner, row })
     }
-}
 
-impl Relation {
-    /// Whether it speaks of two facts.
-    fn speaks_of(&self, one: &OwnedFact<'_>, other: &OwnedFact<'_>) -> bool {
-        let kin = match self.kin {
-            OwnerRelation::Same => one.owner == other.owner,
-            OwnerRelation::Part => one.owner != other.owner && one.owner.is_within(other.owner),
+    /// The condition that an invariant of the fact is about another one.
+    fn condition(&self, invariant: Invariant, other: &Self) -> Option<Expr> {
+        let of_owner = |name: &str| self.owner == other.owner && other.row.member.name == name;
+        let of_whole = |name: &str| {
+            self.owner != other.owner
+                && self.owner.is_within(other.owner)
+                && other.row.member.name == name
         };
-        kin && self.members == [one.member, other.member]
-            && [one, other].map(|it| paths::type_of(it.owner))
-                == self.owners.map(|it| Some(it.as_type()))
+        match invariant {
+            Invariant::Either(is, name, so) => {
+                of_owner(name).then(|| either(is.of(self.expr), so.of(other.expr)))
+            }
+            Invariant::AtMost(name) => of_owner(name).then(|| at_most(self.expr, other.expr)),
+            Invariant::AtMostOfWhole(name) => {
+                of_whole(name).then(|| at_most(self.expr, other.expr))
+            }
+            // By the argument, in `wider`.
+            Invariant::Implies(_) => None,
+        }
     }
 }
 
-/// Returns what `relations` say of these facts.
+/// A condition that is always true, and the invariant that says so.
+#[derive(Debug)]
+pub struct AlwaysTrue {
+    /// The row that has the invariant.
+    pub row: &'static Member,
+    /// The invariant.
+    pub invariant: Invariant,
+    /// The condition.
+    pub condition: Expr,
+}
+
+/// Returns the invariants of all rows.
+pub fn invariants() -> impl Iterator<Item = (&'static Member, Invariant)> {
+    members::rows().flat_map(|row| row.invariants.iter().map(|it| (&row.member, *it)))
+}
+
+/// Returns what is always true of these facts.
 #[must_use]
-pub fn between(facts: &[&Expr], relations: &[Relation]) -> Vec<Expr> {
+pub fn between(facts: &[&Expr]) -> Vec<AlwaysTrue> {
     let facts: Vec<OwnedFact<'_>> = facts.iter().filter_map(|it| OwnedFact::new(it)).collect();
     let mut found = Vec::new();
     for one in &facts {
-        for relation in relations.iter().filter(|it| it.members[0] == one.member) {
-            let others = facts.iter().filter(|it| relation.speaks_of(one, it));
-            found.extend(others.map(|it| relation.holds.of(one.expr, it.expr)));
+        for invariant in one.row.invariants {
+            let conditions = facts.iter().filter_map(|it| one.condition(*invariant, it));
+            let (row, invariant) = (&one.row.member, *invariant);
+            found.extend(conditions.map(|condition| AlwaysTrue { row, invariant, condition }));
         }
     }
     found

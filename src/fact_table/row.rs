@@ -5,8 +5,10 @@ use rhai::Dynamic;
 
 use super::FactError;
 use super::context::{Object, Part};
+use super::events::FactEvents;
+use super::relations::Invariant;
 use super::source::FactSource;
-use super::types::{Domain, Evidence, Subject, Type};
+use super::types::{Domain, Evidence, PackName, Subject, Type, Unit};
 use policyd_facts::call::CallEffects;
 
 /// Runs a member on an object of its owner's type.
@@ -23,6 +25,10 @@ pub(super) struct FactRow {
     pub source: Option<FactSource>,
     /// The effects that it asks about: it is false if the call has none of them.
     pub effects: Option<CallEffects>,
+    /// The events at which clients report it; `None` for a member that is reported when its owner is.
+    pub events: Option<&'static FactEvents>,
+    /// What is always true of it and of other members.
+    pub invariants: &'static [Invariant],
     /// The part of the context that a global name is; `None` for members.
     pub global: Option<Global>,
 }
@@ -70,8 +76,54 @@ pub(super) const fn method(
         values: &[],
         is_day: false,
         range: COUNTS,
+        unit: None,
+        ids: None,
     };
-    FactRow { member, run: Some(run), source: None, effects: None, global: None }
+    FactRow {
+        member,
+        run: Some(run),
+        source: None,
+        effects: None,
+        events: None,
+        invariants: &[],
+        global: None,
+    }
+}
+
+/// A field that is a number.
+pub(super) const fn number(
+    owner: Subject,
+    name: &'static str,
+    unit: Unit,
+    evidence: Evidence,
+    doc: [&'static str; 2],
+    run: Run,
+) -> FactRow {
+    let result = if matches!(unit, Unit::Dollars) { Type::Decimal } else { Type::Int };
+    of_unit(unit, field(owner, name, result, evidence, doc, run))
+}
+
+/// The same member, whose number counts this.
+pub(super) const fn of_unit(unit: Unit, row: FactRow) -> FactRow {
+    FactRow { member: Member { unit: Some(unit), ..row.member }, ..row }
+}
+
+/// The same member, whose value, texts, items, or argument are names of this kind.
+pub(super) const fn of_ids(ids: PackName, row: FactRow) -> FactRow {
+    FactRow { member: Member { ids: Some(ids.as_kind()), ..row.member }, ..row }
+}
+
+/// Whether a row says all that must be said: a number has a unit, and a fact of the event has the events that report it.
+pub(super) const fn is_complete(row: &FactRow) -> bool {
+    let is_number = matches!(row.member.result, Type::Int | Type::Decimal);
+    let is_of_event =
+        matches!(row.member.owner, Type::Object(it) if it.number == Subject::Event as u8);
+    is_number == row.member.unit.is_some() && (!is_of_event || row.events.is_some())
+}
+
+/// The same member, which clients report at these events.
+pub(super) const fn at(events: &'static FactEvents, row: FactRow) -> FactRow {
+    FactRow { events: Some(events), ..row }
 }
 
 /// The same member with the closed set of its values.
@@ -92,6 +144,11 @@ pub(super) const fn from(source: FactSource, row: FactRow) -> FactRow {
 /// The same member, which is false if the call has none of these effects.
 pub(super) const fn effect(effects: CallEffects, row: FactRow) -> FactRow {
     FactRow { effects: Some(effects), ..row }
+}
+
+/// The same member, of which these are always true.
+pub(super) const fn always(invariants: &'static [Invariant], row: FactRow) -> FactRow {
+    FactRow { invariants, ..row }
 }
 
 /// The same member, whose value is a day such as `2027-01-31`.

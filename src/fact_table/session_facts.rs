@@ -3,147 +3,197 @@
 use rhai::Dynamic;
 
 use super::dynamic::{count, text_argument, texts};
+use super::events;
+use super::params::KEY;
 use super::prose::Prose;
-use super::row::{FactRow, field, from, method, with_values};
+use super::row::{FactRow, at, field, from, method, number, of_ids, with_values};
 use super::source::FactSource;
 use super::types::{
-    Domain, Evidence::Neutral, Evidence::Structure, Evidence::Words, Subject, Type,
+    Evidence::Neutral, Evidence::Structure, Evidence::Words, PackName, Subject, Type, Unit,
 };
 use policyd_facts::event::EVENT_NAMES;
 
 /// Rows of `event`, `session`, `transcript` and `tokens`.
 pub(super) const ROWS: &[FactRow] = &[
     with_values(
-        field(
-            Subject::Event,
-            "kind",
-            Type::Text,
-            Neutral,
-            ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
-            |it, _| Ok(it.context().event.kind.name().into()),
+        at(
+            &events::EVERYWHERE,
+            field(
+                Subject::Event,
+                "kind",
+                Type::Text,
+                Neutral,
+                ["Neutral name of the event.", "event.kind == \"subagent_stop\""],
+                |it, _| Ok(it.context().event.kind.name().into()),
+            ),
         ),
         EVENT_NAMES,
     ),
-    field(
-        Subject::Event,
-        "tool",
-        Type::Text,
-        Structure,
-        ["Tool about to run or that ran, else empty.", "event.tool == \"Bash\""],
-        |it, _| Ok(it.context().event.tool_name.clone().unwrap_or_default().into()),
+    of_ids(
+        PackName::Tool,
+        at(
+            &events::TOOL,
+            field(
+                Subject::Event,
+                "tool",
+                Type::Text,
+                Structure,
+                ["Tool about to run or that ran, else empty.", "event.tool == \"Bash\""],
+                |it, _| Ok(it.context().event.tool_name.clone().unwrap_or_default().into()),
+            ),
+        ),
     ),
-    method(
-        Subject::Event,
-        "input",
-        &[(Type::Text, Domain::Free)],
-        (Type::Text, Structure),
-        ["A field of the tool's input as text, else empty.", "event.input(\"file_path\") != \"\""],
-        |it, args| {
-            let key = text_argument(args, 0)?;
-            Ok(it
-                .context()
-                .event
-                .tool_input
-                .get(key.as_str())
-                .map(json_text)
-                .unwrap_or_default()
-                .into())
-        },
+    at(
+        &events::INPUT,
+        method(
+            Subject::Event,
+            "input",
+            KEY,
+            (Type::Text, Structure),
+            [
+                "A field of the tool's input as text, else empty.",
+                "event.input(\"file_path\") != \"\"",
+            ],
+            |it, args| {
+                let key = text_argument(args, 0)?;
+                Ok(it
+                    .context()
+                    .event
+                    .tool_input
+                    .get(key.as_str())
+                    .map(json_text)
+                    .unwrap_or_default()
+                    .into())
+            },
+        ),
     ),
-    field(
-        Subject::Event,
-        "prompt",
-        Type::Text,
-        Words,
-        ["The prompt just sent, else empty.", "event.prompt.contains(\"deploy\")"],
-        |it, _| Ok(it.context().event.prompt.clone().unwrap_or_default().into()),
+    at(
+        &events::PROMPTS,
+        field(
+            Subject::Event,
+            "prompt",
+            Type::Text,
+            Words,
+            ["The prompt just sent, else empty.", "event.prompt.contains(\"deploy\")"],
+            |it, _| Ok(it.context().event.prompt.clone().unwrap_or_default().into()),
+        ),
     ),
-    field(
-        Subject::Event,
-        "in_subagent",
-        Type::Bool,
-        Neutral,
-        ["Whether it happened inside a subagent.", "!event.in_subagent"],
-        |it, _| Ok(it.context().event.agent_id.is_some().into()),
+    at(
+        &events::EVERYWHERE,
+        field(
+            Subject::Event,
+            "in_subagent",
+            Type::Bool,
+            Neutral,
+            ["Whether it happened inside a subagent.", "!event.in_subagent"],
+            |it, _| Ok(it.context().event.agent_id.is_some().into()),
+        ),
     ),
-    field(
-        Subject::Event,
-        "agent_type",
-        Type::Text,
-        Neutral,
-        ["Type of the subagent, else empty.", "event.agent_type == \"Explore\""],
-        |it, _| Ok(it.context().event.agent_type.clone().unwrap_or_default().into()),
+    at(
+        &events::EVERYWHERE,
+        field(
+            Subject::Event,
+            "agent_type",
+            Type::Text,
+            Neutral,
+            ["Type of the subagent, else empty.", "event.agent_type == \"Explore\""],
+            |it, _| Ok(it.context().event.agent_type.clone().unwrap_or_default().into()),
+        ),
     ),
-    field(
-        Subject::Event,
-        "permission_mode",
-        Type::Text,
-        Neutral,
-        ["Permission mode, else empty.", "event.permission_mode == \"plan\""],
-        |it, _| Ok(it.context().event.permission_mode.clone().unwrap_or_default().into()),
+    of_ids(
+        PackName::PermissionMode,
+        at(
+            &events::EVERYWHERE,
+            field(
+                Subject::Event,
+                "permission_mode",
+                Type::Text,
+                Neutral,
+                ["Permission mode, else empty.", "event.permission_mode == \"plan\""],
+                |it, _| Ok(it.context().event.permission_mode.clone().unwrap_or_default().into()),
+            ),
+        ),
     ),
-    field(
-        Subject::Event,
-        "context_tokens",
-        Type::Int,
-        Structure,
-        [
-            "Tokens of the conversation that a session continues, at `session_start`; 0 where unknown.",
-            "event.kind == \"session_start\" && event.context_tokens > 100000",
-        ],
-        |it, _| Ok(count(it.context().event.continued.context_tokens)),
+    at(
+        &events::EVERYWHERE,
+        number(
+            Subject::Event,
+            "context_tokens",
+            Unit::Other,
+            Structure,
+            [
+                "Tokens of the conversation that a session continues, at `session_start`; 0 where unknown.",
+                "event.kind == \"session_start\" && event.context_tokens > 100000",
+            ],
+            |it, _| Ok(count(it.context().event.continued.context_tokens)),
+        ),
     ),
-    field(
-        Subject::Event,
-        "estimated_cache_write_usd",
-        Type::Decimal,
-        Structure,
-        [
-            "Estimated cost in US dollars to cache that conversation again, at `session_start`; 0 where \
+    at(
+        &events::EVERYWHERE,
+        number(
+            Subject::Event,
+            "estimated_cache_write_usd",
+            Unit::Dollars,
+            Structure,
+            [
+                "Estimated cost in US dollars to cache that conversation again, at `session_start`; 0 where \
              unknown.",
-            "event.kind == \"session_start\" && event.estimated_cache_write_usd > 1.5",
-        ],
-        |it, _| Ok(it.context().event.continued.cache_write_usd.into()),
+                "event.kind == \"session_start\" && event.estimated_cache_write_usd > 1.5",
+            ],
+            |it, _| Ok(it.context().event.continued.cache_write_usd.into()),
+        ),
     ),
-    field(
-        Subject::Event,
-        "seconds_since_last_response",
-        Type::Int,
-        Structure,
-        [
-            "Seconds since the model answered last, at `session_start`; 0 where unknown.",
-            "event.kind == \"session_start\" && event.seconds_since_last_response > 3600",
-        ],
-        |it, _| Ok(count(it.context().event.continued.seconds_since_last_response)),
+    at(
+        &events::EVERYWHERE,
+        number(
+            Subject::Event,
+            "seconds_since_last_response",
+            Unit::Other,
+            Structure,
+            [
+                "Seconds since the model answered last, at `session_start`; 0 where unknown.",
+                "event.kind == \"session_start\" && event.seconds_since_last_response > 3600",
+            ],
+            |it, _| Ok(count(it.context().event.continued.seconds_since_last_response)),
+        ),
     ),
-    field(
-        Subject::Event,
-        "prompt_cache_likely_expired",
-        Type::Bool,
-        Structure,
-        [
-            "Whether the prompt cache of that conversation has likely expired, at `session_start`.",
-            "event.kind == \"session_start\" && event.prompt_cache_likely_expired",
-        ],
-        |it, _| Ok(it.context().event.continued.cache_expired.into()),
+    at(
+        &events::EVERYWHERE,
+        field(
+            Subject::Event,
+            "prompt_cache_likely_expired",
+            Type::Bool,
+            Structure,
+            [
+                "Whether the prompt cache of that conversation has likely expired, at `session_start`.",
+                "event.kind == \"session_start\" && event.prompt_cache_likely_expired",
+            ],
+            |it, _| Ok(it.context().event.continued.cache_expired.into()),
+        ),
     ),
-    field(
-        Subject::Event,
-        "background_running",
-        Type::Int,
-        Structure,
-        ["Background tasks that still run.", "event.background_running == 0"],
-        |it, _| Ok(count(it.context().event.running_in_background())),
+    at(
+        &events::AT_STOPS,
+        number(
+            Subject::Event,
+            "background_running",
+            Unit::Count,
+            Structure,
+            ["Background tasks that still run.", "event.background_running == 0"],
+            |it, _| Ok(count(it.context().event.running_in_background())),
+        ),
     ),
     from(
         FactSource::SessionType,
-        field(
-            Subject::Session,
-            "type",
-            Type::Text,
-            Neutral,
-            ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
-            |it, _| Ok(it.view.session_type.clone().into()),
+        of_ids(
+            PackName::SessionType,
+            field(
+                Subject::Session,
+                "type",
+                Type::Text,
+                Neutral,
+                ["Session type by `session_types.yaml`.", "session.type == \"DEVELOPMENT\""],
+                |it, _| Ok(it.view.session_type.clone().into()),
+            ),
         ),
     ),
     field(
@@ -195,32 +245,35 @@ pub(super) const ROWS: &[FactRow] = &[
         ["The `main_branches` of `vocabulary.yaml`.", "session.branch in session.main_branches"],
         |it, _| Ok(texts(it.context().main_branches.iter().cloned())),
     ),
-    field(
-        Subject::Session,
-        "forge",
-        Type::Text,
-        Structure,
-        [
-            "The forge of `vocabulary.yaml` that the project's remote is on, else empty.",
-            "session.forge == \"gitlab\"",
-        ],
-        |it, _| match it.context().forge.as_str() {
-            "" if it.context().recorded => Err(it.context().miss("the remote")),
-            forge => Ok(forge.to_owned().into()),
-        },
+    of_ids(
+        PackName::Forge,
+        field(
+            Subject::Session,
+            "forge",
+            Type::Text,
+            Structure,
+            [
+                "The forge of `vocabulary.yaml` that the project's remote is on, else empty.",
+                "session.forge == \"gitlab\"",
+            ],
+            |it, _| match it.context().forge.as_str() {
+                "" if it.context().recorded => Err(it.context().miss("the remote")),
+                forge => Ok(forge.to_owned().into()),
+            },
+        ),
     ),
-    field(
+    number(
         Subject::Transcript,
         "prompts",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Prompts by humans.", "transcript.prompts > 1"],
         |it, _| Ok(count(it.context().facts.prompts.count)),
     ),
-    field(
+    number(
         Subject::Transcript,
         "last_prompt_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         [
             "Position of the last prompt by a human, 0 when none.",
@@ -242,18 +295,18 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(interrupted(&it.context().facts).into()),
     ),
-    field(
+    number(
         Subject::Transcript,
         "position",
-        Type::Int,
+        Unit::Position,
         Structure,
         ["How far the transcript goes: lines read, and tool calls.", "transcript.position > 100"],
         |it, _| Ok(count(it.context().facts.seq)),
     ),
-    field(
+    number(
         Subject::Transcript,
         "messages",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Texts by the agent.", "transcript.messages > 0"],
         |it, _| Ok(count(it.context().facts.messages.count)),
@@ -277,10 +330,10 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(prompt(prompts.last.last().or(prompts.first.last())))
         },
     ),
-    field(
+    number(
         Subject::Transcript,
         "questions_asked",
-        Type::Int,
+        Unit::Count,
         Words,
         ["Prompts by humans that contain a question mark.", "transcript.questions_asked > 0"],
         |it, _| {
@@ -297,10 +350,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ["The agent's last text.", "transcript.last_message.ends_with(\"?\")"],
         |it, _| Ok(it.context().last_message.clone().into()),
     ),
-    field(
+    number(
         Subject::Transcript,
         "questions_in_message",
-        Type::Int,
+        Unit::Count,
         Words,
         [
             "Questions in the agent's last text, code left out.",
@@ -308,10 +361,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(it.context().messages().last().map_or(0, Prose::questions))),
     ),
-    field(
+    number(
         Subject::Transcript,
         "compacted_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         [
             "Position of the last compaction, 0 when none.",
@@ -330,34 +383,34 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(objective_kept(it.context()).into()),
     ),
-    field(
+    number(
         Subject::Transcript,
         "compactions",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Times the context was compacted.", "transcript.compactions > 0"],
         |it, _| Ok(count(it.context().facts.compactions.count)),
     ),
-    field(
+    number(
         Subject::Tokens,
         "context",
-        Type::Int,
+        Unit::ContextTokens,
         Structure,
         ["Tokens in the context at the last API call.", "tokens.context > 150000"],
         |it, _| Ok(count(it.context().facts.tokens.meters.occupied)),
     ),
-    field(
+    number(
         Subject::Tokens,
         "input",
-        Type::Int,
+        Unit::Other,
         Structure,
         ["Input tokens spent, without caches.", "tokens.input > 1000000"],
         |it, _| Ok(count(it.context().facts.tokens.meters.total().input)),
     ),
-    field(
+    number(
         Subject::Tokens,
         "output",
-        Type::Int,
+        Unit::Other,
         Structure,
         ["Output tokens spent.", "tokens.output > 100000"],
         |it, _| Ok(count(it.context().facts.tokens.meters.total().output)),

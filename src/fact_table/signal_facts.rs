@@ -5,45 +5,56 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::Object;
 use super::dynamic::{count, text_argument, texts};
-use super::row::{FactRow, field, method};
+use super::params::NAME;
+use super::row::{FactRow, field, method, number, of_ids, of_unit};
 pub use super::snapshots::SignalSnapshot;
-use super::types::{Domain, Evidence::Structure, Subject, Type};
-
-const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
+use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 
 /// Rows of `signals`.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
-        Subject::Signals,
-        "pending",
-        Type::Texts,
-        Structure,
-        ["Names of the signals that wait, the oldest first.", "signals.pending.contains(\"STOP\")"],
-        |it, _| look(it, |it| texts(it.pending.iter().cloned())),
+    of_ids(
+        PackName::Signal,
+        field(
+            Subject::Signals,
+            "pending",
+            Type::Texts,
+            Structure,
+            [
+                "Names of the signals that wait, the oldest first.",
+                "signals.pending.contains(\"STOP\")",
+            ],
+            |it, _| look(it, |it| texts(it.pending.iter().cloned())),
+        ),
     ),
-    method(
-        Subject::Signals,
-        "count",
-        FREE,
-        (Type::Int, Structure),
-        ["Signals of a name that wait.", "signals.count(\"HUMAN_REVIEW_NEEDED\") > 0"],
-        |it, args| {
-            let name = text_argument(args, 0)?;
-            look(it, |it| count(it.pending.iter().filter(|it| **it == name).count()))
-        },
+    of_unit(
+        Unit::Count,
+        of_ids(
+            PackName::Signal,
+            method(
+                Subject::Signals,
+                "count",
+                NAME,
+                (Type::Int, Structure),
+                ["Signals of a name that wait.", "signals.count(\"HUMAN_REVIEW_NEEDED\") > 0"],
+                |it, args| {
+                    let name = text_argument(args, 0)?;
+                    look(it, |it| count(it.pending.iter().filter(|it| **it == name).count()))
+                },
+            ),
+        ),
     ),
-    field(
+    number(
         Subject::Signals,
         "drifts",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Drifts since the context was last cleared.", "signals.drifts >= 3"],
         |it, _| look(it, |it| count(it.drifts)),
     ),
-    field(
+    number(
         Subject::Signals,
         "awaiting_human",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Requests that no human answered.", "signals.awaiting_human > 0"],
         |it, _| look(it, |it| count(it.awaiting_human)),

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::members;
-use super::types::Type;
 
 /// Where the value of a fact comes from: what must be read before it is known. Each global name has one; a member can have
 /// another one than its global name.
@@ -175,14 +174,8 @@ impl FactSources {
 /// Returns the source of a fact by its names; `None` if its global name is unknown.
 #[must_use]
 pub fn source(names: &str) -> Option<FactSource> {
-    let (mut owner, mut found) = (Type::Global, None);
-    for name in names.split(['.', '[']) {
-        // Names that a pack gives, and members of lists and texts, come from where their owner does.
-        let Some(row) = members::row_of(owner, name) else { break };
-        found = row.source.or(found);
-        owner = row.member.result;
-    }
-    found
+    // Other names come from where their owner does.
+    members::rows_of(names.split(['.', '['])).filter_map(|it| it.source).last()
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Subject {
 }
 
 texts! {
-    /// A kind of name that a pack defines, by its name in messages.
+    /// A kind of name that a pack, policyd, or a client defines, by its name in messages.
     PackName, noun:
     CommandKind "command kind";
     FileKind "file kind";
@@ -84,6 +84,22 @@ texts! {
     Tier "tier of the context";
     Preference "preference";
     Probe "probe";
+    SessionType "session type";
+    Forge "code host";
+    Signal "signal";
+    Excuse "rationalization";
+    Alarm "alarm";
+    Breaker "breaker";
+    FailureClass "failure class";
+    ErrorType "type of an error";
+    ErrorName "error of a client";
+    Trigger "trigger";
+    Tool "tool";
+    Program "program";
+    Secret "class of secrets";
+    IssuedSecret "class of issued secrets";
+    PermissionMode "permission mode";
+    SessionSource "beginning of a session";
 }
 
 impl PackName {

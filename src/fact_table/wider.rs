@@ -5,79 +5,43 @@
 use std::slice::from_ref;
 
 use super::ast::{Expr, ExprKind};
+use super::members::{self, Member};
 use super::paths::{self, Fact};
-use super::relations::{Holds, Is};
-use super::types::Type;
+use super::relations::{Invariant, Is, at_most, either};
+use super::types::{TextMatch, Type};
 use policyd_facts::covers;
 
 /// Whether a text, as an argument, asks for all that another one asks for.
 type Covers = fn(&str, &str) -> bool;
 
-/// Functions that hold where one of their texts does, and when a text asks for more.
-const FUNCTIONS: [(&str, Covers); 19] = [
-    ("reads", covers::path),
-    ("writes", covers::path),
-    ("deletes", covers::path),
-    ("changes", covers::path),
-    ("touches", covers::path),
-    ("overwrites", covers::path),
-    ("fed_from", covers::path),
-    ("any", covers::path),
-    ("matching", covers::path),
-    ("names", covers::word),
-    ("expands", covers::word),
-    ("sets", covers::word),
-    ("has", same),
-    ("wrapped_by", same),
-    ("fed_by", covers::command),
-    ("runs", covers::command),
-    ("ran", covers::command),
-    ("contains", part),
-    ("starts_with", beginning),
-];
-
-/// A function and those that hold of whatever it holds of.
-const MEANT_BY: [(&str, &[&str]); 5] = [
-    ("writes", &["changes", "touches"]),
-    ("deletes", &["changes", "touches"]),
-    ("changes", &["touches"]),
-    ("reads", &["touches"]),
-    ("starts_with", &["contains"]),
-];
-
-/// Members of the files that a glob chooses that are no greater for a narrower one.
-const COUNTED: [&str; 3] = ["count", "edits", "last_at"];
-
-fn same(wider: &str, narrow: &str) -> bool {
-    wider == narrow
-}
-
-fn part(wider: &str, narrow: &str) -> bool {
-    narrow.contains(wider)
-}
-
-fn beginning(wider: &str, narrow: &str) -> bool {
-    narrow.starts_with(wider)
+/// Returns whether a text, as an argument of a function that compares so, asks for all that another one asks for.
+/// `None` if a function that compares so does not ask.
+fn covers(compared: TextMatch) -> Option<Covers> {
+    Some(match compared {
+        TextMatch::Whole | TextMatch::Option => |wider, narrow| wider == narrow,
+        TextMatch::Part => |wider, narrow| narrow.contains(wider),
+        TextMatch::Beginning => |wider, narrow| narrow.starts_with(wider),
+        TextMatch::End => |wider, narrow| narrow.ends_with(wider),
+        TextMatch::Word => covers::word,
+        TextMatch::Path => covers::path,
+        TextMatch::Command => covers::command,
+        TextMatch::Each | TextMatch::Not => return None,
+    })
 }
 
 /// A call at the end of a fact: its owner, the function, and its texts.
 struct Call<'t> {
     owner: Fact<'t>,
-    function: &'static str,
+    row: &'static Member,
     covers: Covers,
     texts: Vec<&'t str>,
 }
 
 impl<'t> Call<'t> {
     fn new(fact: Fact<'t>) -> Option<Self> {
-        let (owner, last) = (fact.owner()?, fact.last().filter(|it| it.is_call)?);
-        let (function, covers) = FUNCTIONS.iter().find(|it| it.0 == last.name)?;
-        // A list contains whole texts.
-        let of_text = matches!(*function, "contains" | "starts_with");
-        if of_text && paths::type_of(owner) != Some(Type::Text) {
-            return None;
-        }
-        let argument = last.arguments.last()?;
+        let (owner, row) = (fact.owner()?, paths::member(fact)?);
+        let covers = covers(row.compares()?.0)?;
+        let argument = fact.last()?.arguments.last()?;
         let items =
             if let ExprKind::List(items) = &argument.kind { items } else { from_ref(argument) };
         let texts = items
@@ -86,13 +50,32 @@ impl<'t> Call<'t> {
         let texts: Vec<&str> = texts.collect::<Option<_>>()?;
         // What stands behind `!` is left out of the others.
         let is_plain = !texts.is_empty() && !texts.iter().any(|it| it.starts_with('!'));
-        is_plain.then_some(Self { owner, function, covers: *covers, texts })
+        is_plain.then_some(Self { owner, row, covers, texts })
+    }
+
+    /// The same of a question.
+    fn asking(fact: Fact<'t>) -> Option<Self> {
+        Self::new(fact).filter(|it| it.row.result == Type::Bool)
+    }
+
+    /// Whether the other function is true for each argument for which this one is.
+    fn implies(&self, other: &Self) -> bool {
+        let begins_or_ends = || {
+            let compared = (self.row.compares(), other.row.compares());
+            matches!(
+                compared,
+                (Some((TextMatch::Beginning | TextMatch::End, _)), Some((TextMatch::Part, _)))
+            )
+        };
+        let row = members::row_of(self.row.owner, self.row.name);
+        row.is_some_and(|it| it.invariants.contains(&Invariant::Implies(other.row.name)))
+            || begins_or_ends()
     }
 
     /// Whether this holds wherever the other does.
     fn follows(&self, other: &Self) -> bool {
         self.owner == other.owner
-            && (self.function == other.function || is_meant_by(other.function, self.function))
+            && (self.row.name == other.row.name || other.implies(self))
             && other
                 .texts
                 .iter()
@@ -100,14 +83,14 @@ impl<'t> Call<'t> {
     }
 }
 
-/// Whether a function holds of whatever another one holds of.
-fn is_meant_by(narrow: &str, wide: &str) -> bool {
-    MEANT_BY.iter().any(|(name, all)| *name == narrow && all.contains(&wide))
+/// Whether a function chooses some of what its owner has by their paths.
+fn chooses_paths(row: &Member) -> bool {
+    row.result == row.owner && row.compares() == Some((TextMatch::Path, false))
 }
 
 /// The call that chooses what a fact is a member of: `files.matching("src/**")`.
 fn choice(owner: Fact<'_>) -> Option<Fact<'_>> {
-    owner.owners().filter(|it| it.last().is_some_and(|it| it.name == "matching")).last()
+    owner.owners().filter(|it| paths::member(*it).is_some_and(chooses_paths)).last()
 }
 
 /// Whether two owners of facts are chosen in the same way.
@@ -119,7 +102,7 @@ pub fn alike(one: Fact<'_>, other: Fact<'_>) -> bool {
 
 /// The condition that one fact is false or another one is true.
 fn implies(narrow: &Expr, wide: &Expr) -> Expr {
-    Holds::Either(Is::False, Is::True).of(narrow, wide)
+    either(Is::False.of(narrow), Is::True.of(wide))
 }
 
 /// Returns what such questions among these facts say of each other.
@@ -127,12 +110,13 @@ fn implies(narrow: &Expr, wide: &Expr) -> Expr {
 pub fn between(facts: &[&Expr]) -> Vec<Expr> {
     // Nothing follows from most facts.
     let calls: Vec<(&Expr, Call<'_>)> =
-        facts.iter().filter_map(|it| Some((*it, Call::new(it.fact()?)?))).collect();
+        facts.iter().filter_map(|it| Some((*it, Call::asking(it.fact()?)?))).collect();
     let chosen = facts.iter().filter_map(|expr| {
         let fact = expr.fact()?;
         let member = fact.last()?.name;
-        let call = Call::new(fact.owner()?)
-            .filter(|it| it.function == "matching" && COUNTED.contains(&member))?;
+        let call = Call::new(fact.owner()?).filter(|it| chooses_paths(it.row))?;
+        let row = members::row_of(call.row.result, member)?;
+        row.invariants.iter().find(|it| **it == Invariant::AtMostOfWhole(row.member.name))?;
         Some((*expr, member, call))
     });
     let chosen: Vec<(&Expr, &str, Call<'_>)> = chosen.collect();
@@ -145,7 +129,7 @@ pub fn between(facts: &[&Expr]) -> Vec<Expr> {
         let wider = chosen
             .iter()
             .filter(|(wide, of, it)| narrow != wide && member == of && it.follows(one));
-        found.extend(wider.map(|(wide, ..)| Holds::AtMost.of(narrow, wide)));
+        found.extend(wider.map(|(wide, ..)| at_most(narrow, wide)));
     }
     found
 }

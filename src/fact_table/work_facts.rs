@@ -7,43 +7,43 @@ use rhai::Dynamic;
 use super::FactError;
 use super::context::{Object, Part};
 use super::dynamic::{count, text_argument, texts};
-use super::row::{FactRow, field, method, with_values};
-use super::types::{Domain, Evidence::Structure, PackName, Subject, Type};
+use super::params::{COMMAND, NAME};
+use super::relations::{Invariant, Is};
+use super::row::{FactRow, always, field, method, number, of_ids, of_unit, with_values};
+use super::types::{Evidence::Structure, PackName, Subject, Type, Unit};
 use policyd_facts::pattern::CommandPattern;
 use policyd_facts::{CommandOutcome, CommandVerdict, KindFacts, ShellCommand};
 
-const FREE: &[(Type, Domain)] = &[(Type::Text, Domain::Free)];
-
 /// Rows of `tools`, `commands` and what they lead to.
 pub(super) const ROWS: &[FactRow] = &[
-    field(
+    number(
         Subject::Tools,
         "total",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tool calls.", "tools.total == 0"],
         |it, _| Ok(count(it.context().facts.tools.total)),
     ),
-    field(
+    number(
         Subject::Tools,
         "failed",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tool calls whose result was an error.", "tools.failed > 3"],
         |it, _| Ok(count(it.context().facts.tools.failed)),
     ),
-    field(
+    number(
         Subject::Tools,
         "denied",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Tool calls that were refused.", "tools.denied > 0"],
         |it, _| Ok(count(it.context().facts.tools.denied)),
     ),
-    field(
+    number(
         Subject::Tools,
         "unseen",
-        Type::Int,
+        Unit::Count,
         Structure,
         [
             "Tool calls that hooks saw and the transcript does not show; 0 where hooks do not report calls.",
@@ -51,37 +51,57 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(it.context().facts.tools.unseen)),
     ),
-    field(
-        Subject::Tools,
-        "last",
-        Type::Text,
-        Structure,
-        ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
-        |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
+    of_ids(
+        PackName::Tool,
+        field(
+            Subject::Tools,
+            "last",
+            Type::Text,
+            Structure,
+            ["Name of the newest tool call, else empty.", "tools.last == \"Bash\""],
+            |it, _| Ok(it.context().facts.tools.last_name.clone().into()),
+        ),
     ),
-    field(
+    number(
         Subject::Tools,
         "last_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         ["Position of the newest tool call, 0 when none.", "tools.last_at > files.last_at"],
         |it, _| Ok(count(it.context().facts.tools.last_seq)),
     ),
-    method(
-        Subject::Tools,
-        "count",
-        FREE,
-        (Type::Int, Structure),
-        ["Calls of one tool.", "tools.count(\"Read\") > 1"],
-        |it, args| {
-            let name = text_argument(args, 0)?;
-            Ok(count(it.context().facts.tools.by_name.get(name.as_str()).copied().unwrap_or(0)))
-        },
+    always(
+        &[Invariant::AtMost("total")],
+        of_unit(
+            Unit::Count,
+            of_ids(
+                PackName::Tool,
+                method(
+                    Subject::Tools,
+                    "count",
+                    NAME,
+                    (Type::Int, Structure),
+                    ["Calls of one tool.", "tools.count(\"Read\") > 1"],
+                    |it, args| {
+                        let name = text_argument(args, 0)?;
+                        Ok(count(
+                            it.context()
+                                .facts
+                                .tools
+                                .by_name
+                                .get(name.as_str())
+                                .copied()
+                                .unwrap_or(0),
+                        ))
+                    },
+                ),
+            ),
+        ),
     ),
     method(
         Subject::Tools,
         "skill_used",
-        FREE,
+        NAME,
         (Type::Bool, Structure),
         ["Whether a skill was invoked.", "tools.skill_used(\"review\")"],
         |it, args| Ok(it.context().facts.skills.contains(text_argument(args, 0)?.as_str()).into()),
@@ -105,10 +125,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(texts(skills_missed(&it.context().facts))),
     ),
-    field(
+    number(
         Subject::Commands,
         "total",
-        Type::Int,
+        Unit::Count,
         Structure,
         ["Shell commands.", "commands.total > 0"],
         |it, _| Ok(count(it.context().facts.commands.total)),
@@ -159,21 +179,30 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::Command(newest.cloned())))
         },
     ),
-    method(
-        Subject::Commands,
-        "ran",
-        FREE,
-        (Type::Bool, Structure),
-        ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
-        |it, args| Ok(last_command(it, args)?.is_some().into()),
+    always(
+        &[Invariant::Either(Is::False, "total", Is::Positive)],
+        of_ids(
+            PackName::Program,
+            method(
+                Subject::Commands,
+                "ran",
+                COMMAND,
+                (Type::Bool, Structure),
+                ["Whether a program ran, by command pattern.", "commands.ran(\"git push\")"],
+                |it, args| Ok(last_command(it, args)?.is_some().into()),
+            ),
+        ),
     ),
-    method(
-        Subject::Commands,
-        "last",
-        FREE,
-        (Subject::Command.as_type(), Structure),
-        ["The newest command that matches.", "commands.last(\"git commit\").exists"],
-        |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+    of_ids(
+        PackName::Program,
+        method(
+            Subject::Commands,
+            "last",
+            COMMAND,
+            (Subject::Command.as_type(), Structure),
+            ["The newest command that matches.", "commands.last(\"git commit\").exists"],
+            |it, args| Ok(it.part(Part::Command(last_command(it, args)?))),
+        ),
     ),
     method(
         Subject::Commands,
@@ -187,29 +216,42 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::CommandKind(kind)))
         },
     ),
-    field(
-        Subject::CommandKind,
-        "count",
-        Type::Int,
-        Structure,
-        ["How many ran.", "commands.kind(\"test\").count > 0"],
-        |it, _| Ok(count(of_kind(it, |it| it.count))),
+    always(
+        &[Invariant::AtMostOfWhole("total")],
+        number(
+            Subject::CommandKind,
+            "count",
+            Unit::Count,
+            Structure,
+            ["How many ran.", "commands.kind(\"test\").count > 0"],
+            |it, _| Ok(count(of_kind(it, |it| it.count))),
+        ),
     ),
-    field(
-        Subject::CommandKind,
-        "passed",
-        Type::Bool,
-        Structure,
-        ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
-        |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
+    always(
+        &[
+            Invariant::Either(Is::False, "failed", Is::False),
+            Invariant::Either(Is::False, "count", Is::Positive),
+            Invariant::Either(Is::False, "last_passed_at", Is::Positive),
+        ],
+        field(
+            Subject::CommandKind,
+            "passed",
+            Type::Bool,
+            Structure,
+            ["Whether the newest that told its result passed.", "commands.kind(\"test\").passed"],
+            |it, _| Ok(of_kind(it, |it| it.last_passed_seq > it.last_failed_seq).into()),
+        ),
     ),
-    field(
-        Subject::CommandKind,
-        "failed",
-        Type::Bool,
-        Structure,
-        ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
-        |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
+    always(
+        &[Invariant::Either(Is::False, "count", Is::Positive)],
+        field(
+            Subject::CommandKind,
+            "failed",
+            Type::Bool,
+            Structure,
+            ["Whether the newest that told its result failed.", "commands.kind(\"test\").failed"],
+            |it, _| Ok(of_kind(it, |it| it.last_failed_seq > it.last_passed_seq).into()),
+        ),
     ),
     field(
         Subject::CommandKind,
@@ -222,10 +264,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(is_pending(it).into()),
     ),
-    field(
+    number(
         Subject::CommandKind,
         "last_passed_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         [
             "Position of the last one that passed, 0 when none.",
@@ -233,10 +275,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ],
         |it, _| Ok(count(of_kind(it, |it| it.last_passed_seq))),
     ),
-    field(
+    number(
         Subject::CommandKind,
         "denied_at",
-        Type::Int,
+        Unit::Position,
         Structure,
         [
             "Position of the last one that was denied, 0 when none.",
@@ -277,13 +319,20 @@ pub(super) const ROWS: &[FactRow] = &[
             Ok(it.part(Part::Command(last)))
         },
     ),
-    field(
-        Subject::Command,
-        "exists",
-        Type::Bool,
-        Structure,
-        ["Whether there is one.", "commands.last(\"git push\").exists"],
-        |it, _| Ok(command(it).is_some().into()),
+    always(
+        &[
+            Invariant::Either(Is::True, "text", Is::Empty),
+            Invariant::Either(Is::True, "at", Is::Zero),
+            Invariant::Either(Is::False, "at", Is::Positive),
+        ],
+        field(
+            Subject::Command,
+            "exists",
+            Type::Bool,
+            Structure,
+            ["Whether there is one.", "commands.last(\"git push\").exists"],
+            |it, _| Ok(command(it).is_some().into()),
+        ),
     ),
     field(
         Subject::Command,
@@ -293,10 +342,10 @@ pub(super) const ROWS: &[FactRow] = &[
         ["The command line.", "commands.last(\"git push\").text.contains(\"--force\")"],
         |it, _| Ok(of_command(it, |it| it.text.clone().into())),
     ),
-    field(
+    number(
         Subject::Command,
         "at",
-        Type::Int,
+        Unit::Position,
         Structure,
         ["Its position in the transcript.", "commands.last(\"git push\").at > files.last_at"],
         |it, _| Ok(command(it).map_or_else(|| count(0), |it| count(it.seq))),

@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 use policyd_cores as cores;
 use policyd_yaml::{Diagnostic, Fix, Level, Span};
 
-pub use checks::events::events_of;
 pub use ignore::{Ignored, code_at};
 pub use site::Site;
 pub use subject::Subject;

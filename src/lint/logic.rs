@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::limit::{Constraint, both, in_order, value};
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::relations::{self, Relation as Related};
+use policyd_fact_table::relations;
 use policyd_fact_table::types::Names;
 use policyd_fact_table::wider;
 
@@ -49,18 +49,18 @@ impl Satisfiability<'_> {
 /// Whether all these conditions can be as they are said to be.
 #[must_use]
 pub(super) fn possible<'t>(conditions: &[(&'t Expr, bool)], names: &Names) -> Satisfiability<'t> {
-    possible_by(relations::ALWAYS, conditions, names)
+    possible_by(true, conditions, names)
 }
 
 /// Returns whether `one` has its value whenever `from` has its value. Compares only the two conditions: relations
 /// between facts are not used, because a condition that states a required fact is not redundant.
 pub(super) fn follows(one: (&Expr, bool), from: (&Expr, bool), names: &Names) -> bool {
-    possible_by(&[], &[from, (one.0, !one.1)], names) == Satisfiability::Never
+    possible_by(false, &[from, (one.0, !one.1)], names) == Satisfiability::Never
 }
 
-/// Whether all these conditions can be as they are said to be, where facts are related so.
+/// Whether all these conditions can be as they are said to be; `invariants`: with what is always true of facts.
 fn possible_by<'t>(
-    relations: &[Related],
+    invariants: bool,
     conditions: &[(&'t Expr, bool)],
     names: &Names,
 ) -> Satisfiability<'t> {
@@ -75,7 +75,7 @@ fn possible_by<'t>(
         conjunctions = joined;
     }
     let mut solved = conjunctions.into_iter().filter_map(solve);
-    match solved.find(|it| agree(it, relations, names)) {
+    match solved.find(|it| agree(it, invariants, names)) {
         Some(example) => Satisfiability::Example(example),
         None => Satisfiability::Never,
     }
@@ -169,6 +169,7 @@ fn product<'t>(
 }
 
 /// Returns the values that facts must have for a conjunction to be true. `None` if it cannot be true.
+#[expect(clippy::mutable_key_type, reason = "topics are compared by their texts")]
 fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
     let mut limits = Limits::new();
     for (fact, limit) in conjunction {
@@ -182,7 +183,8 @@ fn solve(conjunction: Conjunction<'_>) -> Option<Limits<'_>> {
 }
 
 /// Whether these limits leave room for what always holds of the facts they are of.
-fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
+#[expect(clippy::mutable_key_type, reason = "topics are compared by their texts")]
+fn agree(limits: &Limits<'_>, invariants: bool, names: &Names) -> bool {
     let facts: Vec<&Expr> = limits.keys().flat_map(Topic::parts).collect();
     let fits = |(topic, limit): &(Topic<'_>, Constraint)| {
         let of_each = topic
@@ -194,9 +196,10 @@ fn agree(limits: &Limits<'_>, relations: &[Related], names: &Names) -> bool {
                 None => value(limit).is_some(),
             }
     };
-    let related = relations::between(&facts, relations).into_iter().chain(wider::between(&facts));
-    related.into_iter().all(|relation| {
-        alternatives(&relation, true, names)
+    let always = if invariants { relations::between(&facts) } else { Vec::new() };
+    let always = always.into_iter().map(|it| it.condition).chain(wider::between(&facts));
+    always.into_iter().all(|condition| {
+        alternatives(&condition, true, names)
             .is_none_or(|all| all.iter().any(|it| it.iter().all(fits)))
     })
 }

@@ -57,37 +57,12 @@ impl Calls {
     }
 
     /// These names.
-    fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         Self(names.fold(0, |bits, name| {
             let byte = |it: Option<&u8>| it.copied().unwrap_or(0);
             let (first, last) = (byte(name.as_bytes().first()), byte(name.as_bytes().last()));
             bits | Self::bit(first, last, name.len())
         }))
-    }
-
-    /// The last names of calls such as `commands.last`.
-    pub const fn of_ends(mut ends: &[&str]) -> Self {
-        let mut bits = 0;
-        while let [end, others @ ..] = ends {
-            let (mut first, mut last, mut length) = (0, 0, 0);
-            let mut bytes = end.as_bytes();
-            while let [byte, rest @ ..] = bytes {
-                match *byte {
-                    b'.' => length = 0,
-                    other => {
-                        if length == 0 {
-                            first = other;
-                        }
-                        last = other;
-                        length += 1;
-                    }
-                }
-                bytes = rest;
-            }
-            bits |= Self::bit(first, last, length);
-            ends = others;
-        }
-        Self(bits)
     }
 
     const fn bit(first: u8, last: u8, length: usize) -> u64 {
@@ -164,6 +139,11 @@ impl<'a> Site<'a> {
         members.iter().any(|it| self.pairs.may_hold(it))
     }
 
+    /// Whether it has a text constant.
+    pub const fn has_text(&self) -> bool {
+        self.quotes
+    }
+
     /// Whether one of these members may be asked for a text constant in it.
     pub fn may_ask(&self, members: &[&str]) -> bool {
         self.quotes && self.may_name(members)
@@ -232,8 +212,8 @@ mod tests {
     use super::Calls;
 
     #[test]
-    fn a_call_is_known_by_how_it_ends() {
-        let ends = Calls::of_ends(&["matches", "action.reads", "any"]);
+    fn a_call_is_known_by_its_name() {
+        let ends = Calls::of(["matches", "reads", "any"].into_iter());
         for text in ["files.paths.any([\"a\"])", "x.matches (\"a\")", "action.reads(x)"] {
             assert_ne!(ends.0 & Calls::of_text(text).0, 0, "{text}");
         }

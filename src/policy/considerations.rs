@@ -12,6 +12,7 @@ use super::fields::{CHOICES, DESCRIPTION, EVIDENCE, FORMERLY, ID, OVERRIDE, TEXT
 use super::layers::{Entries, Entry};
 use super::record::{EXPIRES, record, words};
 use super::{Choice, Expression, OnError, SessionType, SourceLocation};
+use policyd_fact_table::source::{FactSource, FactSources};
 use policyd_fact_table::types::{Names, Type};
 use policyd_facts::event::{EVENT_NAMES, EventKind};
 use policyd_yaml::Diagnostic;
@@ -289,7 +290,8 @@ impl Builder<'_> {
         let uses: Vec<&String> = own_uses.chain(check.uses.iter()).collect();
         let asks_for = |fact: &str| uses.iter().any(|used| used.starts_with(fact));
         let asks_for_keywords = asks_for("rule.keywords_seen");
-        let asks_for_excuses = asks_for("rationalizations.");
+        let sources = FactSources::of_uses(uses.iter().copied());
+        let asks_for_excuses = sources.contains(FactSource::Excuses);
         let guidance = if entry.get("guidance").is_some() { &keys.guidance } else { &keys.message };
         Some(Check {
             guidance: guidance.trim().into(),

@@ -7,9 +7,10 @@ pub mod signals;
 
 use std::sync::{Arc, LazyLock};
 
+use policyd_fact_table::events::{self, FactEvents};
 use policyd_fact_table::record::{Field, Shape};
-use policyd_fact_table::types::{Names, Type};
-use policyd_facts::event::{self, EventKind};
+use policyd_fact_table::types::{Names, PackName, Type, Unit};
+use policyd_facts::event::{EventKind, names as event_names};
 
 /// Strategies of the next attempt of a task: those of amplihack, and `dependency_resolved`, which its rules use
 /// although its own list lacks it.
@@ -119,7 +120,8 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
             number("age_hours", "Hours since the first failure."),
             number("idle_hours", "Hours since the last failure."),
             text("error", "What the last attempt ended with."),
-            text("error_type", "Type of that error: `test_failure`, `timeout`, …, else empty."),
+            text("error_type", "Type of that error: `test_failure`, `timeout`, …, else empty.")
+                .of_ids(PackName::ErrorType.as_kind()),
             flag(
                 "permanent",
                 "Whether trying again cannot help: wrong credentials, no such model.",
@@ -143,8 +145,10 @@ pub static TASK: LazyLock<Arc<Names>> = LazyLock::new(|| {
                 "confidence",
                 Type::Decimal,
                 "How sure the agent is, 0 to 1; 1 where unsaid.",
-            ),
-            text("trigger", "The first escalation trigger that holds, else empty."),
+            )
+            .of_unit(Unit::Share),
+            text("trigger", "The first escalation trigger that holds, else empty.")
+                .of_ids(PackName::Trigger.as_kind()),
         ],
     )
 });
@@ -186,31 +190,62 @@ pub static DOCUMENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
     )
 });
 
-/// An event of the client, as reactions see it.
-pub static EVENT: LazyLock<Arc<Names>> = LazyLock::new(|| {
-    only(
-        "event",
-        vec![
-            text("kind", "Neutral name of the event.").of_values(REACTING_NAMES),
-            text("session", "Id of the session."),
-            text("prompt_id", "Id of the prompt being worked on, else empty."),
-            text("agent", "Id of the subagent, else empty."),
-            text("source", "How a session began, else empty."),
-            text("prompt", "The prompt just sent, else empty."),
-            text("tool", "The tool that ran, else empty."),
-            text("model", "The model that was called last, else empty."),
+/// The fields of an event, each with the events that have it.
+static EVENT_FIELDS: LazyLock<Vec<(Field, &FactEvents)>> = LazyLock::new(|| {
+    vec![
+        (text("kind", "Neutral name of the event.").of_values(REACTING_NAMES), &events::EVERYWHERE),
+        (text("session", "Id of the session."), &events::EVERYWHERE),
+        (text("prompt_id", "Id of the prompt being worked on, else empty."), &events::EVERYWHERE),
+        (text("agent", "Id of the subagent, else empty."), &events::EVERYWHERE),
+        (
+            text("source", "How a session began, else empty.")
+                .of_ids(PackName::SessionSource.as_kind()),
+            &events::SESSION_START,
+        ),
+        (text("prompt", "The prompt just sent, else empty."), &events::PROMPTS),
+        (
+            text("tool", "The tool that ran, else empty.").of_ids(PackName::Tool.as_kind()),
+            &events::TOOL,
+        ),
+        (text("model", "The model that was called last, else empty."), &events::AT_ALL_STOPS),
+        (
             text("tier", "The tier of routes.yaml that the model belongs to, else empty."),
-            text("error", "The client's name of the error, or what the tool said; else empty."),
-            text("text", "All that is known of the failure, a line each."),
-            text("class", "The class of the failure, by failures.yaml; else empty."),
-            flag("failed", "Whether the event reports a failure."),
-            flag("interrupted", "Whether a human broke it off."),
+            &events::AT_ALL_STOPS,
+        ),
+        (
+            text("error", "The client's name of the error, or what the tool said; else empty.")
+                .of_ids(PackName::ErrorName.as_kind()),
+            &events::AT_FAILURES,
+        ),
+        (text("text", "All that is known of the failure, a line each."), &events::EVERYWHERE),
+        (
+            text("class", "The class of the failure, by failures.yaml; else empty.")
+                .of_ids(PackName::FailureClass.as_kind()),
+            &events::AT_FAILURES,
+        ),
+        (flag("failed", "Whether the event reports a failure."), &events::AT_FAILURES),
+        (flag("interrupted", "Whether a human broke it off."), &events::AT_FAILURES),
+        (
             flag("permanent", "Whether the same call fails again, whenever it is made."),
-            flag("human", "Whether a human must fix it."),
+            &events::AT_FAILURES,
+        ),
+        (flag("human", "Whether a human must fix it."), &events::AT_FAILURES),
+        (
             flag("counts", "Whether the failure says something about the task."),
-        ],
-    )
+            &events::AT_FAILURES,
+        ),
+    ]
 });
+
+/// An event of the client, as reactions see it.
+pub static EVENT: LazyLock<Arc<Names>> =
+    LazyLock::new(|| only("event", EVENT_FIELDS.iter().map(|it| it.0.clone()).collect()));
+
+/// Returns the events that have a field of the record `event`.
+#[must_use]
+pub fn events_of_field(name: &str) -> Option<&'static FactEvents> {
+    EVENT_FIELDS.iter().find(|it| it.0.name == name).map(|it| it.1)
+}
 
 /// Events that reactions can be for.
 pub const REACTING: &[EventKind] = &[
@@ -226,7 +261,7 @@ pub const REACTING: &[EventKind] = &[
 ];
 
 /// Their neutral names.
-pub const REACTING_NAMES: &[&str] = &event::names::<{ REACTING.len() }>(REACTING);
+pub const REACTING_NAMES: &[&str] = &event_names::<{ REACTING.len() }>(REACTING);
 
 /// A waiting item, as texts about it use it.
 pub static WAITING: LazyLock<Arc<Names>> = LazyLock::new(|| {

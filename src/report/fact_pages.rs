@@ -6,7 +6,6 @@ use policyd_fact_table::members::{self, Member};
 use policyd_fact_table::record::{Field, Shape};
 use policyd_fact_table::source::{EvaluationPhase, source};
 use policyd_fact_table::types::{Evidence, Names, Type};
-use policyd_lint as lint;
 use policyd_policy::records;
 use policyd_record::paint::{TextColor, line};
 use policyd_record::table::{Align, Screen, TextTable};
@@ -330,8 +329,8 @@ fn details(text: &mut String, doc: &str, rows: &[(&str, String)], screen: Screen
 #[must_use]
 pub fn known_at(path: &str) -> String {
     let path = names_of(path).join(".");
-    let events = lint::events_of(&path);
-    let events: Vec<&str> = events.iter().map(|it| it.name()).collect();
+    let events = members::events(path.split('.')).map(|(_, it)| it.events.concat());
+    let events: Vec<&str> = events.iter().flatten().map(|it| it.name()).collect();
     let knows = |phase: EvaluationPhase| source(&path).is_none_or(|it| phase.knows(it));
     let rules = match (
         knows(EvaluationPhase::Check),

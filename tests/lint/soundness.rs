@@ -6,7 +6,7 @@ use std::rc::Rc;
 use policyd::evaluation::situation::{EventContext, Matchers};
 use policyd::expr::ast::Expr;
 use policyd::expr::context::{ProbeResult, Readings, StoreSnapshots, View};
-use policyd::expr::relations::{self, Relation};
+use policyd::expr::relations::{self, Invariant};
 use policyd::expr::{Evaluator, Value};
 use policyd::facts::Facts;
 use policyd::facts::compiled::CompiledMatchers;
@@ -165,7 +165,7 @@ fn exchange() -> impl Strategy<Value = [serde_json::Value; 2]> {
     })
 }
 
-/// Facts that relations speak of, as expressions name them.
+/// Facts that invariants speak of, as expressions name them.
 const FACTS: [&str; 29] = [
     "commands.total",
     "commands.ran(\"cargo\")",
@@ -198,17 +198,17 @@ const FACTS: [&str; 29] = [
     "probes.pr.error",
 ];
 
-/// What relations say of these facts.
-fn said(all: &[Relation]) -> Vec<Expr> {
-    let facts = FACTS.map(Expr::of_text);
-    relations::between(&facts.each_ref(), all)
-}
-
 #[test]
-fn every_relation_is_tried() {
-    for relation in relations::ALWAYS {
-        let tried = said(std::slice::from_ref(relation));
-        assert!(!tried.is_empty(), "{relation:?}");
+fn every_invariant_is_tried() {
+    let facts = FACTS.map(Expr::of_text);
+    let tried = relations::between(&facts.each_ref());
+    for (row, invariant) in relations::invariants() {
+        let is_tried = tried.iter().any(|it| {
+            (it.row.owner, it.row.name) == (row.owner, row.name) && it.invariant == invariant
+        });
+        // Those about arguments are tried in the solver.
+        let of_argument = matches!(invariant, Invariant::Implies(_));
+        assert!(is_tried || of_argument, "{}.{}: {invariant:?}", row.owner, row.name);
     }
 }
 
@@ -229,8 +229,9 @@ proptest! {
             let value = serde_json::Value::Null;
             for reading in [ProbeResult::Answer { code, value }, ProbeResult::Failed("no".to_owned())] {
                 let mut evaluator = evaluator_of(facts.clone(), EVENTS[0], reading);
-                for relation in said(relations::ALWAYS) {
-                    let text = relation.canonical();
+                let facts = FACTS.map(Expr::of_text);
+                for it in relations::between(&facts.each_ref()) {
+                    let text = it.condition.canonical();
                     let value = evaluator.eval(&*text);
                     prop_assert!(matches!(value, Ok(Value::Bool(true))), "{text}: {value:?}");
                 }

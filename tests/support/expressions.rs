@@ -17,7 +17,7 @@ fn argument(domain: Domain, wanted: Type, pick: &Index) -> String {
     let text = match domain {
         Domain::Name(kind) => named.into_iter().find(|it| it.0.as_kind() == kind).unwrap().1,
         Domain::Regex => ["a+", "^x", "\\\\d"],
-        Domain::Free => ["a", "state", "git push"],
+        Domain::Text(_) => ["a", "state", "git push"],
     };
     if wanted == Type::Texts {
         return "[\"a\", \"b\"]".to_owned();

@@ -4,7 +4,7 @@ use super::Checker;
 use crate::ast::{Expr, ExprKind, Relation, is_call};
 use crate::builtins;
 use crate::hints::other_spelling;
-use crate::types::{Domain, Type};
+use crate::types::{Domain, TextMatch, Type};
 use policyd_yaml::suggest;
 use policyd_yaml::time::Timestamp;
 
@@ -49,7 +49,7 @@ impl Checker<'_> {
         if is_call(item, list) {
             self.infer(list);
             if let Some(row) = builtins::find(Type::Texts, "contains") {
-                self.call_argument(row, (Type::Text, Domain::Free), item);
+                self.call_argument(row, (Type::Text, Domain::Text(TextMatch::Whole)), item);
             }
         } else {
             self.expect(item, Type::Text, "the left side of `in` must be a text");
@@ -96,7 +96,7 @@ impl Checker<'_> {
     fn closed_value(&mut self, fact: &Expr, value: &Expr, equal: bool) {
         let (Some(fact), ExprKind::Text(text)) = (fact.fact(), &value.kind) else { return };
         let start = value.range.start;
-        let is_day = fact.member(self.names.table()).is_some_and(|it| it.is_day);
+        let is_day = fact.member(self.names).is_some_and(|it| it.is_day);
         let path = fact.text();
         if is_day && !is_date(text) {
             let message = format!("`{path}` is never like \"{text}\", and is compared as a text");

@@ -183,7 +183,7 @@ impl Checker<'_> {
         let ExprKind::Text(text) = &argument.kind else { return };
         let start = argument.range.start;
         match domain {
-            Domain::Free => {}
+            Domain::Text(_) => {}
             Domain::Name(kind) => self.pack_name(text, kind, start),
             Domain::Regex if !self.regexes => {}
             Domain::Regex => {

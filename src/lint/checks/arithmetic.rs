@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::terms::{each_part, each_part_with};
+use super::terms::each_part;
 use crate::site::Site;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::paths::{self, Fact};
-use policyd_fact_table::types::Type;
+use policyd_fact_table::paths::Fact;
+use policyd_fact_table::types::{Names, Unit};
 use policyd_state::context::MeterKind;
 
 pub(crate) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
@@ -21,28 +21,20 @@ pub(crate) fn division_by_zero(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// Parts of the paths of all positions.
-const AT_POSITIONS: [&str; 3] = [".at", "_at", ".position"];
-
-/// Facts that are positions in the transcript, by their last names.
-#[rustfmt::skip]
-const POSITIONS: [&str; 9] = [
-    "at", "last_at", "last_passed_at", "denied_at", "undone_at", "last_prompt_at", "compacted_at",
-    "prompted_at", "position",
-];
-
-/// Whether a fact is a position in the transcript; none if it is not an integer fact.
-fn is_position(term: &Expr) -> Option<bool> {
-    let row = paths::member(term.fact()?)?;
-    // What a probe's program prints may be a position.
-    let counts = row.result == Type::Int && row.name != "number";
-    counts.then(|| POSITIONS.contains(&row.name))
+/// Whether a fact is a position in the transcript; none if it is not a number, or one that can be anything.
+fn is_position(term: &Expr, names: &Names) -> Option<bool> {
+    let unit = term.fact()?.unit(names)?;
+    let is_known = !matches!(unit, Unit::Dollars | Unit::Share | Unit::Unknown);
+    is_known.then_some(unit == Unit::Position)
 }
 
 pub(crate) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_with(subject, &AT_POSITIONS, |site, term| {
+    each_part(subject, |site, term| {
         let ExprKind::Compare(_, one, other) = &term.kind else { return };
-        let (Some(left), Some(right)) = (is_position(one), is_position(other)) else { return };
+        let names = site.names(subject.names());
+        let (Some(left), Some(right)) = (is_position(one, names), is_position(other, names)) else {
+            return;
+        };
         if left != right {
             let (place, number) = if left { (one, other) } else { (other, one) };
             let (place, number) = (site.part(&place.range), site.part(&number.range));
@@ -55,34 +47,40 @@ pub(crate) fn position_and_number(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// Facts that are shares, 0 to 1.
-const SHARES: [&str; 2] = ["task.confidence", "run.confidence"];
-/// Facts that are percentages.
-#[rustfmt::skip]
-const PERCENTAGES: [&str; 5] = [
-    "context.percent", "context.measured", "context.cumulative_pct", "context.threshold",
-    "run.health",
-];
-
-/// Facts that are numbers of tokens, of a whole context.
-const TOKENS: [&str; 4] = ["tokens.context", "context.tokens", "context.spent", "context.window"];
-/// Facts that are US cents.
-const CENTS: [&str; 1] = ["context.cost_cents"];
-
-/// A number that is most likely written in another unit than the fact has, and the number that is meant.
-fn of_other_unit(fact: Fact<'_>, value: f64, occupancy: bool) -> Option<(String, f64)> {
-    let is_bounded = fact.is("run.health") || (occupancy && fact.is("context.percent"));
-    if is_bounded && value > 100.0 {
-        let meant = if value > 1000.0 { 100.0 } else { value / 10.0 };
-        return Some((format!("`{}` is a percentage from 0 to 100", fact.text()), meant));
+/// Why a number is most likely written in another unit than the fact has, and the number that is meant. `occupancy`:
+/// the context holds all tokens that are counted.
+fn of_other_unit(
+    fact: Fact<'_>,
+    unit: Unit,
+    value: f64,
+    occupancy: bool,
+) -> Option<(&'static str, f64)> {
+    let is_fraction = value > 0.0 && value < 1.0;
+    let is_bounded = unit == Unit::PercentOfWhole || (occupancy && fact.is("context.percent"));
+    match unit {
+        Unit::Share if value > 1.0 => Some(("is a fraction from 0 to 1", value / 100.0)),
+        Unit::Percent | Unit::PercentOfWhole if is_fraction => {
+            Some(("is a percentage, from 0 to 100", value * 100.0))
+        }
+        Unit::Percent | Unit::PercentOfWhole if is_bounded && value > 100.0 => {
+            let meant = if value > 1000.0 { 100.0 } else { value / 10.0 };
+            Some(("is a percentage from 0 to 100", meant))
+        }
+        Unit::ContextTokens if value > 0.0 && value < 1000.0 => {
+            Some(("counts tokens, not thousands of tokens", value * 1000.0))
+        }
+        Unit::Cents if value.fract() != 0.0 => Some(("is in cents, not in dollars", value * 100.0)),
+        Unit::Share
+        | Unit::Percent
+        | Unit::PercentOfWhole
+        | Unit::ContextTokens
+        | Unit::Cents
+        | Unit::Count
+        | Unit::Position
+        | Unit::Dollars
+        | Unit::Other
+        | Unit::Unknown => None,
     }
-    if fact.is_one_of(&TOKENS) && value > 0.0 && value < 1000.0 {
-        let message = format!("`{}` counts tokens, not thousands of tokens", fact.text());
-        return Some((message, value * 1000.0));
-    }
-    let is_fraction = value.fract() != 0.0;
-    (fact.is_one_of(&CENTS) && is_fraction)
-        .then(|| (format!("`{}` is in cents, not in dollars", fact.text()), value * 100.0))
 }
 
 /// The number that a part is.
@@ -94,31 +92,17 @@ fn decimal(term: &Expr) -> Option<f64> {
 }
 
 pub(crate) fn share_and_percent(subject: &Subject<'_>, out: &mut Findings) {
-    #[rustfmt::skip]
-    let members = [
-        "confidence", "percent", "measured", "cumulative_pct", "threshold", "health", "tokens",
-        "context", "spent", "window", "cost_cents",
-    ];
     // Of all tokens that were spent there may be more than the context holds.
     let occupancy = subject.reviewed.meant.context().settings.measured == MeterKind::Occupancy;
-    each_part_with(subject, &members, |site, term| {
+    each_part(subject, |site, term| {
         let ExprKind::Compare(_, one, other) = &term.kind else { return };
         for (fact, number) in [(one, other), (other, one)] {
             let (Some(fact), Some(value)) = (fact.fact(), decimal(number)) else { continue };
-            let message = if fact.is_one_of(&SHARES) && value > 1.0 {
-                format!("`{}` is a fraction from 0 to 1", fact.text())
-            } else if fact.is_one_of(&PERCENTAGES) && value > 0.0 && value < 1.0 {
-                format!("`{}` is a percentage, from 0 to 100", fact.text())
-            } else if let Some((message, meant)) = of_other_unit(fact, value, occupancy) {
-                let help = format!("write `{meant}` if you intend that value");
-                out.help(site.span(&number.range), message, help);
-                continue;
-            } else {
-                continue;
-            };
-            let meant = if value > 1.0 { value / 100.0 } else { value * 100.0 };
+            let unit = fact.unit(site.names(subject.names()));
+            let found = unit.and_then(|it| of_other_unit(fact, it, value, occupancy));
+            let Some((what, meant)) = found else { continue };
             let help = format!("write `{meant}` if you intend that value");
-            out.help(site.span(&number.range), message, help);
+            out.help(site.span(&number.range), format!("`{}` {what}", fact.text()), help);
         }
     });
 }
@@ -163,19 +147,17 @@ pub(crate) fn unguarded_division(subject: &Subject<'_>, out: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_POSITIONS, POSITIONS};
     use policyd_fact_table::members;
+    use policyd_fact_table::types::Unit;
 
     #[test]
-    fn every_position_is_known() {
+    fn every_position_has_the_unit() {
         for row in members::tables() {
             // How far the transcript goes is a position, too.
             let is_position = row.doc.starts_with("Position of")
                 || row.doc.starts_with("Its position")
                 || row.doc.starts_with("How far");
-            assert_eq!(POSITIONS.contains(&row.name), is_position, "{}", row.name);
-            let path = format!("owner.{}", row.name);
-            assert!(!is_position || AT_POSITIONS.iter().any(|it| path.contains(it)), "{path}");
+            assert_eq!(row.unit == Some(Unit::Position), is_position, "{}", row.name);
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::near_miss::{NameUse, letters};
-use super::terms::{asked, each_part_asking};
+use super::terms::{each_part_with_text, named_ids};
 use crate::{Findings, Subject};
+use policyd_fact_table::types::PackName;
 use policyd_state::breaker::{BreakerSettings, Window};
 
 /// Whether something is so of a breaker.
@@ -127,11 +128,9 @@ pub(super) fn named_breakers<'s>(subject: &'s Subject<'_>) -> Vec<NameUse<'s>> {
             found.push(NameUse { name, span, known });
         }
     };
-    each_part_asking(subject, &["breakers"], |site, term| {
-        let Some((fact, names)) = asked(term) else { return };
-        if fact.is_one_of(&["breakers", "breakers.open", "breakers.needs_human"]) {
-            names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
-        }
+    each_part_with_text(subject, |site, term| {
+        let names = named_ids(term, PackName::Breaker, site.names(subject.names()));
+        names.into_iter().for_each(|(name, range)| add(name, site.span(range)));
     });
     subject.of("breakers.yaml").for_each(|it| add(it.name(), it.id.span.clone()));
     found

@@ -5,45 +5,17 @@ use super::guards::{guards, kept_condition};
 use super::terms::{compared, each_part_asking, each_part_with};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
-use policyd_fact_table::ast::Expr;
+use policyd_fact_table::events::{self, FactEvents};
+use policyd_fact_table::members;
 use policyd_fact_table::paths::Fact;
-use policyd_facts::event::{EventKind, PROMPT_EVENTS, TOOL_CALL_EVENTS};
+use policyd_fact_table::types::Names;
+use policyd_facts::event::{EventKind, TOOL_CALL_EVENTS};
 use policyd_policy::guards::FILES;
+use policyd_policy::records;
 use policyd_yaml::Span;
 use policyd_yaml::node::Node;
 
 const STOPS: &[EventKind] = &[EventKind::Stop, EventKind::SubagentStop];
-const FAILURES: &[EventKind] = &[EventKind::PostToolUseFailure, EventKind::StopFailure];
-const FAILED_STOP: &[EventKind] = &[EventKind::StopFailure];
-const NAME_A_STOP: &str = "name `stop` or `stop_failure` under `on`";
-const NAME_A_CALL: &str = "add a tool call event under `on`";
-const NAME_A_FAILURE: &str = "add an event that reports a failure under `on`";
-
-/// A fact that only some events have, those events, and the fix.
-type Partial = (&'static str, &'static [&'static [EventKind]], &'static str);
-
-/// All of them; the first that fits decides.
-const PARTIAL: &[Partial] = &[
-    ("event.tool", &[TOOL_CALL_EVENTS], "use `tools.last` or `tools.count(…)` for earlier calls"),
-    ("event.input", &[TOOL_CALL_EVENTS], "use `commands` and `files` for earlier actions"),
-    ("event.prompt", &[PROMPT_EVENTS], "use `transcript.last_prompt` for the last prompt"),
-    ("event.background_running", &[STOPS], "use it in considerations.yaml"),
-    ("event.source", &[&[EventKind::SessionStart]], "name `session_start` under `on`"),
-    ("event.failed", &[FAILURES], NAME_A_FAILURE),
-    ("event.interrupted", &[FAILURES], NAME_A_FAILURE),
-    ("event.class", &[FAILURES], NAME_A_FAILURE),
-    ("event.permanent", &[FAILURES], NAME_A_FAILURE),
-    ("event.human", &[FAILURES], NAME_A_FAILURE),
-    ("event.counts", &[FAILURES], NAME_A_FAILURE),
-    ("event.error", &[FAILURES], NAME_A_FAILURE),
-    ("event.model", &[STOPS, FAILED_STOP], NAME_A_STOP),
-    ("event.tier", &[STOPS, FAILED_STOP], NAME_A_STOP),
-    // Secrets are looked for in prompts, too.
-    ("action.secrets", &[TOOL_CALL_EVENTS, PROMPT_EVENTS], NAME_A_CALL),
-    ("action.issued_secrets", &[TOOL_CALL_EVENTS, PROMPT_EVENTS], NAME_A_CALL),
-    ("action", &[TOOL_CALL_EVENTS], NAME_A_CALL),
-];
-
 /// Files whose entries are judged at stops, where they do not say otherwise.
 const AT_STOPS: [&str; 4] =
     ["considerations.yaml", "checkers.yaml", "session_types.yaml", "probes.yaml"];
@@ -93,30 +65,32 @@ pub(crate) fn other_event(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// What only some events have, where a fact is that or something of it.
-fn partial(fact: Fact<'_>) -> Option<&'static Partial> {
-    PARTIAL.iter().find(|(names, ..)| fact.begins_with(names))
-}
-
-/// Returns the events at which clients report a fact with these names. Empty: all events.
-#[must_use]
-pub fn events_of(names: &str) -> Vec<EventKind> {
-    let row = Expr::parse(names).and_then(|it| partial(it.fact()?));
-    row.map(|(_, events, _)| events.concat()).unwrap_or_default()
+/// A fact that only some events have, by the first of its names, and these events.
+fn partial(fact: Fact<'_>, known: &Names) -> Option<(String, &'static FactEvents)> {
+    let mut names: Vec<&str> = fact.names().collect();
+    let (count, events) = match (&known.record, names.as_slice()) {
+        (Some(record), ["event", field, ..]) if record.name == "event" => {
+            (2, records::events_of_field(field)?)
+        }
+        (Some(_), _) => return None,
+        (None, names) => members::events(names.iter().copied())?,
+    };
+    names.truncate(count);
+    Some((names.join("."), events)).filter(|it| !it.1.events.is_empty())
 }
 
 pub(crate) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
     each_part_with(subject, &["event", "action"], |site, term| {
-        let row = term.fact().and_then(partial);
-        if let (Some((fact, events, help)), Some(entry)) = (row, subject.entry_of(site)) {
+        let found = term.fact().and_then(|it| partial(it, site.names(subject.names())));
+        if let (Some((fact, events)), Some(entry)) = (found, subject.entry_of(site)) {
             let what = format!("`{fact}`");
             report_missing(
                 out,
                 &kinds(subject, entry),
-                events,
+                events.events,
                 site.span(&term.range),
                 &what,
-                help,
+                events.help,
             );
         }
     });
@@ -135,7 +109,7 @@ pub(crate) fn unavailable_at_event(subject: &Subject<'_>, out: &mut Findings) {
                     &[TOOL_CALL_EVENTS],
                     place.span.clone(),
                     "tool call",
-                    NAME_A_CALL,
+                    events::CALLS.help,
                 );
                 break;
             }
@@ -152,13 +126,14 @@ fn left_as_it_was(
     on: &Node,
     out: &mut Findings,
 ) -> bool {
-    let is_missing = |it: Fact<'_>| partial(it).is_some_and(|(_, events, _)| !have(kinds, events));
+    let partial = |it: Fact<'_>| partial(it, subject.names());
+    let is_missing = |it| partial(it).is_some_and(|(_, it)| !have(kinds, it.events));
     let kept = kept_condition(subject, entry);
     let row = kept.as_ref().and_then(|it| it.needs(&is_missing)).and_then(partial);
-    if let Some((fact, events, _)) = row {
+    if let Some((fact, events)) = &row {
         let what = format!("`{fact}`");
         let help = "write a condition for this event: the inherited one still applies";
-        report_missing(out, kinds, events, on.span.clone(), &what, help);
+        report_missing(out, kinds, events.events, on.span.clone(), &what, help);
     }
     row.is_some()
 }

@@ -1,21 +1,17 @@
 //! Checks of globs over paths: what no path is like.
 
-use super::patterns::{Functions, Pattern, PatternOrigin, arguments, leaves, section};
-use super::terms::{constant, each_part_asking};
+use super::patterns::{Pattern, PatternOrigin, arguments, leaves, section};
+use super::terms::{constant, each_part};
 use crate::subject::Leaf;
 use crate::{Findings, Subject};
 use policyd_fact_table::ast::ExprKind;
-
-/// Facts that are asked about globs over paths.
-#[rustfmt::skip]
-const AT_PATHS: Functions = Functions::new(&[
-    "matching", "action.reads", "action.writes", "action.deletes", "action.changes",
-    "action.touches", "targets.any", "read.any", "changed.any", "written.any", "fed_from",
-]);
+use policyd_fact_table::members::Member;
+use policyd_fact_table::paths;
+use policyd_fact_table::types::{Domain, TextMatch};
 
 /// Path globs of the pack: of files in the vocabulary, of preferences, and in expressions.
 fn path_globs<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>> {
-    let mut found = arguments(subject, &AT_PATHS);
+    let mut found = arguments(subject, Domain::Text(TextMatch::Path));
     let listed = |it: &Leaf<'_>| {
         matches!((it.file, it.key), ("preferences.yaml", "files") | ("context.yaml", "notes"))
     };
@@ -200,11 +196,13 @@ fn choices(glob: &str) -> impl Iterator<Item = &str> {
 
 /// Lists of globs that only leave out.
 fn nothing_left(subject: &Subject<'_>, out: &mut Findings) {
-    let members = ["reads", "writes", "deletes", "changes", "touches", "overwrites", "any"];
-    each_part_asking(subject, &members, |site, term| {
-        let Some(fact) = term.fact().filter(|it| it.begins_with("action")) else { return };
-        let Some(list) = fact.last().and_then(|it| it.arguments.last()) else { return };
+    each_part(subject, |site, term| {
+        let Some(list) = term.fact().and_then(|it| it.last()?.arguments.last()) else { return };
         let ExprKind::List(items) = &list.kind else { return };
+        let asks_for_paths = |it: &&Member| it.compares() == Some((TextMatch::Path, true));
+        if term.fact().and_then(paths::member).filter(asks_for_paths).is_none() {
+            return;
+        }
         let leaves_out = |it: &str| it.starts_with('!') && never(it).is_none();
         let all = items.iter().all(|it| constant(it).is_some_and(|(it, _)| leaves_out(it)));
         if all && !items.is_empty() {

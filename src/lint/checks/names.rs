@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::terms::{asked, compared, each_part_asking};
+use super::terms::{each_part_with_text, named_ids};
 use crate::{Findings, Subject, with_edit};
+use policyd_fact_table::types::PackName;
 use policyd_facts::glob::word_matches;
 use policyd_state::failure::UNKNOWN;
 use policyd_yaml::node::Node;
 use policyd_yaml::{secrets, suggest};
 
-/// Names that a fact has, or that a list of facts holds.
+/// A kind of names that facts have.
 struct Named {
-    fact: &'static str,
+    ids: PackName,
     /// What such a name is.
     what: &'static str,
     /// The file that defines them; none where the program does.
@@ -21,12 +22,12 @@ struct Named {
 }
 
 const fn named(
-    fact: &'static str,
+    ids: PackName,
     what: &'static str,
     file: &'static str,
     known: for<'s> fn(&'s Subject<'_>) -> Vec<Cow<'s, str>>,
 ) -> Named {
-    Named { fact, what, file, known }
+    Named { ids, what, file, known }
 }
 
 /// Ids of a section of a file.
@@ -59,46 +60,25 @@ fn classes<'s>(subject: &'s Subject<'_>) -> Vec<Cow<'s, str>> {
     known
 }
 
-const PROBES_BREAKER: &str = "breaker of a probe";
-
-/// Facts with names that a file or policyd defines.
+/// Kinds of names that a file or policyd defines.
 const DEFINED: &[Named] = &[
-    named("signals.count", "signal", "signals.yaml", signals),
-    named("signals.pending", "signal", "signals.yaml", signals),
-    named("rationalizations.names", "excuse", "rationalizations.yaml", excuses),
-    named("rationalizations.proven", "excuse", "rationalizations.yaml", excuses),
-    named("dead_letter.alarms", "alarm", "dead_letter.yaml", |it| {
-        ids(it, "dead_letter.yaml", "alarms")
-    }),
-    named("breakers", PROBES_BREAKER, "probes.yaml", breakers),
-    named("breakers.open", PROBES_BREAKER, "probes.yaml", breakers),
-    named("breakers.needs_human", PROBES_BREAKER, "probes.yaml", breakers),
-    named("event.class", "failure class", "failures.yaml", classes),
-    named("task.trigger", "trigger", "escalation.yaml", |it| {
+    named(PackName::Signal, "signal", "signals.yaml", signals),
+    named(PackName::Excuse, "excuse", "rationalizations.yaml", excuses),
+    named(PackName::Alarm, "alarm", "dead_letter.yaml", |it| ids(it, "dead_letter.yaml", "alarms")),
+    named(PackName::Breaker, "breaker of a probe", "probes.yaml", breakers),
+    named(PackName::FailureClass, "failure class", "failures.yaml", classes),
+    named(PackName::Trigger, "trigger", "escalation.yaml", |it| {
         ids(it, "escalation.yaml", "triggers")
     }),
-    named("context.tier", "context tier", "context.yaml", |it| {
+    named(PackName::Tier, "context tier", "context.yaml", |it| {
         it.names().tiers.iter().map(|it| Cow::Borrowed(it.as_str())).collect()
     }),
-    named("action.secrets", "class of secrets", "", |_| {
+    named(PackName::Secret, "class of secrets", "", |_| {
         secrets::names().map(Cow::Borrowed).collect()
     }),
-    named("action.issued_secrets", "class of secrets", "", |_| {
+    named(PackName::IssuedSecret, "class of secrets", "", |_| {
         secrets::issued_names().map(Cow::Borrowed).collect()
     }),
-];
-
-/// What those facts are of, to turn most expressions away.
-const MEMBERS: [&str; 9] = [
-    "signals",
-    "rationalizations",
-    "alarms",
-    "breakers",
-    "class",
-    "trigger",
-    "tier",
-    "secrets",
-    "issued_secrets",
 ];
 
 /// How a session begins, by the clients' documentation.
@@ -114,18 +94,14 @@ pub(super) const MODES: [&str; 11] = [
 /// can name others freely.
 fn is_known(row: &Named, name: &str, known: &[Cow<'_, str>]) -> bool {
     name.is_empty()
-        || (row.what == PROBES_BREAKER && !name.starts_with("probe/"))
+        || (row.ids == PackName::Breaker && !name.starts_with("probe/"))
         || known.iter().any(|it| word_matches(it, name))
 }
 
 pub(crate) fn undefined_name(subject: &Subject<'_>, out: &mut Findings) {
-    each_part_asking(subject, &MEMBERS, |site, term| {
-        let of_list = asked(term);
+    each_part_with_text(subject, |site, term| {
         for row in DEFINED {
-            let held = match &of_list {
-                Some((fact, names)) if fact.is(row.fact) => names.clone(),
-                _ => compared(term, |it| it.is(row.fact)),
-            };
+            let held = named_ids(term, row.ids, site.names(subject.names()));
             // The names of an unreadable file are unknown.
             let unread = || {
                 let written = subject.pack.files.iter().any(|(file, _)| file == row.file);
@@ -199,17 +175,5 @@ fn emitted_by_rule(subject: &Subject<'_>, node: &Node, out: &mut Findings) {
         );
         let help = "let the agent create it, or use another signal; a rule sets `reason`, `severity` and `task_id`";
         out.help(node.span.clone(), message, help);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_fact_is_turned_away_unseen() {
-        for row in DEFINED {
-            assert!(MEMBERS.iter().any(|it| row.fact.contains(it)), "{}", row.fact);
-        }
     }
 }

@@ -12,10 +12,11 @@ use super::names::{MODES, SOURCES};
 use super::odds::programs_of;
 use super::probes::{base_name, command};
 use super::programs::command_patterns;
-use super::terms::{asked, compared, each_part_asking};
+use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
 use super::tools::known_tools;
 use crate::subject::Entry;
 use crate::{Findings, Subject};
+use policyd_fact_table::types::PackName;
 use policyd_facts::event::EventKind;
 use policyd_policy::builtin;
 use policyd_policy::guards::FILES;
@@ -76,22 +77,22 @@ const FIELDS: [NameField; 10] = [
         note: None,
     },
     NameField {
-        written: |subject| values(subject, "event.source", &SOURCES),
+        written: |subject| values(subject, PackName::SessionSource, &SOURCES),
         message: |name, _| format!("no client reports `{name}` as `event.source`"),
         note: None,
     },
     NameField {
-        written: |subject| values(subject, "event.permission_mode", &MODES),
+        written: |subject| values(subject, PackName::PermissionMode, &MODES),
         message: |name, _| format!("no client reports `{name}` as `event.permission_mode`"),
         note: None,
     },
     NameField {
-        written: |subject| values(subject, "event.error", &ERROR_NAMES),
+        written: |subject| values(subject, PackName::ErrorName, &ERROR_NAMES),
         message: |name, _| format!("no client reports `{name}` as `event.error`"),
         note: None,
     },
     NameField {
-        written: |subject| values(subject, "task.error_type", &failure_classes(subject)),
+        written: |subject| values(subject, PackName::ErrorType, &failure_classes(subject)),
         message: |name, _| format!("no known failure reports `{name}` as `task.error_type`"),
         note: None,
     },
@@ -180,15 +181,14 @@ fn items<'s>(lists: impl Iterator<Item = &'s Node>, known: &[&'s str]) -> Vec<Na
     nodes.map(|it| written(it, known.iter().copied())).collect()
 }
 
-/// Returns the constants with which a fact is compared.
-fn values<'s>(subject: &'s Subject<'_>, fact: &str, known: &[&'s str]) -> Vec<NameUse<'s>> {
+/// Returns the constants that expressions name as ids of a kind.
+fn values<'s>(subject: &'s Subject<'_>, ids: PackName, known: &[&'s str]) -> Vec<NameUse<'s>> {
     let mut found = Vec::new();
-    let member = fact.rsplit('.').next().unwrap_or(fact);
-    each_part_asking(subject, &[member], |site, term| {
-        let constants = compared(term, |it| it.is(fact));
+    each_part_with_text(subject, |site, term| {
+        let constants = named_ids(term, ids, site.names(subject.names()));
         // The error of a tool is text of the tool.
         let is_text = |entry| kinds(subject, entry).contains(&EventKind::PostToolUseFailure);
-        if fact == "event.error"
+        if ids == PackName::ErrorName
             && !constants.is_empty()
             && subject.entry_of(site).is_some_and(is_text)
         {

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::patterns::{Functions, arguments};
+use super::patterns::arguments;
 use super::terms::{asked, each_part_asking};
 use crate::{Findings, Subject};
+use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_yaml::node::Node;
-
-/// Functions with options as arguments.
-const OPTIONS: Functions = Functions::new(&["program.has"]);
 
 /// Lists of options in the vocabulary, by the file's section and their key.
 const OPTION_LISTS: [(&str, &str); 7] = [
@@ -67,7 +65,8 @@ fn not_one_option(text: &str) -> Option<(String, &'static str, String)> {
 pub(crate) fn no_option(subject: &Subject<'_>, out: &mut Findings) {
     no_listed_option(subject, out);
     bundled_option(subject, out);
-    for pattern in arguments(subject, &OPTIONS) {
+    let options = arguments(subject, Domain::Text(TextMatch::Option));
+    for pattern in options.iter().filter(|it| it.is_argument_of("program.has")) {
         let text = pattern.text;
         // Programs of Windows take `/s`, and some of Unix `+x`.
         if text.starts_with(['-', '+', '/']) {

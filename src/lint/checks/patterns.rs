@@ -11,8 +11,10 @@ use crate::site::{Calls, Site};
 use crate::subject::Leaf;
 use crate::{Findings, Subject, with_edit};
 use policyd_fact_table::ast::ExprKind;
+use policyd_fact_table::members::{self, Member};
 use policyd_fact_table::paths::Fact;
 use policyd_fact_table::pattern::matches_every_text;
+use policyd_fact_table::types::Domain;
 use policyd_facts::glob::path_matches;
 use policyd_yaml::node::Node;
 use policyd_yaml::shape::Kind;
@@ -61,32 +63,17 @@ impl Pattern<'_> {
     }
 }
 
-/// Functions whose arguments are patterns, by their last names.
-pub(super) struct Functions {
-    ends: &'static [&'static str],
-    calls: Calls,
-}
-
-impl Functions {
-    pub(super) const fn new(ends: &'static [&'static str]) -> Self {
-        Self { ends, calls: Calls::of_ends(ends) }
-    }
-
-    fn contain(&self, call: Fact<'_>) -> bool {
-        self.ends.iter().any(|it| call.ends_with(it))
-    }
-}
-
-/// What takes a regular expression.
-const MATCHES: Functions = Functions::new(&["matches"]);
-
-/// Constant arguments of the calls of these functions, and texts of lists, anywhere in an expression.
-pub(super) fn arguments<'s>(subject: &'s Subject<'_>, functions: &Functions) -> Vec<Pattern<'s>> {
+/// Constant arguments of the functions that take texts of a kind, and texts of lists, anywhere in an expression.
+pub(super) fn arguments<'s>(subject: &'s Subject<'_>, domain: Domain) -> Vec<Pattern<'s>> {
+    let takes = |row: &&Member| row.params.is_some_and(|it| it.iter().any(|it| it.1 == domain));
+    let calls = Calls::of(members::tables().filter(takes).map(|it| it.name));
     let mut found = Vec::new();
-    for site in subject.sites.iter().filter(|it| it.may_call(functions.calls)) {
+    for site in subject.sites.iter().filter(|it| it.may_call(calls)) {
+        let names = site.names(subject.names());
+        let is_such = |call: Fact<'_>| call.member(names).is_some_and(|it| takes(&it));
         site.visit(|term| {
             for call in term.fact().into_iter().flat_map(Fact::owners) {
-                let Some(last) = call.last().filter(|_| functions.contain(call)) else { continue };
+                let Some(last) = call.last().filter(|_| is_such(call)) else { continue };
                 for argument in last.arguments {
                     let texts = if let ExprKind::List(items) = &argument.kind {
                         items.as_slice()
@@ -116,7 +103,7 @@ pub(super) fn leaves<'s>(
 
 pub(super) fn regexes<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = Pattern<'s>> {
     let own = leaves(subject, |it| matches!(it.kind, Kind::Regex));
-    own.chain(arguments(subject, &MATCHES))
+    own.chain(arguments(subject, Domain::Regex))
 }
 
 pub(super) fn hir(text: &str) -> Option<Hir> {

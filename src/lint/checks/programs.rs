@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use super::guards::guards;
 use super::near_miss::{LETTERS_MIN, is_slip};
-use super::patterns::{Functions, Pattern, PatternOrigin, arguments};
+use super::patterns::{Pattern, PatternOrigin, arguments};
 use super::probes::{base_name, command};
 use super::terms::{asked, each_part_asking};
 use crate::subject::Entry;
 use crate::{Findings, Subject};
+use policyd_fact_table::types::{Domain, TextMatch};
 use policyd_facts::shell::is_assignment;
 use policyd_policy::review::{Meant, Programs};
 use policyd_yaml::Span;
@@ -274,7 +275,7 @@ pub(crate) fn wrapper_command(subject: &Subject<'_>, out: &mut Findings) {
         // With a condition it may be meant where nothing is started by it: `sudo` with a shell of its own.
         look_through(subject, &pattern, entry.node.get("when").is_some(), out);
     }
-    for pattern in arguments(subject, &ASKED) {
+    for pattern in arguments(subject, Domain::Text(TextMatch::Command)) {
         look_through(subject, &pattern, false, out);
     }
 }
@@ -319,8 +320,6 @@ pub(crate) fn directory_as_program(subject: &Subject<'_>, out: &mut Findings) {
     }
 }
 
-/// Facts that are asked about command patterns.
-const ASKED: Functions = Functions::new(&["ran", "commands.last", "action.runs", "fed_by"]);
 /// The command patterns of the pack's own guards.
 fn of_guards<'s>(subject: &'s Subject<'_>) -> impl Iterator<Item = (&'s Entry<'s>, Pattern<'s>)> {
     guards(subject).flat_map(|entry| {
@@ -349,7 +348,9 @@ pub(super) fn command_patterns<'s>(subject: &'s Subject<'_>) -> Vec<Pattern<'s>>
         }
     }
     let listed = nodes.into_iter().flat_map(Node::one_or_items).chain(keys);
-    let own = of_guards(subject).map(|(_, pattern)| pattern).chain(arguments(subject, &ASKED));
+    let own = of_guards(subject)
+        .map(|(_, pattern)| pattern)
+        .chain(arguments(subject, Domain::Text(TextMatch::Command)));
     own.chain(listed.filter_map(of_node)).collect()
 }
 

@@ -6,6 +6,7 @@ use crate::Subject;
 use crate::site::Site;
 use policyd_fact_table::ast::{Expr, ExprKind, Relation};
 use policyd_fact_table::paths::Fact;
+use policyd_fact_table::types::{Names, PackName};
 
 /// The expressions that the loader has nothing against: what follows from a mistake is not worth a second
 /// finding.
@@ -41,6 +42,15 @@ pub(super) fn each_part_asking<'s>(
     sites.for_each(|site| site.visit(|term| look(site, term)));
 }
 
+/// The same of those with a text constant.
+pub(super) fn each_part_with_text<'s>(
+    subject: &'s Subject<'_>,
+    mut look: impl FnMut(&'s Site<'s>, &'s Expr),
+) {
+    let sites = subject.sites.iter().filter(|it| it.has_text() && !subject.has_error(it));
+    sites.for_each(|site| site.visit(|term| look(site, term)));
+}
+
 /// Calls `look` with the parts that make a condition hold where they do. What is negated leaves more to a guard.
 pub(super) fn each_wanted<'t>(term: &'t Expr, look: &mut dyn FnMut(&'t Expr)) {
     if let ExprKind::And(items) | ExprKind::Or(items) = &term.kind {
@@ -66,6 +76,15 @@ pub(super) fn last_argument<'t>(term: &'t Expr, name: &str) -> Option<&'t Expr> 
 /// The constant that the last call of a chain asks for, where that calls `name`, and what it is asked of.
 pub(super) fn asked_with<'t>(term: &'t Expr, name: &str) -> Option<(Fact<'t>, Constant<'t>)> {
     Some((term.fact()?.owner()?, constant(last_argument(term, name)?)?))
+}
+
+/// The constants that a part names as ids of a kind: those that it asks a fact for, or compares one with.
+pub(super) fn named_ids<'t>(term: &'t Expr, ids: PackName, names: &Names) -> Vec<Constant<'t>> {
+    let fits = |it: Fact<'_>| it.ids(names) == Some(ids.as_kind());
+    match asked(term).filter(|(fact, _)| fits(*fact)) {
+        Some((_, constants)) => constants,
+        None => compared(term, fits),
+    }
 }
 
 /// Whether a fact is this field of the input of a tool.

@@ -8,8 +8,8 @@ use super::terms::{
 use crate::site::Site;
 use crate::{Findings, Subject, with_edit};
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::paths::Fact;
-use policyd_fact_table::types::Type;
+use policyd_fact_table::paths::{self, Fact};
+use policyd_fact_table::types::{TextMatch, Type};
 use policyd_yaml::Span;
 
 /// Facts with text from outside of the pack.
@@ -34,15 +34,6 @@ pub(crate) fn pattern_from_text(subject: &Subject<'_>, out: &mut Findings) {
     });
 }
 
-/// Facts that are asked for one of several things, or for a program.
-#[rustfmt::skip]
-const OF_LISTS: [&str; 17] = [
-    "program.has", "program.names", "program.fed_by", "program.wrapped_by", "program.expands",
-    "program.targets.any", "program.changed.any", "program.read.any", "program.written.any",
-    "action.sets", "action.reads", "action.writes", "action.deletes", "action.changes",
-    "action.touches", "action.changed.any", "action.runs",
-];
-
 /// Lists of nothing, and patterns of no program.
 fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
     let empty = |it: &&Site<'_>| it.text.contains("[]") || it.text.contains("\"\"");
@@ -52,7 +43,11 @@ fn of_nothing(subject: &Subject<'_>, out: &mut Findings) {
             let Some([argument]) = fact.last().map(|it| it.arguments) else { return };
             let nothing = argument.kind == ExprKind::List(Vec::new())
                 || (fact.is("action.runs") && constant(argument).is_some_and(|it| it.0.is_empty()));
-            if let Some(name) = OF_LISTS.iter().find(|it| nothing && fact.is(it)) {
+            let asks = paths::member(fact).is_some_and(|it| {
+                it.asks_for_any() || matches!(it.compares(), Some((TextMatch::Command, false)))
+            });
+            if nothing && asks && !matches!(fact.last().map(|it| it.name), Some("any_in")) {
+                let name = fact.names().collect::<Vec<_>>().join(".");
                 let message = format!("`{name}` has an empty argument, so it is never true");
                 out.help(site.span(&argument.range), message, "write the text to search for");
             }
@@ -67,8 +62,7 @@ pub(crate) fn empty_argument(subject: &Subject<'_>, out: &mut Findings) {
         for name in names {
             let Some((owner, (text, range))) = asked_with(term, name) else { continue };
             // A list may well contain an empty text.
-            if text.is_empty() && owner.value_type(site.names(subject.names())) == Some(Type::Text)
-            {
+            if text.is_empty() && owner.result(site.names(subject.names())) == Some(Type::Text) {
                 let message = format!("`{name}(\"\")` is true for every text");
                 out.help(site.span(range), message, "write the text to search for");
             }

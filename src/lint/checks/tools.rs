@@ -4,25 +4,17 @@ use super::events::kinds;
 use super::guards::{guards, kept_condition};
 use super::near_miss::slip;
 use super::programs::slip_of;
-use super::terms::{Constant, asked, compared, each_part, each_part_asking};
+use super::terms::{asked, each_part_asking, each_part_with_text, named_ids};
 use crate::subject::Entry;
 use crate::{Findings, Subject, with_edit};
-use policyd_fact_table::ast::Expr;
 use policyd_fact_table::paths::Fact;
+use policyd_fact_table::types::PackName;
 use policyd_facts::event::EventKind;
 use policyd_facts::glob::word_matches;
 use policyd_harness::claude_code::TOOLS;
 use policyd_policy::guards::FILES;
 use policyd_yaml::node::Node;
 use policyd_yaml::suggest;
-
-/// Constants of a part that must be names of tools.
-fn named_tools(term: &Expr) -> Vec<Constant<'_>> {
-    let mut found = compared(term, |it| it.is_one_of(&["event.tool", "action.tool", "tools.last"]));
-    let counted = asked(term).filter(|(fact, _)| fact.is("tools.count"));
-    found.extend(counted.into_iter().flat_map(|(_, names)| names));
-    found
-}
 
 /// Tools that clients have by all that is known.
 pub(super) fn known_tools() -> &'static [&'static str] {
@@ -39,8 +31,8 @@ fn real_tool(name: &str) -> Option<&'static str> {
 
 pub(crate) fn unknown_tool(subject: &Subject<'_>, out: &mut Findings) {
     let own = || subject.reviewed.meant.tools();
-    each_part(subject, |site, term| {
-        for (name, range) in named_tools(term) {
+    each_part_with_text(subject, |site, term| {
+        for (name, range) in named_ids(term, PackName::Tool, site.names(subject.names())) {
             // Another client's tool may differ in case alone: it is meant where both are named.
             let real = real_tool(name);
             let other =

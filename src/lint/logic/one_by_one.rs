@@ -1,14 +1,7 @@
 //! Questions for one of several things, as one question for each of them.
 
 use policyd_fact_table::ast::{Expr, ExprKind};
-use policyd_fact_table::paths::Fact;
-
-/// Functions that hold where one of the texts of their list does.
-#[rustfmt::skip]
-const ANY_OF: [&str; 12] = [
-    "has", "names", "any", "any_in", "sets", "reads", "writes", "deletes", "changes", "touches",
-    "fed_by", "wrapped_by",
-];
+use policyd_fact_table::paths::{self, Fact};
 
 /// The same condition, with each question about one of several texts as a question about each of them:
 /// `program.has(["-f", "--force"])` follows from `program.has(["-f"])`.
@@ -42,9 +35,10 @@ pub(crate) fn one_by_one(term: &Expr) -> Expr {
 
 /// The question about each item of a list, if a fact asks about any of them.
 fn asked_each(fact: Fact<'_>) -> Option<Vec<ExprKind>> {
-    let last = fact.last().filter(|it| it.is_call && ANY_OF.contains(&it.name))?;
-    let [Expr { kind: ExprKind::List(items), .. }] = last.arguments else { return None };
-    if items.len() < 2 {
+    let [Expr { kind: ExprKind::List(items), .. }] = fact.last()?.arguments else { return None };
+    // What is behind `!` is left out of the others.
+    let is_exclusion = |it: &Expr| matches!(&it.kind, ExprKind::Text(it) if it.starts_with('!'));
+    if items.len() < 2 || items.iter().any(is_exclusion) || !paths::member(fact)?.asks_for_any() {
         return None;
     }
     let each = items.iter().map(|item| {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{number, only, or_none, text};
-use policyd_fact_table::types::Names;
+use policyd_fact_table::types::{Names, Unit};
 use policyd_state::run::health::HealthVerdict;
 
 /// A run before a turn.
@@ -23,7 +23,8 @@ pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
             text("human", "What humans said since the last turn, else empty."),
             text("feedback", "What the gate said to the last claim, else empty."),
             text("error", "What the last turn failed with, else empty."),
-            number("health", "How it is doing, of 100; 100 before the first turn."),
+            number("health", "How it is doing, of 100; 100 before the first turn.")
+                .of_unit(Unit::PercentOfWhole),
             text("verdict", "What that says; empty before.")
                 .of_values(&or_none(HealthVerdict::NAMES)),
             text("stuck", "Why the run seems stuck, else empty."),

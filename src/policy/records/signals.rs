@@ -4,14 +4,15 @@ use std::sync::{Arc, LazyLock};
 
 use super::{SEVERITIES, decimal, flag, number, only, or_none, text};
 use policyd_fact_table::record::Field;
-use policyd_fact_table::types::Names;
+use policyd_fact_table::types::{Names, Unit};
 
 /// How an agent is doing, as triggers see it.
 pub static RUN: LazyLock<Arc<Names>> = LazyLock::new(|| {
     only(
         "run",
         vec![
-            decimal("confidence", "How sure the agent is, 0 to 1; 1 where unsaid."),
+            decimal("confidence", "How sure the agent is, 0 to 1; 1 where unsaid.")
+                .of_unit(Unit::Share),
             flag("critical_decision", "Whether a decision is to be taken that matters."),
             flag("security", "Whether what is to be done is critical for security."),
             flag("irreversible", "Whether what is to be done cannot be undone."),
