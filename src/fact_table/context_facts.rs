@@ -169,7 +169,7 @@ pub(super) const ROWS: &[FactRow] = &[
         Unit::Percent,
         Structure,
         [
-            "Tokens spent in percent of the window (seed 004); it says nothing about the context.",
+            "Tokens spent in percent of the window, also above 100; it does not say how full the window is.",
             "context.cumulative_pct > 500",
         ],
         |it, _| look(it, |it| count(it.cumulative_pct)),
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[FactRow] = &[
         "exhausted",
         Type::Bool,
         Structure,
-        ["Whether that is at least the threshold (seed 004).", "!context.exhausted"],
+        ["Whether `cumulative_pct` is at least the threshold.", "!context.exhausted"],
         |it, _| look(it, |it| it.exhausted.into()),
     ),
     number(
